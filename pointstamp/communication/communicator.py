@@ -1,0 +1,80 @@
+"""A worker's only contact with the others: its index, the number of peers, channels.
+
+Nothing here knows of progress, operators or time: a message is a small tag and a
+container. A communicator belongs to one worker and is used from that worker's
+thread alone, except `unpark`, which any thread may call.
+
+Laws, which `pointstamp.testing.check_communicator` tests:
+
+- The k-th call of `channel()` on each worker makes the two ends of one channel.
+  Workers need not call at the same moment: messages for a channel that this
+  worker has not made yet are kept for it.
+- Per channel and sender, messages arrive in the order of sending, each once;
+  between channels and senders any order is possible.
+- `send` never blocks and never calls back; a message to oneself arrives too.
+- `park` returns at once if there is something to receive, and after `unpark`.
+- After `close`, what was sent before has reached the peers, or an error is
+  raised; `close` returns when all peers have closed too.
+- When a peer fails or dies, `receive`, `park` and `close` raise
+  `PeerFailedError` or `PeerLostError` within a second.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+
+class Message(NamedTuple):
+    """What a channel delivers."""
+
+    sender: int
+    """Index of the worker that sent it."""
+    tag: Any
+    """A small picklable value: a time, the number of a scope."""
+    batch: Any
+    """A container of a registered kind."""
+
+
+class Channel(Protocol):
+    """One worker's end of a channel between all workers."""
+
+    id: int
+    """Number of the channel, the same on every worker, counted from 0."""
+
+    def send(self, peer: int, tag: Any, batch: Any) -> None:
+        """Send `batch` to worker `peer` (which may be this one)."""
+
+    def pull(self) -> Message | None:
+        """The next message that arrived, or None."""
+
+
+class Communicator(Protocol):
+    """A worker's place among its peers."""
+
+    index: int
+    peers: int
+
+    def channel(self) -> Channel:
+        """Make this worker's end of the next channel."""
+
+    def receive(self) -> list[int]:
+        """Take in what has arrived, without waiting.
+
+        Returns the ids of the channels that got messages since the last call,
+        each once, in order.
+        """
+
+    def flush(self) -> None:
+        """Hand what `send` has buffered to the carrier, as far as it takes it."""
+
+    def park(self, timeout_s: float | None = None) -> None:
+        """Wait, using no processor, for something to receive or an `unpark`."""
+
+    def unpark(self) -> None:
+        """End a `park`, this one or the next; callable from any thread."""
+
+    def close(self) -> None:
+        """Say goodbye, wait for the peers to do so, and let go of everything."""
+
+    def abort(self, cause: BaseException | None = None) -> None:
+        """Tell the peers that this worker fails, and let go of everything."""

@@ -1,0 +1,198 @@
+"""Every exception that Pointstamp raises, in one tree.
+
+    PointstampError
+    |-- UsageError                  the program asks for something that cannot be
+    |   |-- BuildError              the dataflow is wrong, found before it runs
+    |   |   |-- CycleError          a loop that does not advance time (path named)
+    |   |   |-- FeedbackError       a feedback never connected, or connected twice
+    |   |   `-- StructureError      workers built different dataflows
+    |   |-- TimestampError          a time that is not of the scope's timestamp type
+    |   |-- CapabilityError         a send, delay or retain that no capability allows
+    |   |-- InputError              an input advanced backwards, or used when closed
+    |   |-- DataError               records or batches that do not fit
+    |   |   |-- ContainerError      a value of a type no container kind is registered for
+    |   |   |-- SchemaError         a batch whose schema differs from its stream's
+    |   |   |-- ColumnError         a column that is not there (says which are)
+    |   |   |-- KeyHashError        a key for which no stable hash exists
+    |   |   |-- SerializationError  a record that cannot be pickled
+    |   |   `-- FileFormatError     a file that does not hold what it should
+    |   `-- PatternError            a motif pattern that cannot be understood
+    |-- CommunicationError          workers cannot talk to each other
+    |   |-- AuthenticationError     a peer that does not know the secret
+    |   |-- VersionError            a peer that speaks another version
+    |   |-- RendezvousError         peers that did not turn up in time
+    |   |-- PeerLostError           a peer that went away without saying goodbye
+    |   `-- PeerFailedError         a peer that failed, and said so
+    |-- OperatorError               user code raised inside an operator (name, time)
+    |-- WorkerError                 what `execute` raises: first cause, by worker
+    |-- SparkSetupError             Spark or Java is absent or too small
+    `-- InternalError               a bug of ours; please report it
+
+`UsageError` is for the author of the program, `CommunicationError` and
+`SparkSetupError` are for whoever runs it, `InternalError` is for us.
+"""
+
+from __future__ import annotations
+
+
+class PointstampError(Exception):
+    """The root of the tree."""
+
+
+class UsageError(PointstampError):
+    """The program asks for something that cannot be."""
+
+
+class BuildError(UsageError):
+    """A dataflow is put together wrongly; found before it runs."""
+
+
+class CycleError(BuildError):
+    """A loop does not advance time; the message names its path."""
+
+
+class FeedbackError(BuildError):
+    """A feedback was never connected, or connected twice."""
+
+
+class StructureError(BuildError):
+    """Workers built different dataflows; the message has the first difference."""
+
+
+class TimestampError(UsageError):
+    """A value is not a time of the scope's timestamp type."""
+
+
+class CapabilityError(UsageError):
+    """A send, delay or retain that no live capability allows."""
+
+
+class InputError(UsageError):
+    """An input was advanced backwards, or used after it was closed."""
+
+
+class DataError(UsageError):
+    """Records or batches that do not fit where they were put."""
+
+
+class ContainerError(DataError):
+    """A value of a type for which no container kind is registered."""
+
+
+class SchemaError(DataError):
+    """A batch whose schema differs from that of its stream."""
+
+
+class ColumnError(DataError):
+    """A column that is not there; the message lists those that are."""
+
+
+class KeyHashError(DataError):
+    """A key for which no hash exists that is stable between machines."""
+
+
+class SerializationError(DataError):
+    """A record that cannot be turned into bytes; says which one."""
+
+
+class FileFormatError(DataError):
+    """A file that does not hold what it should; says where."""
+
+
+class PatternError(UsageError):
+    """A motif pattern that cannot be understood; points at the character."""
+
+
+class CommunicationError(PointstampError):
+    """Workers cannot talk to each other."""
+
+
+class AuthenticationError(CommunicationError):
+    """A peer does not know the secret of this computation."""
+
+
+class VersionError(CommunicationError):
+    """A peer speaks another version of the protocol."""
+
+
+class RendezvousError(CommunicationError):
+    """Peers did not turn up in time; says which are missing."""
+
+
+class PeerLostError(CommunicationError):
+    """A peer's connection ended without a goodbye."""
+
+    def __init__(self, message: str, peer: int | None = None) -> None:
+        super().__init__(message, peer)
+        self.peer = peer
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class PeerFailedError(CommunicationError):
+    """A peer failed and said so before it closed its connection."""
+
+    def __init__(self, message: str, peer: int | None = None) -> None:
+        super().__init__(message, peer)
+        self.peer = peer
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class OperatorError(PointstampError):
+    """User code raised inside an operator; the original is the `__cause__`."""
+
+    def __init__(self, message: str, operator: str = "", time: object = None) -> None:
+        super().__init__(message, operator, time)
+        self.operator = operator
+        self.time = time
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class WorkerError(PointstampError):
+    """A worker stopped, and with it the computation; this is the first cause.
+
+    Attributes
+    ----------
+    worker : int
+        Index of the worker that failed first.
+    operator : str or None
+        Name of the operator whose code raised, where it was one.
+    time : object
+        The time that the operator was at work on, where it was one.
+    original : str
+        The traceback of that worker, as text. Where the exception could be
+        carried between processes it is also the `__cause__`.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        worker: int = 0,
+        operator: str | None = None,
+        time: object = None,
+        original: str = "",
+    ) -> None:
+        super().__init__(message, worker, operator, time, original)
+        self.worker = worker
+        self.operator = operator
+        self.time = time
+        self.original = original
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class SparkSetupError(PointstampError):
+    """Spark or Java is absent, or too small for what was asked."""
+
+
+class InternalError(PointstampError):
+    """A bug of ours: please report it with the state in the message."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(f"{message} (this is a bug in pointstamp: please report it)")
