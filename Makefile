@@ -1,0 +1,59 @@
+# Two commands do everything: `make run` and `make test`. Both set up what they
+# need in .venv first, and again only when the lock or pyproject.toml changed.
+
+SHELL := /bin/sh
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+# What `make run` looks for, where, and with how many workers. Without EDGES it
+# reads the import graph of the Python installation that it runs on.
+PATTERN ?= (a)-[]->(b); (b)-[]->(c); (a)-[]->(c)
+EDGES ?=
+WORKERS ?= 2
+RUN_ARGS ?=
+
+# Passed to pytest by `make test` and `make soak`.
+PYTEST_ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run check test soak lock clean
+
+help:
+	@echo "make run    find the motifs of a graph on Spark (EDGES=file, PATTERN=..., WORKERS=2)"
+	@echo "make test   run the tests"
+	@echo "make check  format, lint, types, layers"
+	@echo "make soak   the long random runs"
+	@echo "make setup  only set up .venv"
+	@echo "make lock   resolve requirements.lock again"
+	@echo "make clean  remove what the others made"
+
+setup: $(STAMP)
+
+$(STAMP): requirements.lock pyproject.toml scripts/setup.sh
+	@sh scripts/setup.sh $(VENV)
+	@touch $@
+
+run: $(STAMP)
+	$(BIN)/pointstamp motifs '$(PATTERN)' $(if $(EDGES),'$(EDGES)') --on spark --workers $(WORKERS) $(RUN_ARGS)
+
+check: $(STAMP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/test_layers.py
+
+test: $(STAMP)
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+soak: $(STAMP)
+	@HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -m soak $(PYTEST_ARGS)
+
+lock: $(STAMP)
+	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 \
+		--no-config --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate \
+		--upgrade --custom-compile-command 'make lock' --output-file requirements.lock
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find pointstamp tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,51 @@
+#!/bin/sh
+# Make the virtual environment given as $1 and install into it what
+# requirements.lock names, then this checkout (editable). Needs a Python >= 3.11
+# and nothing else; what is installed already is left as it is.
+set -eu
+
+venv=$1
+python=$venv/bin/python
+is_new_enough='import sys; sys.exit(sys.version_info < (3, 11))'
+
+say() { echo "setup: $*" >&2; }
+
+# The first Python that starts and is new enough. Asking for the version also
+# sorts out shims (pyenv, asdf) that are on the PATH and lead nowhere.
+find_python() {
+    for candidate in python3 python3.13 python3.12 python3.11 python; do
+        if "$candidate" -c "$is_new_enough" >/dev/null 2>&1; then
+            command -v "$candidate"
+            return
+        fi
+    done
+    say "no Python 3.11 or newer found (looked for python3, python3.13, python3.12,"
+    say "python3.11 and python on the PATH); install one and run make again"
+    return 1
+}
+
+# Some distributions ship Python without ensurepip. Then another pip fills the
+# environment: one that the base Python has, or the one that virtualenv or uv brings.
+make_venv() {
+    base=$(find_python)
+    say "making $venv with $("$base" --version)"
+    "$base" -m venv --clear "$venv" 2>/dev/null && return
+    "$base" -m venv --clear --without-pip "$venv" 2>/dev/null &&
+        "$base" -m pip --python "$python" install --quiet pip 2>/dev/null && return
+    "$base" -m virtualenv --quiet --clear "$venv" 2>/dev/null && return
+    uv venv --quiet --clear --seed --python "$base" "$venv" 2>/dev/null && return
+    rm -rf "$venv"
+    say "$base can make no virtual environment with pip in it; install its venv"
+    say "module (Debian, Ubuntu: apt-get install python3-venv) and run make again"
+    return 1
+}
+
+usable() {
+    "$python" -c "$is_new_enough" >/dev/null 2>&1 && "$python" -m pip --version >/dev/null 2>&1
+}
+
+usable || make_venv
+say "installing requirements.lock (minutes the first time)"
+"$python" -m pip install -qq --disable-pip-version-check --require-hashes -r requirements.lock
+"$python" -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation --editable .
+say "done"

@@ -1,0 +1,182 @@
+"""What every test gets: a check for leaks, the real data, a Hypothesis profile.
+
+A test that leaves a process, a thread or an open file behind fails, with the
+name of what it left. Libraries start things once and keep them; those are named
+in `_kept_by_libraries`, one by one, with the reason.
+"""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing.resource_tracker
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+SETTLE_S = 2.0
+"""How long what was told to stop may take until it is gone."""
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# Machines that test are slow at times, so no example has a deadline; in CI a run
+# is the same each time, and `make soak` is where new examples are looked for.
+settings.register_profile("dev", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile(
+    "soak",
+    deadline=None,
+    max_examples=5_000,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile(
+    os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev")
+)
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a process holds at one moment, each thing by a key that is its own."""
+
+    threads: dict[int, str]
+    children: dict[int, str]
+    files: dict[tuple[int, str], str]
+
+    def beyond(self, before: Held) -> list[str]:
+        """What is held now and was not before."""
+        return (
+            [f"thread {name}" for id, name in self.threads.items() if id not in before.threads]
+            + [
+                f"process {pid}: {command}"
+                for pid, command in self.children.items()
+                if pid not in before.children
+            ]
+            + [what for key, what in self.files.items() if key not in before.files]
+        )
+
+
+def _threads() -> dict[int, str]:
+    return {id(t): f"{t.name} ({type(t).__name__})" for t in threading.enumerate()}
+
+
+def _children() -> dict[int, str]:
+    """The processes whose parent is this one, the dead but unburied among them."""
+    me, found = str(os.getpid()), {}
+    for process in Path("/proc").iterdir():
+        if not process.name.isdigit():
+            continue
+        try:
+            fields = (process / "stat").read_text().rpartition(")")[2].split()
+            command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
+        except OSError:
+            continue  # it ended while we were looking
+        if fields[1] == me:
+            found[int(process.name)] = command or f"ended, not waited for (state {fields[0]})"
+    return found
+
+
+def _files() -> dict[tuple[int, str], str]:
+    addresses = _addresses_by_inode()
+    found = {}
+    for descriptor in Path("/proc/self/fd").iterdir():
+        try:
+            target = str(descriptor.readlink())
+        except OSError:
+            continue  # the descriptor of this very listing
+        where = addresses.get(target.removeprefix("socket:[").removesuffix("]"), "")
+        found[int(descriptor.name), target] = f"file {descriptor.name} -> {target} {where}".rstrip()
+    return found
+
+
+def _addresses_by_inode() -> dict[str, str]:
+    """The two ends of every TCP socket, so that a message can say which one it was."""
+    found = {}
+    for table in ("/proc/self/net/tcp", "/proc/self/net/tcp6"):
+        if not Path(table).exists():
+            continue
+        for line in Path(table).read_text().splitlines()[1:]:
+            fields = line.split()
+            ports = [int(end.rpartition(":")[2], 16) for end in fields[1:3]]
+            found[fields[9]] = f"tcp {ports[0]} to {ports[1]}"
+    return found
+
+
+def _held() -> Held:
+    return Held(_threads(), _children(), _files())
+
+
+def _kept_by_libraries(held: Held) -> Held:
+    """`held` without what a library starts once and keeps until the process ends."""
+    # multiprocessing's tracker of shared memory: one process and a pipe to it.
+    tracker = multiprocessing.resource_tracker._resource_tracker
+    tracker_pid, tracker_fd = getattr(tracker, "_pid", None), getattr(tracker, "_fd", None)
+    return Held(
+        {k: v for k, v in held.threads.items() if not v.startswith(LIBRARY_THREADS)},
+        {k: v for k, v in held.children.items() if k != tracker_pid},
+        {
+            k: v
+            for k, v in held.files.items()
+            if k[0] != tracker_fd and not k[1].startswith(LIBRARY_FILES)
+        },
+    )
+
+
+LIBRARY_THREADS = (
+    "execnet-",  # pytest-xdist's connection to the process that started this one
+    "pydevd",  # a debugger
+)
+LIBRARY_FILES = (
+    "/dev/urandom",  # opened once by the interpreter where getrandom is missing
+    "anon_inode:[eventpoll]",  # pyarrow's event loop, made on its first use
+)
+
+
+def _settled(before: Held) -> list[str]:
+    """What is left over once everything had its time to end."""
+    until = time.monotonic() + SETTLE_S
+    while True:
+        left = _kept_by_libraries(_held()).beyond(before)
+        if not left or time.monotonic() > until:
+            return left
+        gc.collect()
+        time.sleep(0.01)
+
+
+@pytest.fixture(autouse=True)
+def leaves_nothing_behind(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail a test after which a process, thread or file is left that was not there before.
+
+    The tests that share a Spark session are checked by `tests/spark/conftest.py`,
+    which knows what the session holds.
+    """
+    if not Path("/proc/self/fd").exists():
+        yield  # not Linux: nothing to look at
+        return
+    before = _held()
+    yield
+    left = _settled(before)
+    if left:
+        pytest.fail("the test left behind:\n  " + "\n  ".join(left), pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def data() -> Callable[..., Path]:
+    """`data("ca-GrQc", "ca-GrQc.txt.gz")`: the path of a file of the real data.
+
+    The data lies where POINTSTAMP_DATA says, or in `../shared/data` next to this
+    checkout; a test that asks for a file that is not there is skipped.
+    """
+    root = Path(os.environ.get("POINTSTAMP_DATA") or ROOT.parent / "shared" / "data")
+
+    def find(*parts: str) -> Path:
+        path = root.joinpath(*parts)
+        if not path.exists():
+            pytest.skip(f"no data at {path}; POINTSTAMP_DATA names the folder that has it")
+        return path
+
+    return find
