@@ -1,0 +1,220 @@
+"""Why a worker stopped, and which of several reasons was the first.
+
+When one worker fails its peers fail too, because it is gone. Everything needed to
+tell the cause from its consequences is here, as plain values: what a worker tells
+its peers (`Notice`), what it tells whoever started it (`Failure`), and the choice
+of the one that the caller gets to see (`first_cause`).
+
+Rules:
+
+- A failure is *secondary* when its exception, or one that it was raised from or
+  while handling, says that a peer failed or was lost.
+- The first cause is the earliest primary failure; a secondary one is named only
+  where nothing else is known.
+- A notice that is passed on keeps the worker it came from.
+"""
+
+from __future__ import annotations
+
+import signal
+import traceback
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import cloudpickle
+
+from pointstamp.errors import (
+    InternalError,
+    OperatorError,
+    PeerFailedError,
+    PeerLostError,
+    SerializationError,
+    WorkerError,
+)
+
+NOTICE_CHARACTERS = 8_000
+"""What is sent of a cause's text; a longer one would delay the news."""
+
+
+@dataclass(frozen=True)
+class Notice:
+    """What a worker that fails tells its peers: who failed first, and of what."""
+
+    worker: int
+    lost: bool
+    text: str
+
+    def as_error(self) -> PeerFailedError | PeerLostError:
+        """What the peers raise."""
+        kind = PeerLostError if self.lost else PeerFailedError
+        return kind(self.text, self.worker)
+
+
+def notice(worker: int, cause: BaseException | None) -> Notice:
+    """What `worker` tells its peers when it fails of `cause`.
+
+    >>> notice(1, ValueError("seven"))
+    Notice(worker=1, lost=False, text='worker 1 failed: ValueError: seven')
+    >>> notice(2, notice(1, ValueError("seven")).as_error()).worker
+    1
+    """
+    if isinstance(cause, PeerFailedError | PeerLostError) and cause.peer is not None:
+        return Notice(cause.peer, isinstance(cause, PeerLostError), str(cause))
+    if cause is None:
+        return Notice(worker, False, f"worker {worker} gave up")
+    return Notice(worker, False, f"worker {worker} {_verb(cause)}"[:NOTICE_CHARACTERS])
+
+
+@dataclass(frozen=True)
+class Failure:
+    """How one worker ended without a result.
+
+    Attributes
+    ----------
+    at : float
+        When, in seconds of the machine's monotonic clock.
+    what : str
+        What happened, in words that follow "worker 3".
+    original : str
+        Its traceback, where it had the time to leave one.
+    cause : BaseException or None
+        The exception, where it could be carried here.
+    secondary : bool
+        Whether it is a consequence of the failure of a peer.
+    """
+
+    worker: int
+    at: float
+    what: str
+    operator: str | None = None
+    time: object = None
+    original: str = ""
+    cause: BaseException | None = None
+    secondary: bool = False
+
+    def as_error(self) -> WorkerError | SerializationError:
+        """What the caller of the computation gets; raise it `from failure.cause`."""
+        if isinstance(self.cause, UncarriedResult):
+            return SerializationError(str(self.cause))
+        error = WorkerError(
+            f"worker {self.worker} {self.what}",
+            self.worker,
+            self.operator,
+            self.time,
+            self.original,
+        )
+        if self.original and (self.cause is None or self.cause.__traceback__ is None):
+            error.add_note(f"\nThe traceback of worker {self.worker}:\n\n{self.original}")
+        return error
+
+
+class UncarriedResult(SerializationError):
+    """The result of a worker cannot be pickled; the worker itself did not fail."""
+
+
+def failure(worker: int, exception: BaseException, at: float) -> Failure:
+    """How `worker` failed of `exception`; an operator's error gives its name and time."""
+    operator, time = None, None
+    if isinstance(exception, OperatorError):
+        operator, time = exception.operator, exception.time
+    return Failure(
+        worker,
+        at,
+        _verb(exception),
+        operator,
+        time,
+        "".join(traceback.format_exception(exception)),
+        _root(exception),
+        any(isinstance(e, PeerFailedError | PeerLostError) for e in _chain(exception)),
+    )
+
+
+def death(worker: int, status: int, at: float) -> Failure:
+    """How `worker` ended whose process exited with `status`, without a word.
+
+    `status` is as `subprocess` gives it: negative for a signal.
+
+    >>> death(1, -9, 0.0).what, death(1, 3, 0.0).what
+    ('was killed by SIGKILL', 'exited with status 3 before it had a result')
+    """
+    if status >= 0:
+        return Failure(worker, at, f"exited with status {status} before it had a result")
+    try:
+        name = signal.Signals(-status).name
+    except ValueError:
+        name = f"signal {-status}"
+    return Failure(worker, at, f"was killed by {name}")
+
+
+def first_cause(failures: Iterable[Failure]) -> Failure:
+    """The failure that the others follow from: the earliest that is not secondary."""
+    return min(failures, key=lambda failure: (failure.secondary, failure.at))
+
+
+def dump(failure: Failure) -> list[bytes]:
+    """`failure` as two pickles, the second of which (its cause) may not load.
+
+    User-defined times and exceptions need not survive pickling; what does not is
+    left out, and its text is in the failure all the same.
+    """
+    time = failure.time if _survives(failure.time) else repr(failure.time)
+    cause = failure.cause if _survives(failure.cause) else None
+    return [
+        cloudpickle.dumps(replace(failure, time=None, cause=None)),
+        cloudpickle.dumps((time, cause)),
+    ]
+
+
+def load(parts: list[bytes]) -> Failure:
+    """The failure that `dump` made `parts` of, without what does not load here."""
+    found = cloudpickle.loads(parts[0])
+    if not isinstance(found, Failure):
+        raise InternalError(f"a worker reported {type(found).__name__} as its failure")
+    try:
+        time, cause = cloudpickle.loads(parts[1])
+    except Exception:  # noqa: BLE001  (user code runs here; the text is at hand)
+        return found
+    return replace(found, time=time, cause=cause)
+
+
+def _survives(value: object) -> bool:
+    try:
+        cloudpickle.loads(cloudpickle.dumps(value))
+    except Exception:  # noqa: BLE001  (user code runs here)
+        return False
+    return True
+
+
+def _verb(exception: BaseException) -> str:
+    """What happened, in words that follow "worker 3"."""
+    if isinstance(exception, SystemExit):
+        return f"called sys.exit({exception.code!r}) before it had a result"
+    return f"failed: {_said(exception)}"
+
+
+def _said(exception: BaseException) -> str:
+    """Type and message; an operator's error as it words itself, with its cause's."""
+    if isinstance(exception, OperatorError):
+        cause = exception.__cause__
+        said = str(exception)
+        return said if cause is None or str(cause) in said else f"{said}: {_said(cause)}"
+    return f"{type(exception).__name__}: {exception}".removesuffix(": ")
+
+
+def _root(exception: BaseException) -> BaseException:
+    """The user's exception, where an operator's error stands before it."""
+    if isinstance(exception, OperatorError) and exception.__cause__ is not None:
+        return exception.__cause__
+    return exception
+
+
+def _chain(exception: BaseException) -> Iterator[BaseException]:
+    """`exception` and those it was raised from, or while handling."""
+    waiting, seen = [exception], set()
+    while waiting:
+        found = waiting.pop()
+        if id(found) in seen:
+            continue
+        seen.add(id(found))
+        yield found
+        waiting += [e for e in (found.__cause__, found.__context__) if e is not None]

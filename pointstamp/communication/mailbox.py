@@ -1,0 +1,84 @@
+"""What has arrived for one worker, by channel: the half that all communicators share.
+
+A carrier (a queue, a socket, a simulation) puts messages in, the worker takes
+them out through its ends of the channels. Messages for a channel that the worker
+has not made yet are kept, and are news the moment it makes it. Nothing here
+waits or knows how messages travel.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from pointstamp.communication.communicator import Message
+from pointstamp.errors import UsageError
+
+Carry = Callable[[int, int, Any, Any], None]
+"""`carry(channel, peer, tag, batch)` takes a message from the worker to its carrier."""
+
+
+class ChannelEnd:
+    """One worker's end of a channel: a queue to pull from and a carrier to send by."""
+
+    __slots__ = ("_arrived", "_carry", "_peers", "id")
+
+    def __init__(self, id: int, peers: int, arrived: deque[Message], carry: Carry) -> None:
+        self.id = id
+        self._peers = peers
+        self._arrived = arrived
+        self._carry = carry
+
+    def send(self, peer: int, tag: Any, batch: Any) -> None:
+        """Send `batch` to worker `peer` (which may be this one)."""
+        if not 0 <= peer < self._peers:
+            raise UsageError(
+                f"channel {self.id} cannot send to worker {peer}: "
+                f"there are workers 0 to {self._peers - 1}"
+            )
+        self._carry(self.id, peer, tag, batch)
+
+    def pull(self) -> Message | None:
+        """The next message that arrived, or None."""
+        return self._arrived.popleft() if self._arrived else None
+
+
+class Mailbox:
+    """The queues of one worker's channels, and which of them got something new."""
+
+    def __init__(self) -> None:
+        self._queues: dict[int, deque[Message]] = {}
+        self._n_made = 0
+        self._touched: set[int] = set()
+
+    def make(self, peers: int, carry: Carry) -> ChannelEnd:
+        """The worker's end of the next channel, with what came early already in it."""
+        id = self._n_made
+        self._n_made += 1
+        arrived = self._queues.setdefault(id, deque())
+        if arrived:
+            self._touched.add(id)
+        return ChannelEnd(id, peers, arrived, carry)
+
+    def put(self, channel: int, message: Message) -> None:
+        """Keep a message that arrived."""
+        queue = self._queues.get(channel)
+        if queue is None:
+            queue = self._queues[channel] = deque()
+        queue.append(message)
+        if channel < self._n_made:
+            self._touched.add(channel)
+
+    @property
+    def has_news(self) -> bool:
+        """Whether a channel got messages since `news` was last asked for."""
+        return bool(self._touched)
+
+    def news(self) -> list[int]:
+        """The channels that got messages since the last call, each once, in order."""
+        if not self._touched:
+            return []
+        touched = sorted(self._touched)
+        self._touched.clear()
+        return touched
