@@ -1,0 +1,94 @@
+"""The protocol that every operator and subgraph speaks with its parent.
+
+The narrow waist of the system: a Python operator, a nested scope, an external
+process and a foreign runtime look the same to the scope that holds them.
+
+A parent sets an operator up in two calls, then visits it any number of times:
+
+1. `internal_summary()`: how times advance from its inputs to its outputs, and
+   the capabilities it holds at the start.
+2. `set_external_summary(...)`: how times advance from its outputs back to its
+   inputs, outside of it, and what capabilities are held outside of it.
+3. A visit is `push_external_progress(...)` and then `pull_internal_progress()`,
+   in which the operator does its work and reports what it did.
+
+Laws
+----
+- What is consumed and the capability it gives are in one report; what is
+  produced and the capability retired are in one report.
+- A report is believed at once. The next push counts everything that the last
+  report said: an operator may take a push as the receipt for its last report.
+- A record may be reported consumed before it is reported produced.
+- A change of a frontier is pushed at the next visit. It is a reason for a visit
+  only as `frontier_interest` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Any, NamedTuple, Protocol
+
+from pointstamp.progress.antichain import Antichain
+from pointstamp.progress.change_batch import ChangeBatch
+
+Summaries = Sequence[Sequence[Antichain]]
+"""`summaries[from][to]`: the antichain of the summaries of all paths."""
+
+Changes = Sequence[ChangeBatch[Any]]
+"""One batch of changes of times for each port."""
+
+
+class Interest(IntEnum):
+    """When the change of an input's frontier is a reason to run the operator."""
+
+    NEVER = 0
+    IF_CAPABILITY = 1
+    ALWAYS = 2
+
+
+class Progress(NamedTuple):
+    """What an operator did since its last report. The receiver drains the batches."""
+
+    internal: Changes
+    """Per output: changes in the capabilities that it holds."""
+    consumed: Changes
+    """Per input: how many records it took in."""
+    produced: Changes
+    """Per output: how many records it sent."""
+    active: bool
+    """Whether it still has work to do, and asks for another visit."""
+
+
+class Operate(Protocol):
+    """An operator as its parent sees it; see the laws above."""
+
+    name: str
+    inputs: int
+    outputs: int
+    local: bool
+    """True: reports are of this worker alone, and the parent exchanges them.
+    False: all workers' instances act together, and reports hold for all."""
+    wants_outside: bool
+    """True: pushes tell only of capabilities held outside, and the operator adds
+    what its own imply by the external summaries. False: the parent adds that up
+    and pushes the whole frontier. The sum is the same; a plain operator, which
+    is visited once per round, gains nothing by doing it itself."""
+    frontier_interest: Sequence[Interest]
+    """Per input."""
+    holds_capability: bool
+    """Whether this instance holds any capability now."""
+    complete: bool
+    """False while records or capabilities are inside that no report showed."""
+
+    def internal_summary(self) -> tuple[Summaries, Changes]:
+        """`summaries[input][output]`, and the initial capabilities per output."""
+
+    def set_external_summary(self, summaries: Summaries, capabilities: Changes) -> None:
+        """`summaries[output][input]`, and the initial frontier of each input."""
+
+    def push_external_progress(self, changes: Changes) -> None:
+        """Tell how the frontier of each input has changed. Drains `changes`."""
+
+    def pull_internal_progress(self) -> Progress:
+        """Do the work at hand, and report it."""

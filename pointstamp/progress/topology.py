@@ -1,0 +1,257 @@
+"""The graph of a scope: its places, how they are connected, and its paths.
+
+A *location* is an operator's input port (a target) or output port (a source).
+Locations are numbered from 0, so that what changes later lives in lists. Node 0
+stands for the world outside: its targets are the scope's outputs, its sources
+the scope's inputs; the paths from one to the other run outside the scope.
+
+All of this is fixed before the first record flows. What is computed here once:
+which cycles do not advance (an error), the summaries of the paths from every
+location to the scope's outputs, and of those from an operator back to itself.
+
+Source: timely-dataflow `progress/reachability.rs` (`Builder`, `summarize_outputs`,
+`is_acyclic`).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pointstamp.errors import BuildError, CycleError
+from pointstamp.progress.antichain import Antichain
+from pointstamp.progress.operate import Summaries
+from pointstamp.progress.timestamp import Timestamp, followed_by, summary_less_equal
+
+Port = tuple[int, int]
+"""(node, port); whether of a source or a target is said by where it stands."""
+
+
+class Edge(NamedTuple):
+    """A stream's way from a source to a target, inside one scope."""
+
+    source: Port
+    target: Port
+    copies: int = 1
+    """How many records arrive, over all workers, for one sent (broadcast: peers)."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """What the graph needs to know of an operator."""
+
+    name: str
+    inputs: int
+    outputs: int
+    summaries: Summaries
+
+
+class Step(NamedTuple):
+    """One step from a location to the next."""
+
+    to: int
+    summary: Any
+    """How time advances; None where it stays (a stream from source to target)."""
+
+
+class Topology:
+    """The locations of a scope, numbered, with the steps between them."""
+
+    def __init__(self, timestamp: Timestamp, nodes: list[Node], edges: list[Edge]) -> None:
+        self.timestamp = timestamp
+        self.nodes = nodes
+        self.edges = edges
+        self._first: list[int] = []
+        self.ports: list[tuple[int, int, bool]] = []
+        """Per location: node, port, whether it is a target."""
+        for index, node in enumerate(nodes):
+            self._first.append(len(self.ports))
+            self.ports.extend((index, port, True) for port in range(node.inputs))
+            self.ports.extend((index, port, False) for port in range(node.outputs))
+        self.steps: list[list[Step]] = [[] for _ in self.ports]
+        self.consumers: list[list[tuple[int, int]]] = [[] for _ in self.ports]
+        """Per source: (target, copies) of every stream that leaves it."""
+        for edge in edges:
+            self._add_edge(edge)
+        for index, node in enumerate(nodes):
+            self._add_internal_steps(index, node)
+
+    def target(self, node: int, port: int) -> int:
+        """The location of an input port."""
+        if not 0 <= port < self.nodes[node].inputs:
+            raise BuildError(f"{self.describe_node(node)} has no input {port}")
+        return self._first[node] + port
+
+    def source(self, node: int, port: int) -> int:
+        """The location of an output port."""
+        if not 0 <= port < self.nodes[node].outputs:
+            raise BuildError(f"{self.describe_node(node)} has no output {port}")
+        return self._first[node] + self.nodes[node].inputs + port
+
+    def describe(self, location: int) -> str:
+        """The location in words."""
+        node, port, is_target = self.ports[location]
+        return f"{'input' if is_target else 'output'} {port} of {self.describe_node(node)}"
+
+    def describe_node(self, node: int) -> str:
+        """The operator in words."""
+        return f"{self.nodes[node].name!r} [{node}]"
+
+    def add_outside_step(self, output: int, input_: int, summary: Any) -> None:
+        """Add a path that runs outside, from a scope output to a scope input."""
+        self.steps[self.target(0, output)].append(Step(self.source(0, input_), summary))
+
+    def check_cycles(self) -> None:
+        """Raise `CycleError` if some cycle need not advance time, naming its path.
+
+        A cycle advances if one of its steps does. So all is well if, without the
+        steps that strictly advance, no cycle is left. Cost: linear.
+        """
+        staying = [
+            [step.to for step in steps if step.summary is None or not step.summary.advances]
+            for steps in self.steps
+        ]
+        cycle = _find_cycle(staying)
+        if cycle is None:
+            return
+        nodes = [self.ports[location][0] for location in cycle if self.ports[location][2]]
+        path = " -> ".join(self.describe_node(node) for node in [*nodes, nodes[0]])
+        raise CycleError(
+            f"a loop does not advance time: {path}; on every loop some step must strictly "
+            "advance the timestamp, as a feedback with a positive summary does"
+        )
+
+    def summaries_to_outputs(self) -> list[list[tuple[int, Any]]]:
+        """Per location, (scope output, summary) for each minimal path inside the scope."""
+        backwards: list[list[Step]] = [[] for _ in self.ports]
+        for location, steps in enumerate(self.steps):
+            if self.ports[location][0] or not self.ports[location][2]:  # not a step outside
+                for to, summary in steps:
+                    backwards[to].append(Step(location, summary))
+        found: list[list[tuple[int, Any]]] = [[] for _ in self.ports]
+        for output in range(self.nodes[0].inputs):
+            start = self.target(0, output)
+            paths = self._closure(start, backwards, lambda path, step: followed_by(step, path))
+            for location, summaries in paths.items():
+                found[location].extend((output, summary) for summary in summaries)
+        return found
+
+    def summaries_around(self, node: int) -> list[list[Antichain]]:
+        """`[output][input]`: the paths from `node` back to itself, outside of it."""
+        summaries = []
+        for output in range(self.nodes[node].outputs):
+            outward = [
+                [] if self.ports[location][0] == node and self.ports[location][2] else steps
+                for location, steps in enumerate(self.steps)
+            ]
+            paths = self._closure(self.source(node, output), outward, followed_by)
+            empty = Antichain(summary_less_equal)
+            summaries.append(
+                [
+                    paths.get(self.target(node, port), empty)
+                    for port in range(self.nodes[node].inputs)
+                ]
+            )
+        return summaries
+
+    def reachable_from(self, start: int) -> set[int]:
+        """All locations on paths from `start`."""
+        found, work = {start}, [start]
+        while work:
+            for to, _ in self.steps[work.pop()]:
+                if to not in found:
+                    found.add(to)
+                    work.append(to)
+        return found
+
+    def nodes_in_loops(self) -> set[int]:
+        """Every node on a cycle (and, harmlessly, those between two cycles).
+
+        What is left when locations without a way in are removed again and again,
+        and then those without a way out. Cost: linear.
+        """
+        forward = [{step.to for step in steps} for steps in self.steps]
+        backward: list[set[int]] = [set() for _ in self.ports]
+        for location, following in enumerate(forward):
+            for to in following:
+                backward[to].add(location)
+        left = _trim(_trim(set(range(len(self.ports))), backward, forward), forward, backward)
+        return {self.ports[location][0] for location in left}
+
+    def _add_edge(self, edge: Edge) -> None:
+        source, target = self.source(*edge.source), self.target(*edge.target)
+        self.steps[source].append(Step(target, None))
+        self.consumers[source].append((target, edge.copies))
+
+    def _add_internal_steps(self, index: int, node: Node) -> None:
+        if index == 0:
+            return
+        if len(node.summaries) != node.inputs or any(
+            len(row) != node.outputs for row in node.summaries
+        ):
+            raise BuildError(
+                f"operator {node.name!r} has {node.inputs} inputs and {node.outputs} outputs, "
+                "but its internal summary is of another shape"
+            )
+        for port, row in enumerate(node.summaries):
+            for output, summaries in enumerate(row):
+                self.steps[self.target(index, port)].extend(
+                    Step(self.source(index, output), summary) for summary in summaries
+                )
+
+    def _closure(
+        self, start: int, steps: list[list[Step]], compose: Callable[[Any, Any], Any]
+    ) -> dict[int, Antichain]:
+        """The minimal summaries of all paths from `start`, by location."""
+        found = {start: Antichain(summary_less_equal, [self.timestamp.identity])}
+        work = deque([(start, self.timestamp.identity)])
+        while work:
+            location, path = work.popleft()
+            for to, step in steps[location]:
+                longer = path if step is None else compose(path, step)
+                if longer is None:
+                    continue
+                if to not in found:
+                    found[to] = Antichain(summary_less_equal)
+                if found[to].insert(longer):
+                    work.append((to, longer))
+        return found
+
+
+def _trim(left: set[int], into: list[set[int]], out_of: list[set[int]]) -> set[int]:
+    """`left` without what has, again and again, nothing of `left` in `into`."""
+    counts = {location: len(into[location] & left) for location in left}
+    bare = [location for location, count in counts.items() if not count]
+    while bare:
+        for following in out_of[bare.pop()]:
+            if counts.get(following):
+                counts[following] -= 1
+                if not counts[following]:
+                    bare.append(following)
+    return {location for location, count in counts.items() if count}
+
+
+def _find_cycle(successors: list[list[int]]) -> list[int] | None:
+    """Some cycle of a graph, or None. Depth first, with a stack of our own."""
+    unseen, open_, done = 0, 1, 2
+    state = [unseen] * len(successors)
+    for root in range(len(successors)):
+        if state[root] != unseen:
+            continue
+        path: list[int] = [root]
+        stack: list[Iterator[int]] = [iter(successors[root])]
+        state[root] = open_
+        while stack:
+            following = next(stack[-1], None)
+            if following is None:
+                state[path.pop()] = done
+                stack.pop()
+            elif state[following] == open_:
+                return path[path.index(following) :]
+            elif state[following] == unseen:
+                state[following] = open_
+                path.append(following)
+                stack.append(iter(successors[following]))
+    return None
