@@ -43,6 +43,9 @@ class Kind(Protocol[C]):
     def n_bytes(self, batch: C) -> int:
         """About how many bytes `batch` holds (for sizing, not accounting)."""
 
+    def schema(self, batch: C) -> Any:
+        """What batches must have in common to be put together; None if nothing."""
+
     def records(self, batch: C) -> Iterator[Any]:
         """The records one by one: items of rows, tuples of columns."""
 

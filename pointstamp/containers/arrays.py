@@ -1,0 +1,195 @@
+"""Arrays: named NumPy columns of one length, the container of numeric programs.
+
+Its columns are read-only views, since a batch that was sent may be held by
+several workers. Columns of any dtype travel; those of Python objects by pickle.
+
+Knows nothing of Arrow; nulls do not exist here.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import ItemsView, Iterator, KeysView, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pointstamp.containers.keys import checked_hashes, column_names, hash_keys
+from pointstamp.containers.kind import Buffer, Key
+from pointstamp.containers.rows import dump_records
+from pointstamp.errors import ColumnError, ContainerError
+from pointstamp.kernels.hashing import Hashes, combine_columns, hash_column
+from pointstamp.kernels.partition import partition
+
+Array = npt.NDArray[Any]
+
+
+class Arrays:
+    """A batch of records as named NumPy columns, each of shape [n].
+
+    `len` and iteration are of records (as tuples); names index columns.
+
+    Raises
+    ------
+    ContainerError
+        If the columns differ in length, or one is not one-dimensional.
+
+    >>> edges = Arrays(src=[1, 2], dst=[2, 3])
+    >>> len(edges), list(edges), edges["dst"].tolist()
+    (2, [(1, 2), (2, 3)], [2, 3])
+    """
+
+    __slots__ = ("_columns", "_n_records")
+
+    def __init__(
+        self, columns: Mapping[str, npt.ArrayLike] | None = None, **more: npt.ArrayLike
+    ) -> None:
+        given = {**(columns or {}), **more}
+        self._columns: dict[str, Array] = {n: _frozen(n, column) for n, column in given.items()}
+        lengths = {name: len(column) for name, column in self._columns.items()}
+        if len(set(lengths.values())) > 1:
+            raise ContainerError(f"columns of one batch need one length, but these have {lengths}")
+        self._n_records = next(iter(lengths.values()), 0)
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._columns)
+
+    @property
+    def n_records(self) -> int:
+        return self._n_records
+
+    def keys(self) -> KeysView[str]:
+        return self._columns.keys()
+
+    def items(self) -> ItemsView[str, Array]:
+        return self._columns.items()
+
+    def __getitem__(self, name: str) -> Array:
+        try:
+            return self._columns[name]
+        except (KeyError, TypeError):
+            raise ColumnError(f"no column {name!r} in Arrays: it has {self.names}") from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._columns
+
+    def __len__(self) -> int:
+        return self._n_records
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return zip(*(column.tolist() for column in self._columns.values()), strict=True)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Arrays) or self.names != other.names:
+            return False
+        return all(np.array_equal(column, other[name]) for name, column in self.items())
+
+    __hash__ = None  # type: ignore[assignment]  # compares by value, like a list
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Arrays, (dict(self._columns),))
+
+    def __repr__(self) -> str:
+        columns = ", ".join(f"{name}: {column.dtype}" for name, column in self.items())
+        return f"Arrays({columns}; {self._n_records} records)"
+
+
+class ArraysKind:
+    """What can be done with `Arrays`."""
+
+    name = "arrays"
+
+    def length(self, batch: Arrays) -> int:
+        return batch.n_records
+
+    def n_bytes(self, batch: Arrays) -> int:
+        return sum(column.nbytes for _, column in batch.items())
+
+    def schema(self, batch: Arrays) -> tuple[tuple[str, np.dtype[Any]], ...]:
+        return tuple((name, column.dtype) for name, column in batch.items())
+
+    def records(self, batch: Arrays) -> Iterator[tuple[Any, ...]]:
+        return iter(batch)
+
+    def slice(self, batch: Arrays, start: int, stop: int) -> Arrays:
+        return Arrays({name: column[start:stop] for name, column in batch.items()})
+
+    def concat(self, batches: Sequence[Arrays]) -> Arrays:
+        names = batches[0].names
+        return Arrays({name: np.concatenate([b[name] for b in batches]) for name in names})
+
+    def hashes(self, batch: Arrays, key: Key) -> Hashes:
+        if callable(key):
+            keys = key(batch)
+            return checked_hashes(keys, len(batch), hash_array(np.asarray(keys)), key)
+        names = column_names(key, batch.names, "a batch of Arrays")
+        if not names:
+            return np.zeros(len(batch), np.uint64)
+        return combine_columns([hash_array(batch[name]) for name in names])
+
+    def split(self, batch: Arrays, hashes: Hashes, peers: int) -> list[Arrays]:
+        if peers == 1:
+            return [batch]
+        order, starts = partition(hashes, peers)
+        sorted_by_peer = Arrays({name: column[order] for name, column in batch.items()})
+        bounds = starts.tolist()
+        return [
+            self.slice(sorted_by_peer, start, stop)
+            for start, stop in zip(bounds, bounds[1:], strict=False)
+        ]
+
+    def encode(self, batch: Arrays) -> list[Buffer]:
+        header = [(name, None if _is_objects(c) else c.dtype) for name, c in batch.items()]
+        return [
+            pickle.dumps((batch.n_records, header), protocol=5),
+            *(_column_bytes(column) for _, column in batch.items()),
+        ]
+
+    def decode(self, buffers: Sequence[Buffer]) -> Arrays:
+        n_records, header = pickle.loads(buffers[0])
+        columns = {}
+        for (name, dtype), buffer in zip(header, buffers[1:], strict=True):
+            columns[name] = _column_of(buffer, dtype, n_records)
+        return Arrays(columns)
+
+
+def hash_array(values: Array) -> Hashes:
+    """The stable hash of each item of a NumPy array, of objects and text too, uint64[n]."""
+    if values.dtype.kind in "OSU":
+        return hash_keys(values.tolist())
+    return hash_column(values)
+
+
+def _frozen(name: str, column: npt.ArrayLike) -> Array:
+    array = np.asarray(column)
+    if array.ndim != 1:
+        raise ContainerError(
+            f"column {name!r} has shape {array.shape}; a column is one-dimensional, "
+            "one value per record"
+        )
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _is_objects(column: Array) -> bool:
+    return bool(column.dtype.hasobject)
+
+
+def _column_bytes(column: Array) -> Buffer:
+    if _is_objects(column):
+        return dump_records(column.tolist())
+    # Times have no buffer of their own in NumPy, hence the view of bytes.
+    return memoryview(np.ascontiguousarray(column).view(np.uint8)) if len(column) else b""
+
+
+def _column_of(buffer: Buffer, dtype: np.dtype[Any] | None, n_records: int) -> Array:
+    if dtype is None:
+        column = np.empty(n_records, object)
+        column[:] = pickle.loads(buffer)
+        return column
+    if not n_records:
+        return np.empty(0, dtype)
+    return np.frombuffer(buffer, np.uint8).view(dtype)

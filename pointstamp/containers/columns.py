@@ -1,0 +1,212 @@
+"""Columns: Arrow record batches, the container of everything that comes from Spark.
+
+A batch stays Arrow from scan to write. Keys are hashed on its buffers; only
+types without a vectorised hash (decimals, lists, structs) go through Python
+values. Splitting is one permutation, one `take`, and slices without a copy.
+
+The one file of containers that must import pyarrow, and imported only when the
+first record batch turns up (`registry.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pointstamp.containers.arrays import hash_array
+from pointstamp.containers.keys import checked_hashes, column_names, hash_keys
+from pointstamp.containers.kind import Buffer, Key
+from pointstamp.errors import KeyHashError
+from pointstamp.kernels.hashing import (
+    NULL_HASH,
+    Hashes,
+    combine_columns,
+    hash_column,
+    hash_slices,
+    hash_times,
+)
+from pointstamp.kernels.partition import partition
+
+
+class ColumnsKind:
+    """What can be done with a `pyarrow.RecordBatch`."""
+
+    name = "columns"
+
+    def length(self, batch: pa.RecordBatch) -> int:
+        return batch.num_rows
+
+    def n_bytes(self, batch: pa.RecordBatch) -> int:
+        return batch.nbytes
+
+    def schema(self, batch: pa.RecordBatch) -> pa.Schema:
+        return batch.schema
+
+    def records(self, batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
+        return zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+    def slice(self, batch: pa.RecordBatch, start: int, stop: int) -> pa.RecordBatch:
+        return batch.slice(start, stop - start)
+
+    def concat(self, batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+        return pa.concat_batches(batches) if len(batches) > 1 else batches[0]
+
+    def hashes(self, batch: pa.RecordBatch, key: Key) -> Hashes:
+        if callable(key):
+            keys = key(batch)
+            return checked_hashes(keys, batch.num_rows, _hash_result(keys), key)
+        names = column_names(key, batch.schema.names, "a record batch")
+        if not names:
+            return np.zeros(batch.num_rows, np.uint64)
+        return combine_columns([hash_arrow(batch.column(name)) for name in names])
+
+    def split(self, batch: pa.RecordBatch, hashes: Hashes, peers: int) -> list[pa.RecordBatch]:
+        if peers == 1:
+            return [batch]
+        order, starts = partition(hashes, peers)
+        sorted_by_peer = batch.take(pa.array(order))
+        bounds = starts.tolist()
+        return [
+            sorted_by_peer.slice(start, stop - start)
+            for start, stop in zip(bounds, bounds[1:], strict=False)
+        ]
+
+    def encode(self, batch: pa.RecordBatch) -> list[Buffer]:
+        """One Arrow IPC stream of one batch, so that dictionaries come along."""
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        return [memoryview(sink.getvalue())]
+
+    def decode(self, buffers: Sequence[Buffer]) -> pa.RecordBatch:
+        """The batch, whose columns are views of `buffers`."""
+        with pa.ipc.open_stream(pa.py_buffer(buffers[0])) as reader:
+            return reader.read_next_batch()
+
+
+def hash_arrow(column: pa.Array) -> Hashes:
+    """The stable hash of each value of an Arrow column, uint64[n].
+
+    Raises
+    ------
+    KeyHashError
+        For a type whose values have no stable hash (maps, for one).
+    """
+    if isinstance(column, pa.ExtensionArray):
+        column = column.storage
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return _hash_dictionary(column)
+    if pa.types.is_null(kind):
+        return np.full(len(column), NULL_HASH, np.uint64)
+    hashes = _hash_values(column, kind)
+    if column.null_count:
+        hashes[column.is_null().to_numpy(zero_copy_only=False)] = NULL_HASH
+    return hashes
+
+
+def _hash_values(column: pa.Array, kind: pa.DataType) -> Hashes:
+    """The hashes of values; those of nulls are anything."""
+    if pa.types.is_boolean(kind):
+        return hash_column(_numbers(column.cast(pa.uint8())))
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return hash_column(_numbers(column))
+    if _is_temporal(kind):
+        return _hash_temporal(column, kind)
+    if pa.types.is_fixed_size_binary(kind):
+        return _hash_fixed(column, kind.byte_width)
+    if _is_text(kind):
+        return _hash_texts(column)
+    return hash_keys([_as_key(value, kind) for value in column.to_pylist()])
+
+
+def _numbers(column: pa.Array) -> npt.NDArray[Any]:
+    """The values of a column of fixed width, of any bits where it is null, without a copy."""
+    data = column.buffers()[1]
+    dtype = np.dtype(column.type.to_pandas_dtype())
+    if data is None or not len(column):
+        return np.empty(0, dtype)
+    start = column.offset * dtype.itemsize
+    return np.frombuffer(data, dtype, count=len(column), offset=start)
+
+
+def _is_temporal(kind: pa.DataType) -> bool:
+    return pa.types.is_temporal(kind) and not pa.types.is_interval(kind)
+
+
+def _hash_temporal(column: pa.Array, kind: pa.DataType) -> Hashes:
+    """Days of dates, microseconds of everything else: as for Python's own types."""
+    width = pa.int32() if kind.bit_width == 32 else pa.int64()
+    values = _numbers(column.view(width))
+    if pa.types.is_date32(kind):
+        return hash_column(values)
+    if pa.types.is_date64(kind):
+        return hash_column(values // 86_400_000)
+    return hash_times(values.astype(np.int64).view(f"m8[{kind.unit}]"))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return (
+        pa.types.is_string(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_string_view(kind)
+        or pa.types.is_binary_view(kind)
+    )
+
+
+def _hash_texts(column: pa.Array) -> Hashes:
+    if pa.types.is_string_view(column.type) or pa.types.is_binary_view(column.type):
+        column = column.cast(pa.large_binary())
+    large = pa.types.is_large_string(column.type) or pa.types.is_large_binary(column.type)
+    _, offsets, data = column.buffers()
+    if offsets is None or not len(column):
+        return np.empty(0, np.uint64)
+    bounds = np.frombuffer(offsets, np.int64 if large else np.int32)
+    bounds = bounds[column.offset : column.offset + len(column) + 1]
+    return hash_slices(bounds[:-1], bounds[1:], np.frombuffer(data or b"", np.uint8))
+
+
+def _hash_fixed(column: pa.Array, width: int) -> Hashes:
+    starts = (column.offset + np.arange(len(column))) * width
+    return hash_slices(starts, starts + width, np.frombuffer(column.buffers()[1] or b"", np.uint8))
+
+
+def _hash_dictionary(column: Any) -> Hashes:
+    """Each distinct value hashed once; the last entry stands for null indices."""
+    of_values = np.append(hash_arrow(column.dictionary), np.uint64(NULL_HASH))
+    indices = pc.fill_null(column.indices.cast(pa.int64()), len(column.dictionary))
+    return of_values[_numbers(indices)]
+
+
+def _as_key(value: Any, kind: pa.DataType) -> Any:
+    """A hashable value of what Arrow gives for nested types: tuples."""
+    if value is None:
+        return None
+    if pa.types.is_struct(kind):
+        return tuple(_as_key(value[field.name], field.type) for field in kind)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return tuple(_as_key(item, kind.value_type) for item in value)
+    if pa.types.is_decimal(kind):
+        return value
+    raise KeyHashError(
+        f"a column of Arrow type {kind} cannot be a key: no hash of it is the same on every "
+        "machine; use numbers, text, binaries, times, decimals, or lists and structs of these"
+    )
+
+
+def _hash_result(keys: Any) -> Hashes:
+    """The hashes of what a key function gave for a batch: an Arrow or NumPy array."""
+    if isinstance(keys, pa.ChunkedArray):
+        keys = keys.combine_chunks()
+    if isinstance(keys, pa.ChunkedArray):
+        keys = pa.concat_arrays(keys.chunks) if keys.chunks else pa.nulls(0)
+    if isinstance(keys, pa.Array):
+        return hash_arrow(keys)
+    return hash_array(np.asarray(keys))

@@ -1,0 +1,280 @@
+"""The hash of a key that is a Python value, equal to that of the same key in a column.
+
+The law: keys that are equal in Python hash alike, here, in every other process,
+and in columns (`kernels/hashing.py`). So 1, 1.0, True and Decimal(1) agree, a
+text agrees with its Arrow column, and a tuple with the columns of its parts.
+Keys of other types are refused rather than hashed by `hash` or `repr`, which
+may differ between processes.
+
+`hash_keys` takes the keys of a whole batch: where all are of one type it makes
+a column of them and hashes that, which is some twenty times quicker.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import decimal
+import enum
+import fractions
+import reprlib
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from pointstamp.errors import ColumnError, KeyHashError
+from pointstamp.kernels.hashing import (
+    EMPTY_HASH,
+    NULL_HASH,
+    Hashes,
+    combine,
+    combine_columns,
+    hash_bytes,
+    hash_column,
+    hash_float,
+    hash_floats,
+    hash_ints,
+    hash_text,
+    mix,
+)
+
+# Below this many keys, making a column of them costs more than it saves.
+_FEW = 12
+
+_EPOCH = datetime.datetime(1970, 1, 1)
+_EPOCH_UTC = _EPOCH.replace(tzinfo=datetime.timezone.utc)
+_MICROSECOND = datetime.timedelta(microseconds=1)
+
+
+def hash_key(key: Any) -> int:
+    """The stable hash of one key, at least 0 and below 2**64.
+
+    Raises
+    ------
+    KeyHashError
+        For a type of which no hash is the same in every process.
+
+    >>> hash_key(1) == hash_key(1.0) == hash_key(True) == hash_key((1,))
+    True
+    """
+    hasher = _BY_TYPE.get(type(key))
+    return hasher(key) if hasher is not None else _hash_other(key)
+
+
+def hash_keys(keys: Sequence[Any]) -> Hashes:
+    """The stable hash of each key, uint64[len(keys)]; see `hash_key`.
+
+    >>> [int(h) for h in hash_keys(["a", None])] == [hash_key("a"), hash_key(None)]
+    True
+    """
+    if len(keys) > _FEW:
+        types = set(map(type, keys))
+        if len(types) == 1:
+            hashes = _hash_alike(types.pop(), keys)
+            if hashes is not None:
+                return hashes
+    return np.fromiter(map(hash_key, keys), np.uint64, len(keys))
+
+
+def column_names(key: Any, names: Sequence[str], holder: str) -> list[str]:
+    """The columns that `key` (a name, names, or None for all) means, of those in `names`.
+
+    Raises
+    ------
+    ColumnError
+        For a name that is not among them, listing those that are.
+    """
+    if key is None:
+        return list(names)
+    wanted = [key] if isinstance(key, str) else list(key)
+    missing = [name for name in wanted if name not in names]
+    if missing or not wanted:
+        what = ", ".join(map(repr, missing)) if missing else "an empty list of columns"
+        raise ColumnError(f"{holder} cannot be keyed by {what}: its columns are {list(names)}")
+    return wanted
+
+
+def check_rows_key(key: Any, record: Any) -> None:
+    """Refuse a key that names columns where the records are Python values.
+
+    Raises
+    ------
+    ColumnError
+        Unless `key` is a function of a record or None.
+    """
+    if key is None or callable(key):
+        return
+    names = [key] if isinstance(key, str) else list(key)
+    parts = ", ".join(f"r[{name!r}]" for name in names) if isinstance(record, dict) else "r[0]"
+    raise ColumnError(
+        f"the key {key!r} names columns, but this batch is a list of Python records, such as "
+        f"{reprlib.repr(record)}; give a function of a record (lambda r: {parts}), or None for "
+        "the record itself"
+    )
+
+
+def checked_hashes(keys: Any, n_records: int, hashes: Hashes, key: Any) -> Hashes:
+    """`hashes`, after a look that the function `key` gave one key per record.
+
+    Raises
+    ------
+    KeyHashError
+        If it gave more or fewer.
+    """
+    if len(hashes) != n_records:
+        raise KeyHashError(
+            f"the key function {key!r} gave {len(hashes)} keys ({type(keys).__name__}) for a "
+            f"batch of {n_records} records; it is called with the whole batch, and must return "
+            "an array with the key of each record"
+        )
+    return hashes
+
+
+def _hash_alike(kind: type, keys: Sequence[Any]) -> Hashes | None:
+    """The hashes of keys that all are of type `kind`; None if that needs one by one."""
+    if kind is int:
+        try:
+            return hash_ints(np.array(keys, np.int64))
+        except OverflowError:
+            return None
+    if kind is float:
+        return hash_floats(np.array(keys, np.float64))
+    if kind is bool:
+        return hash_ints(np.array(keys, np.bool_))
+    if kind is str:
+        return _hash_texts(cast("Sequence[str]", keys))
+    if kind is bytes:
+        return _hash_packed([len(key) for key in keys], b"".join(keys))
+    if issubclass(kind, tuple) and len(set(map(len, keys))) == 1 and len(keys[0]):
+        return combine_columns([hash_keys(part) for part in zip(*keys, strict=True)])
+    if issubclass(kind, np.generic) and keys[0].dtype.kind in "iubfmM":
+        return hash_column(np.array(keys))
+    return None
+
+
+def _hash_texts(texts: Sequence[str]) -> Hashes:
+    joined = "".join(texts)
+    if joined.isascii():
+        return _hash_packed([len(text) for text in texts], joined.encode())
+    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
+    return _hash_packed([len(data) for data in encoded], b"".join(encoded))
+
+
+def _hash_packed(lengths: list[int], data: bytes) -> Hashes:
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return hash_bytes(offsets, np.frombuffer(data, np.uint8))
+
+
+def _hash_int(key: int) -> int:
+    if -(1 << 63) <= key < 1 << 64:
+        return mix(key)
+    try:
+        as_float = float(key)
+    except OverflowError:
+        as_float = 0.0
+    if as_float == key:
+        return hash_float(as_float)
+    return hash_text(key.to_bytes(key.bit_length() // 8 + 1, "little", signed=True))
+
+
+def _hash_ratio(key: decimal.Decimal | fractions.Fraction) -> int:
+    if isinstance(key, decimal.Decimal) and not key.is_finite():
+        return hash_float(float(key))
+    above, below = key.as_integer_ratio()
+    if below == 1:
+        return _hash_int(above)
+    try:
+        if float(key) == key:
+            return hash_float(float(key))
+    except OverflowError:
+        pass
+    return combine(_hash_int(above), _hash_int(below))
+
+
+def _hash_datetime(key: datetime.datetime) -> int:
+    epoch = _EPOCH if key.utcoffset() is None else _EPOCH_UTC
+    return mix((key - epoch) // _MICROSECOND)
+
+
+def _hash_date(key: datetime.date) -> int:
+    return mix(key.toordinal() - _EPOCH.toordinal())
+
+
+def _hash_time(key: datetime.time) -> int:
+    since = datetime.timedelta(
+        hours=key.hour, minutes=key.minute, seconds=key.second, microseconds=key.microsecond
+    )
+    return mix((since - (key.utcoffset() or datetime.timedelta())) // _MICROSECOND)
+
+
+def _hash_tuple(key: tuple[Any, ...]) -> int:
+    if not key:
+        return EMPTY_HASH
+    hash = hash_key(key[0])
+    for part in key[1:]:
+        hash = combine(hash, hash_key(part))
+    return hash
+
+
+# Exact types first, in one look-up; then subclasses, the more special first
+# (bool is an int, datetime a date).
+_BY_TYPE: dict[type, Callable[[Any], int]] = {
+    int: _hash_int,
+    str: lambda key: hash_text(key.encode("utf-8", "surrogatepass")),
+    tuple: _hash_tuple,
+    float: hash_float,
+    bool: mix,
+    type(None): lambda key: NULL_HASH,
+    bytes: hash_text,
+    datetime.datetime: _hash_datetime,
+    datetime.date: _hash_date,
+    datetime.time: _hash_time,
+    datetime.timedelta: lambda key: mix(key // _MICROSECOND),
+    uuid.UUID: lambda key: hash_text(key.bytes),
+    decimal.Decimal: _hash_ratio,
+    fractions.Fraction: _hash_ratio,
+    frozenset: lambda key: mix(sum(map(hash_key, key))),
+}
+
+
+def _hash_other(key: Any) -> int:
+    if isinstance(key, np.generic):
+        return _hash_numpy(key)
+    for kind, hasher in _BY_TYPE.items():
+        if isinstance(key, kind):
+            return hasher(key)
+    if isinstance(key, enum.Enum):
+        return hash_key(key.value)
+    if dataclasses.is_dataclass(key) and not isinstance(key, type) and _is_frozen(key):
+        compared = [field.name for field in dataclasses.fields(key) if field.compare]
+        return _hash_tuple(tuple(getattr(key, name) for name in compared))
+    raise KeyHashError(
+        f"a key of type {type(key).__name__} has no hash that is the same on every worker: "
+        f"{reprlib.repr(key)}; {_advice(key)}"
+    )
+
+
+def _hash_numpy(key: np.generic) -> int:
+    if key.dtype.kind in "SUV":
+        return hash_key(key.item())
+    return int(hash_column(np.array([key]))[0])
+
+
+def _is_frozen(key: Any) -> bool:
+    return bool(type(key).__dataclass_params__.frozen)
+
+
+def _advice(key: Any) -> str:
+    if isinstance(key, (list, np.ndarray, bytearray)):
+        return "make it immutable: tuple(key) or bytes(key)"
+    if isinstance(key, (dict, set)):
+        return "choose the parts that identify it, as a tuple such as tuple(sorted(key))"
+    if dataclasses.is_dataclass(key):
+        return "declare the dataclass with frozen=True, or key by a tuple of its fields"
+    return (
+        "key by numbers, text, bytes, dates, UUIDs, enums, frozen dataclasses, or tuples of "
+        "these, for example lambda r: (r.id, r.day)"
+    )

@@ -1,0 +1,111 @@
+"""Finds the kind of a container by its type, and by its name in a message.
+
+*Rules.* One kind per type and one per name. Rows and arrays are known from the
+start; columns from the first record batch on, so that programs without Arrow
+never import it. A user's kind must be registered on every worker: at the top of
+the module that defines it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pointstamp.containers.arrays import Arrays, ArraysKind
+from pointstamp.containers.kind import Kind
+from pointstamp.containers.rows import RowsKind
+from pointstamp.errors import ContainerError
+
+_kinds: dict[type, Kind[Any]] = {}
+_names: dict[str, Kind[Any]] = {}
+
+
+def kind_of(batch: Any) -> Kind[Any]:
+    """The kind of a container; subclasses have the kind of their base.
+
+    Raises
+    ------
+    ContainerError
+        If none is registered for its type; the message lists those that are.
+
+    >>> kind_of([1, 2]).length([1, 2])
+    2
+    """
+    return _kinds.get(type(batch)) or _find(batch)
+
+
+def kind_named(name: str) -> Kind[Any]:
+    """The kind of that name.
+
+    Raises
+    ------
+    ContainerError
+        If there is none in this process.
+    """
+    if name == "columns":
+        _register_columns()
+    try:
+        return _names[name]
+    except KeyError:
+        raise ContainerError(
+            f"no kind of container named {name!r} is registered in this process, only "
+            f"{sorted(_names)}; call register() in the module that defines it, which every "
+            "worker imports"
+        ) from None
+
+
+def register(container: type, kind: Kind[Any]) -> None:
+    """Make `kind` what can be done with batches of type `container`.
+
+    Raises
+    ------
+    ContainerError
+        If the type or the name of the kind already belongs to another.
+    """
+    for known in (_kinds.get(container), _names.get(kind.name)):
+        if known is not None and type(known) is not type(kind):
+            raise ContainerError(
+                f"cannot register kind {kind.name!r} for {container.__name__}: kind "
+                f"{known.name!r} ({type(known).__name__}) has that type or name already"
+            )
+    _kinds[container] = kind
+    _names[kind.name] = kind
+
+
+def _find(batch: Any) -> Kind[Any]:
+    """The kind of a type that was not looked up before, remembered for the next time."""
+    bases = type(batch).__mro__
+    if any(base.__module__.partition(".")[0] == "pyarrow" for base in bases):
+        _register_columns()
+    for base in bases:
+        if base in _kinds:
+            return _kinds.setdefault(type(batch), _kinds[base])
+    raise ContainerError(
+        f"a batch of type {type(batch).__module__}.{type(batch).__name__} is none of the "
+        f"containers known here ({', '.join(t.__name__ for t in _kinds)}); {_advice(batch)}"
+    )
+
+
+def _register_columns() -> None:
+    if "columns" not in _names:
+        import pyarrow as pa
+
+        from pointstamp.containers.columns import ColumnsKind
+
+        register(pa.RecordBatch, ColumnsKind())
+
+
+def _advice(batch: Any) -> str:
+    name = type(batch).__name__
+    if name == "Table":
+        return "send the table's batches: for batch in table.to_batches()"
+    if name == "DataFrame":
+        return "convert it with pyarrow.RecordBatch.from_pandas(frame)"
+    if name == "ndarray":
+        return "name the column: Arrays(values=array)"
+    if name in ("tuple", "set", "generator", "range", "map"):
+        return "make it a list of records: list(batch)"
+    return "send a list, Arrays or pyarrow.RecordBatch, or register a kind for the type"
+
+
+register(list, RowsKind())
+register(Arrays, ArraysKind())
