@@ -1,0 +1,223 @@
+"""Compressed sparse rows: the sorted, distinct neighbours of each vertex, end to end.
+
+Of edges as two int64 arrays, in any order and with repeats, this makes three:
+`keys`, the vertices that have neighbours; `values`, all neighbours; `starts`,
+where those of each key begin. Vertices are arbitrary int64 ids, so a table leads
+from a vertex to its row.
+
+Sorting pairs is sorting integers: a pair is packed into one int64 where the
+ranges of ids allow it, and ids are replaced by their ranks where they do not.
+NumPy sorts int64 with the processor's vector unit; a radix sort of ours and
+`numpy.unique` were both slower.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from pointstamp.kernels.jit import kernel
+from pointstamp.kernels.sorting import unique_sorted
+
+Ints = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.int32]
+
+_NONE = np.empty(0, np.int64)
+
+
+def build_csr(sources: Ints, targets: Ints) -> tuple[Ints, Ints, Ints]:
+    """The neighbours of each source, sorted and distinct.
+
+    sources, targets : int64[m], in any order, pairs may repeat
+    returns (keys, starts, values):
+      keys : int64[n], sorted, distinct · starts : int64[n + 1] · values : int64[<= m]
+
+    The targets of `keys[i]` are `values[starts[i]:starts[i + 1]]`. Uses 8 bytes per
+    edge beside its arguments and its result (24 where ids span more than 63 bits).
+
+    >>> keys, starts, values = build_csr(np.array([7, 3, 7, 7]), np.array([1, 9, 0, 1]))
+    >>> keys.tolist(), starts.tolist(), values.tolist()
+    ([3, 7], [0, 1, 3], [9, 0, 1])
+    """
+    if len(sources) == 0:
+        return _NONE, np.zeros(1, np.int64), _NONE
+    source_low, source_bits = _low_and_bits(sources)
+    target_low, target_bits = _low_and_bits(targets)
+    if source_bits + target_bits > 63:
+        return _build_ranked(sources, targets)
+    packed = np.subtract(sources, source_low)
+    packed <<= target_bits
+    packed |= targets - target_low
+    packed.sort()
+    keys, starts, values = split_packed(packed, target_bits, source_low, target_low)
+    # What repeated left room behind; a copy gives it back, where it is worth one.
+    wasteful = 4 * len(values) < 3 * len(packed)
+    return keys, starts, values.copy() if wasteful else values
+
+
+def _low_and_bits(ids: Ints) -> tuple[int, int]:
+    """The least id, and how many bits tell the ids apart once it is subtracted."""
+    low, high = int(ids.min()), int(ids.max())
+    return low, (high - low).bit_length()
+
+
+def _build_ranked(sources: Ints, targets: Ints) -> tuple[Ints, Ints, Ints]:
+    """The same for ids too far apart to pack: ranks are packed in their place."""
+    source_ids, target_ids = unique_sorted(sources), unique_sorted(targets)
+    keys, starts, values = build_csr(
+        np.searchsorted(source_ids, sources), np.searchsorted(target_ids, targets)
+    )
+    return source_ids[keys], starts, target_ids[values]
+
+
+def _first_of_equal(ordered: Ints) -> npt.NDArray[np.bool_]:
+    first = np.ones(len(ordered), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+    return first
+
+
+def _split_packed_plain(
+    packed: Ints, n_bits: int, source_low: int, target_low: int
+) -> tuple[Ints, Ints, Ints]:
+    distinct = packed[_first_of_equal(packed)]
+    row_of = distinct >> n_bits
+    begins = np.flatnonzero(_first_of_equal(row_of))
+    values = (distinct & ((1 << n_bits) - 1)) + target_low
+    return row_of[begins] + source_low, np.append(begins, len(distinct)), values
+
+
+@kernel(plain=_split_packed_plain)
+def split_packed(
+    packed: Ints, n_bits: int, source_low: int, target_low: int
+) -> tuple[Ints, Ints, Ints]:
+    """Keys, starts and values of sorted pairs, each `(source << n_bits) | target`.
+
+    packed : int64[m], m > 0, sorted; overwritten, and `values` is a view of it
+    n_bits : bits of a target · source_low, target_low : added to what is unpacked
+    returns (keys, starts, values) as `build_csr` does.
+    """
+    mask = (np.int64(1) << n_bits) - 1
+    n_keys = 1
+    for i in range(1, len(packed)):
+        n_keys += (packed[i] >> n_bits) != (packed[i - 1] >> n_bits)
+    keys = np.empty(n_keys, np.int64)
+    starts = np.empty(n_keys + 1, np.int64)
+    last = packed[0] - 1
+    n_values = 0
+    row = -1
+    for i in range(len(packed)):
+        pair = packed[i]
+        if pair == last:
+            continue
+        if row < 0 or (pair >> n_bits) != (last >> n_bits):
+            row += 1
+            keys[row] = (pair >> n_bits) + source_low
+            starts[row] = n_values
+        packed[n_values] = (pair & mask) + target_low
+        n_values += 1
+        last = pair
+    starts[n_keys] = n_values
+    return keys, starts, packed[:n_values]
+
+
+# From a vertex to its row.
+
+_SPREAD = np.int64(-7046029254386353131)  # 2^64 / golden ratio, odd: multiplicative hashing
+
+
+def build_table(keys: Ints) -> tuple[Rows, bool]:
+    """A table that leads from each of `keys` to its row; for `find_spans`.
+
+    keys : int64[n], sorted, distinct, n < 2^31
+    returns (table, dense). Where the keys lie close together (dense), the row of
+    `v` is `table[v - keys[0]]`; elsewhere the table is hashed, with linear probing.
+    Both hold -1 where there is no row, and take at most 20 bytes per key.
+
+    >>> build_table(np.array([5, 6, 8]))
+    (array([ 0,  1, -1,  2], dtype=int32), True)
+    """
+    if len(keys) == 0:
+        return np.empty(0, np.int32), True
+    span = int(keys[-1]) - int(keys[0]) + 1
+    if span <= 4 * len(keys) + 64:
+        table = np.full(span, -1, np.int32)
+        table[keys - keys[0]] = np.arange(len(keys), dtype=np.int32)
+        return table, True
+    return hash_rows(keys, (2 * len(keys) - 1).bit_length()), False
+
+
+def _hash_rows_plain(keys: Ints, n_bits: int) -> Rows:
+    table = np.full(1 << n_bits, -1, np.int32)
+    with np.errstate(over="ignore"):
+        slots = ((keys * _SPREAD).view(np.uint64) >> np.uint64(64 - n_bits)).astype(np.int64)
+    for row, slot in enumerate(slots.tolist()):
+        while table[slot] >= 0:
+            slot = (slot + 1) & (len(table) - 1)
+        table[slot] = row
+    return table
+
+
+@kernel(plain=_hash_rows_plain)
+def hash_rows(keys: Ints, n_bits: int) -> Rows:
+    """A hash table of `2^n_bits` slots with the row of each key, -1 where empty.
+
+    keys : int64[n], distinct · n_bits : 1 to 31, 2^n_bits > n
+    """
+    table = np.full(1 << n_bits, -1, np.int32)
+    for row in range(len(keys)):
+        slot = _slot(keys[row], n_bits)
+        while table[slot] >= 0:
+            slot = (slot + 1) & (len(table) - 1)
+        table[slot] = row
+    return table
+
+
+@kernel
+def _slot(vertex: int, n_bits: int) -> np.int64:
+    return np.int64(np.uint64(vertex * _SPREAD) >> np.uint64(64 - n_bits))
+
+
+def _find_spans_plain(
+    keys: Ints, starts: Ints, table: Rows, dense: bool, vertices: Ints
+) -> tuple[Ints, Ints]:
+    if len(keys) == 0:
+        return np.zeros(len(vertices), np.int64), np.zeros(len(vertices), np.int64)
+    rows = np.minimum(np.searchsorted(keys, vertices), len(keys) - 1)
+    found = keys[rows] == vertices
+    return np.where(found, starts[rows], 0), np.where(found, starts[rows + 1], 0)
+
+
+@kernel(plain=_find_spans_plain)
+def find_spans(
+    keys: Ints, starts: Ints, table: Rows, dense: bool, vertices: Ints
+) -> tuple[Ints, Ints]:
+    """Where the neighbours of each vertex begin and end; 0 and 0 for one that has none.
+
+    keys, starts : as of `build_csr` · table, dense : `build_table(keys)`
+    vertices : int64[m]
+    returns (begins, ends), both int64[m]. Cost: one or two reads per vertex.
+    """
+    begins = np.zeros(len(vertices), np.int64)
+    ends = np.zeros(len(vertices), np.int64)
+    if len(keys) == 0:
+        return begins, ends
+    low, high = keys[0], keys[len(keys) - 1]
+    n_bits = 0
+    while (1 << n_bits) < len(table):
+        n_bits += 1
+    for i in range(len(vertices)):
+        vertex = vertices[i]
+        if vertex < low or vertex > high:
+            continue
+        if dense:
+            row = table[vertex - low]
+        else:
+            slot = _slot(vertex, n_bits)
+            row = table[slot]
+            while row >= 0 and keys[row] != vertex:
+                slot = (slot + 1) & (len(table) - 1)
+                row = table[slot]
+        if row >= 0:
+            begins[i] = starts[row]
+            ends[i] = starts[row + 1]
+    return begins, ends
