@@ -8,6 +8,7 @@ Knows nothing of Arrow; nulls do not exist here.
 
 from __future__ import annotations
 
+import itertools
 import pickle
 from collections.abc import ItemsView, Iterator, KeysView, Mapping, Sequence
 from typing import Any
@@ -54,16 +55,20 @@ class Arrays:
 
     @property
     def names(self) -> list[str]:
+        """The names of the columns, in order."""
         return list(self._columns)
 
     @property
     def n_records(self) -> int:
+        """How many records; the same as `len`."""
         return self._n_records
 
     def keys(self) -> KeysView[str]:
+        """The names of the columns, as of a dict: `dict(arrays)` works."""
         return self._columns.keys()
 
     def items(self) -> ItemsView[str, Array]:
+        """Name and column, of each column."""
         return self._columns.items()
 
     def __getitem__(self, name: str) -> Array:
@@ -102,25 +107,32 @@ class ArraysKind:
     name = "arrays"
 
     def length(self, batch: Arrays) -> int:
+        """How many records."""
         return batch.n_records
 
     def n_bytes(self, batch: Arrays) -> int:
+        """The bytes of all columns."""
         return sum(column.nbytes for _, column in batch.items())
 
     def schema(self, batch: Arrays) -> tuple[tuple[str, np.dtype[Any]], ...]:
+        """Names and dtypes of the columns."""
         return tuple((name, column.dtype) for name, column in batch.items())
 
     def records(self, batch: Arrays) -> Iterator[tuple[Any, ...]]:
+        """The records as tuples."""
         return iter(batch)
 
     def slice(self, batch: Arrays, start: int, stop: int) -> Arrays:
+        """A view of some records."""
         return Arrays({name: column[start:stop] for name, column in batch.items()})
 
     def concat(self, batches: Sequence[Arrays]) -> Arrays:
+        """One batch of several."""
         names = batches[0].names
         return Arrays({name: np.concatenate([b[name] for b in batches]) for name in names})
 
     def hashes(self, batch: Arrays, key: Key) -> Hashes:
+        """Hashes of the columns, or of the keys, that `key` chooses."""
         if callable(key):
             keys = key(batch)
             return checked_hashes(keys, len(batch), hash_array(np.asarray(keys)), key)
@@ -130,17 +142,16 @@ class ArraysKind:
         return combine_columns([hash_array(batch[name]) for name in names])
 
     def split(self, batch: Arrays, hashes: Hashes, peers: int) -> list[Arrays]:
+        """One gather per column, then views."""
         if peers == 1:
             return [batch]
         order, starts = partition(hashes, peers)
         sorted_by_peer = Arrays({name: column[order] for name, column in batch.items()})
         bounds = starts.tolist()
-        return [
-            self.slice(sorted_by_peer, start, stop)
-            for start, stop in zip(bounds, bounds[1:], strict=False)
-        ]
+        return [self.slice(sorted_by_peer, *span) for span in itertools.pairwise(bounds)]
 
     def encode(self, batch: Arrays) -> list[Buffer]:
+        """A header, then the bytes of each column (objects are pickled)."""
         header = [(name, None if _is_objects(c) else c.dtype) for name, c in batch.items()]
         return [
             pickle.dumps((batch.n_records, header), protocol=5),
@@ -148,6 +159,7 @@ class ArraysKind:
         ]
 
     def decode(self, buffers: Sequence[Buffer]) -> Arrays:
+        """Columns that are views of `buffers`."""
         n_records, header = pickle.loads(buffers[0])
         columns = {}
         for (name, dtype), buffer in zip(header, buffers[1:], strict=True):
@@ -182,7 +194,7 @@ def _column_bytes(column: Array) -> Buffer:
     if _is_objects(column):
         return dump_records(column.tolist())
     # Times have no buffer of their own in NumPy, hence the view of bytes.
-    return memoryview(np.ascontiguousarray(column).view(np.uint8)) if len(column) else b""
+    return np.ascontiguousarray(column).view(np.uint8).data if len(column) else b""
 
 
 def _column_of(buffer: Buffer, dtype: np.dtype[Any] | None, n_records: int) -> Array:

@@ -13,6 +13,7 @@ Knows nothing of where containers go: it calls `ready` with each.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -48,7 +49,16 @@ class Builder:
     [['a', 'b', 'c']]
     """
 
-    __slots__ = ("_batches", "_fill", "_kind", "_look_at", "_n_records", "_rows", "_schemas", "ready")
+    __slots__ = (
+        "_batches",
+        "_fill",
+        "_kind",
+        "_look_at",
+        "_n_records",
+        "_rows",
+        "_schemas",
+        "ready",
+    )
 
     def __init__(self, ready: Callable[[Any], object]) -> None:
         self.ready = ready
@@ -163,7 +173,7 @@ class Builder:
             self.ready(batch)
             return
         bounds = [n_records * piece // n_pieces for piece in range(n_pieces + 1)]
-        for start, stop in zip(bounds, bounds[1:], strict=False):
+        for start, stop in itertools.pairwise(bounds):
             self.ready(kind.slice(batch, start, stop))
 
 

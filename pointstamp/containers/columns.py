@@ -10,6 +10,7 @@ first record batch turns up (`registry.py`).
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -32,6 +33,10 @@ from pointstamp.kernels.hashing import (
 )
 from pointstamp.kernels.partition import partition
 
+# Any, since the stubs of pyarrow give each type of column a class of its own, without
+# the buffers that are read here.
+ArrowArray = Any
+
 
 class ColumnsKind:
     """What can be done with a `pyarrow.RecordBatch`."""
@@ -39,24 +44,34 @@ class ColumnsKind:
     name = "columns"
 
     def length(self, batch: pa.RecordBatch) -> int:
+        """How many rows."""
         return batch.num_rows
 
     def n_bytes(self, batch: pa.RecordBatch) -> int:
+        """The bytes that the batch refers to."""
         return batch.nbytes
 
     def schema(self, batch: pa.RecordBatch) -> pa.Schema:
+        """The Arrow schema."""
         return batch.schema
 
     def records(self, batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
+        """The records as tuples."""
         return zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
     def slice(self, batch: pa.RecordBatch, start: int, stop: int) -> pa.RecordBatch:
+        """A view of some records."""
         return batch.slice(start, stop - start)
 
     def concat(self, batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-        return pa.concat_batches(batches) if len(batches) > 1 else batches[0]
+        """One batch of several."""
+        if len(batches) == 1:
+            return batches[0]
+        whole: pa.RecordBatch = pa.concat_batches(batches)  # type: ignore[attr-defined]  # newer than the stubs
+        return whole
 
     def hashes(self, batch: pa.RecordBatch, key: Key) -> Hashes:
+        """Hashes of the columns, or of the keys, that `key` chooses."""
         if callable(key):
             keys = key(batch)
             return checked_hashes(keys, batch.num_rows, _hash_result(keys), key)
@@ -66,15 +81,13 @@ class ColumnsKind:
         return combine_columns([hash_arrow(batch.column(name)) for name in names])
 
     def split(self, batch: pa.RecordBatch, hashes: Hashes, peers: int) -> list[pa.RecordBatch]:
+        """One gather per column, then views."""
         if peers == 1:
             return [batch]
         order, starts = partition(hashes, peers)
-        sorted_by_peer = batch.take(pa.array(order))
+        sorted_by_peer = batch.take(pa.array(order, pa.int64()))
         bounds = starts.tolist()
-        return [
-            sorted_by_peer.slice(start, stop - start)
-            for start, stop in zip(bounds, bounds[1:], strict=False)
-        ]
+        return [self.slice(sorted_by_peer, *span) for span in itertools.pairwise(bounds)]
 
     def encode(self, batch: pa.RecordBatch) -> list[Buffer]:
         """One Arrow IPC stream of one batch, so that dictionaries come along."""
@@ -89,7 +102,7 @@ class ColumnsKind:
             return reader.read_next_batch()
 
 
-def hash_arrow(column: pa.Array) -> Hashes:
+def hash_arrow(column: ArrowArray) -> Hashes:
     """The stable hash of each value of an Arrow column, uint64[n].
 
     Raises
@@ -110,7 +123,7 @@ def hash_arrow(column: pa.Array) -> Hashes:
     return hashes
 
 
-def _hash_values(column: pa.Array, kind: pa.DataType) -> Hashes:
+def _hash_values(column: ArrowArray, kind: pa.DataType) -> Hashes:
     """The hashes of values; those of nulls are anything."""
     if pa.types.is_boolean(kind):
         return hash_column(_numbers(column.cast(pa.uint8())))
@@ -125,10 +138,10 @@ def _hash_values(column: pa.Array, kind: pa.DataType) -> Hashes:
     return hash_keys([_as_key(value, kind) for value in column.to_pylist()])
 
 
-def _numbers(column: pa.Array) -> npt.NDArray[Any]:
+def _numbers(column: ArrowArray) -> npt.NDArray[Any]:
     """The values of a column of fixed width, of any bits where it is null, without a copy."""
     data = column.buffers()[1]
-    dtype = np.dtype(column.type.to_pandas_dtype())
+    dtype: np.dtype[Any] = np.dtype(column.type.to_pandas_dtype())
     if data is None or not len(column):
         return np.empty(0, dtype)
     start = column.offset * dtype.itemsize
@@ -139,7 +152,7 @@ def _is_temporal(kind: pa.DataType) -> bool:
     return pa.types.is_temporal(kind) and not pa.types.is_interval(kind)
 
 
-def _hash_temporal(column: pa.Array, kind: pa.DataType) -> Hashes:
+def _hash_temporal(column: ArrowArray, kind: Any) -> Hashes:
     """Days of dates, microseconds of everything else: as for Python's own types."""
     width = pa.int32() if kind.bit_width == 32 else pa.int64()
     values = _numbers(column.view(width))
@@ -161,7 +174,7 @@ def _is_text(kind: pa.DataType) -> bool:
     )
 
 
-def _hash_texts(column: pa.Array) -> Hashes:
+def _hash_texts(column: ArrowArray) -> Hashes:
     if pa.types.is_string_view(column.type) or pa.types.is_binary_view(column.type):
         column = column.cast(pa.large_binary())
     large = pa.types.is_large_string(column.type) or pa.types.is_large_binary(column.type)
@@ -173,16 +186,17 @@ def _hash_texts(column: pa.Array) -> Hashes:
     return hash_slices(bounds[:-1], bounds[1:], np.frombuffer(data or b"", np.uint8))
 
 
-def _hash_fixed(column: pa.Array, width: int) -> Hashes:
+def _hash_fixed(column: ArrowArray, width: int) -> Hashes:
     starts = (column.offset + np.arange(len(column))) * width
     return hash_slices(starts, starts + width, np.frombuffer(column.buffers()[1] or b"", np.uint8))
 
 
-def _hash_dictionary(column: Any) -> Hashes:
+def _hash_dictionary(column: ArrowArray) -> Hashes:
     """Each distinct value hashed once; the last entry stands for null indices."""
     of_values = np.append(hash_arrow(column.dictionary), np.uint64(NULL_HASH))
     indices = pc.fill_null(column.indices.cast(pa.int64()), len(column.dictionary))
-    return of_values[_numbers(indices)]
+    hashes: Hashes = of_values[_numbers(indices)]
+    return hashes
 
 
 def _as_key(value: Any, kind: pa.DataType) -> Any:

@@ -43,8 +43,8 @@ from pointstamp.kernels.hashing import (
 # Below this many keys, making a column of them costs more than it saves.
 _FEW = 12
 
-_EPOCH = datetime.datetime(1970, 1, 1)
-_EPOCH_UTC = _EPOCH.replace(tzinfo=datetime.timezone.utc)
+_EPOCH_UTC = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_EPOCH = _EPOCH_UTC.replace(tzinfo=None)
 _MICROSECOND = datetime.timedelta(microseconds=1)
 
 

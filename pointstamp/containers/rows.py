@@ -29,6 +29,7 @@ class RowsKind:
     name = "rows"
 
     def length(self, batch: list[Any]) -> int:
+        """How many records."""
         return len(batch)
 
     def n_bytes(self, batch: list[Any]) -> int:
@@ -39,18 +40,22 @@ class RowsKind:
         return len(batch) * (8 + sum(map(_n_bytes_of, sample)) // len(sample))
 
     def schema(self, batch: list[Any]) -> None:
-        return None
+        """Nothing: a list takes any record."""
 
     def records(self, batch: list[Any]) -> Iterator[Any]:
+        """The records themselves."""
         return iter(batch)
 
     def slice(self, batch: list[Any], start: int, stop: int) -> list[Any]:
+        """A new list of some records."""
         return batch[start:stop]
 
     def concat(self, batches: Sequence[list[Any]]) -> list[Any]:
+        """One list of several."""
         return [record for batch in batches for record in batch]
 
     def hashes(self, batch: list[Any], key: Key) -> npt.NDArray[np.uint64]:
+        """Hashes of the records, or of what the function `key` makes of each."""
         if not callable(key):
             check_rows_key(key, batch[0] if batch else None)
             return hash_keys(batch)
@@ -59,6 +64,7 @@ class RowsKind:
     def split(
         self, batch: list[Any], hashes: npt.NDArray[np.uint64], peers: int
     ) -> list[list[Any]]:
+        """A list for each worker."""
         if peers == 1:
             return [batch]
         parts: list[list[Any]] = [[] for _ in range(peers)]
@@ -68,9 +74,11 @@ class RowsKind:
         return parts
 
     def encode(self, batch: list[Any]) -> list[Buffer]:
+        """One pickle of the whole list."""
         return [dump_records(batch)]
 
     def decode(self, buffers: Sequence[Buffer]) -> list[Any]:
+        """The list that was pickled."""
         batch: list[Any] = pickle.loads(buffers[0])
         return batch
 
@@ -83,7 +91,7 @@ def dump(value: Any) -> bytes:
     """
     try:
         return pickle.dumps(value, protocol=5)
-    except Exception:  # pickling runs code of the value's class, which may raise anything
+    except Exception:  # noqa: BLE001 - pickling runs code of the value's class: anything may come
         data: bytes = cloudpickle.dumps(value, protocol=5)
         return data
 
@@ -98,7 +106,7 @@ def dump_records(batch: Sequence[Any]) -> bytes:
     """
     try:
         return dump(batch)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - as in `dump`
         index, record, cause = _first_failure(dump, batch, error)
         raise SerializationError(
             f"record {index} of a batch of {len(batch)} cannot be pickled: "
@@ -113,7 +121,7 @@ def _first_failure(
     for index, record in enumerate(batch):
         try:
             attempt(record)
-        except Exception as cause:
+        except Exception as cause:  # noqa: BLE001 - as in `dump`
             return index, record, cause
     return "unknown", batch, error
 

@@ -122,7 +122,10 @@ def _hash_words_plain(words: Hashes) -> Hashes:
 
 @kernel(plain=_hash_words_plain)
 def _hash_words(words: Hashes) -> Hashes:
-    """words : uint64[n] (two's complement) · returns uint64[n] · twin `_hash_words_plain`"""
+    """Mix each word.
+
+    words : uint64[n] (two's complement) · returns uint64[n] · twin `_hash_words_plain`
+    """
     hashes = np.empty(len(words), np.uint64)
     for i in range(len(words)):
         hashes[i] = _mixed(words[i])
@@ -143,16 +146,16 @@ def _float_words_plain(values: npt.NDArray[np.float64]) -> Hashes:
 
 @kernel(plain=_float_words_plain)
 def _float_words(values: npt.NDArray[np.float64]) -> Hashes:
-    """values : float64[n] · returns uint64[n], to be hashed · twin `_float_words_plain`
+    """Make whole numbers that integer, every NaN the same; others are their bits.
 
-    Whole numbers become that integer, every NaN the same, others are their bits.
+    values : float64[n] · returns uint64[n], to be hashed · twin `_float_words_plain`
     """
     words = values.view(np.uint64).copy()
     for i in range(len(values)):
         value = values[i]
         if value != value:
             words[i] = np.uint64(_NAN_BITS)
-        elif value == np.trunc(value) and _LEAST_INT <= value and value < _BEYOND_UINT:
+        elif value == np.trunc(value) and value >= _LEAST_INT and value < _BEYOND_UINT:
             if value < _BEYOND_INT:
                 words[i] = np.uint64(np.int64(value))
             else:
@@ -183,9 +186,10 @@ def _hash_slices_plain(
 def _hash_slices(
     starts: npt.NDArray[np.int64], stops: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]
 ) -> Hashes:
-    """starts, stops : int64[n] into data · data : uint8[m] · returns uint64[n]
+    """Hash `data[starts[i]:stops[i]]` for each i.
 
-    Twin `_hash_slices_plain`.
+    starts, stops : int64[n] into data · data : uint8[m] · returns uint64[n]
+    twin `_hash_slices_plain`
     """
     hashes = np.empty(len(starts), np.uint64)
     for i in range(len(starts)):
@@ -213,7 +217,10 @@ def _combine_all_plain(hashes: Hashes, more: Hashes) -> Hashes:
 
 @kernel(plain=_combine_all_plain)
 def _combine_all(hashes: Hashes, more: Hashes) -> Hashes:
-    """hashes, more : uint64[n] · returns uint64[n] · twin `_combine_all_plain`"""
+    """Add one part to each key.
+
+    hashes, more : uint64[n] · returns uint64[n] · twin `_combine_all_plain`
+    """
     combined = np.empty(len(hashes), np.uint64)
     for i in range(len(hashes)):
         combined[i] = _mixed(hashes[i] * _STEP_64 + more[i])

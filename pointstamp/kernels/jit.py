@@ -66,6 +66,7 @@ class Kernel(Generic[P, R]):
         functools.update_wrapper(self, function)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run the compiled form, or the plain twin where there is none."""
         run = self._run or self._prepare()
         try:
             return run(*args, **kwargs)
@@ -155,9 +156,12 @@ def _as_function(function: Callable[..., Any]) -> types.FunctionType:
 def _global_names(function: types.FunctionType) -> dict[str, Any]:
     """The kernels and numbers among the globals that `function` names."""
     found = function.__globals__
-    numbers = (Kernel, int, float)
-    named = [name for name in function.__code__.co_names if name in found]
-    return {n: found[n] for n in named if isinstance(found[n], numbers) or hasattr(found[n], "dtype")}
+    named = {name: found[name] for name in function.__code__.co_names if name in found}
+    return {
+        name: value
+        for name, value in named.items()
+        if isinstance(value, (Kernel, int, float)) or hasattr(value, "dtype")
+    }
 
 
 def _parts(function: Callable[..., Any]) -> list[object]:

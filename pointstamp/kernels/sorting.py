@@ -59,9 +59,10 @@ def _sums_plain(keys: Ints, diffs: Ints) -> tuple[Ints, Ints]:
 
 @kernel(plain=_sums_plain)
 def _sums(keys: Ints, diffs: Ints) -> tuple[Ints, Ints]:
-    """keys, diffs : int64[n], keys sorted · returns (keys, sums), both [m], no sum 0
+    """Sum the diffs of equal neighbours.
 
-    Twin `_sums_plain`.
+    keys, diffs : int64[n], keys sorted · returns (keys, sums), both [m], no sum 0
+    twin `_sums_plain`
     """
     found = np.empty(len(keys), np.int64)
     sums = np.empty(len(keys), np.int64)
