@@ -16,15 +16,17 @@ Rules:
 
 from __future__ import annotations
 
+import pickle
 import signal
 import traceback
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import cloudpickle
 
+from pointstamp.communication.framing import Buffer
 from pointstamp.errors import (
-    InternalError,
     OperatorError,
     PeerFailedError,
     PeerLostError,
@@ -151,38 +153,38 @@ def first_cause(failures: Iterable[Failure]) -> Failure:
     return min(failures, key=lambda failure: (failure.secondary, failure.at))
 
 
-def dump(failure: Failure) -> list[bytes]:
-    """`failure` as two pickles, the second of which (its cause) may not load.
+def dump(failure: Failure) -> bytes:
+    """`failure` as bytes that load anywhere, with its time and cause where they do.
 
-    User-defined times and exceptions need not survive pickling; what does not is
-    left out, and its text is in the failure all the same.
+    User-defined times and exceptions need not survive pickling, least of all in
+    another process; what does not is left out, and its text is there all the same.
     """
-    time = failure.time if _survives(failure.time) else repr(failure.time)
-    cause = failure.cause if _survives(failure.cause) else None
-    return [
-        cloudpickle.dumps(replace(failure, time=None, cause=None)),
-        cloudpickle.dumps((time, cause)),
-    ]
+    bare = replace(failure, time=repr(failure.time), cause=None)
+    return pickle.dumps((bare, _survivor(failure.time), _survivor(failure.cause)))
 
 
-def load(parts: list[bytes]) -> Failure:
-    """The failure that `dump` made `parts` of, without what does not load here."""
-    found = cloudpickle.loads(parts[0])
-    if not isinstance(found, Failure):
-        raise InternalError(f"a worker reported {type(found).__name__} as its failure")
+def load(data: Buffer) -> Failure:
+    """The failure that `dump` made `data` of, without what does not load here."""
+    bare, time, cause = pickle.loads(data)
+    found: Failure = bare
+    return replace(found, time=_revived(time, found.time), cause=_revived(cause))
+
+
+def _survivor(value: object) -> bytes | None:
+    """`value` pickled, or None if it does not come back from that."""
     try:
-        time, cause = cloudpickle.loads(parts[1])
-    except Exception:  # noqa: BLE001  (user code runs here; the text is at hand)
-        return found
-    return replace(found, time=time, cause=cause)
-
-
-def _survives(value: object) -> bool:
-    try:
-        cloudpickle.loads(cloudpickle.dumps(value))
+        pickled: bytes = cloudpickle.dumps(value)
+        cloudpickle.loads(pickled)
     except Exception:  # noqa: BLE001  (user code runs here)
-        return False
-    return True
+        return None
+    return pickled
+
+
+def _revived(pickled: bytes | None, otherwise: Any = None) -> Any:
+    try:
+        return otherwise if pickled is None else cloudpickle.loads(pickled)
+    except Exception:  # noqa: BLE001  (user code runs here; the text is at hand)
+        return otherwise
 
 
 def _verb(exception: BaseException) -> str:

@@ -15,35 +15,18 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable
-from typing import TypeVar
 
 from pointstamp.communication import threads
+from pointstamp.communication.attend import Result, Target, attend, check_workers
 from pointstamp.communication.communicator import Communicator
 from pointstamp.communication.failure import Failure, failure, first_cause
+from pointstamp.communication.processes import run_processes
 from pointstamp.communication.single import SingleCommunicator
-from pointstamp.errors import UsageError
 
-Result = TypeVar("Result")
-Target = Callable[[Communicator], Result]
+__all__ = ["attend", "run_processes", "run_single", "run_threads"]
 
 STOP_S = 0.8
 """How long the threads of a failed computation are waited for."""
-
-
-def attend(communicator: Communicator, target: Target[Result]) -> Result:
-    """Run `target(communicator)`; close the communicator after it, or abort it.
-
-    For whoever made a communicator by other means than this module's: peers see
-    this worker's end as a goodbye exactly where it has a result.
-    """
-    try:
-        result = target(communicator)
-        communicator.close()
-    except BaseException as cause:
-        communicator.abort(cause)
-        raise
-    return result
 
 
 def run_single(target: Target[Result]) -> list[Result]:
@@ -54,7 +37,9 @@ def run_single(target: Target[Result]) -> list[Result]:
     """
     try:
         return [attend(SingleCommunicator(), target)]
-    except (Exception, SystemExit) as cause:  # Ctrl-C is not the worker's failure
+    except KeyboardInterrupt:
+        raise  # of whoever runs the worker, not of the worker
+    except BaseException as cause:  # noqa: BLE001  (raised, in the words of `WorkerError`)
         found = failure(0, cause, time.monotonic())
         raise found.as_error() from found.cause
 
@@ -102,12 +87,6 @@ def run_threads(target: Target[Result], workers: int) -> list[Result]:
         found = first_cause(failures)
         raise found.as_error() from found.cause
     return [outcomes[index] for index in range(workers)]  # type: ignore[misc]  # no failure is left
-
-
-def check_workers(workers: int) -> None:
-    """Refuse a number of workers that cannot be."""
-    if workers < 1:
-        raise UsageError(f"a computation needs at least one worker, not {workers}")
 
 
 def _attend_in_thread(

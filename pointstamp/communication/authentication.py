@@ -1,0 +1,165 @@
+"""Two ends of a connection prove to each other that they know the same secret.
+
+Both send a hello (magic, version, index, number of peers, a random nonce), and
+then an HMAC-SHA256, keyed with the secret, of their role and of both hellos. So
+neither sends the secret, a recorded proof fits no other connection (nonces), and
+a proof sent back to where it came from does not fit its role. All messages have a
+fixed length: before a peer has proved itself it can make us keep 82 bytes, and
+nothing that it sends is interpreted beyond these fields, unpickled least of all.
+
+What it does not do: the bytes that follow are neither encrypted nor signed. Who
+can change packets on the way can change what workers tell each other, as with
+Spark without `spark.network.crypto`.
+
+`Handshake` is pure: bytes in, bytes out. The connection, and how long to wait for
+the other end, are its caller's.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import struct
+from dataclasses import dataclass
+
+from pointstamp.errors import AuthenticationError, RendezvousError, UsageError, VersionError
+
+MAGIC = b"\x93PtStamp"
+VERSION = 1
+MIN_SECRET_BYTES = 16
+
+_HELLO = struct.Struct("<8sHII32s")
+_N_PREAMBLE = 10  # magic and version, whose places never change
+_N_PROOF = 32
+
+
+def new_secret() -> bytes:
+    """A secret for one computation, 32 random bytes."""
+    return secrets.token_bytes(32)
+
+
+@dataclass(frozen=True)
+class Hello:
+    """What an end says of itself before anything is proved."""
+
+    index: int
+    peers: int
+    nonce: bytes
+    version: int = VERSION
+
+    def encode(self) -> bytes:
+        """As it goes over the wire, 50 bytes."""
+        return _HELLO.pack(MAGIC, self.version, self.index, self.peers, self.nonce)
+
+
+class Handshake:
+    """One end of the exchange; bytes that arrive go into `receive`.
+
+    Parameters
+    ----------
+    secret : bytes
+        At least 16 bytes; `new_secret` makes one.
+    index, peers : int
+        This worker's, which the other end learns.
+    dialled : bool
+        Whether this end made the connection; the two ends must differ in it.
+
+    Examples
+    --------
+    >>> secret = new_secret()
+    >>> one, zero = Handshake(secret, 1, 2, dialled=True), Handshake(secret, 0, 2, dialled=False)
+    >>> proofs = one.receive(zero.greeting), zero.receive(one.greeting)
+    >>> one.receive(proofs[1]), zero.receive(proofs[0])
+    (b'', b'')
+    >>> one.peer, zero.peer
+    (0, 1)
+    """
+
+    def __init__(self, secret: bytes, index: int, peers: int, *, dialled: bool) -> None:
+        if len(secret) < MIN_SECRET_BYTES:
+            raise UsageError(
+                f"a secret has at least {MIN_SECRET_BYTES} bytes, not {len(secret)}; "
+                f"authentication.new_secret() makes one"
+            )
+        self._secret = secret
+        self._dialled = dialled
+        self._own = Hello(index, peers, secrets.token_bytes(32))
+        self._received = bytearray()
+        self._other: Hello | None = None
+        self.claimed: int | None = None
+        """The index that the other end says it has, once its hello is here."""
+        self.peer: int | None = None
+        """The index of the other end, once it has proved that it knows the secret."""
+
+    @property
+    def greeting(self) -> bytes:
+        """What to send first, without waiting."""
+        return self._own.encode()
+
+    @property
+    def n_missing(self) -> int:
+        """How many more bytes this end needs; read no more than that."""
+        if self.peer is not None:
+            return 0
+        whole = _HELLO.size + _N_PROOF if self._other is not None else _HELLO.size
+        return whole - len(self._received)
+
+    def receive(self, data: bytes) -> bytes:
+        """Take in what arrived, at most `n_missing` bytes; what to send in return.
+
+        Raises
+        ------
+        AuthenticationError
+            When the other end is something else, or knows another secret. Its
+            own proof was answered before, so both ends raise this.
+        VersionError
+            When it speaks another version; it got our version before.
+        RendezvousError
+            When it knows the secret, but counts another number of peers.
+        """
+        self._received += data
+        if self._other is None:
+            return self._read_hello()
+        if len(self._received) == _HELLO.size + _N_PROOF:
+            self._check_proof(self._other, bytes(self._received[_HELLO.size :]))
+        return b""
+
+    def _read_hello(self) -> bytes:
+        received = bytes(self._received)
+        if not MAGIC.startswith(received[: len(MAGIC)]):
+            raise AuthenticationError(
+                f"another program is at the other end: it began with {received[: len(MAGIC)]!r}"
+            )
+        if len(received) >= _N_PREAMBLE:
+            version = struct.unpack_from("<H", received, len(MAGIC))[0]
+            if version != VERSION:
+                raise VersionError(
+                    f"the other end speaks version {version} of the protocol, and this one "
+                    f"{VERSION}: install the same version of pointstamp on both"
+                )
+        if len(received) < _HELLO.size:
+            return b""
+        _, _, index, peers, nonce = _HELLO.unpack(received)
+        self._other = Hello(index, peers, nonce)
+        self.claimed = index
+        return self._proof(self._other, dialled=self._dialled)
+
+    def _check_proof(self, other: Hello, proof: bytes) -> None:
+        if not hmac.compare_digest(proof, self._proof(other, dialled=not self._dialled)):
+            raise AuthenticationError(
+                f"the other end, which says that it is worker {other.index}, does not know "
+                f"the secret of this computation: give all workers the same one"
+            )
+        if other.peers != self._own.peers or not 0 <= other.index < other.peers:
+            raise RendezvousError(
+                f"the other end is worker {other.index} of {other.peers}, "
+                f"and this one is worker {self._own.index} of {self._own.peers}"
+            )
+        self.peer = other.index
+
+    def _proof(self, other: Hello, *, dialled: bool) -> bytes:
+        """The proof of the end that dialled, or of the one that answered."""
+        hellos = (self._own, other) if self._dialled else (other, self._own)
+        role = b"dialled" if dialled else b"answered"
+        transcript = b"".join([role, *(hello.encode() for hello in hellos)])
+        return hmac.digest(self._secret, transcript, "sha256")

@@ -1,0 +1,284 @@
+"""Workers as processes of this machine, which the caller's process starts and watches.
+
+Each is a fresh interpreter (a fork would copy locks that other threads hold) with
+this one's module search path, flags, environment and directory. The target
+travels by cloudpickle, so that functions of `__main__`, closures and lambdas need
+no guard and no module. Workers are connected to each other, and to this process,
+by socket pairs made here and inherited: nobody else can reach them.
+
+What holds when something goes wrong:
+
+- A worker that raises says so and stops its peers through the mesh. One that dies
+  is noticed by the end of its sockets, by its peers and by us.
+- From the first failure on, workers that do not stop by themselves have
+  `GRACE_S`; then they are terminated, and killed `KILL_S` later.
+- If this process dies, its workers stop (see `child`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import selectors
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import cloudpickle
+
+from pointstamp.communication.attend import Result, Target, check_workers
+from pointstamp.communication.failure import Failure, death, first_cause, load
+from pointstamp.communication.framing import Buffer, FrameKind, FrameReader, frame
+from pointstamp.errors import SerializationError
+
+GRACE_S = 0.4
+KILL_S = 0.2
+EXIT_S = 5.0
+"""How long a worker that gave its result may take to end, before it is terminated."""
+
+TICK_S = 0.2
+"""How often to look for processes that ended while others hold their sockets open."""
+
+SOCKET_BUFFER_BYTES = 1 << 22
+"""What we ask for; the system gives what it allows."""
+
+
+def run_processes(target: Target[Result], workers: int) -> list[Result]:
+    """Run `target(communicator)` in each of `workers` new processes; the results by index.
+
+    Raises
+    ------
+    WorkerError
+        When a worker raises, exits or is killed: the first cause.
+    SerializationError
+        When the target or a result cannot be pickled.
+
+    Examples
+    --------
+    >>> run_processes(lambda communicator: communicator.index * 10, 2)
+    [0, 10]
+    """
+    check_workers(workers)
+    pickled = _pickled(target)
+    children: list[_Child] = []
+    try:
+        _start(children, workers)
+        for child in children:
+            child.unsent = frame(FrameKind.TARGET, 0, [pickled])
+        _watch(children)
+    finally:
+        _stop(children)
+    failures = [child.failure for child in children if child.failure is not None]
+    if failures:
+        found = first_cause(failures)
+        raise found.as_error() from found.cause
+    return [_loaded(child) for child in children]
+
+
+@dataclass(eq=False)
+class _Child:
+    """A process, what it is to be told, and what it has told."""
+
+    index: int
+    process: subprocess.Popen[bytes]
+    control: socket.socket
+    unsent: list[Buffer] = field(default_factory=list)
+    reader: FrameReader = field(default_factory=FrameReader)
+    result: memoryview | None = None
+    failure: Failure | None = None
+    is_silent: bool = False
+    has_ended: bool = False
+
+    @property
+    def has_answered(self) -> bool:
+        return self.result is not None or self.failure is not None
+
+    def write(self) -> None:
+        """Write what the control socket takes of the target."""
+        try:
+            while self.unsent:
+                n_bytes = self.control.send(self.unsent[0])
+                self.unsent[0] = memoryview(self.unsent[0])[n_bytes:]
+                if not self.unsent[0]:
+                    del self.unsent[0]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self.unsent.clear()  # it has died, which reading will tell
+
+    def read(self) -> None:
+        """Take in what the worker says; `is_silent` from the end of its socket on."""
+        try:
+            while not self.is_silent:
+                n_bytes = self.control.recv_into(self.reader.space())
+                self.is_silent = n_bytes == 0
+                for found in self.reader.advance(n_bytes):
+                    if found.kind is FrameKind.RESULT:
+                        self.result = found.body
+                    elif found.kind is FrameKind.FAILURE:
+                        self.failure = load(found.body)
+        except BlockingIOError:
+            pass
+        except OSError:
+            self.is_silent = True
+
+    def bury(self, *, patience_s: float = 0.0, is_cause: bool = True) -> None:
+        """See whether the process ended; if so without an answer, that is a failure."""
+        if patience_s:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(patience_s)
+        status = self.process.poll()
+        if status is None:
+            return
+        self.read()
+        self.has_ended = True
+        if not self.has_answered and is_cause:
+            self.failure = death(self.index, status, time.monotonic())
+
+
+def _pickled(target: Target[Result]) -> bytes:
+    try:
+        pickled: bytes = cloudpickle.dumps(target)
+    except Exception as error:
+        name = getattr(target, "__qualname__", repr(target))
+        raise SerializationError(
+            f"{name} cannot be pickled and so not be carried to worker processes: {error}; "
+            f"make what it refers to inside of it, or use threads"
+        ) from error
+    return pickled
+
+
+def _loaded(child: _Child) -> Any:
+    assert child.result is not None
+    try:
+        return cloudpickle.loads(child.result)
+    except Exception as error:
+        raise SerializationError(
+            f"the result of worker {child.index} was pickled there and cannot be read here: {error}"
+        ) from error
+
+
+def _start(children: list[_Child], workers: int) -> None:
+    """Start the processes one after the other, in `children` from the moment they exist."""
+    # ends[i][j] is worker i's end of its stream to j, until i is started.
+    ends: list[dict[int, socket.socket]] = [{} for _ in range(workers)]
+    with contextlib.ExitStack() as stack:
+        for index in range(workers):
+            for peer in range(index + 1, workers):
+                ends[index][peer], ends[peer][index] = map(stack.enter_context, _pair())
+            ours, theirs = map(stack.enter_context, _pair())
+            process = _spawn(index, workers, theirs, ends[index])
+            children.append(_Child(index, process, ours.dup()))
+            for end in (ours, theirs, *ends[index].values()):
+                end.close()
+
+
+def _pair() -> tuple[socket.socket, socket.socket]:
+    pair = socket.socketpair()
+    for end in pair:
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER_BYTES)
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SOCKET_BUFFER_BYTES)
+    return pair
+
+
+def _spawn(
+    index: int, workers: int, control: socket.socket, ends: dict[int, socket.socket]
+) -> subprocess.Popen[bytes]:
+    peer_fds = {peer: end.fileno() for peer, end in ends.items()}
+    program = (
+        f"import sys; sys.path[:] = {[str(path) for path in sys.path]!r}\n"
+        f"from pointstamp.communication.child import main\n"
+        f"main({index}, {workers}, {control.fileno()}, {peer_fds!r})"
+    )
+    # -W, -O, -X and the like, as multiprocessing hands them on.
+    flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # not public
+    return subprocess.Popen(
+        [sys.executable, *flags, "-c", program],
+        stdin=subprocess.DEVNULL,
+        pass_fds=[control.fileno(), *peer_fds.values()],
+    )
+
+
+def _watch(children: list[_Child]) -> None:
+    """Hand out the target, collect the answers; return when every process has ended."""
+    with selectors.DefaultSelector() as selector:
+        for child in children:
+            child.control.setblocking(False)
+            selector.register(child.control, selectors.EVENT_READ | selectors.EVENT_WRITE, child)
+        stopping = _Stopping()
+        while not all(child.has_ended for child in children):
+            for key, events in selector.select(stopping.wait_s(children)):
+                _serve(selector, key.data, events)
+            for child in children:
+                if not child.has_ended:
+                    child.bury(is_cause=not stopping.has_terminated)
+
+
+def _serve(selector: selectors.BaseSelector, child: _Child, events: int) -> None:
+    if events & selectors.EVENT_WRITE:
+        child.write()
+        if not child.unsent:
+            selector.modify(child.control, selectors.EVENT_READ, child)
+    if events & selectors.EVENT_READ:
+        child.read()
+        if child.is_silent:
+            selector.unregister(child.control)
+            child.bury(patience_s=TICK_S)
+
+
+@dataclass
+class _Stopping:
+    """When to lose patience with workers that should have ended."""
+
+    since: float | None = None
+    has_terminated: bool = False
+    has_killed: bool = False
+
+    def wait_s(self, children: list[_Child]) -> float:
+        """Terminate or kill what is due; how long to wait until the next look."""
+        now = time.monotonic()
+        patience_s = self._patience_s(children)
+        if patience_s is None:
+            return TICK_S
+        self.since = self.since or now
+        due_s = self.since + patience_s - now
+        if due_s <= 0 and not self.has_terminated:
+            self.has_terminated = True
+            _signal(children, kill=False)
+        due_s += KILL_S if self.has_terminated else 0
+        if due_s <= 0 and not self.has_killed:
+            self.has_killed = True
+            _signal(children, kill=True)
+        return min(TICK_S, max(due_s, 0.01))
+
+    def _patience_s(self, children: list[_Child]) -> float | None:
+        """How long workers may go on: None while nothing is wrong and one is at work."""
+        if any(child.failure is not None for child in children):
+            return GRACE_S
+        if all(child.has_answered for child in children):
+            return EXIT_S
+        return None
+
+
+def _signal(children: list[_Child], *, kill: bool) -> None:
+    for child in children:
+        if not child.has_ended:
+            if kill:
+                child.process.kill()
+            else:
+                child.process.terminate()
+
+
+def _stop(children: list[_Child]) -> None:
+    """Leave no process, whatever happened; quick when all have ended already."""
+    _signal(children, kill=False)
+    until = time.monotonic() + KILL_S
+    for child in children:
+        if not child.has_ended:
+            child.bury(patience_s=max(0.0, until - time.monotonic()), is_cause=False)
+    _signal(children, kill=True)
+    for child in children:
+        child.process.wait()
+        child.control.close()
