@@ -1,0 +1,11 @@
+"""Dataflows on Spark: DataFrames in, DataFrames out, workers as tasks of a barrier stage.
+
+Nothing here imports PySpark before it is used, so that the command line can say
+what is missing.
+"""
+
+from __future__ import annotations
+
+from pointstamp.spark.session import session
+
+__all__ = ["session"]

@@ -1,0 +1,229 @@
+"""A Spark session fit for barrier stages, and how many tasks it can run at once.
+
+The workers of a dataflow are the tasks of one barrier stage, which Spark starts
+together or not at all: there must be a slot for each. `session` gives the active
+session, or starts one on this machine with slots enough; `check_slots` says
+before a job starts that it cannot (Spark says so late, and the scheduler of 4.3
+does not always survive it).
+
+Only public API and configuration are used, which a Spark Connect session has too.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pointstamp.errors import SparkSetupError, UsageError
+from pointstamp.spark import java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOCAL = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.memory": "2g",
+    # Nobody else's business: driver and tasks talk over the loopback interface.
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    # As many records as a container holds (Spark's own limit in bytes holds too).
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    # A barrier stage that failed is run again, all of it. On one machine nothing
+    # is lost by chance, so that would only be a wait of four times for the error.
+    "spark.stage.maxConsecutiveAttempts": "1",
+}
+"""The settings of a session on this machine, where the user's say nothing else."""
+
+# What goes wrong reaches the caller as an exception with its cause, so the log
+# would only say it twice. The file has to be there when the JVM starts. PySpark's
+# gateway resets the root to WARN, and says so, unless it has a level of its own.
+_LOG_SETTINGS = """\
+rootLogger.level = fatal
+rootLogger.appenderRef.stderr.ref = stderr
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = fatal
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
+"""
+
+
+def session(master: str | None = None, workers: int = 1) -> SparkSession:
+    """The active Spark session, or a new one that `workers` tasks fit into at once.
+
+    Parameters
+    ----------
+    master : str, optional
+        As Spark has it: `"local[4]"`, `"spark://host:7077"`, `"sc://host"` for Spark
+        Connect. Without it: the active session, what `spark-submit` or
+        SPARK_REMOTE says, or else this machine with a slot per processor and per
+        worker.
+    workers : int
+        How many tasks of a barrier stage it must be able to run at once.
+
+    Returns
+    -------
+    SparkSession
+        The caller stops it, if it is the caller's to stop.
+
+    Raises
+    ------
+    SparkSetupError
+        When PySpark or Java is absent, when another session with another master
+        is active, or when there are fewer slots than workers.
+    """
+    if workers < 1:
+        raise UsageError(f"a dataflow needs at least one worker, not {workers}")
+    spark = _active(master) or _start(master, workers)
+    check_slots(spark, workers)
+    return spark
+
+
+def _spark_session() -> type[SparkSession]:
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as cause:
+        raise SparkSetupError(
+            "PySpark is not installed here: pip install 'pointstamp[spark]'"
+        ) from cause
+    return SparkSession
+
+
+def _active(master: str | None) -> SparkSession | None:
+    spark = _spark_session().getActiveSession()
+    if spark is None or master is None:
+        return spark
+    running = spark.conf.get("spark.master", None)
+    if running != master:
+        raise SparkSetupError(
+            f"a Spark session with master {running} is active, and master {master} is asked "
+            f"for; stop that session first, or do not ask for a master"
+        )
+    return spark
+
+
+def _start(master: str | None, workers: int) -> SparkSession:
+    builder = _spark_session().builder
+    if master is None and {"PYSPARK_GATEWAY_PORT", "SPARK_REMOTE"} & os.environ.keys():
+        return builder.getOrCreate()
+    if master is not None and master.startswith("sc://"):
+        return builder.remote(master).getOrCreate()
+    slots = max(workers, os.cpu_count() or 1)
+    master = master or f"local[{slots}]"
+    with ExitStack() as started:
+        environment = {"JAVA_HOME": str(started.enter_context(java.for_spark()))}
+        builder = builder.master(master).appName("pointstamp")
+        if master.startswith("local"):
+            log_settings = started.enter_context(_log_settings())
+            for key, value in LOCAL.items():
+                builder = builder.config(key, value)
+            builder = builder.config("spark.sql.shuffle.partitions", slots).config(
+                "spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={log_settings}"
+            )
+            # Tasks run the Python that has this package: the one that runs us.
+            environment |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+        started.enter_context(_environment(environment))
+        return builder.getOrCreate()
+
+
+@contextmanager
+def _log_settings() -> Iterator[str]:
+    with tempfile.TemporaryDirectory(prefix="pointstamp-log-") as folder:
+        path = Path(folder, "log4j2.properties")
+        path.write_text(_LOG_SETTINGS)
+        yield path.as_uri()
+
+
+@contextmanager
+def _environment(values: dict[str, str]) -> Iterator[None]:
+    """Set variables for a child that is started meanwhile."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def check_slots(spark: SparkSession, workers: int) -> None:
+    """Refuse a barrier stage of `workers` tasks where Spark has not the slots for it.
+
+    Raises
+    ------
+    SparkSetupError
+        With how many there are, how many are needed and what to set. A cluster
+        that does not say beforehand how large it is passes: Spark counts again
+        when the stage starts.
+    """
+    slots = count_slots(spark)
+    if slots is not None and slots < workers:
+        master = spark.conf.get("spark.master", None) or ""
+        remedy = (
+            f"set its master to local[{workers}] or more"
+            if master.startswith("local")
+            else "set spark.executor.instances times spark.executor.cores to that or more"
+        )
+        raise SparkSetupError(
+            f"{workers} workers need {workers} slots at once, and the Spark session with master "
+            f"{master} has {slots}: ask for at most {slots} workers, or {remedy}"
+        )
+
+
+def count_slots(spark: SparkSession) -> int | None:
+    """How many tasks the session can run at once; None where it does not say."""
+    cores = _cores(spark)
+    per_task = int(spark.conf.get("spark.task.cpus", "1") or 1)
+    return None if cores is None else cores // per_task
+
+
+def _cores(spark: SparkSession) -> int | None:
+    master = spark.conf.get("spark.master", None) or ""
+    if master.startswith("local"):
+        cores = local_cores(master)
+        return _parallelism(spark) if cores is None else cores
+    instances = spark.conf.get("spark.executor.instances", None)
+    cores_each = spark.conf.get("spark.executor.cores", None)
+    return int(instances) * int(cores_each) if instances and cores_each else None
+
+
+def local_cores(master: str) -> int | None:
+    """How many cores a master on one machine stands for; None if it is all there are.
+
+    >>> local_cores("local"), local_cores("local[3]"), local_cores("local[3, 2]")
+    (1, 3, 3)
+    >>> local_cores("local-cluster[2, 4, 1024]")
+    8
+    >>> local_cores("local[*]") is None
+    True
+    """
+    if master == "local":
+        return 1
+    numbers = [int(number) for number in re.findall(r"\d+", master.partition("[")[2])]
+    if master.startswith("local-cluster"):
+        return numbers[0] * numbers[1]
+    return None if "*" in master or not numbers else numbers[0]
+
+
+def _parallelism(spark: SparkSession) -> int | None:
+    """What a classic session on `local[*]` counts as its cores; None with Connect."""
+    from pyspark.errors import PySparkException
+
+    if spark.conf.get("spark.default.parallelism", None):
+        return None  # somebody's wish, not a count
+    try:
+        return spark.sparkContext.defaultParallelism
+    except PySparkException:
+        return None  # Spark Connect has no context
