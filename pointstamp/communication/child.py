@@ -19,7 +19,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-import cloudpickle
+import cloudpickle  # type: ignore[import-untyped, unused-ignore]  # it has no annotations
 
 from pointstamp.communication.failure import UncarriedResult, dump, failure
 from pointstamp.communication.framing import Frame, FrameKind, FrameReader, frame

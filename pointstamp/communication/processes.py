@@ -26,7 +26,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-import cloudpickle
+import cloudpickle  # type: ignore[import-untyped, unused-ignore]  # it has no annotations
 
 from pointstamp.communication.attend import Result, Target, check_workers
 from pointstamp.communication.failure import Failure, death, first_cause, load
