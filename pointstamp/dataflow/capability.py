@@ -1,0 +1,209 @@
+"""Capabilities: the right to send at a time or later.
+
+As long as an operator holds a capability for a time, nobody downstream is told
+that the time is complete. An operator gets one at the start (the least time),
+retains them from the batches it receives, and makes new ones from those it has,
+never for an earlier time. It should let go of each as soon as it can:
+
+- `cap.drop()`, or `with cap:`, lets go at a place that one can see;
+- `cap.downgrade(t)` keeps only the later part of it;
+- a capability that is garbage collected is dropped. This is a safety net: a
+  closure, a traceback or a loop variable may keep it alive, and everybody waits.
+
+Source: timely-dataflow `dataflow/operators/capability.rs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pointstamp.errors import CapabilityError
+from pointstamp.progress.change_batch import ChangeBatch
+from pointstamp.progress.timestamp import Timestamp
+
+
+class Holdings:
+    """The capabilities that an operator holds at one of its outputs, counted."""
+
+    __slots__ = ("_changed", "changes", "n_held", "operator", "output", "timestamp")
+
+    def __init__(
+        self, operator: str, output: int, timestamp: Timestamp, changed: Callable[[], None]
+    ) -> None:
+        self.operator = operator
+        self.output = output
+        self.timestamp = timestamp
+        self._changed = changed
+        self.changes: ChangeBatch[Any] = ChangeBatch()
+        """Not reported yet."""
+        self.n_held = 0
+
+    def add(self, time: Any) -> Capability:
+        """One more, at `time`."""
+        self.n_held += 1
+        self.changes.update(time, +1)
+        self._changed()
+        return Capability(time, self)
+
+    def remove(self, time: Any) -> None:
+        """One less, at `time`."""
+        self.n_held -= 1
+        self.changes.update(time, -1)
+        self._changed()
+
+    def move(self, time: Any, new_time: Any) -> None:
+        """One from `time` to `new_time`."""
+        self.changes.update(new_time, +1)
+        self.changes.update(time, -1)
+        self._changed()
+
+    def check_not_before(self, time: Any, new_time: Any, what: str) -> None:
+        """Raise unless `new_time` is a time at or after `time`."""
+        self.timestamp.check(new_time)
+        if not self.timestamp.less_equal(time, new_time):
+            raise CapabilityError(
+                f"operator {self.operator!r} cannot {what} its capability from {time} to "
+                f"{new_time}: {new_time} is not at or after {time}; keep an earlier capability "
+                "to send there"
+            )
+
+
+class Capability:
+    """The right to send from one output at `time` or later.
+
+    Equal capabilities are for the same output and the same time, so that a dict
+    can hold what is kept per time; the mapping then owns the one that is its key.
+    """
+
+    __slots__ = ("_holdings", "live", "time")
+
+    def __init__(self, time: Any, holdings: Holdings) -> None:
+        self.time = time
+        self._holdings = holdings
+        self.live = True
+
+    def delayed(self, time: Any) -> Capability:
+        """Another capability, for `time`, which must not be earlier."""
+        self.check("delay")
+        self._holdings.check_not_before(self.time, time, "delay")
+        return self._holdings.add(time)
+
+    def downgrade(self, time: Any) -> None:
+        """Keep the right to send at `time` or later only.
+
+        Changes what equals this capability: do not downgrade the key of a dict.
+        """
+        self.check("downgrade")
+        if time == self.time:
+            return
+        self._holdings.check_not_before(self.time, time, "downgrade")
+        self._holdings.move(self.time, time)
+        self.time = time
+
+    def drop(self) -> None:
+        """Let go. Dropping twice is once."""
+        if self.live:
+            self.live = False
+            self._holdings.remove(self.time)
+
+    def check(self, what: str, holdings: Holdings | None = None) -> None:
+        """Raise unless this is live, and (if given) a capability of `holdings`."""
+        if not self.live:
+            raise CapabilityError(
+                f"operator {self._holdings.operator!r} cannot {what} with its capability for "
+                f"{self.time}: it was dropped; drop it after its last use"
+            )
+        if holdings is not None and holdings is not self._holdings:
+            raise CapabilityError(
+                f"operator {holdings.operator!r} cannot {what} at output {holdings.output} with a "
+                f"capability for output {self._holdings.output} of operator "
+                f"{self._holdings.operator!r}: retain one for the output to send from"
+            )
+
+    def __enter__(self) -> Capability:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.drop()
+
+    def __del__(self) -> None:
+        self.drop()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Capability):
+            return NotImplemented
+        return self.time == other.time and self._holdings is other._holdings
+
+    def __hash__(self) -> int:
+        return hash(self.time)
+
+    def __repr__(self) -> str:
+        state = "" if self.live else " (dropped)"
+        return f"Capability({self.time!r} at {self._holdings.operator!r}{state})"
+
+
+class InputCapability:
+    """What a received batch allows, until the operator returns.
+
+    The batch counts as consumed when the operator returns; what is retained of
+    its time until then takes its place.
+    """
+
+    __slots__ = ("_input", "_round", "time")
+
+    def __init__(self, time: Any, input_: Any) -> None:
+        self.time = time
+        self._input = input_
+        self._round = input_.round
+
+    def retain(self, output: int = 0) -> Capability:
+        """A capability for the time of the batch, at one of the outputs."""
+        return self._holdings("retain", output).add(self._arrives(output))
+
+    def delayed(self, time: Any, output: int = 0) -> Capability:
+        """A capability for a later time, at one of the outputs."""
+        holdings = self._holdings("delay", output)
+        holdings.check_not_before(self._arrives(output), time, "delay")
+        return holdings.add(time)
+
+    def check(self, what: str, holdings: Holdings | None = None) -> None:
+        """Raise unless the operator is still at work on the batch."""
+        if self._round != self._input.round:
+            raise CapabilityError(
+                f"operator {self._input.name!r} cannot {what} at {self.time} any more: the batch "
+                "of that time was consumed when the operator returned; retain() a capability "
+                "while it runs"
+            )
+        if holdings is not None:
+            self._holdings(what, holdings.output, holdings)
+            if self._arrives(holdings.output) != self.time:
+                raise CapabilityError(
+                    f"operator {self._input.name!r} cannot {what} at {self.time}: its input leads "
+                    f"to output {holdings.output} at {self._arrives(holdings.output)}"
+                )
+
+    def _holdings(self, what: str, output: int, wanted: Holdings | None = None) -> Holdings:
+        self.check(what)
+        outputs: list[Holdings] = self._input.holdings
+        if not 0 <= output < len(outputs) or (wanted and outputs[output] is not wanted):
+            raise CapabilityError(
+                f"operator {self._input.name!r} cannot {what} at {self.time} at output {output}"
+                f"{f' of {wanted.operator!r}' if wanted else ''}: it has {len(outputs)} outputs "
+                "of its own"
+            )
+        return outputs[output]
+
+    def _arrives(self, output: int) -> Any:
+        """The earliest time at which the batch allows to send at `output`."""
+        for summary in self._input.summaries[output]:
+            time = summary.results_in(self.time)
+            if time is not None:
+                return time
+        raise CapabilityError(
+            f"input {self._input.port} of operator {self._input.name!r} does not lead to output "
+            f"{output} at {self.time}"
+        )
+
+    def __repr__(self) -> str:
+        return f"InputCapability({self.time!r} at {self._input.name!r})"

@@ -1,0 +1,192 @@
+"""The one seam where data touches progress: records are counted here.
+
+What an operator sends passes a `Tee`, which counts it as produced and hands it
+to every stream's pusher; what an operator takes comes out of a `Queue`, which
+counts it as consumed. Nobody else counts records. A count is of records, not of
+batches, so channels are free to split and to merge.
+
+Pushers, from simple to far: `Queue` (to an operator of this worker), `Spread` (by
+key over all workers), `Copies` (to all workers), `Ingress` and `Egress` (across
+the border of a scope, where times are translated).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from pointstamp.communication.communicator import Channel
+from pointstamp.containers import kind_of
+from pointstamp.containers.kind import Key
+from pointstamp.errors import SchemaError
+from pointstamp.progress.change_batch import ChangeBatch
+from pointstamp.progress.timestamp import Refinement
+
+Wake = Callable[[], None]
+
+
+class Pusher(Protocol):
+    """Where batches go."""
+
+    def push(self, time: Any, batch: Any) -> None:
+        """Send `batch` (not empty) at `time`."""
+
+
+class Tee:
+    """An operator's output: counts what is sent, and copies it to all streams."""
+
+    __slots__ = ("_kind", "_schema", "name", "produced", "pushers")
+
+    def __init__(self, name: str, produced: ChangeBatch[Any] | None = None) -> None:
+        self.name = name
+        self.produced = produced
+        """None where the count is taken on the other side of a scope's border."""
+        self.pushers: list[Pusher] = []
+        self._kind: Any = None
+        self._schema: Any = None
+
+    def push(self, time: Any, batch: Any) -> None:
+        """Count `batch` at `time` and pass it on; nothing happens if it is empty."""
+        kind = kind_of(batch)
+        n_records = kind.length(batch)
+        if not n_records:
+            return
+        if kind is not self._kind or self._schema is not None:
+            self._check(kind, kind.schema(batch))
+        if self.produced is not None:
+            self.produced.update(time, n_records)
+        for pusher in self.pushers:
+            pusher.push(time, batch)
+
+    def _check(self, kind: Any, schema: Any) -> None:
+        """A stream keeps one kind of container, and one schema."""
+        if self._kind is None:
+            self._kind, self._schema = kind, schema
+        elif kind is not self._kind:
+            raise SchemaError(
+                f"the output of operator {self.name!r} carries {self._kind.name}; it was given a "
+                f"batch of {kind.name}: one stream, one kind of container"
+            )
+        elif schema != self._schema:
+            raise SchemaError(
+                f"the output of operator {self.name!r} carries batches with\n{self._schema}\n"
+                f"it was given one with\n{schema}"
+            )
+
+
+class Queue:
+    """The end of a stream: batches wait here until the operator takes them."""
+
+    __slots__ = ("_channel", "_local", "_wake", "consumed", "last_time")
+
+    def __init__(
+        self, wake: Wake, consumed: ChangeBatch[Any], channel: Channel | None = None
+    ) -> None:
+        self._local: deque[tuple[Any, Any]] = deque()
+        self._wake = wake
+        self._channel = channel
+        self.consumed = consumed
+        self.last_time: Any = None
+        """For error messages: of what was taken last in this activation."""
+
+    def push(self, time: Any, batch: Any) -> None:
+        """Take a batch from this worker."""
+        self._local.append((time, batch))
+        self._wake()
+
+    def pull(self) -> tuple[Any, Any] | None:
+        """The next (time, batch), counted as consumed, or None."""
+        if self._local:
+            item = self._local.popleft()
+        elif self._channel is not None and (message := self._channel.pull()) is not None:
+            item = (message.tag, message.batch)
+        else:
+            return None
+        self.consumed.update(item[0], kind_of(item[1]).length(item[1]))
+        self.last_time = item[0]
+        return item
+
+
+class Spread:
+    """Sends each record to the worker that its key's hash names."""
+
+    __slots__ = ("_channel", "_index", "_key", "_peers", "_queue")
+
+    def __init__(
+        self, queue: Queue, channel: Channel, key: Key, index: int, peers: int
+    ) -> None:
+        self._queue = queue
+        self._channel = channel
+        self._key = key
+        self._index = index
+        self._peers = peers
+
+    def push(self, time: Any, batch: Any) -> None:
+        """Split `batch` and send every worker its part."""
+        kind = kind_of(batch)
+        parts = kind.split(batch, kind.hashes(batch, self._key), self._peers)
+        for peer, part in enumerate(parts):
+            if kind.length(part):
+                if peer == self._index:
+                    self._queue.push(time, part)
+                else:
+                    self._channel.send(peer, time, part)
+
+
+class Copies:
+    """Sends every batch to every worker."""
+
+    __slots__ = ("_channel", "_index", "_peers", "_queue")
+
+    def __init__(self, queue: Queue, channel: Channel, index: int, peers: int) -> None:
+        self._queue = queue
+        self._channel = channel
+        self._index = index
+        self._peers = peers
+
+    def push(self, time: Any, batch: Any) -> None:
+        """Send `batch` to all, this worker included."""
+        for peer in range(self._peers):
+            if peer == self._index:
+                self._queue.push(time, batch)
+            else:
+                self._channel.send(peer, time, batch)
+
+
+class Ingress:
+    """Carries a stream into a scope: consumed outside and produced inside at once.
+
+    The counts of both are one entry in `entered`, which the scope reports.
+    """
+
+    __slots__ = ("_entered", "_inner", "_refinement", "_wake")
+
+    def __init__(
+        self, inner: Tee, refinement: Refinement, entered: ChangeBatch[Any], wake: Wake
+    ) -> None:
+        self._inner = inner
+        self._refinement = refinement
+        self._entered = entered
+        self._wake = wake
+
+    def push(self, time: Any, batch: Any) -> None:
+        """Pass `batch` on at the time inside."""
+        inner_time = self._refinement.to_inner(time)
+        self._entered.update(inner_time, kind_of(batch).length(batch))
+        self._wake()
+        self._inner.push(inner_time, batch)
+
+
+class Egress:
+    """Carries a stream out of a scope, which reports it as produced by itself."""
+
+    __slots__ = ("_outer", "_refinement")
+
+    def __init__(self, outer: Tee, refinement: Refinement) -> None:
+        self._outer = outer
+        self._refinement = refinement
+
+    def push(self, time: Any, batch: Any) -> None:
+        """Pass `batch` on at the time outside."""
+        self._outer.push(self._refinement.to_outer(time), batch)

@@ -1,0 +1,54 @@
+"""What a dataflow may know of the worker that it is built on.
+
+The runtime makes one for each worker and hands it down; so scopes, pacts and
+operators need no worker, and can be built under a test's own environment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pointstamp.communication.communicator import Channel, Communicator
+
+
+@dataclass
+class Environment:
+    """A worker's place among its peers, and the channels it has made."""
+
+    communicator: Communicator
+    eager: bool = False
+    """Whether progress is sent at once, rather than on demand."""
+    arrivals: dict[int, Callable[[], None]] = field(default_factory=dict)
+    """By channel: what to call when messages have arrived on it."""
+    inputs: list[Any] = field(default_factory=list)
+    """The input handles made, so that those left open can be closed."""
+    outbox: list[tuple[int, Any]] = field(default_factory=list)
+    """(scope, changes) that the peers are to hear of; the runtime sends them."""
+    n_scopes: int = 0
+
+    @property
+    def index(self) -> int:
+        """This worker's number."""
+        return self.communicator.index
+
+    @property
+    def peers(self) -> int:
+        """How many workers there are."""
+        return self.communicator.peers
+
+    def channel(self, arrived: Callable[[], None]) -> Channel:
+        """Make the next channel, and have `arrived` called on arrivals."""
+        channel = self.communicator.channel()
+        self.arrivals[channel.id] = arrived
+        return channel
+
+    def share(self, scope: int, updates: Any) -> None:
+        """Have the peers' instances of `scope` hear of `updates`."""
+        self.outbox.append((scope, updates))
+
+    def next_scope(self) -> int:
+        """The number of a new scope: the same on all workers."""
+        self.n_scopes += 1
+        return self.n_scopes - 1

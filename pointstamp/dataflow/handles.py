@@ -1,0 +1,168 @@
+"""What an operator's code holds: its inputs, its outputs, sessions, frontiers.
+
+An input is iterated: `for time, batch in input`. An output is written to in
+sessions: `with output.session(cap) as session: session.give(record)`. What was
+given is sent when a batch is full, when the time changes, and at the latest when
+the operator returns, so nothing waits for time to advance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from pointstamp.containers import Builder
+from pointstamp.dataflow.capability import Capability, Holdings, InputCapability
+from pointstamp.dataflow.channels import Queue, Tee
+from pointstamp.progress.antichain import Antichain, MutableAntichain
+
+
+class Frontier:
+    """The times that may still come at a place; changes as the computation goes on."""
+
+    __slots__ = ("_counts",)
+
+    def __init__(self, counts: MutableAntichain) -> None:
+        self._counts = counts
+
+    @property
+    def elements(self) -> list[Any]:
+        """The minimal times that may still come; empty when none will."""
+        return list(self._counts.frontier)
+
+    def less_equal(self, time: Any) -> bool:
+        """Whether `time`, or one before it, may still come."""
+        return self._counts.less_equal(time)
+
+    def less_than(self, time: Any) -> bool:
+        """Whether a time strictly before `time` may still come."""
+        return self._counts.less_than(time)
+
+    def is_empty(self) -> bool:
+        """Whether nothing more comes."""
+        return not self._counts.frontier
+
+    def __repr__(self) -> str:
+        return f"Frontier({self._counts.frontier})"
+
+
+class Input:
+    """One input of an operator."""
+
+    __slots__ = ("_queue", "frontier", "holdings", "name", "port", "round", "summaries")
+
+    def __init__(
+        self,
+        name: str,
+        port: int,
+        queue: Queue,
+        counts: MutableAntichain,
+        holdings: list[Holdings],
+        summaries: Sequence[Antichain],
+    ) -> None:
+        self.name = name
+        self.port = port
+        self._queue = queue
+        self.frontier = Frontier(counts)
+        self.holdings = holdings
+        self.summaries = summaries
+        self.round = 0
+        """Counts the operator's activations; what was received lasts for one."""
+
+    @property
+    def last_time(self) -> Any:
+        """The time of what was received last in this activation, or None."""
+        return self._queue.last_time
+
+    def end_round(self) -> None:
+        """What was received is consumed now."""
+        self.round += 1
+        self._queue.last_time = None
+
+    def __iter__(self) -> Iterator[tuple[InputCapability, Any]]:
+        """(time, batch) of all that has arrived. `time.time` is the plain time."""
+        pull = self._queue.pull
+        while (item := pull()) is not None:
+            yield InputCapability(item[0], self), item[1]
+
+    def pull(self) -> tuple[Any, Any] | None:
+        """The next (plain time, batch), or None; for operators that only pass times on."""
+        return self._queue.pull()
+
+    def next(self) -> tuple[InputCapability, Any] | None:
+        """The next (time, batch), or None; for operators that take one at a time."""
+        item = self._queue.pull()
+        return None if item is None else (InputCapability(item[0], self), item[1])
+
+
+class Output:
+    """One output of an operator."""
+
+    __slots__ = ("_builder", "_tee", "_time", "holdings")
+
+    def __init__(self, tee: Tee, holdings: Holdings) -> None:
+        self._tee = tee
+        self._builder = Builder(self._send)
+        self._time: Any = None
+        self.holdings = holdings
+
+    def session(self, capability: Capability | InputCapability) -> Session:
+        """Send at the time of `capability` (which must be live, and of this output)."""
+        capability.check("send", self.holdings)
+        return Session(self, capability)
+
+    def push(self, time: Any, batch: Any) -> None:
+        """Send `batch` as it is: for operators that consumed something of `time` just now."""
+        if len(self._builder):
+            self._builder.flush()
+        self._tee.push(time, batch)
+
+    def at(self, time: Any) -> Builder:
+        """What collects records at `time`; what it had of another time is sent."""
+        if time != self._time:
+            self._builder.flush()
+            self._time = time
+        return self._builder
+
+    def flush(self) -> None:
+        """Send what was collected."""
+        if len(self._builder):
+            self._builder.flush()
+
+    def _send(self, batch: Any) -> None:
+        self._tee.push(self._time, batch)
+
+
+class Session:
+    """Sends records and batches at one time."""
+
+    __slots__ = ("_capability", "_output")
+
+    def __init__(self, output: Output, capability: Capability | InputCapability) -> None:
+        self._output = output
+        self._capability = capability
+
+    def give(self, record: Any) -> None:
+        """Send one record, as part of a list."""
+        self._builder().give(record)
+
+    def give_many(self, records: Iterable[Any]) -> None:
+        """Send each of `records`, as parts of lists."""
+        builder = self._builder()
+        for record in records:
+            builder.give(record)
+
+    def give_batch(self, batch: Any) -> None:
+        """Send a container: small ones together, a large one in pieces."""
+        self._builder().give_batch(batch)
+
+    def _builder(self) -> Builder:
+        # At each call: the capability may have been dropped, or downgraded, since.
+        self._capability.check("send", self._output.holdings)
+        return self._output.at(self._capability.time)
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Nothing to do: what was given is sent when the operator returns."""

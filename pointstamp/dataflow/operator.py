@@ -1,0 +1,319 @@
+"""A Python operator, as a place to put code and as its parent sees it.
+
+`OperatorBuilder` connects inputs and outputs and takes the logic; `Operator`
+speaks `Operate` for it: it runs the logic, flushes the outputs, and reports in
+one go what was consumed, what is held and what was produced. Because it reports
+only between activations, consuming a batch and the capability retained for it
+are one report, however the code in between is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pointstamp.dataflow.capability import Capability, Holdings
+from pointstamp.dataflow.channels import Tee
+from pointstamp.dataflow.handles import Input, Output
+from pointstamp.dataflow.pact import Pact
+from pointstamp.errors import BuildError, OperatorError, PointstampError
+from pointstamp.progress.antichain import Antichain, MutableAntichain
+from pointstamp.progress.change_batch import ChangeBatch
+from pointstamp.progress.operate import Changes, Interest, Progress, Summaries
+from pointstamp.progress.timestamp import Timestamp, summary_less_equal
+from pointstamp.progress.topology import Edge
+
+if TYPE_CHECKING:
+    from pointstamp.dataflow.scope import Scope
+    from pointstamp.dataflow.stream import Stream
+
+Logic = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class OperatorInfo:
+    """What an operator's code may want to know about its place."""
+
+    name: str
+    address: tuple[int, ...]
+    """Indices of the scopes around it, from the dataflow down, then its own."""
+    index: int
+    """The worker's number."""
+    peers: int
+    """How many workers there are."""
+    activate: Callable[[], None]
+    """Asks for the operator to be run again."""
+
+
+class Operator:
+    """Runs the logic of one operator and reports on it; see `Operate`."""
+
+    local = True
+    wants_outside = False
+    complete = True
+
+    __slots__ = (
+        "_active",
+        "_idle",
+        "_inputs",
+        "_logic",
+        "_outputs",
+        "_running",
+        "_summaries",
+        "_wake",
+        "consumed",
+        "frontier_interest",
+        "frontiers",
+        "holdings",
+        "initial",
+        "inputs",
+        "name",
+        "outputs",
+        "produced",
+        "timestamp",
+    )
+
+    def __init__(self, name: str, timestamp: Timestamp, wake: Callable[[], None]) -> None:
+        self.name = name
+        self.timestamp = timestamp
+        self.inputs = 0
+        self.outputs = 0
+        self.frontier_interest: list[Interest] = []
+        self.frontiers: list[MutableAntichain] = []
+        self.holdings: list[Holdings] = []
+        self.initial: list[bool] = []
+        self.consumed: list[ChangeBatch[Any]] = []
+        self.produced: list[ChangeBatch[Any]] = []
+        self._inputs: list[Input] = []
+        self._outputs: list[Output] = []
+        self._summaries: list[list[Antichain]] = []
+        self._logic: Logic = lambda: None
+        self._running = False
+        self._wake = wake
+        self._idle = Progress((), (), (), False)
+        self._active = Progress((), (), (), True)
+
+    @property
+    def holds_capability(self) -> bool:
+        """Whether any output's holdings are not empty."""
+        return any(holdings.n_held for holdings in self.holdings)
+
+    def internal_summary(self) -> tuple[Summaries, Changes]:
+        """As declared when it was built."""
+        least = self.timestamp.minimum
+        return self._summaries, [
+            ChangeBatch([(least, 1)] if initial else []) for initial in self.initial
+        ]
+
+    def set_external_summary(self, summaries: Summaries, capabilities: Changes) -> None:
+        """Replace the frontiers assumed while building by what may really come."""
+        for counts, changes in zip(self.frontiers, capabilities, strict=True):
+            for time, change in changes.drain():
+                counts.update(time, change)
+            counts.update(self.timestamp.minimum, -1)
+
+    def push_external_progress(self, changes: Changes) -> None:
+        """Move the frontiers that the logic sees."""
+        for counts, batch in zip(self.frontiers, changes, strict=True):
+            if batch:
+                for time, change in batch.drain():
+                    counts.update(time, change)
+
+    def pull_internal_progress(self) -> Progress:
+        """Run the logic once, send what it gave, report."""
+        self._running = True
+        try:
+            again = self._logic()
+            for output in self._outputs:
+                output.flush()
+        except OperatorError:
+            raise
+        except Exception as error:
+            raise self._blame(error) from error
+        finally:
+            self._running = False
+        for input_ in self._inputs:
+            input_.end_round()
+        return self._active if again is True else self._idle
+
+    def changed(self) -> None:
+        """Something to report; outside of an activation it asks for one."""
+        if not self._running:
+            self._wake()
+
+    def set_logic(self, logic: Logic, inputs: list[Input], outputs: list[Output]) -> None:
+        """Complete the operator; nothing is added after this."""
+        self._logic = logic
+        self._inputs = inputs
+        self._outputs = outputs
+        held = [holdings.changes for holdings in self.holdings]
+        self._idle = Progress(held, self.consumed, self.produced, False)
+        self._active = Progress(held, self.consumed, self.produced, True)
+
+    def set_summaries(self, summaries: list[list[Antichain]]) -> None:
+        """How times advance, by input and output."""
+        self._summaries = summaries
+
+    def _blame(self, error: Exception) -> OperatorError:
+        time = next(
+            (input_.last_time for input_ in self._inputs if input_.last_time is not None), None
+        )
+        at = "" if time is None else f" at time {time}"
+        what = str(error) if isinstance(error, PointstampError) else repr(error)
+        return OperatorError(f"operator {self.name!r} failed{at}: {what}", self.name, time)
+
+
+class OperatorBuilder:
+    """Makes an operator with any numbers of inputs and outputs.
+
+    Connect inputs and outputs first, then call `build` with a function that is
+    given the initial capabilities (one for each output) and the operator's info,
+    and returns the logic: a function of the lists of inputs and outputs, called
+    at each activation. If the logic returns True it is called again soon.
+    """
+
+    def __init__(self, scope: Scope, name: str) -> None:
+        self._scope = scope
+        self._node = scope.reserve(name)
+        self._operator = Operator(name, scope.timestamp, lambda: scope.activate(self._node))
+        self._inputs: list[Input] = []
+        self._outputs: list[Output] = []
+        self._summaries: dict[tuple[int, int], Any] = {}
+        self._queues: list[Any] = []
+
+    @property
+    def info(self) -> OperatorInfo:
+        """What the logic may want to know."""
+        scope = self._scope
+        return OperatorInfo(
+            self._operator.name,
+            (*scope.address, self._node),
+            scope.environment.index,
+            scope.environment.peers,
+            lambda: scope.activate(self._node),
+        )
+
+    def new_input(
+        self, stream: Stream, pact: Pact, interest: Interest = Interest.ALWAYS
+    ) -> int:
+        """Connect `stream` to a new input; its number.
+
+        `interest` says when a change of its frontier is a reason to run.
+        """
+        scope, operator = self._scope, self._operator
+        scope.check_stream(stream, operator.name)
+        port = operator.inputs
+        consumed: ChangeBatch[Any] = ChangeBatch()
+        pusher, queue = pact.connect(
+            scope.environment, lambda: scope.activate(self._node), consumed
+        )
+        stream.tee.pushers.append(pusher)
+        copies = pact.copies(scope.environment.peers)
+        scope.add_edge(Edge(stream.source, (self._node, port), copies), pact.describe())
+        operator.inputs += 1
+        operator.consumed.append(consumed)
+        operator.frontier_interest.append(interest)
+        operator.frontiers.append(
+            MutableAntichain(operator.timestamp, [(operator.timestamp.minimum, 1)])
+        )
+        self._queues.append(queue)
+        return port
+
+    def new_output(
+        self, *, initial: bool = True, summaries: Sequence[Any] | None = None
+    ) -> Stream:
+        """A new output, as a stream.
+
+        Parameters
+        ----------
+        initial : bool
+            Whether the operator starts with a capability for it. Without one it
+            can send only at times of what it receives.
+        summaries : sequence, optional
+            For each input so far how times advance on the way to this output
+            (None: there is no way). The default leaves times as they are.
+        """
+        scope, operator = self._scope, self._operator
+        port = operator.outputs
+        operator.outputs += 1
+        produced: ChangeBatch[Any] = ChangeBatch()
+        tee = Tee(operator.name, produced)
+        holdings = Holdings(operator.name, port, operator.timestamp, operator.changed)
+        operator.produced.append(produced)
+        operator.holdings.append(holdings)
+        operator.initial.append(initial)
+        self._outputs.append(Output(tee, holdings))
+        if summaries is not None:
+            if len(summaries) != operator.inputs:
+                raise BuildError(
+                    f"operator {operator.name!r} has {operator.inputs} inputs; "
+                    f"{len(summaries)} summaries were given for output {port}"
+                )
+            self._summaries.update(
+                ((input_, port), summary) for input_, summary in enumerate(summaries)
+            )
+        return scope.new_stream((self._node, port), tee)
+
+    def build(
+        self,
+        make_logic: Callable[
+            [list[Capability], OperatorInfo], Callable[[list[Input], list[Output]], Any]
+        ],
+    ) -> None:
+        """Give the operator its code."""
+        operator = self._operator
+        self._finish_ports()
+        # The list is made in the call, so that no name here keeps a capability alive.
+        logic = make_logic(
+            [
+                holdings.add(operator.timestamp.minimum)
+                for holdings, initial in zip(operator.holdings, operator.initial, strict=True)
+                if initial
+            ],
+            self.info,
+        )
+        for holdings in operator.holdings:
+            # The initial capabilities are known to all; only what changes is news.
+            if operator.initial[holdings.output]:
+                holdings.changes.update(operator.timestamp.minimum, -1)
+        inputs, outputs = self._inputs, self._outputs
+        operator.set_logic(lambda: logic(inputs, outputs), inputs, outputs)
+        self._scope.install(self._node, operator)
+
+    def set_summary(self, input_: int, output: int, summary: Any) -> None:
+        """Say how times advance from one input to one output (None: no way)."""
+        self._summaries[input_, output] = summary
+
+    @property
+    def output_handles(self) -> list[Output]:
+        """The outputs, for operators that are driven from outside."""
+        return self._outputs
+
+    @property
+    def frontiers(self) -> list[MutableAntichain]:
+        """The frontiers of the inputs, live."""
+        return self._operator.frontiers
+
+    def _finish_ports(self) -> None:
+        operator = self._operator
+        identity = operator.timestamp.identity
+        table = [
+            [
+                self._antichain(self._summaries.get((input_, output), identity))
+                for output in range(operator.outputs)
+            ]
+            for input_ in range(operator.inputs)
+        ]
+        operator.set_summaries(table)
+        self._inputs = [
+            Input(operator.name, port, queue, counts, operator.holdings, table[port])
+            for port, (queue, counts) in enumerate(
+                zip(self._queues, operator.frontiers, strict=True)
+            )
+        ]
+
+    def _antichain(self, summary: Any) -> Antichain:
+        if summary is None:
+            return Antichain(summary_less_equal)
+        return Antichain(summary_less_equal, [self._operator.timestamp.summary(summary)])

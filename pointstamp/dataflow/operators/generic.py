@@ -1,0 +1,73 @@
+"""Operators with code of the user's: one or two inputs, one output.
+
+Six of a kind. `unary` and `binary` see records only; the `_frontier` kin also
+see `input.frontier`, and run when it moves; the `_notify` kin are given a
+notificator, which says once when a time that they asked for is complete.
+
+`build(capability, info)` is called once on each worker, with the capability to
+send at the least time or later, and returns the logic. State lives in between,
+as local variables of `build`. The logic may return True to be called again soon.
+
+Source: timely-dataflow `dataflow/operators/generic/operator.rs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pointstamp.dataflow.capability import Capability
+from pointstamp.dataflow.handles import Frontier, Input, Output
+from pointstamp.dataflow.notificator import Notificator
+from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
+from pointstamp.dataflow.pact import Pact
+from pointstamp.progress.operate import Interest
+
+if TYPE_CHECKING:
+    from pointstamp.dataflow.stream import Stream
+
+Build = Callable[[Capability, OperatorInfo], Callable[..., Any]]
+
+
+def operator(
+    streams: Sequence[Stream], pacts: Sequence[Pact], name: str, build: Build, interest: Interest
+) -> Stream:
+    """An operator whose logic is called with its inputs and its one output."""
+    builder = OperatorBuilder(streams[0].scope, name)
+    for stream, pact in zip(streams, pacts, strict=True):
+        builder.new_input(stream, pact, interest)
+    result = builder.new_output()
+
+    def make_logic(capabilities: list[Capability], info: OperatorInfo) -> Callable[..., Any]:
+        logic = build(capabilities.pop(), info)
+        return lambda inputs, outputs: logic(*inputs, outputs[0])
+
+    builder.build(make_logic)
+    return result
+
+
+def operator_notify(
+    streams: Sequence[Stream],
+    pacts: Sequence[Pact],
+    name: str,
+    build: Build,
+    initial: Iterable[Any],
+) -> Stream:
+    """The same with a notificator, which starts with the times of `initial`."""
+    builder = OperatorBuilder(streams[0].scope, name)
+    for stream, pact in zip(streams, pacts, strict=True):
+        builder.new_input(stream, pact, Interest.IF_CAPABILITY)
+    result = builder.new_output()
+    frontiers = [Frontier(counts) for counts in builder.frontiers]
+    notificator = Notificator(streams[0].scope.timestamp, frontiers)
+
+    def make_logic(capabilities: list[Capability], info: OperatorInfo) -> Callable[..., Any]:
+        capability = capabilities.pop()
+        for time in initial:
+            notificator.notify_at(capability.delayed(time))
+        logic = build(capability, info)
+        del capability
+        return lambda inputs, outputs: logic(*inputs, outputs[0], notificator)
+
+    builder.build(make_logic)
+    return result

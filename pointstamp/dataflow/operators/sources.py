@@ -1,0 +1,170 @@
+"""Where records come from: an input driven from outside, and an iterable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from pointstamp.dataflow.capability import Capability
+from pointstamp.containers.builder import PREFERRED_RECORDS
+from pointstamp.dataflow.handles import Input, Output
+from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
+from pointstamp.errors import InputError
+from pointstamp.progress.timestamp import Timestamp
+
+if TYPE_CHECKING:
+    from pointstamp.dataflow.scope import Scope
+    from pointstamp.dataflow.stream import Stream
+
+
+class InputHandle:
+    """Drives an input: sends at its current time, and advances it.
+
+    Every worker has one, and all must advance or close theirs for the time to
+    pass. Without a call of `advance_to` or `close` everybody waits.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        timestamp: Timestamp,
+        capability: Capability,
+        output: Output,
+        activate: Callable[[], None],
+    ) -> None:
+        self.name = name
+        self._timestamp = timestamp
+        self._capability = capability
+        self._session = output.session(capability)
+        self._output = output
+        self._activate = activate
+        self.is_closed = False
+
+    @property
+    def time(self) -> Any:
+        """The time at which records are sent now."""
+        return self._capability.time
+
+    def send(self, record: Any) -> None:
+        """Send one record at the current time."""
+        self._check("send")
+        self._session.give(record)
+        self._activate()
+
+    def send_batch(self, batch: Any) -> None:
+        """Send a container at the current time; it must not change afterwards."""
+        self._check("send")
+        self._session.give_batch(batch)
+        self._activate()
+
+    def advance_to(self, time: Any) -> None:
+        """Promise to send at `time` or later only.
+
+        Raises
+        ------
+        InputError
+            If `time` is not at or after the current time.
+        """
+        self._check("advance")
+        time = self._timestamp.check(time)
+        if not self._timestamp.less_equal(self.time, time):
+            raise InputError(
+                f"input {self.name!r} is at {self.time} and cannot go back to {time}"
+            )
+        self._output.flush()
+        self._capability.downgrade(time)
+
+    def close(self) -> None:
+        """Promise to send nothing more. Closing twice is closing once."""
+        if not self.is_closed:
+            self.is_closed = True
+            self._output.flush()
+            self._capability.drop()
+
+    def __enter__(self) -> InputHandle:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _check(self, what: str) -> None:
+        if self.is_closed:
+            raise InputError(f"input {self.name!r} is closed and cannot {what}")
+
+    def __repr__(self) -> str:
+        return f"InputHandle({self.name!r}, {'closed' if self.is_closed else self.time!r})"
+
+
+def new_input(scope: Scope, name: str = "Input") -> tuple[InputHandle, Stream]:
+    """See `Scope.new_input`."""
+    builder = OperatorBuilder(scope, name)
+    stream = builder.new_output()
+    handles: list[InputHandle] = []
+
+    def make_logic(
+        capabilities: list[Capability], info: OperatorInfo
+    ) -> Callable[[list[Input], list[Output]], None]:
+        (output,) = builder.output_handles
+        handles.append(
+            InputHandle(name, scope.timestamp, capabilities.pop(), output, info.activate)
+        )
+        # What was given to the handle is flushed after this, as for any operator.
+        return lambda inputs, outputs: None
+
+    builder.build(make_logic)
+    (handle,) = handles
+    scope.environment.inputs.append(handle)
+    return handle, stream
+
+
+def to_stream(scope: Scope, records: Iterable[Any], name: str = "ToStream") -> Stream:
+    """See `Scope.to_stream`."""
+    builder = OperatorBuilder(scope, name)
+    stream = builder.new_output()
+
+    def make_logic(
+        capabilities: list[Capability], info: OperatorInfo
+    ) -> Callable[[list[Input], list[Output]], bool]:
+        capability = capabilities.pop()
+        remaining = iter(records)
+
+        def logic(inputs: list[Input], outputs: list[Output]) -> bool:
+            # One batch per activation, so that what it sets off can go on meanwhile.
+            batch = list(islice(remaining, PREFERRED_RECORDS))
+            if batch:
+                outputs[0].push(capability.time, batch)
+                return True
+            capability.drop()
+            return False
+
+        return logic
+
+    builder.build(make_logic)
+    return stream
+
+
+def batches_to_stream(scope: Scope, batches: Iterable[Any], name: str = "FromBatches") -> Stream:
+    """See `Scope.batches_to_stream`."""
+    builder = OperatorBuilder(scope, name)
+    stream = builder.new_output()
+
+    def make_logic(
+        capabilities: list[Capability], info: OperatorInfo
+    ) -> Callable[[list[Input], list[Output]], bool]:
+        capability = capabilities.pop()
+        remaining = iter(batches)
+
+        def logic(inputs: list[Input], outputs: list[Output]) -> bool:
+            if capability.live:
+                for batch in remaining:
+                    with outputs[0].session(capability) as session:
+                        session.give_batch(batch)
+                    return True
+                capability.drop()
+            return False
+
+        return logic
+
+    builder.build(make_logic)
+    return stream

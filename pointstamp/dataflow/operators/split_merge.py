@@ -1,0 +1,75 @@
+"""Operators that make two streams of one, or one of many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pointstamp.containers import kind_of
+from pointstamp.containers.expressions import filter_batch, is_expression
+from pointstamp.dataflow.capability import Capability
+from pointstamp.dataflow.handles import Input, Output
+from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
+from pointstamp.dataflow.operators.stateless import rows
+from pointstamp.dataflow.pact import Pipeline
+from pointstamp.progress.operate import Interest
+
+if TYPE_CHECKING:
+    from pointstamp.dataflow.stream import Stream
+
+
+def concatenate(streams: Sequence[Stream], name: str = "Concatenate") -> Stream:
+    """See `Scope.concatenate`."""
+    builder = OperatorBuilder(streams[0].scope, name)
+    for stream in streams:
+        builder.new_input(stream, Pipeline(), Interest.NEVER)
+    result = builder.new_output(initial=False)
+
+    def make_logic(
+        capabilities: list[Capability], info: OperatorInfo
+    ) -> Callable[[list[Input], list[Output]], None]:
+        def logic(inputs: list[Input], outputs: list[Output]) -> None:
+            push = outputs[0].push
+            for input_ in inputs:
+                while (item := input_.pull()) is not None:
+                    push(*item)
+
+        return logic
+
+    builder.build(make_logic)
+    return result
+
+
+def branch(stream: Stream, predicate: Any, name: str = "Branch") -> tuple[Stream, Stream]:
+    """See `Stream.branch`."""
+    divide = _divide_columns if is_expression(predicate) else _divide_rows
+    builder = OperatorBuilder(stream.scope, name)
+    builder.new_input(stream, Pipeline(), Interest.NEVER)
+    results = builder.new_output(initial=False), builder.new_output(initial=False)
+
+    def make_logic(
+        capabilities: list[Capability], info: OperatorInfo
+    ) -> Callable[[list[Input], list[Output]], None]:
+        def logic(inputs: list[Input], outputs: list[Output]) -> None:
+            while (item := inputs[0].pull()) is not None:
+                time, batch = item
+                for output, part in zip(outputs, divide(batch, predicate, name), strict=True):
+                    if kind_of(part).length(part):
+                        output.push(time, part)
+
+        return logic
+
+    builder.build(make_logic)
+    return results
+
+
+def _divide_rows(batch: Any, predicate: Any, name: str) -> tuple[list[Any], list[Any]]:
+    parts: tuple[list[Any], list[Any]] = ([], [])
+    for record in rows(batch, name):
+        parts[bool(predicate(record))].append(record)
+    return parts
+
+
+def _divide_columns(batch: Any, predicate: Any, name: str) -> tuple[Any, Any]:
+    # Where the predicate is null the record is not "true": it goes to the first.
+    return filter_batch(batch, predicate, keep=False), filter_batch(batch, predicate)

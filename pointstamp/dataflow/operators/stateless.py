@@ -1,0 +1,121 @@
+"""Operators that turn each batch into another at once: map, filter and their kin.
+
+They hold no capability and care for no frontier, so progress never visits them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from pointstamp.containers import kind_of
+from pointstamp.containers.expressions import filter_batch, is_expression
+from pointstamp.dataflow.capability import Capability
+from pointstamp.dataflow.handles import Input, Output
+from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
+from pointstamp.dataflow.pact import Pact, Pipeline
+from pointstamp.errors import ContainerError
+from pointstamp.progress.operate import Interest
+
+if TYPE_CHECKING:
+    from pointstamp.dataflow.stream import Stream
+
+PIPELINE = Pipeline()
+
+
+def transform(
+    stream: Stream, name: str, function: Callable[[Any, Any], Any], pact: Pact = PIPELINE
+) -> Stream:
+    """Replace every batch by `function(time, batch)`, or by nothing where it is None."""
+    builder = OperatorBuilder(stream.scope, name)
+    builder.new_input(stream, pact, Interest.NEVER)
+    result = builder.new_output(initial=False)
+
+    def make_logic(
+        capabilities: list[Capability], info: OperatorInfo
+    ) -> Callable[[list[Input], list[Output]], None]:
+        def logic(inputs: list[Input], outputs: list[Output]) -> None:
+            pull, push = inputs[0].pull, outputs[0].push
+            while (item := pull()) is not None:
+                time, batch = item
+                changed = function(time, batch)
+                if changed is not None:
+                    push(time, changed)
+
+        return logic
+
+    builder.build(make_logic)
+    return result
+
+
+def rows(batch: Any, operator: str) -> list[Any]:
+    """`batch` if it is a list, else an error that says what to use instead."""
+    if type(batch) is list:
+        return batch
+    raise ContainerError(
+        f"{operator} takes one record at a time, and this stream carries batches of "
+        f"{kind_of(batch).name} ({type(batch).__name__}); use map_batches, or an expression"
+    )
+
+
+def map_(stream: Stream, function: Callable[[Any], Any], name: str = "Map") -> Stream:
+    """See `Stream.map`."""
+    return transform(
+        stream, name, lambda time, batch: [function(x) for x in rows(batch, name)]
+    )
+
+
+def flat_map(
+    stream: Stream, function: Callable[[Any], Iterable[Any]], name: str = "FlatMap"
+) -> Stream:
+    """See `Stream.flat_map`."""
+    return transform(
+        stream,
+        name,
+        lambda time, batch: list(chain.from_iterable(map(function, rows(batch, name)))),
+    )
+
+
+def filter_(stream: Stream, predicate: Any, name: str = "Filter") -> Stream:
+    """See `Stream.filter`."""
+    if is_expression(predicate):
+        return transform(stream, name, lambda time, batch: filter_batch(batch, predicate))
+    return transform(
+        stream, name, lambda time, batch: [x for x in rows(batch, name) if predicate(x)]
+    )
+
+
+def map_batches(
+    stream: Stream, function: Callable[[Any], Any], name: str = "MapBatches"
+) -> Stream:
+    """See `Stream.map_batches`."""
+    return transform(stream, name, lambda time, batch: function(batch))
+
+
+def inspect(stream: Stream, function: Callable[[Any], Any], name: str = "Inspect") -> Stream:
+    """See `Stream.inspect`."""
+
+    def look(time: Any, batch: Any) -> Any:
+        for record in kind_of(batch).records(batch):
+            function(record)
+        return batch
+
+    return transform(stream, name, look)
+
+
+def inspect_batch(
+    stream: Stream, function: Callable[[Any, Any], Any], name: str = "InspectBatch"
+) -> Stream:
+    """See `Stream.inspect_batch`."""
+
+    def look(time: Any, batch: Any) -> Any:
+        function(time, batch)
+        return batch
+
+    return transform(stream, name, look)
+
+
+def pass_on(stream: Stream, name: str, pact: Pact) -> Stream:
+    """Hand batches on as they are; what matters is the pact."""
+    return transform(stream, name, lambda time, batch: batch, pact)

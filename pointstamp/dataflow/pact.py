@@ -1,0 +1,107 @@
+"""Pacts: how the batches of a stream reach the next operator's workers.
+
+A pact is given an environment and a queue, never a worker. With one worker every
+pact is a pipeline, and costs what a pipeline costs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pointstamp.containers.kind import Key
+from pointstamp.dataflow.channels import Copies, Pusher, Queue, Spread, Wake
+from pointstamp.dataflow.environment import Environment
+from pointstamp.progress.change_batch import ChangeBatch
+
+
+class Pact(Protocol):
+    """Connects a stream to an operator's input."""
+
+    def connect(
+        self, environment: Environment, wake: Wake, consumed: ChangeBatch[Any]
+    ) -> tuple[Pusher, Queue]:
+        """The two ends of a new channel."""
+
+    def copies(self, peers: int) -> int:
+        """How many records arrive, over all workers, for each one sent."""
+
+    def describe(self) -> str:
+        """The pact in a word, the same on all workers."""
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """Batches stay on the worker that made them."""
+
+    def connect(
+        self, environment: Environment, wake: Wake, consumed: ChangeBatch[Any]
+    ) -> tuple[Pusher, Queue]:
+        """A queue is both ends."""
+        queue = Queue(wake, consumed)
+        return queue, queue
+
+    def copies(self, peers: int) -> int:
+        """One."""
+        return 1
+
+    def describe(self) -> str:
+        """The name."""
+        return "pipeline"
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """Records of equal key go to the same worker.
+
+    Parameters
+    ----------
+    key : callable, str, sequence of str, or None
+        On rows a function of the record (None: the record itself); on columns the
+        name of a column, or of several, or a function from the batch to an array
+        of keys. Hashes are the same on every machine and Python version.
+    """
+
+    key: Key = None
+
+    def connect(
+        self, environment: Environment, wake: Wake, consumed: ChangeBatch[Any]
+    ) -> tuple[Pusher, Queue]:
+        """A channel between all workers, or a queue where there is one."""
+        if environment.peers == 1:
+            return Pipeline().connect(environment, wake, consumed)
+        channel = environment.channel(wake)
+        queue = Queue(wake, consumed, channel)
+        pusher = Spread(queue, channel, self.key, environment.index, environment.peers)
+        return pusher, queue
+
+    def copies(self, peers: int) -> int:
+        """One."""
+        return 1
+
+    def describe(self) -> str:
+        """The key where it has a name."""
+        return "exchange" if callable(self.key) else f"exchange by {self.key!r}"
+
+
+@dataclass(frozen=True)
+class Broadcast:
+    """Every batch goes to every worker."""
+
+    def connect(
+        self, environment: Environment, wake: Wake, consumed: ChangeBatch[Any]
+    ) -> tuple[Pusher, Queue]:
+        """A channel between all workers, or a queue where there is one."""
+        if environment.peers == 1:
+            return Pipeline().connect(environment, wake, consumed)
+        channel = environment.channel(wake)
+        queue = Queue(wake, consumed, channel)
+        return Copies(queue, channel, environment.index, environment.peers), queue
+
+    def copies(self, peers: int) -> int:
+        """One for each worker."""
+        return peers
+
+    def describe(self) -> str:
+        """The name."""
+        return "broadcast"

@@ -1,0 +1,1 @@
+"""Turns the wheel: steps dataflows, exchanges progress, starts and ends workers."""

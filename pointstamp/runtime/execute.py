@@ -1,0 +1,59 @@
+"""`execute`: run a program on workers of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from pointstamp.communication.communicator import Communicator
+from pointstamp.communication.launch import run_processes, run_single, run_threads
+from pointstamp.errors import UsageError
+from pointstamp.runtime.worker import run_worker
+
+Result = TypeVar("Result")
+
+
+def execute(
+    main: Callable[..., Result], *args: Any, workers: int = 1, threads: bool = False
+) -> list[Result]:
+    """Call `main(worker, *args)` on each worker, and complete what it built.
+
+    When `main` returns, inputs still open are closed, and the worker steps until
+    every dataflow is complete. One worker runs in the calling thread; more run in
+    processes of their own, to which `main` and `args` travel by cloudpickle.
+
+    Parameters
+    ----------
+    main : callable
+        Gets a `Worker`, and `args`. All workers must build the same dataflows.
+    workers : int
+        How many.
+    threads : bool
+        Run them as threads of this process instead. They share an interpreter,
+        so this is for trying things, not for speed.
+
+    Returns
+    -------
+    list
+        What each `main` returned, by the worker's index.
+
+    Raises
+    ------
+    WorkerError
+        When a worker raises, exits or dies. All are stopped within a second; the
+        error has the first cause.
+
+    Examples
+    --------
+    >>> execute(lambda worker, x: worker.index + x, 10, workers=2, threads=True)
+    [10, 11]
+    """
+    if workers < 1:
+        raise UsageError(f"a computation needs at least one worker; {workers} were asked for")
+
+    def target(communicator: Communicator) -> Result:
+        return run_worker(communicator, main, *args)
+
+    if workers == 1:
+        return run_single(target)
+    return run_threads(target, workers) if threads else run_processes(target, workers)

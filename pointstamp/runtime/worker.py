@@ -1,0 +1,296 @@
+"""A worker: one thread of control that owns its share of every dataflow.
+
+A step takes in what has arrived, visits the dataflows that have something to do,
+and sends what they want the peers to know. Who is idle is not visited, and a
+worker with nothing to do parks.
+
+Two channels are the worker's own. On *control* the workers compare what they have
+built: a dataflow starts when the structure of every peer's was seen to be the
+same, so that no batch is ever read by the wrong operator, and a worker that has
+finished says how many dataflows it had, so that nobody waits for one that never
+comes. On *progress* each scope's changes go to the same scope of every peer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from pointstamp.communication.communicator import Communicator
+from pointstamp.dataflow.environment import Environment
+from pointstamp.dataflow.scope import Scope
+from pointstamp.errors import BuildError, InputError, StructureError
+from pointstamp.progress.subgraph import Subgraph
+from pointstamp.progress.timestamp import Int, Timestamp
+
+Result = TypeVar("Result")
+
+
+class _Dataflow:
+    """A dataflow of this worker, from its making to its end."""
+
+    def __init__(self, number: int, name: str) -> None:
+        self.number = number
+        self.name = name
+        self.lines: list[str] = []
+        self.root: Subgraph | None = None
+        self.scopes: list[int] = []
+        self.is_queued = False
+        self.agreed: set[int] = set()
+        """The peers that are known to have built the same."""
+
+
+class Worker:
+    """Builds dataflows and steps them, together with its peers.
+
+    Parameters
+    ----------
+    communicator : Communicator
+        Its contact with the others.
+    eager : bool
+        Send every change of progress at once (lower latency, more messages),
+        rather than when it may advance somebody's frontier.
+    """
+
+    def __init__(self, communicator: Communicator, *, eager: bool = False) -> None:
+        self.communicator = communicator
+        self.environment = Environment(communicator, eager)
+        self._control = self.environment.channel(lambda: None)
+        self._progress = self.environment.channel(lambda: None)
+        self._dataflows: dict[int, _Dataflow] = {}
+        self._n_built = 0
+        self._active: list[_Dataflow] = []
+        self._subgraphs: dict[int, Subgraph] = {}
+        self._structures: dict[tuple[int, int], tuple[str, list[str]]] = {}
+        self._finished: dict[int, int] = {}
+        self._is_building = False
+
+    @property
+    def index(self) -> int:
+        """This worker's number, from 0."""
+        return self.communicator.index
+
+    @property
+    def peers(self) -> int:
+        """How many workers there are."""
+        return self.communicator.peers
+
+    @contextmanager
+    def dataflow(
+        self, name: str = "Dataflow", timestamp: Timestamp = Int
+    ) -> Iterator[Scope]:
+        """Build a dataflow in a `with` block; it is ready to run at the end of it.
+
+        All workers must build the same dataflows in the same order.
+
+        Raises
+        ------
+        BuildError
+            If it is not well made: a loop that does not advance, for one.
+        """
+        if self._is_building:
+            raise BuildError(f"dataflow {name!r} begins inside the making of another; end that first")
+        dataflow = _Dataflow(self._n_built, name)
+        scope = Scope(
+            self.environment, name, timestamp, wake=lambda: self._activate(dataflow)
+        )
+        self._is_building = True
+        try:
+            yield scope
+            scope.close()
+        finally:
+            self._is_building = False
+        self._n_built += 1
+        self._start(dataflow, scope)
+
+    def step(self) -> bool:
+        """Do the work at hand; whether there is more right away."""
+        self._take_in()
+        self._visit_dataflows()
+        self._send_progress()
+        self.communicator.flush()
+        return bool(self._active)
+
+    def step_or_park(self, timeout_s: float | None = None) -> bool:
+        """Wait until there is something to do, and step; whether there is more.
+
+        Parameters
+        ----------
+        timeout_s : float, optional
+            Seconds to wait at most; without it, as long as it takes.
+        """
+        if not self._active:
+            self.communicator.park(timeout_s)
+        return self.step()
+
+    def step_while(self, condition: Callable[[], bool]) -> None:
+        """Step until `condition()` is false, parking when there is nothing to do."""
+        while condition():
+            self.step_or_park()
+
+    def run(self) -> None:
+        """Step until every dataflow is complete.
+
+        Raises
+        ------
+        InputError
+            If an input of this worker is open: nobody could close it meanwhile.
+        """
+        for handle in self.environment.inputs:
+            if not handle.is_closed:
+                raise InputError(
+                    f"run() would never return: input {handle.name!r} of worker {self.index} is "
+                    f"still open, at {handle.time}; close() it first"
+                )
+        while self._dataflows:
+            self.step_or_park()
+
+    def close_inputs(self) -> None:
+        """Close all inputs that are open."""
+        for handle in self.environment.inputs:
+            handle.close()
+        self.environment.inputs.clear()
+
+    def finish(self) -> None:
+        """Close the inputs, complete all dataflows, and wait until the peers have too."""
+        self.close_inputs()
+        self.run()
+        for peer in self._others():
+            self._control.send(peer, "finished", [self._n_built])
+        self.communicator.flush()
+        while len(self._finished) < self.peers - 1:
+            self.step_or_park()
+
+    def outstanding(self) -> list[tuple[str, str, Any, int]]:
+        """(dataflow, place, time, count) of everything that is known to be unfinished."""
+        return [
+            (dataflow.name, *entry)
+            for dataflow in self._dataflows.values()
+            for number in dataflow.scopes
+            for entry in self._subgraphs[number].outstanding()
+        ]
+
+    # Building.
+
+    def _start(self, dataflow: _Dataflow, scope: Scope) -> None:
+        for inner in scope.all_scopes():
+            assert inner.subgraph is not None
+            dataflow.scopes.append(inner.number)
+            self._subgraphs[inner.number] = inner.subgraph
+        dataflow.root = scope.subgraph
+        dataflow.lines = scope.structure()
+        self._dataflows[dataflow.number] = dataflow
+        digest = hashlib.sha256("\n".join(dataflow.lines).encode()).hexdigest()
+        for peer in self._others():
+            self._control.send(
+                peer, "structure", [(dataflow.number, digest, dataflow.lines)]
+            )
+            if (peer, dataflow.number) in self._structures:
+                self._compare(peer, dataflow.number)
+        self._activate(dataflow)
+
+    def _compare(self, peer: int, number: int) -> None:
+        """Raise if the peer has built another dataflow; else it may start."""
+        dataflow = self._dataflows[number]
+        _, theirs = self._structures.pop((peer, number))
+        if theirs != dataflow.lines:
+            raise StructureError(
+                f"workers {self.index} and {peer} built different dataflows as number {number} "
+                f"({dataflow.name!r}); {_first_difference(dataflow.lines, theirs, peer)}; all "
+                "workers must build the same dataflows in the same order"
+            )
+        dataflow.agreed.add(peer)
+        self._activate(dataflow)
+
+    def _activate(self, dataflow: _Dataflow) -> None:
+        if not dataflow.is_queued:
+            dataflow.is_queued = True
+            self._active.append(dataflow)
+
+    # A step.
+
+    def _take_in(self) -> None:
+        arrivals = self.environment.arrivals
+        for channel in self.communicator.receive():
+            if channel in arrivals:
+                arrivals[channel]()
+        while (message := self._control.pull()) is not None:
+            self._take_control(message.sender, message.tag, message.batch)
+        while (message := self._progress.pull()) is not None:
+            subgraph = self._subgraphs.get(message.tag)
+            if subgraph is not None:  # else complete here, and nothing new for it
+                subgraph.accept(message.batch)
+
+    def _take_control(self, sender: int, tag: str, batch: list[Any]) -> None:
+        if tag == "structure":
+            ((number, digest, lines),) = batch
+            self._structures[sender, number] = (digest, lines)
+            if number in self._dataflows:
+                self._compare(sender, number)
+        else:
+            (self._finished[sender],) = batch
+        self._check_finished()
+
+    def _check_finished(self) -> None:
+        for peer, n_built in self._finished.items():
+            if n_built < self._n_built:
+                raise StructureError(
+                    f"worker {peer} finished with {n_built} dataflows built, and worker "
+                    f"{self.index} has built {self._n_built}; all workers must build the same "
+                    "dataflows in the same order"
+                )
+
+    def _visit_dataflows(self) -> None:
+        active, self._active = self._active, []
+        for dataflow in active:
+            dataflow.is_queued = False
+            root = dataflow.root
+            # Complete already, or not agreed: the last peer's structure activates it again.
+            if root is None or len(dataflow.agreed) < self.peers - 1:
+                continue
+            root.push_external_progress(())
+            if root.pull_internal_progress().active:
+                self._activate(dataflow)
+            elif root.complete:
+                self._retire(dataflow)
+
+    def _retire(self, dataflow: _Dataflow) -> None:
+        dataflow.root = None
+        del self._dataflows[dataflow.number]
+        for number in dataflow.scopes:
+            del self._subgraphs[number]
+
+    def _send_progress(self) -> None:
+        outbox = self.environment.outbox
+        if outbox:
+            for scope, updates in outbox:
+                for peer in self._others():
+                    self._progress.send(peer, scope, updates)
+            outbox.clear()
+
+    def _others(self) -> Iterator[int]:
+        return (peer for peer in range(self.peers) if peer != self.index)
+
+
+def run_worker(
+    communicator: Communicator, main: Callable[..., Result], *args: Any
+) -> Result:
+    """Run `main(worker, *args)` as one of the workers, to the end of all dataflows.
+
+    Leaves the communicator open: whoever made it closes it.
+    """
+    worker = Worker(communicator)
+    result = main(worker, *args)
+    worker.finish()
+    return result
+
+
+def _first_difference(mine: list[str], theirs: list[str], peer: int) -> str:
+    for own, other in zip(mine, theirs, strict=False):
+        if own != other:
+            return f"first difference: here {own!r}, at worker {peer} {other!r}"
+    longer, who = (mine, "here") if len(mine) > len(theirs) else (theirs, f"at worker {peer}")
+    shorter = min(len(mine), len(theirs))
+    return f"first difference: only {who} there is {longer[shorter]!r}"

@@ -1,0 +1,43 @@
+"""Run a small dataflow and get what comes out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pointstamp.containers import kind_of
+from pointstamp.dataflow.scope import Scope
+from pointstamp.dataflow.stream import Stream
+from pointstamp.runtime.execute import execute
+from pointstamp.runtime.worker import Worker
+
+
+def collect(
+    build: Callable[[Scope], Stream[Any]], workers: int = 1, *, threads: bool = True
+) -> list[tuple[Any, Any]]:
+    """All (time, record) of the stream that `build(scope)` returns, in order.
+
+    Records of all workers, ordered by time and then by the record (by its text
+    where records cannot be ordered), so that the result does not depend on the
+    number of workers.
+
+    >>> collect(lambda scope: scope.to_stream([2, 1]))
+    [(0, 1), (0, 2)]
+    """
+
+    def main(worker: Worker) -> list[tuple[Any, Any]]:
+        found: list[tuple[Any, Any]] = []
+
+        def note(time: Any, batch: Any) -> None:
+            found.extend((time, record) for record in kind_of(batch).records(batch))
+
+        with worker.dataflow() as scope:
+            build(scope).inspect_batch(note)
+        worker.run()
+        return found
+
+    records = [item for part in execute(main, workers=workers, threads=threads) for item in part]
+    try:
+        return sorted(records)
+    except TypeError:
+        return sorted(records, key=lambda item: (repr(item[0]), repr(item[1])))
