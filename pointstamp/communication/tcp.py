@@ -1,0 +1,459 @@
+"""Connects workers on any machines to each other: a list of addresses becomes a mesh.
+
+Each worker listens at its own address and calls those of lower index; each
+connection is authenticated (see `authentication`) before it counts. Where the
+addresses are not known ahead, as in a stage of Spark, workers bind with `listen`
+first, exchange what `Listener.address` says, and then `connect`.
+
+Rules:
+
+- Who calls is not believed anything until it proved the secret. It is refused
+  otherwise, and the place that it claimed stays free for the true peer. It has
+  `HANDSHAKE_S` for that, and only so many are heard at the same time.
+- Where *we* call is by the list of addresses: who answers there and knows another
+  secret, speaks another version or is another worker is an error at once. That
+  nobody answers is not: the peer may start later, and we call again until
+  `timeout_s` is over.
+
+A machine that vanishes without ending its connections is noticed by keep-alive
+after about `KEEP_ALIVE_S`; a process that ends, however, at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import selectors
+import socket
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
+
+from pointstamp.communication.authentication import Handshake
+from pointstamp.communication.mesh import MeshCommunicator
+from pointstamp.errors import (
+    AuthenticationError,
+    CommunicationError,
+    RendezvousError,
+    UsageError,
+    VersionError,
+)
+
+Address = tuple[str, int]
+"""A host name or IP address, and a port."""
+
+HANDSHAKE_S = 5.0
+FIRST_RETRY_S = 0.02
+LAST_RETRY_S = 0.25
+MAX_CALLERS = 64
+"""How many who have not proved anything yet are heard at a time, beyond the peers."""
+
+KEEP_ALIVE_S = 30
+
+_Refusal = AuthenticationError | VersionError | RendezvousError
+
+
+class Listener:
+    """A bound socket at which the peers of a worker can call; made by `listen`."""
+
+    def __init__(self, bound: socket.socket, host: str) -> None:
+        self.socket = bound
+        self.address: Address = (host, bound.getsockname()[1])
+        """The host it was asked to listen at, and the port it has."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop listening."""
+        self.socket.close()
+
+
+def listen(host: str = "127.0.0.1", port: int = 0) -> Listener:
+    """Listen at `host`, an address of this machine; port 0 takes a free one.
+
+    Raises
+    ------
+    RendezvousError
+        When this machine cannot listen there.
+
+    Examples
+    --------
+    >>> with listen() as listener:
+    ...     listener.address[0]
+    '127.0.0.1'
+    """
+    try:
+        bound = _bind(host, port)
+    except OSError as error:
+        raise RendezvousError(
+            f"cannot listen at {host}, port {port}: {error}; it must be an address of this "
+            f"machine, and the port must be free (0 takes any)"
+        ) from error
+    return Listener(bound, host)
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    """Listen at the first address of `host` at which it is possible."""
+    errors: list[OSError] = []
+    for family, kind, protocol, _, where in _resolve(host, port, socket.AI_PASSIVE):
+        bound = None
+        try:
+            bound = socket.socket(family, kind, protocol)
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.bind(where)
+            bound.listen(128)
+        except OSError as error:
+            errors.append(error)
+            if bound is not None:
+                bound.close()
+        else:
+            bound.setblocking(False)
+            return bound
+    raise errors[0]
+
+
+def connect(
+    index: int,
+    addresses: Sequence[Address],
+    secret: bytes,
+    *,
+    listener: Listener | None = None,
+    timeout_s: float = 30.0,
+) -> MeshCommunicator:
+    """Connect worker `index` to all others; returns when it is connected to each.
+
+    Parameters
+    ----------
+    addresses
+        Where each worker listens, by index; the same list on every worker.
+    secret
+        Known to these workers and nobody else; at least 16 bytes.
+    listener
+        This worker's, from `listen`, which is closed in the end. Without one, the
+        worker listens at `addresses[index]`.
+
+    Raises
+    ------
+    RendezvousError
+        When peers did not turn up in `timeout_s`; the message names them.
+    AuthenticationError, VersionError
+        When a peer knows another secret, or speaks another version.
+    """
+    if not 0 <= index < len(addresses):
+        raise UsageError(f"there is no worker {index}: {len(addresses)} addresses were given")
+    with listener or listen(*addresses[index]) as own:
+        meeting = _Rendezvous(index, list(addresses), secret, own)
+        try:
+            connections = meeting.meet(timeout_s)
+        except BaseException:
+            meeting.let_go()
+            raise
+    return MeshCommunicator(index, len(addresses), connections)
+
+
+@dataclass(eq=False)
+class _Half:
+    """A connection whose other end has not proved yet who it is."""
+
+    connection: socket.socket
+    handshake: Handshake
+    until: float
+    called: _Call | None = None
+    """The call that it belongs to; None where the other end called."""
+    is_open: bool = True
+    unsent: bytes = b""
+
+    @property
+    def is_proved(self) -> bool:
+        return self.handshake.peer is not None and not self.unsent
+
+
+@dataclass(eq=False)
+class _Call:
+    """Our attempts to reach one peer."""
+
+    peer: int
+    address: Address
+    due: float = 0.0
+    retry_s: float = FIRST_RETRY_S
+    n_tried: int = 0
+    half: _Half | None = None
+    last_error: str = "not tried yet"
+
+
+@dataclass
+class _Rendezvous:
+    """One worker's meeting with its peers."""
+
+    index: int
+    addresses: list[Address]
+    secret: bytes
+    listener: Listener
+    connections: dict[int, socket.socket] = field(default_factory=dict)
+    calls: dict[int, _Call] = field(default_factory=dict)
+    callers: dict[_Half, None] = field(default_factory=dict)
+    refused: dict[int, _Refusal] = field(default_factory=dict)
+    """The last reason to refuse one who claimed to be this peer."""
+    refused_others: str = ""
+    """The last reason to refuse one of whom not even that is known."""
+
+    def __post_init__(self) -> None:
+        self._selector = selectors.DefaultSelector()
+        self.calls = {peer: _Call(peer, self.addresses[peer]) for peer in range(self.index)}
+
+    @property
+    def missing(self) -> list[int]:
+        """The peers that are not connected yet."""
+        return [
+            peer
+            for peer in range(len(self.addresses))
+            if peer != self.index and peer not in self.connections
+        ]
+
+    def meet(self, timeout_s: float) -> dict[int, socket.socket]:
+        """Call and be called until every peer is connected."""
+        until = time.monotonic() + timeout_s
+        with self._selector:
+            self._selector.register(self.listener.socket, selectors.EVENT_READ)
+            while self.missing:
+                now = time.monotonic()
+                if now >= until:
+                    raise self._too_late(timeout_s)
+                self._call_who_is_due(now)
+                self._give_up_the_slow(now)
+                for key, events in self._selector.select(self._wait_s(until)):
+                    if key.data is None:
+                        self._answer()
+                    else:
+                        self._talk(key.data, events)
+            self._drop_callers()
+        return self.connections
+
+    def let_go(self) -> None:
+        """Close every connection, proved or not."""
+        for call in self.calls.values():
+            if call.half is not None:
+                call.half.connection.close()
+        for half in self.callers:
+            half.connection.close()
+        for connection in self.connections.values():
+            connection.close()
+
+    # Calling the peers of lower index.
+
+    def _call_who_is_due(self, now: float) -> None:
+        for call in self.calls.values():
+            if call.half is None and call.peer not in self.connections and call.due <= now:
+                self._call(call, now)
+
+    def _call(self, call: _Call, now: float) -> None:
+        """Begin a connection to the next of the addresses that the peer's host has."""
+        try:
+            found = _resolve(*call.address)
+            family, kind, protocol, _, where = found[call.n_tried % len(found)]
+            connection = socket.socket(family, kind, protocol)
+        except OSError as error:
+            self._call_again(call, str(error))
+            return
+        call.n_tried += 1
+        connection.setblocking(False)
+        call.half = _Half(connection, self._handshake(dialled=True), now + HANDSHAKE_S, call, False)
+        status = connection.connect_ex(where)
+        if status in (0, errno.EINPROGRESS):
+            self._selector.register(connection, selectors.EVENT_WRITE, call.half)
+        else:
+            connection.close()
+            self._call_again(call, os.strerror(status))
+
+    def _call_again(self, call: _Call, error: str) -> None:
+        """Put the next attempt off, a little longer each time."""
+        call.half = None
+        call.last_error = error
+        call.due = time.monotonic() + call.retry_s
+        call.retry_s = min(2 * call.retry_s, LAST_RETRY_S)
+
+    def _opened(self, half: _Half) -> None:
+        """The connection that we asked for is there, or is not."""
+        status = half.connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if status:
+            self._hang_up(half, os.strerror(status))
+        elif half.connection.getsockname() == half.connection.getpeername():
+            # Calling a free port of this machine may connect a socket to itself.
+            self._hang_up(half, "nobody listens")
+        else:
+            half.is_open = True
+            half.unsent = half.handshake.greeting
+
+    # Being called by those of higher index.
+
+    def _answer(self) -> None:
+        """Hear who calls."""
+        while True:
+            try:
+                connection, _ = self.listener.socket.accept()
+            except (BlockingIOError, ConnectionAbortedError):
+                return
+            connection.setblocking(False)
+            if len(self.callers) >= MAX_CALLERS + len(self.addresses):
+                self._hang_up(next(iter(self.callers)), "too many call at a time")
+            handshake = self._handshake(dialled=False)
+            until = time.monotonic() + HANDSHAKE_S
+            half = _Half(connection, handshake, until, unsent=handshake.greeting)
+            self.callers[half] = None
+            self._selector.register(connection, selectors.EVENT_READ | selectors.EVENT_WRITE, half)
+
+    def _drop_callers(self) -> None:
+        for half in list(self.callers):
+            self._hang_up(half, "everyone is here")
+
+    # Both.
+
+    def _handshake(self, *, dialled: bool) -> Handshake:
+        return Handshake(self.secret, self.index, len(self.addresses), dialled=dialled)
+
+    def _talk(self, half: _Half, events: int) -> None:
+        """Go on with a handshake as far as the connection lets us."""
+        if half.connection.fileno() < 0:
+            return  # hung up since the selector saw it
+        try:
+            if not half.is_open:
+                self._opened(half)
+            if half.is_open and events & selectors.EVENT_READ:
+                self._hear(half)
+            if half.is_open and half.unsent:
+                half.unsent = half.unsent[half.connection.send(half.unsent) :]
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            self._hang_up(half, str(error))
+        except (AuthenticationError, VersionError, RendezvousError) as refusal:
+            self._refuse(half, refusal)
+        if half.is_proved:
+            self._welcome(half)
+        elif half.connection.fileno() >= 0:
+            writing = selectors.EVENT_WRITE if half.unsent or not half.is_open else 0
+            self._selector.modify(half.connection, selectors.EVENT_READ | writing, half)
+
+    def _hear(self, half: _Half) -> None:
+        # Not a byte more than the handshake: what follows belongs to the mesh.
+        while half.handshake.n_missing:
+            data = half.connection.recv(half.handshake.n_missing)
+            if not data:
+                self._hang_up(half, "it hung up before it had proved who it is")
+                return
+            half.unsent += half.handshake.receive(data)
+
+    def _welcome(self, half: _Half) -> None:
+        """Count a connection that proved to be a peer's."""
+        peer = half.handshake.peer
+        assert peer is not None
+        if half.called is not None and peer != half.called.peer:
+            self._refuse(half, RendezvousError(f"worker {peer} is there: the lists differ"))
+        elif half.called is None and peer <= self.index:
+            self._refuse(
+                half, RendezvousError(f"worker {peer} should not call worker {self.index}")
+            )
+        else:
+            self._forget(half)
+            # A peer that calls twice gave up its first connection.
+            former = self.connections.get(peer)
+            if former is not None:
+                former.close()
+            _tune(half.connection)
+            self.connections[peer] = half.connection
+
+    def _refuse(self, half: _Half, refusal: _Refusal) -> None:
+        """Hang up for a reason; an error if it was us who called."""
+        self._hang_up(half, str(refusal))
+        if half.called is not None:
+            host, port = half.called.address
+            raise type(refusal)(
+                f"worker {self.index} called worker {half.called.peer} at {host}, port {port}: "
+                f"{refusal}"
+            ) from refusal
+        if half.handshake.claimed is not None:
+            self.refused[half.handshake.claimed] = refusal
+        else:
+            self.refused_others = f"; others called, and were refused: {refusal}"
+
+    def _hang_up(self, half: _Half, why: str) -> None:
+        self._forget(half)
+        half.is_open = False
+        half.connection.close()
+        if half.called is not None:
+            self._call_again(half.called, why)
+
+    def _forget(self, half: _Half) -> None:
+        """Take it out of what is waited for."""
+        with contextlib.suppress(KeyError):
+            self._selector.unregister(half.connection)
+        self.callers.pop(half, None)
+        if half.called is not None:
+            half.called.half = None
+
+    def _give_up_the_slow(self, now: float) -> None:
+        halves = [*self.callers, *(call.half for call in self.calls.values() if call.half)]
+        for half in halves:
+            if half.until <= now:
+                self._hang_up(half, f"it did not prove who it is in {HANDSHAKE_S:g} s")
+
+    def _wait_s(self, until: float) -> float:
+        """How long nothing is due."""
+        moments = [until, *(half.until for half in self.callers)]
+        for call in self.calls.values():
+            if call.half is not None:
+                moments.append(call.half.until)
+            elif call.peer not in self.connections:
+                moments.append(call.due)
+        return max(0.0, min(moments) - time.monotonic())
+
+    def _too_late(self, timeout_s: float) -> CommunicationError:
+        """Why the meeting did not come about."""
+        if self.refused.keys() >= set(self.missing):
+            refusal = self.refused[self.missing[0]]
+            return type(refusal)(f"worker {self.index} refused worker {self.missing[0]}: {refusal}")
+        who = "; ".join(self._absence(peer) for peer in self.missing)
+        return RendezvousError(
+            f"worker {self.index} waited {timeout_s:g} s for "
+            f"{len(self.missing)} of {len(self.addresses) - 1} peers: {who}"
+            f"{self.refused_others}"
+        )
+
+    def _absence(self, peer: int) -> str:
+        if peer in self.calls:
+            host, port = self.addresses[peer]
+            return f"worker {peer} at {host}, port {port} ({self.calls[peer].last_error})"
+        host, port = self.listener.address
+        why = f"was refused: {self.refused[peer]}" if peer in self.refused else "did not call"
+        return f"worker {peer} ({why} at {host}, port {port})"
+
+
+def _resolve(host: str, port: int, flags: int = 0) -> list[tuple[Any, ...]]:
+    """The addresses of a host, for `socket.socket` and `connect`."""
+    return socket.getaddrinfo(host or None, port, socket.AF_UNSPEC, socket.SOCK_STREAM, 0, flags)
+
+
+def _tune(connection: socket.socket) -> None:
+    """Send small frames at once; notice a machine that is gone."""
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (
+        ("TCP_KEEPIDLE", KEEP_ALIVE_S // 3),
+        ("TCP_KEEPINTVL", KEEP_ALIVE_S // 6),
+        ("TCP_KEEPCNT", 4),
+        ("TCP_USER_TIMEOUT", KEEP_ALIVE_S * 1000),
+    ):
+        if hasattr(socket, name):  # not every system has all of them
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
