@@ -266,7 +266,7 @@ def _one_array(column: Any) -> Any:
 
 def _are_valid(ends: Ends, form: Form) -> bool:
     if form.named:
-        return not any(pc.any(pc.equal(end, "")).as_py() for end in ends)
+        return not any(pc.any(pc.equal(end, pa.scalar(""))).as_py() for end in ends)
     return all(end.to_numpy().min() >= 0 for end in ends)
 
 
