@@ -1,0 +1,350 @@
+"""Checks of the laws that every communicator keeps, for ours and for anyone else's.
+
+`check_communicator(run)` runs small programs on 1, 2 and 3 workers. What starts
+the workers is given, as is what connects them: `run(target, workers)` calls
+`target(communicator)` for each worker and returns the results by index, raising
+`WorkerError` for the first worker that fails, as `run_threads` and
+`run_processes` do. Each program ends with an assertion that says which law did
+not hold; a communicator that loses a message fails after `PATIENCE_S`, it does
+not hang.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pointstamp.communication.communicator import Channel, Communicator, Message
+from pointstamp.containers import Arrays, kind_of
+from pointstamp.errors import PeerFailedError, PeerLostError, WorkerError
+
+Run = Callable[[Callable[[Communicator], Any], int], list[Any]]
+Program = Callable[[Communicator], Any]
+
+PATIENCE_S = 60.0
+"""How long a message is waited for before it counts as lost."""
+
+STOP_S = 5.0
+"""How long a computation may take to stop after a failure: the second that is
+promised, with room for a machine that has other things to do."""
+
+N_BIG_BYTES = 50_000_000
+N_SMALL = 5_000
+
+
+def check_communicator(run: Run, batches: Sequence[Any] = ()) -> None:
+    """Check that what `run` connects its workers with keeps the laws of communicators.
+
+    Parameters
+    ----------
+    run : callable
+        `run(target, workers) -> results`, see above.
+    batches : sequence, optional
+        Containers that should travel too, beside rows and arrays.
+
+    Raises
+    ------
+    AssertionError
+        Naming the law that did not hold, and with how many workers.
+
+    Examples
+    --------
+    >>> from pointstamp.communication.launch import run_threads
+    >>> check_communicator(run_threads)
+    """
+    for workers in (1, 2, 3):
+        for program in (*_PROGRAMS, _carries([*_samples(), *batches])):
+            _run(run, program, workers)
+        _check_closing(run, workers)
+    for workers in (1, 2):
+        _run(run, _carries_much, workers)
+    for workers in (2, 3):
+        for wait in (_waits_in_receive, _waits_in_park, _waits_in_close):
+            _check_failure(run, wait, workers)
+
+
+def _run(run: Run, program: Program, workers: int) -> list[Any]:
+    """Run a program; an assertion that failed in a worker fails here, with its name."""
+    try:
+        return run(program, workers)
+    except WorkerError as error:
+        if isinstance(error.__cause__, AssertionError):
+            raise AssertionError(
+                f"with {workers} workers, worker {error.worker}: {error.__cause__}"
+            ) from error
+        raise
+
+
+def _require(condition: object, law: str) -> None:
+    if not condition:
+        raise AssertionError(law)
+
+
+def _next(communicator: Communicator, channel: Channel, law: str) -> Message:
+    """The next message of a channel, waiting for it as a worker does."""
+    until = time.monotonic() + PATIENCE_S
+    while True:
+        communicator.receive()
+        message = channel.pull()
+        if message is not None:
+            return message
+        _require(time.monotonic() < until, f"{law}: a message did not come in {PATIENCE_S:g} s")
+        communicator.flush()
+        communicator.park(PATIENCE_S)
+
+
+def _keeps_order(communicator: Communicator) -> None:
+    """Many small messages on three channels between all, to oneself too."""
+    law = "per channel and sender, messages arrive in the order of sending, each once"
+    channels = [communicator.channel() for _ in range(3)]
+    n_each = N_SMALL // len(channels)
+    for number in range(n_each):
+        for channel in channels:
+            for peer in range(communicator.peers):
+                channel.send(peer, number, [communicator.index])
+    for channel in channels:
+        seen = [0] * communicator.peers
+        for _ in range(n_each * communicator.peers):
+            sender, tag, batch = _next(communicator, channel, law)
+            _require(
+                tag == seen[sender] and batch == [sender],
+                f"{law}: from worker {sender}, message {seen[sender]} was due on channel "
+                f"{channel.id}, and {tag} came with {batch}",
+            )
+            seen[sender] += 1
+    communicator.receive()
+    _require(all(channel.pull() is None for channel in channels), f"{law}: more came than sent")
+
+
+def _numbers_channels(communicator: Communicator) -> None:
+    """The k-th channel is the k-th everywhere, and is reported by that number."""
+    law = "the k-th call of channel() makes channel k"
+    channels = [communicator.channel() for _ in range(4)]
+    _require([channel.id for channel in channels] == [0, 1, 2, 3], law)
+    for channel in reversed(channels):
+        channel.send(communicator.index, channel.id, [])
+        channel.send(communicator.index, channel.id, [])
+    reported: list[int] = []
+    until = time.monotonic() + PATIENCE_S
+    n_pulled = 0
+    while n_pulled < 8:
+        _require(time.monotonic() < until, "a message to oneself arrives, and receive() says so")
+        news = communicator.receive()
+        _require(
+            news == sorted(set(news)),
+            f"receive() gives the channels that got messages, each once, in order; got {news}",
+        )
+        reported += news
+        for channel in [channels[id] for id in news]:
+            while (message := channel.pull()) is not None:
+                _require(message.tag == channel.id, f"{law}: {message} came on {channel.id}")
+                n_pulled += 1
+        if n_pulled < 8:
+            communicator.park(PATIENCE_S)
+    _require(set(reported) == {0, 1, 2, 3}, f"receive() names every channel; got {reported}")
+
+
+def _keeps_for_later(communicator: Communicator) -> None:
+    """Worker 0 uses channels that the others make when they know that it has."""
+    law = "messages for a channel that was not made yet are kept for it"
+    first = communicator.channel()
+    if communicator.index == 0:
+        early = communicator.channel()
+        for peer in range(communicator.peers):
+            early.send(peer, "early", [peer])
+        for peer in range(communicator.peers):
+            first.send(peer, "go", [])
+    _next(communicator, first, law)
+    if communicator.index > 0:
+        early = communicator.channel()
+    message = _next(communicator, early, law)
+    _require(message == (0, "early", [communicator.index]), f"{law}; got {message}")
+
+
+def _carries_much(communicator: Communicator) -> None:
+    """Large messages in both directions at once: nobody waits for room at the other."""
+    law = "large messages in all directions at once do not stand in each other's way"
+    channel = communicator.channel()
+    for peer in range(communicator.peers):
+        channel.send(peer, peer, [bytes([peer]) * N_BIG_BYTES])
+    for _ in range(communicator.peers):
+        message = _next(communicator, channel, law)
+        _require(
+            message.batch == [bytes([communicator.index]) * N_BIG_BYTES],
+            f"{law}: other bytes came than were sent",
+        )
+
+
+def _parks(communicator: Communicator) -> None:
+    """`park` ends by itself, by a message and by an `unpark`, and sleeps meanwhile."""
+    channel = communicator.channel()
+    began = time.thread_time()
+    communicator.park(0.2)
+    _require(time.thread_time() - began < 0.1, "park uses no processor while it waits")
+    communicator.unpark()
+    _require(_parked_s(communicator) < STOP_S, "park returns at once after an unpark")
+    communicator.park(0)
+    other = threading.Thread(target=communicator.unpark)
+    other.start()
+    _require(_parked_s(communicator) < STOP_S, "an unpark from another thread ends a park")
+    other.join()
+    channel.send(communicator.index, "self", [])
+    communicator.flush()
+    _require(_parked_s(communicator) < STOP_S, "park returns if there is something to receive")
+    right = (communicator.index + 1) % communicator.peers
+    channel.send(right, "right", [])
+    for _ in range(2):
+        _next(communicator, channel, "a message ends a park")
+
+
+def _parked_s(communicator: Communicator) -> float:
+    began = time.monotonic()
+    communicator.park(PATIENCE_S)
+    return time.monotonic() - began
+
+
+def _closes(communicator: Communicator) -> None:
+    """Worker 0 closes right after sending; what it sent arrives all the same."""
+    law = "what was sent before close arrives"
+    channel = communicator.channel()
+    if communicator.index == 0:
+        for number in range(N_SMALL):
+            for peer in range(1, communicator.peers):
+                channel.send(peer, number, [number])
+        communicator.close()
+        return
+    for number in range(N_SMALL):
+        message = _next(communicator, channel, law)
+        _require(message == (0, number, [number]), f"{law}: {number} was due, got {message}")
+    communicator.close()
+
+
+def _check_closing(run: Run, workers: int) -> None:
+    """No `close` returns before the last one is called."""
+    moments = _run(run, _closes_at, workers)
+    _require(
+        max(began for began, _ in moments) <= min(ended for _, ended in moments),
+        f"close returns when all peers have closed too; with {workers} workers it was called and "
+        f"returned at {moments}",
+    )
+
+
+def _closes_at(communicator: Communicator) -> tuple[float, float]:
+    """When `close` was called and when it returned; worker 0 calls it last."""
+    channel = communicator.channel()
+    if communicator.index == 0:
+        for _ in range(communicator.peers - 1):
+            _next(communicator, channel, "a message arrives while its sender closes")
+    else:
+        channel.send(0, "closing", [])
+    began = time.monotonic()
+    communicator.close()
+    ended = time.monotonic()
+    communicator.close()  # by whoever runs the worker: the second time does nothing
+    return began, ended
+
+
+def _check_failure(run: Run, wait: Program, workers: int) -> None:
+    """One worker raises while the others wait, and `run` says which and what."""
+    law = (
+        f"a worker that raises stops the others, with {workers} workers, where each {wait.__doc__}"
+    )
+
+    def program(communicator: Communicator) -> None:
+        channel = communicator.channel()
+        if communicator.index == 1:
+            # Not before the others are at it, so that they are stopped, not kept from starting.
+            for _ in range(communicator.peers - 1):
+                _next(communicator, channel, "a message arrives")
+            raise ZeroDivisionError("planted")
+        channel.send(1, "ready", [])
+        communicator.flush()
+        try:
+            wait(communicator)
+        except (PeerFailedError, PeerLostError) as error:
+            _require(error.peer == 1, f"{law}: worker {error.peer} is named, not 1")
+            raise
+        raise AssertionError(f"{law}: it did not raise")
+
+    began = time.monotonic()
+    try:
+        run(program, workers)
+    except WorkerError as error:
+        _require(
+            error.worker == 1 and "planted" in str(error),
+            f"{law}: the first cause is worker 1 and what it raised, not {error}",
+        )
+        took_s = time.monotonic() - began
+        _require(took_s < STOP_S, f"{law}: it took {took_s:.1f} s")
+        return
+    raise AssertionError(f"{law}: nothing was raised")
+
+
+def _waits_in_receive(communicator: Communicator) -> None:
+    """Calls receive over and over."""
+    until = time.monotonic() + PATIENCE_S
+    while time.monotonic() < until:
+        communicator.receive()
+        communicator.park(0.001)
+
+
+def _waits_in_park(communicator: Communicator) -> None:
+    """Parks."""
+    until = time.monotonic() + PATIENCE_S
+    while time.monotonic() < until:
+        communicator.park(PATIENCE_S)
+
+
+def _waits_in_close(communicator: Communicator) -> None:
+    """Closes."""
+    communicator.close()
+
+
+def _carries(batches: Sequence[Any]) -> Program:
+    """A program that sends each of `batches` around."""
+
+    def carries(communicator: Communicator) -> None:
+        law = "a container arrives as it was sent"
+        channel = communicator.channel()
+        for peer in range(communicator.peers):
+            for number, batch in enumerate(batches):
+                channel.send(peer, (number, "tag"), batch)
+        seen = [0] * communicator.peers
+        for _ in range(communicator.peers * len(batches)):
+            sender, tag, batch = _next(communicator, channel, law)
+            sent = batches[seen[sender]]
+            _require(tag == (seen[sender], "tag"), f"{law}: with tag {tag}")
+            _require(
+                type(batch) is type(sent) and _records(batch) == _records(sent),
+                f"{law}: {batch!r} is not {sent!r}",
+            )
+            seen[sender] += 1
+
+    return carries
+
+
+def _records(batch: Any) -> list[Any]:
+    return list(kind_of(batch).records(batch))
+
+
+def _samples() -> list[Any]:
+    """Containers of our own kinds, full and empty."""
+    import numpy as np
+
+    return [
+        ["a", ("b", 2), None],
+        [],
+        Arrays(key=np.arange(1_000), value=np.linspace(0, 1, 1_000)),
+        Arrays(key=np.zeros(0, np.int64)),
+    ]
+
+
+_PROGRAMS: tuple[Program, ...] = (
+    _keeps_order,
+    _numbers_channels,
+    _keeps_for_later,
+    _parks,
+    _closes,
+)
