@@ -113,9 +113,7 @@ class Spread:
 
     __slots__ = ("_channel", "_index", "_key", "_peers", "_queue")
 
-    def __init__(
-        self, queue: Queue, channel: Channel, key: Key, index: int, peers: int
-    ) -> None:
+    def __init__(self, queue: Queue, channel: Channel, key: Key, index: int, peers: int) -> None:
         self._queue = queue
         self._channel = channel
         self._key = key

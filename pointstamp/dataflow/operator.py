@@ -195,7 +195,7 @@ class OperatorBuilder:
         )
 
     def new_input(
-        self, stream: Stream, pact: Pact, interest: Interest = Interest.ALWAYS
+        self, stream: Stream[Any], pact: Pact, interest: Interest = Interest.ALWAYS
     ) -> int:
         """Connect `stream` to a new input; its number.
 
@@ -222,7 +222,7 @@ class OperatorBuilder:
 
     def new_output(
         self, *, initial: bool = True, summaries: Sequence[Any] | None = None
-    ) -> Stream:
+    ) -> Stream[Any]:
         """A new output, as a stream.
 
         Parameters

@@ -130,9 +130,7 @@ class MutableAntichain:
 
     def less_than(self, time: Any) -> bool:
         """Whether some time of the frontier is strictly before `time`."""
-        return any(
-            element != time and self._less_equal(element, time) for element in self.frontier
-        )
+        return any(element != time and self._less_equal(element, time) for element in self.frontier)
 
     def __iter__(self) -> Iterator[tuple[Any, int]]:
         return iter(self._counts.items())

@@ -66,20 +66,35 @@ class Operate(Protocol):
     name: str
     inputs: int
     outputs: int
-    local: bool
-    """True: reports are of this worker alone, and the parent exchanges them.
-    False: all workers' instances act together, and reports hold for all."""
-    wants_outside: bool
-    """True: pushes tell only of capabilities held outside, and the operator adds
-    what its own imply by the external summaries. False: the parent adds that up
-    and pushes the whole frontier. The sum is the same; a plain operator, which
-    is visited once per round, gains nothing by doing it itself."""
-    frontier_interest: Sequence[Interest]
-    """Per input."""
-    holds_capability: bool
-    """Whether this instance holds any capability now."""
-    complete: bool
-    """False while records or capabilities are inside that no report showed."""
+
+    @property
+    def local(self) -> bool:
+        """True: reports are of this worker alone, and the parent exchanges them.
+
+        False: all workers' instances act together, and reports hold for all.
+        """
+
+    @property
+    def wants_outside(self) -> bool:
+        """True: pushes tell only of capabilities held outside.
+
+        The operator then adds what its own imply, by the external summaries.
+        False: the parent adds that up and pushes the whole frontier. The sum is
+        the same; a plain operator, visited once per round, gains nothing by
+        doing it itself.
+        """
+
+    @property
+    def frontier_interest(self) -> Sequence[Interest]:
+        """Per input; settled when `internal_summary` has returned."""
+
+    @property
+    def holds_capability(self) -> bool:
+        """Whether a moving frontier may let this instance do something."""
+
+    @property
+    def complete(self) -> bool:
+        """False while something is inside that no report showed."""
 
     def internal_summary(self) -> tuple[Summaries, Changes]:
         """`summaries[input][output]`, and the initial capabilities per output."""

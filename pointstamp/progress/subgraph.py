@@ -234,8 +234,7 @@ class Subgraph:
 
     @property
     def holds_capability(self) -> bool:
-        """Whether an operator here holds a capability that a frontier may free,
-        or changes are held back that a frontier may set free."""
+        """Whether a moving frontier may free a capability here, or changes held back."""
         return bool(self._holders) or bool(self._held_back)
 
     @property
@@ -419,9 +418,7 @@ class Subgraph:
 
     # The only places where counts change.
 
-    def _report_produced(
-        self, source: int, time: Any, count: int, *, shared: bool = True
-    ) -> None:
+    def _report_produced(self, source: int, time: Any, count: int, *, shared: bool = True) -> None:
         for target, copies in self.topology.consumers[source]:
             self._report(target, time, count * copies, shared=shared)
 

@@ -326,7 +326,7 @@ class Product(Timestamp):
         return f"Product({self.outer.name}, {self.inner.name})"
 
     @property
-    def minimum(self) -> tuple[Any, Any]:  # type: ignore[override]  # computed
+    def minimum(self) -> tuple[Any, Any]:
         """The pair of the two minima."""
         return (self.outer.minimum, self.inner.minimum)
 
@@ -431,9 +431,7 @@ class Outside:
         return self._then(self.refinement.summarize(inner).followed_by(self.outer), self.inner)
 
     def _then(self, outer: Any, inner: Any) -> Outside | None:
-        return (
-            None if outer is None or inner is None else Outside(self.refinement, outer, inner)
-        )
+        return None if outer is None or inner is None else Outside(self.refinement, outer, inner)
 
     def less_equal(self, other: Any) -> bool:
         """Comparable with paths that go outside; others are kept beside it."""

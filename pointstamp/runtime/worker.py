@@ -78,9 +78,7 @@ class Worker:
         return self.communicator.peers
 
     @contextmanager
-    def dataflow(
-        self, name: str = "Dataflow", timestamp: Timestamp = Int
-    ) -> Iterator[Scope]:
+    def dataflow(self, name: str = "Dataflow", timestamp: Timestamp = Int) -> Iterator[Scope]:
         """Build a dataflow in a `with` block; it is ready to run at the end of it.
 
         All workers must build the same dataflows in the same order.
@@ -91,11 +89,11 @@ class Worker:
             If it is not well made: a loop that does not advance, for one.
         """
         if self._is_building:
-            raise BuildError(f"dataflow {name!r} begins inside the making of another; end that first")
+            raise BuildError(
+                f"dataflow {name!r} begins inside the making of another; end that first"
+            )
         dataflow = _Dataflow(self._n_built, name)
-        scope = Scope(
-            self.environment, name, timestamp, wake=lambda: self._activate(dataflow)
-        )
+        scope = Scope(self.environment, name, timestamp, wake=lambda: self._activate(dataflow))
         self._is_building = True
         try:
             yield scope
@@ -184,9 +182,7 @@ class Worker:
         self._dataflows[dataflow.number] = dataflow
         digest = hashlib.sha256("\n".join(dataflow.lines).encode()).hexdigest()
         for peer in self._others():
-            self._control.send(
-                peer, "structure", [(dataflow.number, digest, dataflow.lines)]
-            )
+            self._control.send(peer, "structure", [(dataflow.number, digest, dataflow.lines)])
             if (peer, dataflow.number) in self._structures:
                 self._compare(peer, dataflow.number)
         self._activate(dataflow)
@@ -274,9 +270,7 @@ class Worker:
         return (peer for peer in range(self.peers) if peer != self.index)
 
 
-def run_worker(
-    communicator: Communicator, main: Callable[..., Result], *args: Any
-) -> Result:
+def run_worker(communicator: Communicator, main: Callable[..., Result], *args: Any) -> Result:
     """Run `main(worker, *args)` as one of the workers, to the end of all dataflows.
 
     Leaves the communicator open: whoever made it closes it.

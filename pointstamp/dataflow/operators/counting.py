@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pointstamp.dataflow.stream import Stream
 
 
-def count(stream: Stream, name: str = "Count") -> Stream:
+def count(stream: Stream[Any], name: str = "Count") -> Stream[Any]:
     """See `Stream.count`."""
 
     def build(capability: Capability, info: OperatorInfo) -> Callable[..., None]:

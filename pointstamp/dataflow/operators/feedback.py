@@ -8,7 +8,7 @@ summary, which is what keeps a loop from waiting for itself.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
@@ -34,7 +34,7 @@ class Loop:
         self.connected = False
         self.stream = self._builder.new_output(initial=False)
 
-    def connect(self, stream: Stream) -> None:
+    def connect(self, stream: Stream[Any]) -> None:
         """Let `stream` flow around, at later times."""
         if self.connected:
             raise FeedbackError(
@@ -58,5 +58,3 @@ class Loop:
             return logic
 
         self._builder.build(make_logic)
-
-

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.dataflow.capability import Capability
-from pointstamp.dataflow.handles import Frontier, Input, Output
+from pointstamp.dataflow.handles import Frontier
 from pointstamp.dataflow.notificator import Notificator
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Pact
@@ -30,8 +30,12 @@ Build = Callable[[Capability, OperatorInfo], Callable[..., Any]]
 
 
 def operator(
-    streams: Sequence[Stream], pacts: Sequence[Pact], name: str, build: Build, interest: Interest
-) -> Stream:
+    streams: Sequence[Stream[Any]],
+    pacts: Sequence[Pact],
+    name: str,
+    build: Build,
+    interest: Interest,
+) -> Stream[Any]:
     """An operator whose logic is called with its inputs and its one output."""
     builder = OperatorBuilder(streams[0].scope, name)
     for stream, pact in zip(streams, pacts, strict=True):
@@ -47,12 +51,12 @@ def operator(
 
 
 def operator_notify(
-    streams: Sequence[Stream],
+    streams: Sequence[Stream[Any]],
     pacts: Sequence[Pact],
     name: str,
     build: Build,
     initial: Iterable[Any],
-) -> Stream:
+) -> Stream[Any]:
     """The same with a notificator, which starts with the times of `initial`."""
     builder = OperatorBuilder(streams[0].scope, name)
     for stream, pact in zip(streams, pacts, strict=True):

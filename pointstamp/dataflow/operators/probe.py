@@ -51,7 +51,7 @@ class Probe:
         return f"Probe({self.elements})"
 
 
-def probe_with(stream: Stream, probe: Probe, name: str = "Probe") -> None:
+def probe_with(stream: Stream[Any], probe: Probe, name: str = "Probe") -> None:
     """Let `probe` watch the end of `stream`."""
     builder = OperatorBuilder(stream.scope, name)
     builder.new_input(stream, Pipeline(), Interest.ALWAYS)

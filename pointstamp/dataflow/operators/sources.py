@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from pointstamp.dataflow.capability import Capability
 from pointstamp.containers.builder import PREFERRED_RECORDS
+from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.errors import InputError
@@ -69,9 +69,7 @@ class InputHandle:
         self._check("advance")
         time = self._timestamp.check(time)
         if not self._timestamp.less_equal(self.time, time):
-            raise InputError(
-                f"input {self.name!r} is at {self.time} and cannot go back to {time}"
-            )
+            raise InputError(f"input {self.name!r} is at {self.time} and cannot go back to {time}")
         self._output.flush()
         self._capability.downgrade(time)
 
@@ -96,7 +94,7 @@ class InputHandle:
         return f"InputHandle({self.name!r}, {'closed' if self.is_closed else self.time!r})"
 
 
-def new_input(scope: Scope, name: str = "Input") -> tuple[InputHandle, Stream]:
+def new_input(scope: Scope, name: str = "Input") -> tuple[InputHandle, Stream[Any]]:
     """See `Scope.new_input`."""
     builder = OperatorBuilder(scope, name)
     stream = builder.new_output()
@@ -118,7 +116,7 @@ def new_input(scope: Scope, name: str = "Input") -> tuple[InputHandle, Stream]:
     return handle, stream
 
 
-def to_stream(scope: Scope, records: Iterable[Any], name: str = "ToStream") -> Stream:
+def to_stream(scope: Scope, records: Iterable[Any], name: str = "ToStream") -> Stream[Any]:
     """See `Scope.to_stream`."""
     builder = OperatorBuilder(scope, name)
     stream = builder.new_output()
@@ -144,7 +142,9 @@ def to_stream(scope: Scope, records: Iterable[Any], name: str = "ToStream") -> S
     return stream
 
 
-def batches_to_stream(scope: Scope, batches: Iterable[Any], name: str = "FromBatches") -> Stream:
+def batches_to_stream(
+    scope: Scope, batches: Iterable[Any], name: str = "FromBatches"
+) -> Stream[Any]:
     """See `Scope.batches_to_stream`."""
     builder = OperatorBuilder(scope, name)
     stream = builder.new_output()

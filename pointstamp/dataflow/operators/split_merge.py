@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pointstamp.dataflow.stream import Stream
 
 
-def concatenate(streams: Sequence[Stream], name: str = "Concatenate") -> Stream:
+def concatenate(streams: Sequence[Stream[Any]], name: str = "Concatenate") -> Stream[Any]:
     """See `Scope.concatenate`."""
     builder = OperatorBuilder(streams[0].scope, name)
     for stream in streams:
@@ -40,7 +40,9 @@ def concatenate(streams: Sequence[Stream], name: str = "Concatenate") -> Stream:
     return result
 
 
-def branch(stream: Stream, predicate: Any, name: str = "Branch") -> tuple[Stream, Stream]:
+def branch(
+    stream: Stream[Any], predicate: Any, name: str = "Branch"
+) -> tuple[Stream[Any], Stream[Any]]:
     """See `Stream.branch`."""
     divide = _divide_columns if is_expression(predicate) else _divide_rows
     builder = OperatorBuilder(stream.scope, name)

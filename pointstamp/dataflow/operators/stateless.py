@@ -25,8 +25,8 @@ PIPELINE = Pipeline()
 
 
 def transform(
-    stream: Stream, name: str, function: Callable[[Any, Any], Any], pact: Pact = PIPELINE
-) -> Stream:
+    stream: Stream[Any], name: str, function: Callable[[Any, Any], Any], pact: Pact = PIPELINE
+) -> Stream[Any]:
     """Replace every batch by `function(time, batch)`, or by nothing where it is None."""
     builder = OperatorBuilder(stream.scope, name)
     builder.new_input(stream, pact, Interest.NEVER)
@@ -59,16 +59,14 @@ def rows(batch: Any, operator: str) -> list[Any]:
     )
 
 
-def map_(stream: Stream, function: Callable[[Any], Any], name: str = "Map") -> Stream:
+def map_(stream: Stream[Any], function: Callable[[Any], Any], name: str = "Map") -> Stream[Any]:
     """See `Stream.map`."""
-    return transform(
-        stream, name, lambda time, batch: [function(x) for x in rows(batch, name)]
-    )
+    return transform(stream, name, lambda time, batch: [function(x) for x in rows(batch, name)])
 
 
 def flat_map(
-    stream: Stream, function: Callable[[Any], Iterable[Any]], name: str = "FlatMap"
-) -> Stream:
+    stream: Stream[Any], function: Callable[[Any], Iterable[Any]], name: str = "FlatMap"
+) -> Stream[Any]:
     """See `Stream.flat_map`."""
     return transform(
         stream,
@@ -77,7 +75,7 @@ def flat_map(
     )
 
 
-def filter_(stream: Stream, predicate: Any, name: str = "Filter") -> Stream:
+def filter_(stream: Stream[Any], predicate: Any, name: str = "Filter") -> Stream[Any]:
     """See `Stream.filter`."""
     if is_expression(predicate):
         return transform(stream, name, lambda time, batch: filter_batch(batch, predicate))
@@ -87,13 +85,15 @@ def filter_(stream: Stream, predicate: Any, name: str = "Filter") -> Stream:
 
 
 def map_batches(
-    stream: Stream, function: Callable[[Any], Any], name: str = "MapBatches"
-) -> Stream:
+    stream: Stream[Any], function: Callable[[Any], Any], name: str = "MapBatches"
+) -> Stream[Any]:
     """See `Stream.map_batches`."""
     return transform(stream, name, lambda time, batch: function(batch))
 
 
-def inspect(stream: Stream, function: Callable[[Any], Any], name: str = "Inspect") -> Stream:
+def inspect(
+    stream: Stream[Any], function: Callable[[Any], Any], name: str = "Inspect"
+) -> Stream[Any]:
     """See `Stream.inspect`."""
 
     def look(time: Any, batch: Any) -> Any:
@@ -105,8 +105,8 @@ def inspect(stream: Stream, function: Callable[[Any], Any], name: str = "Inspect
 
 
 def inspect_batch(
-    stream: Stream, function: Callable[[Any, Any], Any], name: str = "InspectBatch"
-) -> Stream:
+    stream: Stream[Any], function: Callable[[Any, Any], Any], name: str = "InspectBatch"
+) -> Stream[Any]:
     """See `Stream.inspect_batch`."""
 
     def look(time: Any, batch: Any) -> Any:
@@ -116,6 +116,6 @@ def inspect_batch(
     return transform(stream, name, look)
 
 
-def pass_on(stream: Stream, name: str, pact: Pact) -> Stream:
+def pass_on(stream: Stream[Any], name: str, pact: Pact) -> Stream[Any]:
     """Hand batches on as they are; what matters is the pact."""
     return transform(stream, name, lambda time, batch: batch, pact)

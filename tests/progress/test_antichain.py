@@ -1,0 +1,79 @@
+"""Antichains and their counted form, against definitions spelled out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pointstamp.progress.antichain import Antichain, MutableAntichain
+from pointstamp.progress.timestamp import Int, Product
+
+NESTED = Product(Int, Int)
+TYPES = [
+    pytest.param(Int, st.integers(0, 6), id="Int"),
+    pytest.param(NESTED, st.tuples(st.integers(0, 3), st.integers(0, 3)), id="Product"),
+]
+
+
+def minimal(kind: Any, times: Any) -> set[Any]:
+    return {t for t in times if not any(kind.less_than(u, t) for u in times)}
+
+
+@pytest.mark.parametrize(("kind", "times"), TYPES)
+@given(data=st.data())
+def test_an_antichain_keeps_the_minimal_elements(kind: Any, times: Any, data: Any) -> None:
+    given_times = data.draw(st.lists(times))
+    antichain = Antichain(kind.less_equal, given_times)
+    assert set(antichain) == minimal(kind, given_times)
+    probe = data.draw(times)
+    assert antichain.less_equal(probe) == any(kind.less_equal(t, probe) for t in given_times)
+
+
+@pytest.mark.parametrize(("kind", "times"), TYPES)
+@given(data=st.data())
+def test_the_frontier_is_the_minimal_positive_counts_and_changes_add_up(
+    kind: Any, times: Any, data: Any
+) -> None:
+    updates = data.draw(st.lists(st.tuples(times, st.sampled_from([-2, -1, 1, 2])), max_size=30))
+    counted, recount, seen = MutableAntichain(kind), Counter[Any](), Counter[Any]()
+    for time, change in updates:
+        recount[time] += change
+        for element, difference in counted.update(time, change):
+            seen[element] += difference
+        wanted = minimal(kind, [t for t, n in recount.items() if n > 0])
+        assert set(counted.frontier) == wanted
+        assert {t for t, n in seen.items() if n} == wanted
+        assert all(n in (0, 1) for n in seen.values())
+        counted.check()
+        assert len(counted) == sum(n != 0 for n in recount.values())
+
+
+@pytest.mark.parametrize(("kind", "times"), TYPES)
+@given(data=st.data())
+def test_questions_to_a_frontier_follow_from_its_elements(
+    kind: Any, times: Any, data: Any
+) -> None:
+    counted = MutableAntichain(kind, [(time, 1) for time in data.draw(st.lists(times))])
+    time = data.draw(times)
+    assert counted.less_equal(time) == any(kind.less_equal(t, time) for t in counted.frontier)
+    assert counted.less_than(time) == any(kind.less_than(t, time) for t in counted.frontier)
+
+
+def test_a_negative_count_is_kept_until_its_positive_comes() -> None:
+    counted = MutableAntichain(Int)
+    assert counted.update(4, -1) == []
+    assert counted.is_empty()
+    assert counted.update(4, +1) == []
+    assert len(counted) == 0
+
+
+def test_a_time_that_comes_and_goes_does_not_fill_the_heap() -> None:
+    counted = MutableAntichain(Int, [(0, 1)])
+    for _ in range(1_000):
+        counted.update(5, 1)
+        counted.update(5, -1)
+    assert len(counted._heap) <= 2
