@@ -152,7 +152,7 @@ class Builder:
         if fill >= 0.9:
             self._flush_rows()
         if fill:
-            soon = min(_LOOK_GROWTH * n_rows, round(n_rows / fill))
+            soon = min(_LOOK_GROWTH * n_rows, int(n_rows / fill))
             self._look_at = max(1, min(soon, PREFERRED_RECORDS))
 
     def _flush_rows(self) -> None:

@@ -207,12 +207,12 @@ def _as_key(value: Any, kind: pa.DataType) -> Any:
         return tuple(_as_key(value[field.name], field.type) for field in kind)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         return tuple(_as_key(item, kind.value_type) for item in value)
-    if pa.types.is_decimal(kind):
-        return value
-    raise KeyHashError(
-        f"a column of Arrow type {kind} cannot be a key: no hash of it is the same on every "
-        "machine; use numbers, text, binaries, times, decimals, or lists and structs of these"
-    )
+    if pa.types.is_map(kind):
+        raise KeyHashError(
+            f"a column of Arrow type {kind} cannot be a key, since the order of its entries is "
+            "arbitrary; use numbers, text, binaries, times, decimals, or lists and structs of these"
+        )
+    return value
 
 
 def _hash_result(keys: Any) -> Hashes:

@@ -37,12 +37,14 @@ _FIRST = 0xBF58476D1CE4E5B9
 _SECOND = 0x94D049BB133111EB
 _STEP = 0xD6E8FEB86659FD93
 _NAN_BITS = 0x7FF8000000000000
+_TEXT = 0x74657874
 
 # The same as NumPy scalars: mixing a Python int with a uint64 gives a float in Numba.
 _GAMMA_64 = np.uint64(_GAMMA)
 _FIRST_64 = np.uint64(_FIRST)
 _SECOND_64 = np.uint64(_SECOND)
 _STEP_64 = np.uint64(_STEP)
+_TEXT_64 = np.uint64(_TEXT)
 _27, _30, _31 = np.uint64(27), np.uint64(30), np.uint64(31)
 _ONE, _EIGHT = np.uint64(1), np.uint64(8)
 
@@ -89,7 +91,7 @@ def hash_float(value: float) -> int:
 
 def hash_text(data: bytes) -> int:
     """The hash of a string of bytes, eight at a time as little-endian words."""
-    hash = len(data)
+    hash = _TEXT + len(data)
     for start in range(0, len(data), 8):
         hash = combine(hash, int.from_bytes(data[start : start + 8], "little"))
     return mix(hash)
@@ -167,7 +169,7 @@ def _hash_slices_plain(
     starts: npt.NDArray[np.int64], stops: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]
 ) -> Hashes:
     lengths = stops - starts
-    hashes = lengths.astype(np.uint64)
+    hashes = _TEXT_64 + lengths.astype(np.uint64)
     shifts = _EIGHT * np.arange(8, dtype=np.uint64)
     active = np.flatnonzero(lengths > 0)
     done = 0
@@ -194,7 +196,7 @@ def _hash_slices(
     hashes = np.empty(len(starts), np.uint64)
     for i in range(len(starts)):
         start, stop = starts[i], stops[i]
-        hash = np.uint64(stop - start)
+        hash = _TEXT_64 + np.uint64(stop - start)
         at = start
         while at + 8 <= stop:
             word = np.uint64(0)

@@ -1,0 +1,81 @@
+"""The named places where Arrow becomes NumPy and NumPy becomes Arrow.
+
+Free for int64 columns without nulls, which is what vertices are: both sides see
+the same memory. Other integers are widened, and that is a copy; anything else is
+refused rather than copied in silence.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pointstamp.containers.arrays import Arrays
+from pointstamp.errors import ColumnError, SchemaError
+
+
+def to_arrow(batch: Arrays) -> Any:
+    """The `pyarrow.RecordBatch` with the columns of `batch`, without a copy.
+
+    >>> to_arrow(Arrays(a=[1, 2])).to_pydict()
+    {'a': [1, 2]}
+    """
+    import pyarrow as pa
+
+    columns = [pa.array(column) for _, column in batch.items()]
+    return pa.RecordBatch.from_arrays(columns, names=batch.names)
+
+
+def int64_column(batch: Any, name: str, what: str) -> npt.NDArray[np.int64]:
+    """A column of integers of a `pyarrow.RecordBatch` or of `Arrays`, as int64[n].
+
+    Parameters
+    ----------
+    what : str
+        Who wants it, for the message of an error.
+
+    Raises
+    ------
+    ColumnError
+        If there is no such column.
+    SchemaError
+        If it is not of integers that fit into int64, or has nulls.
+
+    >>> int64_column(Arrays(a=np.array([1, 2], np.int8)), "a", "an example")
+    array([1, 2])
+    """
+    names = batch.names if isinstance(batch, Arrays) else batch.schema.names
+    if name not in names:
+        raise ColumnError(f"{what} needs the column {name!r}; the batch has {list(names)}")
+    if isinstance(batch, Arrays):
+        return _widened(batch[name], name, what)
+    column = batch.column(names.index(name))
+    if column.null_count:
+        raise SchemaError(
+            f"{what} needs a value in every record of the column {name!r}; {column.null_count} of "
+            f"{len(column)} are null: drop those records first"
+        )
+    import pyarrow as pa
+
+    if not pa.types.is_integer(column.type):
+        raise SchemaError(_not_integers(name, what, column.type))
+    return _widened(column.to_numpy(zero_copy_only=False), name, what)
+
+
+def _widened(column: npt.NDArray[Any], name: str, what: str) -> npt.NDArray[np.int64]:
+    if column.dtype.kind not in "iu":
+        raise SchemaError(_not_integers(name, what, column.dtype))
+    if column.dtype == np.uint64 and len(column) and column.max() > np.iinfo(np.int64).max:
+        raise SchemaError(
+            f"{what} needs values below 2^63 in the column {name!r}; the largest is {column.max()}"
+        )
+    return column.astype(np.int64, copy=False)
+
+
+def _not_integers(name: str, what: str, kind: object) -> str:
+    return (
+        f"{what} needs integers in the column {name!r}, not {kind}: number what they stand for "
+        "first"
+    )
