@@ -54,9 +54,7 @@ def test_the_frontier_is_the_minimal_positive_counts_and_changes_add_up(
 
 @pytest.mark.parametrize(("kind", "times"), TYPES)
 @given(data=st.data())
-def test_questions_to_a_frontier_follow_from_its_elements(
-    kind: Any, times: Any, data: Any
-) -> None:
+def test_questions_to_a_frontier_follow_from_its_elements(kind: Any, times: Any, data: Any) -> None:
     counted = MutableAntichain(kind, [(time, 1) for time in data.draw(st.lists(times))])
     time = data.draw(times)
     assert counted.less_equal(time) == any(kind.less_equal(t, time) for t in counted.frontier)
