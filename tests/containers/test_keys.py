@@ -52,7 +52,7 @@ class Level(enum.IntEnum):
 
 
 UTC = datetime.UTC
-NOON = datetime.datetime(2015, 9, 12, 12, 0, 0, 25)  # noqa: DTZ001 - a time without a zone is a key too
+NOON = datetime.datetime(2015, 9, 12, 12, 0, 0, 25)
 IN_TOKYO = datetime.timezone(datetime.timedelta(hours=9))
 
 scalars = (
@@ -189,7 +189,7 @@ ARROW_TYPES = [
     (pa.uuid(), [uuid.UUID(int=7).bytes, None, uuid.UUID(int=8).bytes]),
     (pa.date32(), [datetime.date(2020, 1, 1), None, datetime.date(1960, 1, 1)]),
     (pa.date64(), [datetime.date(2020, 1, 1), None, datetime.date(1960, 1, 1)]),
-    (pa.timestamp("s"), [datetime.datetime(2020, 1, 1), None]),  # noqa: DTZ001 - as in NOON
+    (pa.timestamp("s"), [datetime.datetime(2020, 1, 1), None]),
     (pa.timestamp("us"), [NOON, None]),
     (pa.timestamp("ns"), [NOON, None]),
     (pa.timestamp("ms", "Asia/Tokyo"), [datetime.datetime(2020, 1, 1, tzinfo=UTC), None]),
