@@ -6,6 +6,7 @@ what is missing.
 
 from __future__ import annotations
 
+from pointstamp.spark.run import run
 from pointstamp.spark.session import session
 
-__all__ = ["session"]
+__all__ = ["run", "session"]

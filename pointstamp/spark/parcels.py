@@ -1,0 +1,87 @@
+"""Parcels: Arrow batches as rows of one binary column, as which they cross a shuffle.
+
+A dataflow may read several DataFrames, and Spark gives a stage one. So the
+batches of each input are packed into rows (worker, number of the input, bytes),
+all inputs are put together, and one shuffle brings the rows to the workers. The
+results leave as parcels too. A parcel holds about 1 MiB, so Spark's cost per row
+is paid per batch, and no record is ever a Python object or a row of the JVM.
+
+Nothing here knows PySpark, or what the batches are for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from pointstamp.containers.builder import Builder
+from pointstamp.containers.columns import ColumnsKind
+
+SCHEMA = "worker int, input int, payload binary"
+"""What Spark is told of the rows."""
+
+_FIELDS: list[pa.Field[Any]] = [
+    pa.field("worker", pa.int32()),
+    pa.field("input", pa.int32()),
+    pa.field("payload", pa.binary()),
+]
+_ARROW = pa.schema(_FIELDS)
+_KIND = ColumnsKind()
+
+
+class Parcel(NamedTuple):
+    """A batch, and where it belongs."""
+
+    worker: int
+    input: int
+    batch: pa.RecordBatch
+
+
+def pack(parcel: Parcel) -> pa.RecordBatch:
+    """A parcel as one row; the payload is not copied once it is encoded.
+
+    >>> batch = pa.RecordBatch.from_pydict({"a": [1, 2, 3]})
+    >>> [unpacked] = unpack([pack(Parcel(1, 0, batch))])
+    >>> unpacked.worker, unpacked.input, unpacked.batch.equals(batch)
+    (1, 0, True)
+    """
+    (payload,) = (pa.py_buffer(part) for part in _KIND.encode(parcel.batch))
+    offsets = pa.array([0, payload.size], pa.int32()).buffers()[1]
+    column = pa.BinaryArray.from_buffers(pa.binary(), 1, [None, offsets, payload])
+    numbers = [pa.array([number], pa.int32()) for number in parcel[:2]]
+    return pa.RecordBatch.from_arrays([*numbers, column], schema=_ARROW)
+
+
+def unpack(rows: Iterable[pa.RecordBatch]) -> Iterator[Parcel]:
+    """The parcels in rows, whose batches are views of them."""
+    for row in rows:
+        for worker, input, payload in zip(*row.columns, strict=True):
+            batch = _KIND.decode([payload.as_buffer()])
+            yield Parcel(worker.as_py(), input.as_py(), batch)
+
+
+def deal(
+    batches: Iterable[pa.RecordBatch], input: int, first: int, workers: int
+) -> Iterator[pa.RecordBatch]:
+    """Pack `batches` for the workers in turn, beginning with worker `first % workers`.
+
+    Small batches are put together and large ones cut, to the preferred size of a
+    container. The same batches are always dealt alike, so that a task that Spark
+    runs twice gives the same rows.
+    """
+    for n, batch in enumerate(resized(batches), start=first):
+        yield pack(Parcel(n % workers, input, batch))
+
+
+def resized(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The records of `batches`, in batches of the preferred size."""
+    ready: list[Any] = []
+    builder = Builder(ready.append)
+    for batch in batches:
+        builder.give_batch(batch)
+        yield from ready
+        ready.clear()
+    builder.flush()
+    yield from ready

@@ -1,0 +1,182 @@
+"""`run`: a dataflow from DataFrames to a DataFrame.
+
+The plan, of public DataFrame operations only:
+
+    each input    mapInArrow: its batches become parcels, dealt to the workers
+    together      union, repartitionById(worker)
+    the workers   mapInArrow(barrier=True): parcels in, parcels out
+    the result    repartitionById(worker), mapInArrow: parcels become batches
+
+Spark does not let a barrier stage share a stage with `union`, nor with `limit` or
+`take`; the first shuffle keeps the inputs apart from it and the second the
+results. So anything can be done with the result, the barrier stage always runs
+to its end, and a failure behind it does not run it again. What is shuffled are
+parcels of about 1 MiB, by number, without a sort.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from pointstamp.errors import BuildError, SparkSetupError, UsageError
+from pointstamp.spark.session import check_slots, count_slots, session
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+MapInArrow = Callable[[Iterable["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
+
+
+def run(
+    build: Callable[..., Any],
+    inputs: Mapping[str, DataFrame],
+    schema: str | StructType,
+    workers: int | None = None,
+    spark: SparkSession | None = None,
+) -> DataFrame:
+    """A DataFrame of what a dataflow makes of others. Lazy: nothing runs before an action.
+
+    Every action runs the dataflow again, as with any DataFrame; `cache` keeps it.
+
+    Parameters
+    ----------
+    build : callable
+        `build(scope, edges)` builds the dataflow on each worker, and returns the
+        stream of its results, batches of columns. It gets, by name, each input as a
+        stream of `pyarrow.RecordBatch`: this worker's share, closed at the end,
+        everything at time 0. If its parameters have other names, it gets them in
+        the order of `inputs`. It travels to the workers by cloudpickle.
+    inputs : dict of DataFrame by name
+        Read where they are partitioned and dealt out in large batches: their order
+        means nothing, and which worker gets which rows is not defined; exchange by
+        key inside.
+    schema : str or StructType
+        Of the result. Its columns are found by name, and cast where no value
+        changes by it.
+    workers : int, optional
+        How many tasks the barrier stage has; all slots of the session if not given.
+    spark : SparkSession, optional
+        The session, where there are no inputs to ask for theirs.
+
+    Returns
+    -------
+    DataFrame
+        In no order.
+
+    Raises
+    ------
+    SparkSetupError
+        When there are fewer slots than workers.
+    BuildError
+        When `build` cannot be called with these inputs.
+
+    Whoever runs an action gets Spark's exception, with the cause and its traceback
+    in the message: an OperatorError where user code raised in an operator, a
+    SchemaError where the results do not fit `schema`.
+
+    Examples
+    --------
+    The triangles of a graph, with a worker per slot of the session::
+
+        def triangles(scope, edges):
+            return motifs(edges, "(a)-[]->(b); (b)-[]->(c); (a)-[]->(c)")
+
+        run(triangles, {"edges": edges}, "a long, b long, c long").show()
+    """
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    from pointstamp.communication.authentication import new_secret
+    from pointstamp.spark import parcels
+    from pointstamp.spark.task import Job, work
+
+    spark = spark or _session_of(inputs)
+    workers = workers if workers is not None else _all_slots(spark)
+    if workers < 1:
+        raise UsageError(f"a dataflow needs at least one worker, not {workers}")
+    check_slots(spark, workers)
+    by_name = takes_names(build, list(inputs))
+
+    dealt = [
+        frame.mapInArrow(_deal(number, workers), parcels.SCHEMA)
+        for number, frame in enumerate(inputs.values())
+    ] or [spark.createDataFrame([], parcels.SCHEMA)]
+    arriving = reduce(_union, dealt).repartitionById(workers, "worker")
+    # Spark reads the schema here; nothing runs.
+    struct = arriving.mapInArrow(_unpack(), schema).schema
+    job = Job(build, tuple(inputs), by_name, to_arrow_schema(struct, timezone="UTC"), new_secret())
+    leaving = arriving.mapInArrow(work(job), parcels.SCHEMA, barrier=True)
+    return leaving.repartitionById(workers, "worker").mapInArrow(_unpack(), struct)
+
+
+def _session_of(inputs: Mapping[str, DataFrame]) -> SparkSession:
+    for frame in inputs.values():
+        return frame.sparkSession
+    return session()
+
+
+def _all_slots(spark: SparkSession) -> int:
+    slots = count_slots(spark)
+    if slots is None:
+        raise SparkSetupError(
+            "the Spark session does not say how many slots it has: say how many workers to run"
+        )
+    return slots
+
+
+def takes_names(build: Callable[..., Any], names: list[str]) -> bool:
+    """Whether `build` gets its inputs by name; else by position, in this order.
+
+    >>> takes_names(lambda scope, edges: edges, ["edges"])
+    True
+    >>> takes_names(lambda scope, e: e, ["edges"])
+    False
+    """
+    try:
+        signature = inspect.signature(build)
+    except ValueError:
+        return False  # written in C, without a signature
+    for by_name in (True, False):
+        try:
+            if by_name:
+                signature.bind(None, **dict.fromkeys(names))
+            else:
+                signature.bind(None, *names)
+        except TypeError as error:
+            reason = error
+        else:
+            return by_name
+    raise BuildError(
+        f"{getattr(build, '__qualname__', build)}{signature} cannot be called with a scope and "
+        f"the inputs {', '.join(names) or '(none)'}: {reason}"
+    )
+
+
+def _union(left: DataFrame, right: DataFrame) -> DataFrame:
+    return left.union(right)
+
+
+def _deal(input: int, workers: int) -> MapInArrow:
+    def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        from pointstamp.spark import parcels
+
+        context = TaskContext.get()
+        assert context is not None  # there is one in every task
+        return parcels.deal(batches, input, context.partitionId(), workers)
+
+    return task
+
+
+def _unpack() -> MapInArrow:
+    def task(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pointstamp.spark import parcels
+
+        return (parcel.batch for parcel in parcels.unpack(rows))
+
+    return task

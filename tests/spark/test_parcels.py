@@ -1,0 +1,91 @@
+"""Parcels: what is dealt arrives, whole and in order, in pieces worth a shuffle."""
+
+from __future__ import annotations
+
+import itertools
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pointstamp.containers.builder import PREFERRED_BYTES, PREFERRED_RECORDS
+from pointstamp.errors import ContainerError, SchemaError
+from pointstamp.spark.parcels import Parcel, deal, pack, resized, unpack
+from pointstamp.spark.task import conform
+
+
+def numbered(start, stop):
+    return pa.RecordBatch.from_pydict({"n": pa.array(range(start, stop), pa.int64())})
+
+
+@given(
+    sizes=st.lists(st.integers(0, 50), max_size=8),
+    first=st.integers(0, 5),
+    workers=st.integers(1, 4),
+)
+def test_what_is_dealt_arrives_once_and_in_order(sizes, first, workers):
+    starts = [sum(sizes[:i]) for i in range(len(sizes) + 1)]
+    batches = [numbered(*span) for span in itertools.pairwise(starts)]
+    arrived = list(unpack(deal(batches, 3, first, workers)))
+    assert all(parcel.input == 3 and 0 <= parcel.worker < workers for parcel in arrived)
+    records = [n for parcel in arrived for n in parcel.batch.column("n").to_pylist()]
+    assert records == list(range(starts[-1]))
+
+
+def test_workers_are_dealt_to_in_turn():
+    batches = [numbered(0, PREFERRED_RECORDS)] * 5
+    assert [parcel.worker for parcel in unpack(deal(batches, 0, 4, 3))] == [1, 2, 0, 1, 2]
+
+
+def test_small_batches_are_put_together_and_large_ones_cut():
+    small = list(resized([numbered(0, 10)] * 1000))
+    assert [batch.num_rows for batch in small] == [10_000]
+    wide = pa.RecordBatch.from_pydict({"t": ["x" * 1000] * 10_000})
+    assert all(batch.nbytes <= 2 * PREFERRED_BYTES for batch in resized([wide]))
+    assert sum(batch.num_rows for batch in resized([wide])) == 10_000
+
+
+def test_a_parcel_of_a_slice_carries_the_slice_only():
+    whole = numbered(0, 60_000)
+    row = pack(Parcel(0, 0, whole.slice(100, 5)))
+    assert row.nbytes < 1000
+    [parcel] = unpack([row])
+    assert parcel.batch.equals(numbered(100, 105))
+
+
+def test_several_rows_in_one_batch_are_as_many_parcels():
+    rows = [pack(Parcel(worker, 0, numbered(worker, worker + 2))) for worker in range(3)]
+    together = pa.Table.from_batches(rows).combine_chunks().to_batches()
+    assert [(p.worker, p.batch.column("n").to_pylist()) for p in unpack(together)] == [
+        (0, [0, 1]),
+        (1, [1, 2]),
+        (2, [2, 3]),
+    ]
+
+
+def test_a_batch_that_conforms_is_not_copied():
+    batch = numbered(0, 3)
+    assert conform(batch, batch.schema) is batch
+
+
+@pytest.mark.parametrize(
+    ("columns", "schema"),
+    [
+        ({"n": [1]}, {"m": pa.int64()}),
+        ({"n": [1]}, {"n": pa.int64(), "m": pa.int64()}),
+        ({"n": [1], "m": [1]}, {"n": pa.int64()}),
+        ({"n": [300]}, {"n": pa.int8()}),
+        ({"n": ["x"]}, {"n": pa.int64()}),
+        ({"n": [1.5]}, {"n": pa.int64()}),
+        ({"n": [[1]]}, {"n": pa.string()}),
+    ],
+)
+def test_a_batch_that_does_not_fit_is_refused(columns, schema):
+    with pytest.raises(SchemaError):
+        conform(pa.RecordBatch.from_pydict(columns), pa.schema(schema))
+
+
+def test_rows_are_refused():
+    with pytest.raises(ContainerError, match="make columns of them with map_batches"):
+        conform([1, 2], pa.schema({"n": pa.int64()}))

@@ -1,0 +1,302 @@
+"""`pointstamp.spark.run` on a real Spark session: what goes in, what comes out, what fails."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections import Counter
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import pointstamp.spark
+from pointstamp.errors import BuildError, SparkSetupError, UsageError
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+
+def same(scope, records):
+    return records
+
+
+def by_id(scope, records):
+    return records.exchange("id")
+
+
+def count_all(scope, records):
+    """One row per worker: how many records it got, also where it got none."""
+
+    def build(capability, info):
+        held, found = [capability], [0]
+
+        def logic(input, output):
+            for _, batch in input:
+                found[0] += batch.num_rows
+            if held and not input.frontier.less_equal(0):
+                row = {"worker": [info.index], "peers": [info.peers], "n": [found[0]]}
+                with output.session(held[0]) as session:
+                    session.give_batch(pa.RecordBatch.from_pydict(row))
+                held.pop().drop()
+
+        return logic
+
+    return records.unary_frontier(pointstamp.Pipeline(), "CountAll", build)
+
+
+COUNTS = "worker long, peers long, n long"
+
+
+def run(build, inputs, schema, workers=2):
+    return pointstamp.spark.run(build, inputs, schema, workers=workers)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_what_goes_in_comes_out(spark, workers):
+    numbers = spark.range(0, 10_000, 1, 5)
+    result = run(by_id, {"records": numbers}, "id long", workers)
+    assert sorted(result.toArrow()["id"].to_pylist()) == list(range(10_000))
+
+
+def test_every_worker_is_a_task_of_the_stage_and_gets_a_share(spark):
+    counts = run(count_all, {"records": spark.range(0, 1200, 1, 6)}, COUNTS, 3).collect()
+    assert sorted((row.worker, row.peers, row.n) for row in counts) == [
+        (0, 3, 400),  # 6 partitions of 200 records, two each
+        (1, 3, 400),
+        (2, 3, 400),
+    ]
+
+
+def test_rows_of_equal_key_meet_on_one_worker(spark):
+    frame = spark.range(0, 600, 1, 4).selectExpr("id % 7 as id")
+
+    def owners(scope, records):
+        index = scope.index
+        return records.exchange("id").map_batches(
+            lambda batch: batch.append_column("worker", pa.array([index] * batch.num_rows))
+        )
+
+    found = run(owners, {"records": frame}, "id long, worker long", 3).distinct().collect()
+    assert sorted(row.id for row in found) == list(range(7))
+
+
+def test_several_inputs_meet_in_one_stage(spark):
+    def tagged(name):
+        def tag(batch):
+            return pa.RecordBatch.from_pydict(
+                {"from": pa.array([name] * batch.num_rows), "id": batch.column("id")}
+            )
+
+        return tag
+
+    def both(scope, left, right):
+        return left.map_batches(tagged("left")).concat(right.map_batches(tagged("right")))
+
+    inputs = {"left": spark.range(3), "right": spark.range(2).selectExpr("id", "id as more")}
+    rows = run(both, inputs, "from string, id long").collect()
+    assert Counter(row["from"] for row in rows) == {"left": 3, "right": 2}
+
+
+def test_inputs_go_by_position_where_the_names_differ(spark):
+    inputs = {"these": spark.range(3), "those": spark.range(5)}
+    assert run(lambda scope, x, y: y, inputs, "id long").count() == 5
+
+
+def test_an_input_without_rows_is_an_input(spark):
+    nothing = spark.range(10).where("id > 20")
+    counts = run(count_all, {"records": nothing}, COUNTS).collect()
+    assert sorted((row.worker, row.peers, row.n) for row in counts) == [(0, 2, 0), (1, 2, 0)]
+    assert run(same, {"records": nothing}, "id long").count() == 0
+    assert run(same, {"records": spark.createDataFrame([], "id long")}, "id long").count() == 0
+
+
+def test_no_inputs_are_fine(spark):
+    def numbers(scope):
+        return scope.batches_to_stream([pa.RecordBatch.from_pydict({"id": [scope.index]})])
+
+    rows = pointstamp.spark.run(numbers, {}, "id long", workers=3, spark=spark).collect()
+    assert sorted(row.id for row in rows) == [0, 1, 2]
+
+
+def test_nothing_runs_before_an_action(spark, tmp_path):
+    mark = tmp_path / "ran"
+
+    def build(scope, records):
+        mark.touch()
+        return records
+
+    result = run(build, {"records": spark.range(3)}, "id long")
+    assert result.columns == ["id"]
+    assert not mark.exists()
+    assert result.count() == 3
+    assert mark.exists()
+
+
+@pytest.mark.parametrize(
+    ("of", "expected"),
+    [
+        (lambda frame: frame.limit(5).count(), 5),
+        (lambda frame: len(frame.limit(5).collect()), 5),
+        (lambda frame: len(frame.take(3)), 3),
+        (lambda frame: frame.head().id >= 0, True),
+        (lambda frame: frame.union(frame).count(), 400_000),
+        (lambda frame: frame.coalesce(1).limit(1).count(), 1),
+        (lambda frame: frame.join(frame.limit(10), "id").count(), 10),
+    ],
+)
+def test_anything_can_be_done_with_the_result(spark, of, expected):
+    numbers = spark.range(0, 200_000, 1, 4)
+    assert of(run(by_id, {"records": numbers}, "id long")) == expected
+
+
+def test_a_result_can_be_the_input_of_another(spark):
+    once = run(by_id, {"records": spark.range(100)}, "id long")
+    twice = run(by_id, {"records": once}, "id long")
+    assert twice.count() == 100
+
+
+def test_columns_of_any_type_pass_through(spark):
+    row = {
+        "text": "grün",
+        "nothing": None,
+        "bytes": bytearray(b"\0\1"),
+        "list": [1, None, 3],
+        "pair": {"a": 1, "b": ["x", "y"]},
+        "map": {"one": 1},
+        "exact": Decimal("12.34"),
+        "day": datetime.date(2024, 2, 29),
+        "at": datetime.datetime(2024, 2, 29, 12, 30, 15, 250),
+        "ratio": 0.1,
+        "flag": True,
+    }
+    schema = (
+        "text string, nothing int, bytes binary, list array<int>, "
+        "pair struct<a: int, b: array<string>>, map map<string, int>, exact decimal(10, 2), "
+        "day date, at timestamp, ratio double, flag boolean"
+    )
+    frame = spark.createDataFrame([tuple(row.values())], schema)
+    result = run(same, {"records": frame}, schema)
+    assert result.schema == frame.schema
+    assert result.collect() == frame.collect()
+
+
+def test_strings_are_keys_and_dictionaries_come_out_as_their_values(spark):
+    frame = spark.range(0, 900, 1, 3).selectExpr("concat('word ', id % 3) as word")
+
+    def encoded(scope, words):
+        return words.exchange("word").map_batches(
+            lambda batch: pa.RecordBatch.from_pydict(
+                {"word": pc.dictionary_encode(batch.column("word"))}
+            )
+        )
+
+    counts = run(encoded, {"words": frame}, "word string").groupBy("word").count().collect()
+    assert {row.word: row["count"] for row in counts} == {
+        "word 0": 300,
+        "word 1": 300,
+        "word 2": 300,
+    }
+
+
+def test_results_are_cast_where_no_value_changes(spark):
+    rows = run(same, {"records": spark.range(3)}, "id int").collect()
+    assert sorted(row.id for row in rows) == [0, 1, 2]
+
+
+def failure_of(frame):
+    with pytest.raises(Exception, match="worker") as caught:
+        frame.collect()
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ("other long", "the results have columns id, and the schema of the DataFrame has other"),
+        ("id tinyint", "the results do not fit the schema of the DataFrame"),
+    ],
+)
+def test_a_result_that_does_not_fit_the_schema_is_an_error(spark, schema, said):
+    message = failure_of(run(same, {"records": spark.range(1000)}, schema))
+    assert "SchemaError" in message
+    assert said in message
+
+
+def test_results_without_columns_are_an_error(spark):
+    message = failure_of(run(lambda scope, r: r.map_batches(list), {"r": spark.range(3)}, "id int"))
+    assert "should be columns (pyarrow.RecordBatch), and are list" in message
+
+
+def test_what_an_operator_raises_is_in_the_message_with_its_traceback(spark):
+    def fails_on_one(scope, records):
+        def check(batch):
+            if scope_index == 1:
+                raise ValueError("the very cause")
+            return batch
+
+        scope_index = scope.index
+        return records.exchange("id").map_batches(check)
+
+    started = time.monotonic()
+    message = failure_of(run(fails_on_one, {"records": spark.range(1000)}, "id long", 3))
+    assert time.monotonic() - started < 20
+    assert "worker 1 failed: operator 'MapBatches' failed at time 0" in message
+    assert 'raise ValueError("the very cause")' in message
+
+
+def test_a_task_that_dies_fails_the_job(spark):
+    def dies_on_one(scope, records):
+        import os
+        import signal
+
+        index = scope.index
+
+        def die(batch):
+            if index == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return batch
+
+        return records.exchange("id").map_batches(die)
+
+    with pytest.raises(Exception, match=r"crashed|lost worker 1"):
+        run(dies_on_one, {"records": spark.range(1000)}, "id long", 3).collect()
+
+
+def test_a_failed_job_leaves_the_session_usable(spark):
+    failure_of(run(same, {"records": spark.range(3)}, "other long"))
+    assert run(same, {"records": spark.range(3)}, "id long").count() == 3
+
+
+def test_too_few_slots_are_said_before_anything_starts(spark):
+    with pytest.raises(SparkSetupError, match=r"5 workers need 5 slots .* local\[4\] has 4"):
+        run(same, {"records": spark.range(3)}, "id long", 5)
+
+
+def test_all_slots_are_used_where_no_number_is_given(spark):
+    result = pointstamp.spark.run(count_all, {"records": spark.range(3)}, COUNTS)
+    assert {row.peers for row in result.collect()} == {4}
+
+
+def test_what_cannot_be_called_with_the_inputs_is_said_before_anything_starts(spark):
+    with pytest.raises(BuildError, match=r"same\(scope, records\) cannot be called .* a, b"):
+        run(same, {"a": spark.range(3), "b": spark.range(3)}, "id long")
+    with pytest.raises(UsageError, match="at least one worker, not 0"):
+        run(same, {"records": spark.range(3)}, "id long", 0)
+
+
+def test_a_build_that_returns_no_stream_is_an_error(spark):
+    message = failure_of(run(lambda scope, records: None, {"records": spark.range(3)}, "id long"))
+    assert "should return the stream of its results, and returned None" in message
+
+
+def test_many_rows_arrive_in_large_batches(spark):
+    def sizes(scope, records):
+        return records.map_batches(
+            lambda batch: pa.RecordBatch.from_pydict({"n": [batch.num_rows]})
+        )
+
+    numbers = spark.range(0, 1_000_000, 1, 2)
+    found = [row.n for row in run(sizes, {"records": numbers}, "n long").collect()]
+    assert sum(found) == 1_000_000
+    assert len(found) < 40

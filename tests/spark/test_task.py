@@ -1,0 +1,126 @@
+"""The life of a worker in a task, without Spark: its batches, its end, its failure."""
+
+from __future__ import annotations
+
+import threading
+import time
+import tracemalloc
+
+import pyarrow as pa
+import pytest
+
+from pointstamp.communication import threads
+from pointstamp.communication.single import SingleCommunicator
+from pointstamp.containers.arrays import Arrays
+from pointstamp.errors import WorkerError
+from pointstamp.spark.parcels import deal, unpack
+from pointstamp.spark.task import Job, attend
+
+SCHEMA = pa.schema({"n": pa.int64()})
+N_RECORDS = 1_000_000
+
+
+def job(build, inputs=("records",)):
+    return Job(build, inputs, True, SCHEMA, b"")
+
+
+def batches(n_records=N_RECORDS, size=50_000):
+    whole = pa.RecordBatch.from_pydict({"n": pa.array(range(n_records), pa.int64())})
+    return [whole.slice(start, size) for start in range(0, n_records, size)]
+
+
+def results_alone(build, rows):
+    return [parcel.batch for parcel in unpack(attend(job(build), SingleCommunicator(), rows))]
+
+
+def test_a_worker_alone_gives_back_what_it_gets():
+    rows = list(deal(batches(1000, 100), 0, 0, 1))
+    results = results_alone(lambda scope, records: records, rows)
+    assert pa.Table.from_batches(results).equals(pa.Table.from_batches(batches(1000, 100)))
+
+
+def test_arrays_are_results_too():
+    def doubled(scope, records):
+        return records.map_batches(lambda batch: Arrays(n=batch.column("n").to_numpy() * 2))
+
+    [result] = results_alone(doubled, deal(batches(3, 3), 0, 0, 1))
+    assert result.column("n").to_pylist() == [0, 2, 4]
+
+
+def peak_bytes(build):
+    """The most that Python's own objects took while a million records went through."""
+    given = batches()
+    rows = deal(given, 0, 0, 1)
+    tracemalloc.start()
+    try:
+        n = sum(batch.num_rows for batch in results_alone(build, rows))
+        return n, tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_no_record_becomes_a_python_object_on_the_way():
+    peak_bytes(lambda scope, records: records)  # what is imported and cached the first time
+    n, peak = peak_bytes(lambda scope, records: records)
+    assert n == N_RECORDS
+    assert peak < 200_000  # a list of one batch's records alone takes twice that
+
+    def converted(batch):
+        return pa.RecordBatch.from_pydict({"n": batch.column("n").to_pylist()})
+
+    assert peak_bytes(lambda scope, records: records.map_batches(converted))[1] > 400_000
+
+
+def two_workers(build, first, seconds=5.0):
+    """Run `first` on worker 0's generator and worker 1 to its end; worker 1's error."""
+    zero, one = threads.communicators(2)
+    rows = [list(deal(batches(200_000), 0, index, 2)) for index in range(2)]
+    failed = []
+
+    def other():
+        try:
+            for _ in attend(job(build), one, rows[1]):
+                pass
+        except WorkerError as error:
+            failed.append((time.monotonic(), error))
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    first(attend(job(build), zero, rows[0]))
+    stopped = time.monotonic()
+    thread.join(seconds)
+    assert not thread.is_alive()
+    [(at, error)] = failed
+    return at - stopped, error
+
+
+def test_when_nobody_asks_for_the_rest_the_peers_stop():
+    def take_one(generator):
+        next(generator)
+        generator.close()
+
+    took, error = two_workers(lambda scope, records: records.exchange("n"), take_one)
+    assert took < 2
+    assert error.worker == 0 or "worker 0" in str(error)
+
+
+def test_a_failure_comes_with_its_traceback_and_the_peers_let_it_speak_first():
+    def fails(scope, records):
+        index = scope.index
+
+        def check(batch):
+            if index == 0:
+                raise ValueError("the very cause")
+            return batch
+
+        return records.exchange("n").map_batches(check)
+
+    def run(generator):
+        with pytest.raises(WorkerError, match="worker 0 failed: operator 'MapBatches'") as caught:
+            list(generator)
+        [note] = caught.value.__notes__
+        assert 'raise ValueError("the very cause")' in note
+
+    took, error = two_workers(fails, run)
+    assert 0.3 < took < 2
+    assert "the very cause" in str(error)
