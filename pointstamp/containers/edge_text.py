@@ -36,9 +36,8 @@ _GREATEST = (1 << 63) - 1
 
 _INTEGER = re.compile(rb"[+-]?[0-9]+")
 _COMMENTS = re.compile(rb"^[ \t]*[#%].*\n?", re.MULTILINE)
-_BLANKS = re.compile(rb"[ \t]+")
+_BLANKS = re.compile(rb"  +")
 _EDGE_BLANKS = re.compile(rb"^ | $", re.MULTILINE)
-_BLANK_AT_EDGE = re.compile(rb"^[ \t]|[ \t]$", re.MULTILINE)
 
 # What the header of a file of names may call its ends.
 _HEADER_WORDS = frozenset(
@@ -230,11 +229,15 @@ def _cleaned(piece: bytes, form: Form) -> bytes:
         piece = _COMMENTS.sub(b"", piece)
     if form.delimiter != " ":
         return piece
-    if b"\t" in piece or b"  " in piece or _BLANK_AT_EDGE.search(piece):
-        if b" " not in piece and b"\t\t" not in piece and not _BLANK_AT_EDGE.search(piece):
-            return piece.replace(b"\t", b" ")
+    if b"\t" in piece:
+        piece = piece.replace(b"\t", b" ")
+    if b"  " in piece or b"\n " in piece or b" \n" in piece or _is_blank_at_ends(piece):
         piece = _EDGE_BLANKS.sub(b"", _BLANKS.sub(b" ", piece))
     return piece
+
+
+def _is_blank_at_ends(piece: bytes) -> bool:
+    return piece.startswith(b" ") or piece.endswith(b" ")
 
 
 def _parse_whole(cleaned: bytes, form: Form) -> Ends:
