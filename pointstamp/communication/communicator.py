@@ -15,6 +15,7 @@ Laws, which `pointstamp.testing.check_communicator` tests:
 - `park` returns at once if there is something to receive, and after `unpark`.
 - After `close`, what was sent before has reached the peers, or an error is
   raised; `close` returns when all peers have closed too.
+- After `close` or `abort`, both do nothing.
 - When a peer fails or dies, `receive`, `park` and `close` raise
   `PeerFailedError` or `PeerLostError` within a second.
 """

@@ -159,6 +159,7 @@ class SimulatedCommunicator:
         self._network = network
         self._mailbox = network._mailboxes[index]
         self._is_woken = False
+        self._is_done = False
 
     def channel(self) -> ChannelEnd:
         """Make this worker's end of the next channel."""
@@ -190,14 +191,20 @@ class SimulatedCommunicator:
 
     def close(self) -> None:
         """Give the driver its turn until everyone has closed and everything has arrived."""
+        if self._is_done:
+            return
         self._network._closed.add(self.index)
         while not self._network._can_close(self.index):
             if self._network._notices:
                 self._raise_notice()
             self._network._wait(self.index, None)
+        self._is_done = True
 
     def abort(self, cause: BaseException | None = None) -> None:
         """Make every other worker stop at its next call."""
+        if self._is_done:
+            return
+        self._is_done = True
         self._network._notices.append(notice(self.index, cause))
 
     def _raise_notice(self) -> NoReturn:

@@ -56,6 +56,7 @@ class ThreadCommunicator:
         self._inbox = group.inboxes[index]
         self._awake = group.awake[index]
         self._mailbox = Mailbox()
+        self._is_done = False
 
     def channel(self) -> ChannelEnd:
         """Make this worker's end of the next channel."""
@@ -92,6 +93,8 @@ class ThreadCommunicator:
 
     def close(self) -> None:
         """Wait until every thread of the group has closed."""
+        if self._is_done:
+            return
         group = self._group
         group.closed.add(self.index)
         group.wake_all()
@@ -100,9 +103,13 @@ class ThreadCommunicator:
                 self._raise_notice()
             self._awake.wait()
             self._awake.clear()
+        self._is_done = True
 
     def abort(self, cause: BaseException | None = None) -> None:
         """Make every other thread of the group stop at its next call."""
+        if self._is_done:
+            return
+        self._is_done = True
         self._group.notices.append(notice(self.index, cause))
         self._group.wake_all()
 
