@@ -163,7 +163,7 @@ def test_one_staying_way_around_is_enough_to_refuse_a_loop() -> None:
 
 
 def test_a_port_that_is_not_there_is_named() -> None:
-    with pytest.raises(BuildError, match="'op1' .* has no input 3"):
+    with pytest.raises(BuildError, match=r"'op1' .* has no input 3"):
         chain(Advance(0)).target(1, 3)
 
 

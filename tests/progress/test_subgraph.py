@@ -15,6 +15,8 @@ from pointstamp.progress.subgraph import Subgraph, root
 from pointstamp.progress.timestamp import Advance, Int, Product, summary_less_equal
 from pointstamp.progress.topology import Edge
 
+STAY = Advance(0)
+
 
 class Scripted:
     """An operator that does what its test says, and remembers what it was told."""
@@ -28,7 +30,7 @@ class Scripted:
         outputs: int = 0,
         *,
         holds: int = 0,
-        summary: Any = Advance(0),
+        summary: Any = STAY,
         interest: Interest = Interest.ALWAYS,
         wants_outside: bool = False,
         local: bool = True,

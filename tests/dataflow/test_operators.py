@@ -1,0 +1,297 @@
+"""Every operator, over rows and columns, and over 1, 2 and 4 workers."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import pointstamp as ps
+from pointstamp.testing import collect
+
+NUMBERS = list(range(20))
+
+
+@pytest.fixture(params=[1, 2, 4])
+def workers(request: pytest.FixtureRequest) -> int:
+    return int(request.param)
+
+
+def rows(scope: Any) -> Any:
+    """0 to 19 as rows, spread over the workers."""
+    return scope.to_stream(NUMBERS[scope.index :: scope.peers])
+
+
+def columns(scope: Any) -> Any:
+    """0 to 19 as a column `x`, in batches of 3."""
+    mine = NUMBERS[scope.index :: scope.peers]
+    batch = pa.RecordBatch.from_pydict({"x": pa.array(mine, pa.int64())})
+    return scope.batches_to_stream(batch.slice(i, 3) for i in range(0, len(mine), 3))
+
+
+def arrays(scope: Any) -> Any:
+    """The same as NumPy columns."""
+    import numpy as np
+
+    mine = np.array(NUMBERS[scope.index :: scope.peers], dtype=np.int64)
+    return scope.batches_to_stream([ps.Arrays(x=mine)])
+
+
+def values(found: list[tuple[Any, Any]]) -> list[Any]:
+    """The records, whatever they were carried in."""
+    return sorted(record[0] if isinstance(record, tuple) else record for _, record in found)
+
+
+CONTAINERS = [pytest.param(make, id=make.__name__) for make in (rows, columns, arrays)]
+
+
+@pytest.mark.parametrize("make", CONTAINERS)
+def test_a_stream_carries_every_container(make: Callable[..., Any], workers: int) -> None:
+    assert values(collect(make, workers)) == NUMBERS
+
+
+@pytest.mark.parametrize("make", CONTAINERS)
+def test_exchange_brings_every_record_to_the_worker_of_its_key(
+    make: Callable[..., Any], workers: int
+) -> None:
+    places: dict[Any, set[int]] = collections.defaultdict(set)
+
+    def build(scope: Any) -> Any:
+        key = "x" if make is not rows else None
+
+        def note(time: Any, batch: Any) -> None:
+            for value in values([(0, r) for r in ps.containers.kind_of(batch).records(batch)]):
+                places[value].add(scope.index)
+
+        return make(scope).exchange(key).inspect_batch(note)
+
+    assert values(collect(build, workers)) == NUMBERS
+    assert all(len(where) == 1 for where in places.values())
+    assert len(set.union(*places.values())) == workers  # 20 keys reach 4 workers
+
+
+def test_rows_and_columns_of_equal_keys_meet() -> None:
+    """The hash does not depend on the container."""
+    places: list[dict[int, int]] = []
+    for make, key in ((rows, None), (columns, "x"), (arrays, "x")):
+        place: dict[int, int] = {}
+
+        def build(scope: Any, make: Any = make, key: Any = key, place: Any = place) -> Any:
+            def note(time: Any, batch: Any) -> None:
+                for r in ps.containers.kind_of(batch).records(batch):
+                    place[r[0] if isinstance(r, tuple) else r] = scope.index
+
+            return make(scope).exchange(key).inspect_batch(note)
+
+        collect(build, 4)
+        places.append(place)
+    assert places[0] == places[1] == places[2]
+
+
+@pytest.mark.parametrize("make", CONTAINERS)
+def test_broadcast_brings_every_record_to_every_worker(
+    make: Callable[..., Any], workers: int
+) -> None:
+    found = values(collect(lambda scope: make(scope).broadcast(), workers))
+    assert found == sorted(NUMBERS * workers)
+
+
+@pytest.mark.parametrize("make", CONTAINERS)
+def test_concat_and_count(make: Callable[..., Any], workers: int) -> None:
+    def build(scope: Any) -> Any:
+        return make(scope).concat(make(scope), make(scope)).count()
+
+    counts = [count for _, count in collect(build, workers)]
+    assert sum(counts) == 60
+    assert len(counts) == workers
+
+
+def test_map_flat_map_filter(workers: int) -> None:
+    def build(scope: Any) -> Any:
+        stream = rows(scope).filter(lambda x: x % 2).map(lambda x: x // 2)
+        return stream.flat_map(lambda x: [x, -x])
+
+    expected = sorted([x // 2 for x in NUMBERS if x % 2] + [-(x // 2) for x in NUMBERS if x % 2])
+    assert values(collect(build, workers)) == expected
+
+
+def test_filter_and_branch_by_expression(workers: int) -> None:
+    big = pc.field("x") >= 15
+    assert values(collect(lambda s: columns(s).filter(big), workers)) == NUMBERS[15:]
+    assert values(collect(lambda s: columns(s).branch(big)[0], workers)) == NUMBERS[:15]
+    assert values(collect(lambda s: columns(s).branch(big)[1], workers)) == NUMBERS[15:]
+
+
+def test_branch_gives_false_then_true(workers: int) -> None:
+    def build(scope: Any) -> Any:
+        small, large = rows(scope).branch(lambda x: x > 9)
+        return small.map(lambda x: (x, "small")).concat(large.map(lambda x: (x, "large")))
+
+    found = dict(record for _, record in collect(build, workers))
+    assert found == {x: "large" if x > 9 else "small" for x in NUMBERS}
+
+
+def test_null_is_not_true_in_filter_and_branch() -> None:
+    batch = pa.RecordBatch.from_pydict({"x": pa.array([1, None, 3], pa.int64())})
+    big = pc.field("x") > 2
+
+    def build(side: int) -> Callable[[Any], Any]:
+        return lambda scope: scope.batches_to_stream([batch]).branch(big)[side]
+
+    assert [record for _, record in collect(build(1))] == [(3,)]
+    assert sorted((r[0] is None, r) for _, r in collect(build(0))) == [
+        (False, (1,)),
+        (True, (None,)),
+    ]
+
+
+def test_map_batches_may_give_nothing() -> None:
+    def build(scope: Any) -> Any:
+        batches = [[1, 2], [3]]
+        return scope.batches_to_stream(batches).map_batches(lambda b: b if sum(b) > 100 else None)
+
+    assert collect(build) == []
+
+
+def test_a_large_batch_is_cut_and_all_of_it_arrives() -> None:
+    sizes: list[int] = []
+
+    def build(scope: Any) -> Any:
+        big = pa.RecordBatch.from_pydict({"x": pa.array(range(200_000), pa.int64())})
+        stream = scope.batches_to_stream([big])
+        return stream.inspect_batch(lambda time, batch: sizes.append(len(batch))).count()
+
+    assert collect(build) == [(0, 200_000)]
+    assert max(sizes) <= 70_000
+
+
+def test_unary_frontier_answers_once_per_time(workers: int) -> None:
+    def word_count(capability: Any, info: Any) -> Any:
+        held: dict[Any, list[str]] = {}
+
+        def logic(input: Any, output: Any) -> None:
+            for time, batch in input:
+                held.setdefault(time.retain(), []).extend(batch)
+            for cap in [c for c in held if not input.frontier.less_equal(c.time)]:
+                with output.session(cap) as session:
+                    for word, n in collections.Counter(held.pop(cap)).items():
+                        session.give((word, n))
+                cap.drop()
+
+        return logic
+
+    def main(worker: Any) -> list[Any]:
+        out: list[Any] = []
+        with worker.dataflow() as scope:
+            input, stream = scope.new_input()
+            counted = stream.unary_frontier(ps.Exchange(lambda w: w), "WordCount", word_count)
+            counted.inspect_batch(lambda time, batch: out.extend((time, *x) for x in batch))
+        for epoch, line in enumerate(["a b a", "b", "c c c"]):
+            for word in line.split():
+                input.send(word)
+            input.advance_to(epoch + 1)
+            worker.step()
+        return out
+
+    found = sorted(x for part in ps.execute(main, workers=workers, threads=True) for x in part)
+    assert found == [(0, "a", 2 * workers), (0, "b", workers), (1, "b", workers),
+                     (2, "c", 3 * workers)]  # fmt: skip
+
+
+def test_unary_notify_is_told_each_time_once_and_in_order(workers: int) -> None:
+    def build(capability: Any, info: Any) -> Any:
+        def logic(input: Any, output: Any, notificator: Any) -> None:
+            for time, _ in input:
+                notificator.notify_at(time.retain())
+                notificator.notify_at(time.delayed(time.time + 10))
+            for cap in notificator:
+                with output.session(cap) as session:
+                    session.give(cap.time)
+
+        return logic
+
+    def main(worker: Any) -> list[Any]:
+        out: list[Any] = []
+        with worker.dataflow() as scope:
+            input, stream = scope.new_input()
+            stream.unary_notify(ps.Pipeline(), "Notify", build).inspect(out.append)
+        for epoch in range(3):
+            input.send("x")
+            input.send("y")
+            input.advance_to(epoch + 1)
+        return out
+
+    for out in ps.execute(main, workers=workers, threads=True):
+        assert out == [0, 1, 2, 10, 11, 12]
+
+
+def test_binary_frontier_joins_two_streams_per_time(workers: int) -> None:
+    def join(capability: Any, info: Any) -> Any:
+        held: dict[Any, tuple[list[Any], list[Any]]] = {}
+
+        def logic(left: Any, right: Any, output: Any) -> None:
+            for side, input in enumerate((left, right)):
+                for time, batch in input:
+                    held.setdefault(time.retain(), ([], []))[side].extend(batch)
+            done = [
+                c
+                for c in held
+                if not (left.frontier.less_equal(c.time) or right.frontier.less_equal(c.time))
+            ]
+            for cap in done:
+                lefts, rights = held.pop(cap)
+                with cap, output.session(cap) as session:
+                    session.give_many((a, b) for a in lefts for b in rights if a[0] == b[0])
+
+        return logic
+
+    def build(scope: Any) -> Any:
+        mine = NUMBERS[scope.index :: scope.peers]
+        squares = scope.to_stream([(x, x * x) for x in mine])
+        evens = scope.to_stream([(x, "even") for x in mine if x % 2 == 0])
+        key = ps.Exchange(lambda pair: pair[0])
+        return squares.binary_frontier(evens, key, key, "Join", join)
+
+    found = [record for _, record in collect(build, workers)]
+    assert sorted(found) == [((x, x * x), (x, "even")) for x in NUMBERS if x % 2 == 0]
+
+
+def test_an_operator_of_any_shape(workers: int) -> None:
+    """Two inputs, three outputs: what is on the left only, on both, on the right only."""
+
+    def build(scope: Any) -> Any:
+        mine = NUMBERS[scope.index :: scope.peers]
+        builder = scope.operator("Compare")
+        builder.new_input(scope.to_stream(mine[:]), ps.Exchange())
+        builder.new_input(scope.to_stream([x + 5 for x in mine]), ps.Exchange())
+        results = [builder.new_output() for _ in range(3)]
+
+        def make_logic(capabilities: Any, info: Any) -> Any:
+            sides: tuple[set[int], set[int]] = (set(), set())
+
+            def logic(inputs: Any, outputs: Any) -> None:
+                for side, input in zip(sides, inputs, strict=True):
+                    for _, batch in input:
+                        side.update(batch)
+                if capabilities and all(input.frontier.is_empty() for input in inputs):
+                    left, right = sides
+                    parts = (left - right, left & right, right - left)
+                    for cap, output, part in zip(capabilities, outputs, parts, strict=True):
+                        with cap, output.session(cap) as session:
+                            session.give_many(part)
+                    capabilities.clear()
+
+            return logic
+
+        builder.build(make_logic)
+        named = [s.map(lambda x, i=i: (i, x)) for i, s in enumerate(results)]
+        return scope.concatenate(named)
+
+    found = collections.defaultdict(list)
+    for _, (side, x) in collect(build, workers):
+        found[side].append(x)
+    assert found == {0: list(range(5)), 1: list(range(5, 20)), 2: list(range(20, 25))}
