@@ -25,6 +25,7 @@
     |   `-- PeerFailedError         a peer that failed, and said so
     |-- OperatorError               user code raised inside an operator (name, time)
     |-- WorkerError                 what `execute` raises: first cause, by worker
+    |-- StalledError                a simulated computation that would never end
     |-- SparkSetupError             Spark or Java is absent or too small
     `-- InternalError               a bug of ours; please report it
 
@@ -185,6 +186,10 @@ class WorkerError(PointstampError):
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+class StalledError(PointstampError):
+    """A simulated computation would never end; says who waits where, and for what."""
 
 
 class SparkSetupError(PointstampError):

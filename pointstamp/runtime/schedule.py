@@ -1,0 +1,106 @@
+"""What happens next in a simulation: drawn from a seed, written down, and played again.
+
+A decision is a plain tuple. `("run", w)` lets worker `w` go on until it waits or
+begins its next step, `("deliver", s, r, c, n)` lets the first `n` messages of
+channel `c` from worker `s` arrive at `r`, `("crash", w)` ends worker `w` at once.
+
+Draws are skewed: each worker and each link has a slowness, for the whole run, and
+some are 500 times slower than others. What breaks a protocol is a link that lags
+far behind while the rest goes on; with uniform draws that hardly ever happens.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from pointstamp.communication.simulated import SLOWNESS
+from pointstamp.errors import UsageError
+
+Decision = tuple[str | int, ...]
+Pending = tuple[int, int, int, int]
+"""Sender, receiver, channel, and how many messages wait."""
+
+WHOLE_LINK = 0.3
+"""How often a link delivers all that waits on it, rather than one message."""
+
+CRASH_WITHIN = (10, 100, 1_000)
+"""A crash happens within so many decisions: early ones hit the start, where little is agreed."""
+
+
+class Schedule:
+    """Draws the decisions of one run, or takes them from a record.
+
+    Parameters
+    ----------
+    seed : int
+        The same seed gives the same decisions, where the workers do the same.
+    crash : bool
+        Whether some worker is to crash at some moment.
+    replay : sequence of decisions
+        Made first, before any is drawn.
+
+    Examples
+    --------
+    >>> Schedule(1, replay=[("run", 0)]).choose([0, 1], [])
+    ('run', 0)
+    """
+
+    def __init__(self, seed: int, *, crash: bool = False, replay: Sequence[Decision] = ()) -> None:
+        self.seed = seed
+        self.decisions: list[Decision] = []
+        """What was decided, in order."""
+        self._rng = random.Random(seed)
+        self._replay = list(replay)
+        self._slowness: dict[object, int] = {}
+        self._crash_at = -1
+        if crash:
+            self._crash_at = self._rng.randrange(self._rng.choice(CRASH_WITHIN))
+
+    def choose(self, runnable: Sequence[int], pending: Sequence[Pending]) -> Decision:
+        """The next decision, given who can go on and which links have messages."""
+        n_made = len(self.decisions)
+        if n_made < len(self._replay):
+            decision = self._check(self._replay[n_made], runnable, pending)
+        elif n_made == self._crash_at and runnable:
+            decision = ("crash", self._rng.choice(runnable))
+        else:
+            decision = self._draw(runnable, pending)
+        self.decisions.append(decision)
+        return decision
+
+    def _draw(self, runnable: Sequence[int], pending: Sequence[Pending]) -> Decision:
+        weights = [1 / self._slowness_of(worker) for worker in runnable]
+        weights += [1 / self._slowness_of_link(link[:3]) for link in pending]
+        drawn = self._rng.choices(range(len(weights)), weights)[0]
+        if drawn < len(runnable):
+            return ("run", runnable[drawn])
+        *link, n_waiting = pending[drawn - len(runnable)]
+        return ("deliver", *link, n_waiting if self._rng.random() < WHOLE_LINK else 1)
+
+    def _slowness_of(self, thing: object) -> int:
+        slowness = self._slowness.get(thing)
+        if slowness is None:
+            # By name, so that it does not depend on what was seen before.
+            slowness = random.Random(f"{self.seed} {thing}").choice(SLOWNESS)
+            self._slowness[thing] = slowness
+        return slowness
+
+    def _slowness_of_link(self, link: tuple[int, ...]) -> int:
+        return max(self._slowness_of(link[:2]), self._slowness_of(link))
+
+    def _check(
+        self, decision: Decision, runnable: Sequence[int], pending: Sequence[Pending]
+    ) -> Decision:
+        what, *rest = decision
+        if what == "deliver":
+            fits = any(rest[:3] == [*link[:3]] and rest[3:] <= [link[3]] for link in pending)  # type: ignore[operator]  # counts
+        else:
+            fits = rest[0] in runnable
+        if not fits:
+            raise UsageError(
+                f"the record of decisions does not fit this run: number {len(self.decisions)} is "
+                f"{decision}; workers that can go on are {list(runnable)}, and messages wait on "
+                f"{list(pending)}; play a record with the program and the workers that it is of"
+            )
+        return tuple(decision)

@@ -1,0 +1,383 @@
+"""`simulate`: all workers in one thread, in an order that a seed decides.
+
+Each worker runs in a greenlet, on a communicator that gives way whenever the
+worker begins a step or waits. The driver then decides what happens next: which
+worker goes on, or which messages arrive. So the code that runs is the code that
+runs anywhere, it knows nothing of being simulated, and what happened once happens
+again, given the seed.
+
+Rules
+-----
+1. Only the driver switches to a worker, and a worker only back to the driver.
+2. Between two decisions every worker is between two of its steps, so that
+   whoever observes sees no half-done work.
+3. A computation that cannot go on is an error, at once: nobody is runnable and
+   nothing is under way.
+4. However a run ends, every greenlet has ended with it.
+
+The garbage collector is off while a simulation runs: what it would find, and drop
+the capabilities of, depends on what the process did before.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import copy_context
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from random import Random
+from types import FrameType
+from typing import Any, TypeVar
+
+from greenlet import getcurrent, greenlet
+
+from pointstamp.communication.attend import attend, check_workers
+from pointstamp.communication.communicator import Channel, Communicator
+from pointstamp.communication.failure import Failure, failure, first_cause
+from pointstamp.communication.simulated import SimulatedCommunicator, SimulatedNetwork
+from pointstamp.errors import StalledError
+from pointstamp.runtime.schedule import Decision, Schedule
+from pointstamp.runtime.worker import Worker, run_worker
+
+Result = TypeVar("Result")
+
+MAX_DECISIONS = 20_000_000
+"""After so many, a run counts as one that never ends."""
+
+MAX_OUTSTANDING = 20
+"""How many pointstamps of each worker an error lists."""
+
+HERE = Path(__file__).resolve().parent
+OURS = (str(HERE), str(HERE.parent / "communication"))
+"""Where a worker's waiting is written; what it waits for stands in whoever called that."""
+
+
+def simulate(
+    main: Callable[..., Result],
+    *args: Any,
+    workers: int,
+    seed: int = 0,
+    crash: bool = False,
+    replay: Sequence[Decision] = (),
+) -> list[Result]:
+    """Call `main(worker, *args)` on each of several workers, in this thread.
+
+    Like `execute`, but which worker goes on and which message arrives is decided
+    by draws from `seed`: some workers and links are far slower than others, and
+    messages of different links overtake each other. The same seed gives the same
+    run. Use it to test that a dataflow does not depend on timing.
+
+    Parameters
+    ----------
+    main : callable
+        Gets a `Worker`, and `args`. It must not wait for anything but its worker.
+    workers : int
+        How many.
+    seed : int
+        What the decisions are drawn from.
+    crash : bool
+        Let some worker die at some moment, if the run lasts that long.
+    replay : sequence of decisions
+        The first decisions, as a `Simulation` recorded them.
+
+    Returns
+    -------
+    list
+        What each `main` returned, by the worker's index.
+
+    Raises
+    ------
+    WorkerError
+        When a worker raises or crashes. The error has the first cause, and the seed.
+    StalledError
+        When no worker can go on. The error says what is outstanding.
+
+    Examples
+    --------
+    >>> simulate(lambda worker, x: worker.index + x, 10, workers=3, seed=7)
+    [10, 11, 12]
+    """
+    return Simulation(workers, Schedule(seed, crash=crash, replay=replay)).run(main, *args)
+
+
+class Simulation:
+    """One run of several workers in one thread; to be used once.
+
+    Parameters
+    ----------
+    workers : int
+        How many.
+    schedule : Schedule
+        What happens when; after the run, `schedule.decisions` is its record.
+    observe : callable, optional
+        Called with the simulation after each decision was carried out.
+    serialize : bool
+        Encode and decode every message on its way.
+    max_decisions : int
+        After so many, the run is stopped as one that never ends.
+
+    Attributes
+    ----------
+    workers : list of Worker or None
+        By index; None until the worker has begun.
+    network : SimulatedNetwork
+        What is under way between them.
+    """
+
+    def __init__(
+        self,
+        workers: int,
+        schedule: Schedule,
+        *,
+        observe: Callable[[Simulation], None] | None = None,
+        serialize: bool = False,
+        max_decisions: int = MAX_DECISIONS,
+    ) -> None:
+        check_workers(workers)
+        self.schedule = schedule
+        self.workers: list[Worker | None] = [None] * workers
+        self.network = SimulatedNetwork(
+            workers, Random(schedule.seed), on_park=self._on_park, serialize=serialize
+        )
+        self._observe = observe
+        self._max_decisions = max_decisions
+        self._seats = [_Seat(self, index) for index in range(workers)]
+        self._greenlets: list[greenlet] = []
+        self._driver: greenlet | None = None
+        self._results: dict[int, Any] = {}
+        self._failures: list[Failure] = []
+
+    @property
+    def where(self) -> str:
+        """The run and the moment, for messages."""
+        return f"simulation seed {self.schedule.seed}, decision {len(self.schedule.decisions)}"
+
+    def run(self, main: Callable[..., Result], *args: Any) -> list[Result]:
+        """Run `main(worker, *args)` on each worker; the results by index."""
+        self._driver = getcurrent()
+        for index in range(len(self.workers)):
+            worker = greenlet(partial(self._live, index, main, args))
+            worker.gr_context = copy_context()
+            self._greenlets.append(worker)
+        with _collector_off():
+            try:
+                self._drive()
+            finally:
+                self._end_all()
+        if self._failures:
+            found = first_cause(self._failures)
+            raise found.as_error() from found.cause
+        return [self._results[index] for index in range(len(self.workers))]
+
+    def give_way(self) -> None:
+        """Called by a worker: let the driver decide what happens next."""
+        assert self._driver is not None
+        self._driver.switch()
+
+    # The driver.
+
+    def _drive(self) -> None:
+        while not all(seat.is_over for seat in self._seats):
+            runnable = [seat.index for seat in self._seats if seat.can_go_on()]
+            pending = self._pending()
+            if not runnable and not pending:
+                raise StalledError(self._describe("no worker can go on, and nothing is under way"))
+            self._carry_out(self.schedule.choose(runnable, pending))
+            if self._observe is not None:
+                self._observe(self)
+            if len(self.schedule.decisions) > self._max_decisions:
+                raise StalledError(self._describe("the workers go on and on"))
+
+    def _pending(self) -> list[tuple[int, int, int, int]]:
+        """The links with messages for workers that still read them."""
+        return [
+            link for link in self.network.pending() if not self._seats[link[1]].has_crashed
+        ]
+
+    def _carry_out(self, decision: Decision) -> None:
+        what, *rest = decision
+        if what == "run":
+            (index,) = rest
+            self._greenlets[int(index)].switch()
+        elif what == "deliver":
+            self.network.deliver(*map(int, rest))
+        else:
+            (index,) = rest
+            self._crash(int(index))
+
+    def _crash(self, index: int) -> None:
+        self._seats[index].has_crashed = True
+        self.network.crash(index)
+        self._failures.append(self._place(Failure(index, 0.0, "crashed")))
+        self._end(self._greenlets[index])
+
+    def _end(self, worker: greenlet) -> None:
+        """End a worker without a word to its peers."""
+        if worker and not worker.dead:  # one that has not begun has nothing to end
+            worker.throw(_Ended)
+
+    def _end_all(self) -> None:
+        for seat, worker in zip(self._seats, self._greenlets, strict=True):
+            seat.has_crashed = True
+            self._end(worker)
+
+    # A worker's greenlet.
+
+    def _live(self, index: int, main: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        def begin(worker: Worker) -> Any:
+            self.workers[index] = worker
+            result = main(worker, *args)
+            seat.has_returned = True
+            return result
+
+        seat = self._seats[index]
+        try:
+            self._results[index] = attend(seat, partial(run_worker, main=begin))
+        except KeyboardInterrupt:
+            raise  # of whoever runs the simulation
+        except _Ended:
+            pass
+        except BaseException as cause:  # noqa: BLE001  (handed to the caller)
+            if not seat.has_crashed:
+                self._failures.append(self._place(failure(index, cause, 0.0)))
+
+    def _place(self, found: Failure) -> Failure:
+        """The failure with this run's own clock, and the seed."""
+        at = float(len(self.schedule.decisions))
+        return replace(found, at=at, what=f"{found.what} ({self.where})")
+
+    def _on_park(self, index: int, timeout_s: float | None) -> None:
+        self._seats[index].wait(timeout_s)
+
+    # What is known when nobody can go on.
+
+    def _describe(self, what: str) -> str:
+        lines = [f"{what} ({self.where})"]
+        for seat, worker in zip(self._seats, self._greenlets, strict=True):
+            if seat.is_over:
+                lines.append(f"worker {seat.index} has ended")
+            else:
+                at = " after its return" if seat.has_returned else _own_place(worker.gr_frame)
+                lines.append(f"worker {seat.index} {seat.state}{at}; outstanding, as it knows:")
+                lines += self._outstanding(seat.index)
+        lines += [f"under way: {link}" for link in self.network.pending()]
+        return "\n  ".join(lines)
+
+    def _outstanding(self, index: int) -> list[str]:
+        worker = self.workers[index]
+        known = worker.outstanding() if worker is not None else []
+        lines = [
+            f"  {dataflow}: {place}, time {time}, count {count}"
+            for dataflow, place, time, count in known[:MAX_OUTSTANDING]
+        ]
+        if len(known) > MAX_OUTSTANDING:
+            lines.append(f"  and {len(known) - MAX_OUTSTANDING} more")
+        return lines or ["  nothing"]
+
+
+class _Seat:
+    """A worker's communicator in a simulation: gives way where others would wait."""
+
+    def __init__(self, simulation: Simulation, index: int) -> None:
+        self.index = index
+        self.peers = len(simulation.workers)
+        self.state = "has not begun"
+        self.has_crashed = False
+        self.has_returned = False
+        self._simulation = simulation
+        self._inner: SimulatedCommunicator = simulation.network.communicator(index)
+        self._has_just_waited = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the worker will do nothing any more."""
+        return self.has_crashed or self.state == "has ended"
+
+    def can_go_on(self) -> bool:
+        """Whether there is a reason for the worker to go on."""
+        if self.is_over:
+            return False
+        network, inner = self._simulation.network, self._inner
+        if network._notices or self.state not in _WAITING:
+            return True
+        if self.state == "closes":
+            return network._can_close(self.index)
+        return inner._mailbox.has_news or inner._is_woken
+
+    def channel(self) -> Channel:
+        """As the network's."""
+        return self._inner.channel()
+
+    def receive(self) -> list[int]:
+        """Let others go first, then see what has arrived."""
+        if not self._has_just_waited:
+            self._give_way("runs")
+        self._has_just_waited = False
+        return self._inner.receive()
+
+    def flush(self) -> None:
+        """As the network's."""
+        self._inner.flush()
+
+    def park(self, timeout_s: float | None = None) -> None:
+        """Wait for a reason to go on."""
+        self._inner.park(timeout_s)
+
+    def wait(self, timeout_s: float | None) -> None:
+        """Called by the network where the worker has to wait."""
+        if self.state == "closes":
+            self._give_way("closes")
+            return
+        # No clock here: what waits with a timeout may go on at any moment.
+        self._give_way("waits" if timeout_s is None else "waits for a while")
+        self._has_just_waited = True
+
+    def unpark(self) -> None:
+        """As the network's."""
+        self._inner.unpark()
+
+    def close(self) -> None:
+        """Wait for the others to close, too."""
+        self.state = "closes"
+        self._inner.close()
+        self.state = "has ended"
+
+    def abort(self, cause: BaseException | None = None) -> None:
+        """Tell the peers, unless they know."""
+        self.state = "has ended"
+        if not self.has_crashed:
+            self._inner.abort(cause)
+
+    def _give_way(self, state: str) -> None:
+        self.state = state
+        self._simulation.give_way()
+
+
+_WAITING = ("waits", "closes")
+
+
+class _Ended(BaseException):
+    """Thrown into a worker to end it; nobody handles it on the way."""
+
+
+def _own_place(frame: FrameType | None) -> str:
+    """Where in the program's own code a worker stands."""
+    while frame is not None and frame.f_code.co_filename.startswith(OURS):
+        frame = frame.f_back
+    if frame is None:
+        return ""
+    return f" in {frame.f_code.co_name}, {Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+
+
+@contextmanager
+def _collector_off() -> Iterator[None]:
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
