@@ -1,0 +1,251 @@
+"""`execute` on every carrier, and what happens when something goes wrong (I6, I7)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pointstamp as ps
+from pointstamp.errors import OperatorError, StructureError, WorkerError
+
+CARRIERS = [
+    pytest.param({"workers": 1}, id="one"),
+    pytest.param({"workers": 2, "threads": True}, id="threads"),
+    pytest.param({"workers": 2}, id="processes"),
+    pytest.param({"workers": 3}, id="three processes"),
+]
+SEVERAL = CARRIERS[1:]
+
+
+def hello(worker: Any) -> tuple[int, list[int]]:
+    seen: list[int] = []
+    with worker.dataflow("hello") as scope:
+        input, stream = scope.new_input()
+        probe = stream.exchange(lambda x: x).inspect(seen.append).probe()
+    for round in range(10):
+        if worker.index == 0:
+            input.send(round)
+        input.advance_to(round + 1)
+        worker.step_while(lambda: probe.less_than(input.time))
+    return worker.index, seen
+
+
+@pytest.mark.parametrize("carrier", CARRIERS)
+def test_hello(carrier: Any) -> None:
+    results = ps.execute(hello, **carrier)
+    assert [index for index, _ in results] == list(range(carrier["workers"]))
+    assert sorted(x for _, seen in results for x in seen) == list(range(10))
+    assert all(seen == sorted(seen) for _, seen in results)  # each round waited for the last
+
+
+@pytest.mark.parametrize("carrier", CARRIERS)
+def test_barrier(carrier: Any) -> None:
+    def barrier(worker: Any, rounds: int) -> int:
+        notified = []
+
+        def build(capability: Any, info: Any) -> Any:
+            def logic(input: Any, output: Any, notificator: Any) -> None:
+                for cap in notificator:
+                    notified.append(cap.time)
+                    if cap.time + 1 < rounds:
+                        notificator.notify_at(cap.delayed(cap.time + 1))
+
+            return logic
+
+        with worker.dataflow() as scope:
+            loop, stream = scope.feedback(1)
+            loop.connect(stream.unary_notify(ps.Pipeline(), "Barrier", build, initial=[0]))
+        worker.run()
+        assert notified == list(range(rounds))
+        return len(notified)
+
+    assert ps.execute(barrier, 300, **carrier) == [300] * carrier["workers"]
+
+
+@pytest.mark.parametrize("carrier", CARRIERS)
+def test_several_dataflows_at_once(carrier: Any) -> None:
+    def main(worker: Any) -> list[int]:
+        out: list[int] = []
+        inputs = []
+        for number in range(5):
+            with worker.dataflow(f"flow {number}") as scope:
+                input, stream = scope.new_input()
+                stream.exchange().inspect(lambda x, n=number: out.append(100 * n + x))
+                inputs.append(input)
+        for number in (3, 0, 4):
+            inputs[number].send(worker.index)
+        worker.step()
+        return out
+
+    found = sorted(x for out in ps.execute(main, **carrier) for x in out)
+    n = carrier["workers"]
+    assert found == [100 * number + i for number in (0, 3, 4) for i in range(n)]
+
+
+@pytest.mark.parametrize("carrier", SEVERAL)
+def test_a_dataflow_may_be_added_while_another_runs(carrier: Any) -> None:
+    def main(worker: Any) -> int:
+        with worker.dataflow("first") as scope:
+            first, stream = scope.new_input()
+            probe = stream.exchange().probe()
+        first.send(1)
+        first.advance_to(1)
+        worker.step_while(lambda: probe.less_than(1))
+        seen: list[int] = []
+        with worker.dataflow("second") as scope:
+            scope.to_stream(range(10) if worker.index == 0 else []).exchange().inspect(seen.append)
+        first.send(2)
+        first.close()
+        worker.run()
+        return len(seen)
+
+    assert sum(ps.execute(main, **carrier)) == 10
+
+
+# I7: the first cause, and everybody stops.
+
+
+def broken_operator(worker: Any) -> None:
+    with worker.dataflow() as scope:
+        input, stream = scope.new_input()
+        shared = stream.exchange(lambda x: x)
+        shared.map(lambda x: 1 // (x - 7)).probe()
+    for epoch in range(100_000):
+        input.send(epoch)
+        input.advance_to(epoch + 1)
+        worker.step()
+
+
+@pytest.mark.parametrize("carrier", CARRIERS)
+def test_an_exception_in_an_operator_stops_everybody(carrier: Any) -> None:
+    with pytest.raises(WorkerError) as caught:
+        ps.execute(broken_operator, **carrier)
+    error = caught.value
+    assert error.operator == "Map"
+    assert error.time == 7
+    assert isinstance(error.__cause__, ZeroDivisionError)
+    assert "ZeroDivisionError" in error.original
+    assert "x - 7" in error.original
+    assert f"worker {error.worker}" in str(error)
+
+
+def test_exceptions_of_operators_keep_their_cause() -> None:
+    with pytest.raises(WorkerError) as caught:
+        ps.execute(broken_operator)
+    chain = caught.value.original
+    assert OperatorError.__name__ in chain
+
+
+def wait_for_each_other(worker: Any, act: Any, stamp: str) -> None:
+    """Steps for ever together; worker 1 acts when it has seen epoch 3, and stamps the moment."""
+    with worker.dataflow() as scope:
+        input, stream = scope.new_input()
+        probe = stream.exchange(lambda x: x).probe()
+    epoch = 0
+    while True:
+        input.send(epoch)
+        epoch += 1
+        input.advance_to(epoch)
+        worker.step_while(lambda: probe.less_than(epoch))
+        if epoch == 3 and worker.index == 1:
+            Path(stamp).write_text(repr(time.monotonic()))
+            act()
+
+
+@pytest.mark.parametrize(
+    ("act", "words"),
+    [
+        (lambda: os._exit(3), "3"),
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), "SIGKILL"),
+        (lambda: (_ for _ in ()).throw(ValueError("my own")), "my own"),
+    ],
+    ids=["exit", "kill", "raise"],
+)
+def test_the_end_of_a_worker_is_the_end_of_all_within_a_second(
+    act: Any, words: str, tmp_path: Path
+) -> None:
+    stamp = tmp_path / "stamp"
+    with pytest.raises(WorkerError, match=words) as caught:
+        ps.execute(wait_for_each_other, act, str(stamp), workers=3)
+    ended = time.monotonic()
+    assert caught.value.worker == 1
+    # The clock is the machine's, so it is the same in all processes. A second is the
+    # promise; another is for a machine that runs other things meanwhile.
+    assert ended - float(stamp.read_text()) < 2.0
+
+
+# I6: workers that build different dataflows.
+
+
+def another_operator(worker: Any) -> None:
+    with worker.dataflow("flow") as scope:
+        stream = scope.to_stream([worker.index])
+        if worker.index == 1:
+            stream = stream.map(lambda x: x)
+        stream.exchange().probe()
+
+
+def another_pact(worker: Any) -> None:
+    with worker.dataflow("flow") as scope:
+        stream = scope.to_stream([1])
+        (stream.exchange() if worker.index == 0 else stream.broadcast()).probe()
+
+
+def one_more(worker: Any) -> None:
+    for number in range(2 if worker.index == 0 else 1):
+        with worker.dataflow(f"flow {number}") as scope:
+            scope.to_stream([1]).exchange().probe()
+
+
+def another_order(worker: Any) -> None:
+    for name in ("a", "b") if worker.index == 0 else ("b", "a"):
+        with worker.dataflow(name) as scope:
+            scope.to_stream([1]).exchange().probe()
+
+
+@pytest.mark.parametrize("carrier", SEVERAL)
+@pytest.mark.parametrize(
+    ("main", "words"),
+    [
+        (another_operator, "first difference"),
+        (another_pact, "first difference"),
+        (one_more, "dataflows built"),
+        (another_order, "first difference"),
+    ],
+)
+def test_workers_that_build_different_dataflows_are_told(
+    main: Any, words: str, carrier: Any
+) -> None:
+    with pytest.raises(WorkerError, match=words) as caught:
+        ps.execute(main, **carrier)
+    assert isinstance(caught.value.__cause__, StructureError)
+
+
+def test_an_idle_worker_uses_no_processor() -> None:
+    def main(worker: Any) -> float:
+        with worker.dataflow() as scope:
+            input, stream = scope.new_input()
+            probe = stream.exchange().probe()
+        if worker.index == 0:
+            deadline = time.monotonic() + 0.6
+            while time.monotonic() < deadline:
+                worker.step()  # busy; its peer has nothing to do meanwhile
+            input.close()
+        else:
+            input.close()
+            used = time.process_time()
+            worker.step_while(lambda: not probe.done)
+            return time.process_time() - used
+        return 0.0
+
+    assert ps.execute(main, workers=2)[1] < 0.2
+
+
+def test_a_number_of_workers_that_cannot_be() -> None:
+    with pytest.raises(ps.errors.UsageError, match="at least one"):
+        ps.execute(hello, workers=0)
