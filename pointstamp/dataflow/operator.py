@@ -107,8 +107,15 @@ class Operator:
         ]
 
     def set_external_summary(self, summaries: Summaries, capabilities: Changes) -> None:
-        """Replace the frontiers assumed while building by what may really come."""
-        for counts, changes in zip(self.frontiers, capabilities, strict=True):
+        """Replace the frontiers assumed while building by what may really come.
+
+        Who is told nothing keeps the least time, which is always true: an empty
+        frontier would tell code that reads it all the same that nothing comes.
+        """
+        told = zip(self.frontiers, capabilities, self.frontier_interest, strict=True)
+        for counts, changes, interest in told:
+            if interest == Interest.NEVER:
+                continue
             for time, change in changes.drain():
                 counts.update(time, change)
             counts.update(self.timestamp.minimum, -1)
