@@ -81,6 +81,17 @@ class Plan:
             asked.add("forward")
         return tuple(sorted(asked))
 
+    def needed_after(self, n_steps: int, outputs: Sequence[int]) -> tuple[int, ...]:
+        """The bound vertices that are asked for after `n_steps` steps, in the order of binding.
+
+        They are the `outputs`, and what later steps look up; all others can be let go of.
+        """
+        asked = set(outputs)
+        for step in self.steps[n_steps:]:
+            asked.update(c.key for c in step.constraints)
+            asked.update(v for f in step.filters for v in (f.source, f.target))
+        return tuple(v for v in self.order[: n_steps + 1] if v in asked)
+
 
 def make_plan(n_vertices: int, edges: Sequence[Edge], absent: Sequence[Edge] = ()) -> Plan:
     """Choose an order for the vertices 0 to `n_vertices - 1` of a connected motif.
