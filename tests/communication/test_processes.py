@@ -1,0 +1,324 @@
+"""Processes: results come back, and whatever ends one of them ends all, with the first cause.
+
+What workers do is written as functions inside of tests, which travel by value.
+Nothing here waits for a time to pass, except for the sleeps that stand for user
+code which must be interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+from pointstamp.communication import processes
+from pointstamp.communication.launch import run_processes, run_threads
+from pointstamp.errors import OperatorError, SerializationError, UsageError, WorkerError
+from tests.communication.runners import all_gather
+
+STOP_S = 4.0
+"""The second that is promised, starting three interpreters, and a busy machine."""
+
+
+def failing(target, workers=3):
+    """The error that comes of running `target`, which must come soon."""
+    began = time.monotonic()
+    with pytest.raises(WorkerError) as caught:
+        run_processes(target, workers)
+    assert time.monotonic() - began < STOP_S
+    return caught.value
+
+
+def test_results_come_in_the_order_of_workers():
+    def target(communicator):
+        return communicator.index, communicator.peers, os.getpid()
+
+    results = run_processes(target, 3)
+    assert [result[:2] for result in results] == [(0, 3), (1, 3), (2, 3)]
+    assert len({os.getpid(), *(pid for _, _, pid in results)}) == 4
+
+
+def test_a_large_closure_and_a_large_result_travel():
+    large = os.urandom(1 << 20) * 40
+
+    def target(communicator):
+        return large
+
+    assert run_processes(target, 2) == [large, large]
+
+
+def test_workers_have_the_path_directory_and_environment_of_their_parent(monkeypatch, tmp_path):
+    (tmp_path / "only_here.py").write_text("VALUE = 7")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("POINTSTAMP_TEST", "here")
+
+    def target(communicator):
+        import only_here
+
+        return only_here.VALUE, os.getcwd(), os.environ["POINTSTAMP_TEST"]  # noqa: PTH109
+
+    assert run_processes(target, 1) == [(7, str(tmp_path), "here")]
+
+
+def test_an_exception_comes_with_its_worker_cause_and_traceback():
+    def target(communicator):
+        if communicator.index == 1:
+            raise LookupError("no such thing")
+        while True:
+            communicator.park()
+
+    error = failing(target)
+    assert str(error) == "worker 1 failed: LookupError: no such thing"
+    assert error.worker == 1
+    assert isinstance(error.__cause__, LookupError)
+    assert 'raise LookupError("no such thing")' in error.original
+    assert error.original in error.__notes__[0]
+
+
+def test_an_operators_error_gives_its_name_and_time():
+    def target(communicator):
+        if communicator.index == 2:
+            try:
+                raise LookupError("no such thing")
+            except LookupError as cause:
+                raise OperatorError("operator 'map' failed at time (1, 2)", "map", (1, 2)) from cause
+        while True:
+            communicator.park()
+
+    error = failing(target)
+    assert (error.worker, error.operator, error.time) == (2, "map", (1, 2))
+    assert isinstance(error.__cause__, LookupError)
+
+
+def test_an_exception_that_cannot_be_pickled_is_told_as_text():
+    def target(communicator):
+        class Odd(Exception):
+            def __reduce__(self):
+                raise TypeError("cannot")
+
+        raise Odd("odd")
+
+    error = failing(target, 1)
+    assert str(error) == "worker 0 failed: Odd: odd"
+    assert error.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    ("end", "said"),
+    [
+        (lambda: sys.exit(3), "worker 1 called sys.exit(3) before it had a result"),
+        (lambda: sys.exit(), "worker 1 called sys.exit(None) before it had a result"),
+        (lambda: os._exit(3), "worker 1 exited with status 3 before it had a result"),
+        (lambda: os._exit(0), "worker 1 exited with status 0 before it had a result"),
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), "worker 1 was killed by SIGKILL"),
+        (lambda: os.kill(os.getpid(), signal.SIGTERM), "worker 1 was killed by SIGTERM"),
+        (lambda: os.abort(), "worker 1 was killed by SIGABRT"),
+    ],
+    ids=["sys.exit", "sys.exit without status", "_exit", "_exit 0", "KILL", "TERM", "abort"],
+)
+def test_a_worker_that_ends_is_named(end, said):
+    def target(communicator):
+        all_gather(communicator, None)
+        if communicator.index == 1:
+            end()
+        while True:
+            communicator.park()
+
+    assert str(failing(target)) == said
+
+
+@pytest.mark.parametrize("signals", ["heeds", "ignores"])
+def test_workers_that_are_busy_when_another_dies_are_stopped(signals):
+    def target(communicator):
+        if signals == "ignores":
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        all_gather(communicator, None)
+        if communicator.index == 1:
+            os._exit(3)
+        time.sleep(60)
+
+    assert str(failing(target)) == "worker 1 exited with status 3 before it had a result"
+
+
+def test_the_first_of_several_failures_is_reported():
+    def target(communicator):
+        all_gather(communicator, None)
+        if communicator.index == 1:
+            raise LookupError("first")
+        try:
+            while True:
+                communicator.park()
+        finally:
+            raise ValueError("while cleaning up")
+
+    assert str(failing(target)) == "worker 1 failed: LookupError: first"
+
+
+def test_a_worker_with_children_of_its_own_that_hold_its_sockets_is_missed_all_the_same():
+    def target(communicator):
+        all_gather(communicator, None)
+        if communicator.index == 1:
+            if os.fork() == 0:
+                time.sleep(1.5)
+                os._exit(0)
+            os.kill(os.getpid(), signal.SIGKILL)
+        communicator.park()
+
+    assert str(failing(target)) == "worker 1 was killed by SIGKILL"
+
+
+def test_programs_that_a_worker_starts_do_not_get_its_sockets():
+    def target(communicator):
+        listing = subprocess.run(
+            ["ls", "-l", f"/proc/{os.getpid()}/fd", "/proc/self/fd"],  # noqa: S607
+            capture_output=True,
+            text=True,
+            check=False,
+        ).stdout
+        mine, its = listing.split("/proc/self/fd:")
+        return mine.count("socket:"), its.count("socket:")
+
+    [(mine, its), _] = run_processes(target, 2)
+    assert mine == 4  # the control, the peer, and the two that wake a parked worker
+    assert its == 0
+
+
+def test_a_result_that_cannot_be_pickled_names_its_worker():
+    def target(communicator):
+        if communicator.index == 1:
+            return (number for number in range(3))
+        return None
+
+    with pytest.raises(SerializationError, match="the result of worker 1, of type generator"):
+        run_processes(target, 2)
+
+
+def test_a_target_that_cannot_be_pickled_is_refused():
+    generator = (number for number in range(3))
+
+    def target(communicator):
+        return generator
+
+    with pytest.raises(SerializationError, match="target cannot be pickled"):
+        run_processes(target, 2)
+
+
+def test_a_module_that_workers_cannot_import_is_a_failure(tmp_path):
+    def target(communicator):
+        import there_is_no_such_module
+
+        return there_is_no_such_module
+
+    error = failing(target, 2)
+    assert isinstance(error.__cause__, ModuleNotFoundError)
+
+
+@pytest.mark.parametrize("run", [run_processes, run_threads])
+def test_there_is_at_least_one_worker(run):
+    with pytest.raises(UsageError, match="at least one worker, not 0"):
+        run(lambda communicator: None, 0)
+
+
+def test_a_worker_whose_threads_do_not_end_is_ended_after_its_result(monkeypatch):
+    monkeypatch.setattr(processes, "EXIT_S", 0.3)
+
+    def target(communicator):
+        import threading
+
+        threading.Thread(target=time.sleep, args=(60,)).start()
+        return "result"
+
+    assert run_processes(target, 1) == ["result"]
+
+
+def script(text, tmp_path):
+    path = tmp_path / "script.py"
+    path.write_text(textwrap.dedent(text))
+    return path
+
+
+WAITING = """
+    import sys, time
+    from pointstamp.communication.launch import run_processes
+
+    def target(communicator):
+        print("at work", flush=True)
+        if sys.argv[1:] == ["busy"]:
+            time.sleep(60)
+        while True:
+            communicator.park()
+
+    run_processes(target, 2)
+"""
+
+
+def started(path, *arguments):
+    """The script, when both of its workers are at work."""
+    process = subprocess.Popen(
+        [sys.executable, str(path), *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        process_group=0,
+    )
+    assert process.stdout is not None
+    for _ in range(2):
+        assert process.stdout.readline() == "at work\n"
+    return process
+
+
+def test_a_script_needs_no_main_guard(tmp_path):
+    path = script(
+        """
+        from pointstamp.communication.launch import run_processes
+
+        FACTOR = 10
+
+        class Record:
+            def __init__(self, value):
+                self.value = value
+
+        def target(communicator):
+            return Record(communicator.index * FACTOR)
+
+        print([record.value for record in run_processes(target, 2)])
+        """,
+        tmp_path,
+    )
+    found = subprocess.run(
+        [sys.executable, str(path)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+    )
+    assert found.stdout == "[0, 10]\n"
+    assert found.stderr == ""
+
+
+@pytest.mark.parametrize("how", ["parked", "busy"])
+def test_workers_end_when_their_parent_is_killed(tmp_path, how):
+    process = started(script(WAITING, tmp_path), how)
+    killed = time.monotonic()
+    process.kill()
+    # The workers hold the other ends of these pipes: they end when both have.
+    process.communicate(timeout=STOP_S)
+    assert time.monotonic() - killed < STOP_S
+
+
+@pytest.mark.parametrize("how", ["parked", "busy"])
+def test_an_interrupt_stops_the_workers(tmp_path, how):
+    process = started(script(WAITING, tmp_path), how)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    out, err = process.communicate(timeout=STOP_S)
+    assert out == ""
+    assert err.rstrip().endswith("KeyboardInterrupt")
+    assert err.count("Traceback") == 1  # the parent's, and none of the workers
+    assert process.returncode in (-signal.SIGINT, 128 + signal.SIGINT)
