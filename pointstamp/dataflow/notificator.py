@@ -24,13 +24,14 @@ class Notificator:
     each time once; asking for another while iterating is fine.
     """
 
-    __slots__ = ("_frontiers", "_heap", "_key", "_waiting")
+    __slots__ = ("_asked", "_frontiers", "_heap", "_key", "_waiting")
 
     def __init__(self, timestamp: Timestamp, frontiers: Sequence[Frontier]) -> None:
         self._key = timestamp.key
         self._frontiers = frontiers
         self._waiting: dict[Any, Capability] = {}
         self._heap: list[tuple[Any, Any]] = []
+        self._asked: list[Any] = []
 
     def notify_at(self, capability: Capability) -> None:
         """Keep `capability` until its time is complete. Asking twice is asking once."""
@@ -41,7 +42,16 @@ class Notificator:
                 capability.drop()
             return
         self._waiting[time] = capability
+        self._asked.append(time)
         heapq.heappush(self._heap, (self._key(time), time))
+
+    def overlooked(self) -> bool:
+        """Whether a time was asked for lately that is complete, and not given out.
+
+        No frontier will move for it, so its operator must be run again for it.
+        """
+        asked, self._asked = self._asked, []
+        return any(time in self._waiting and self._is_complete(time) for time in asked)
 
     def __iter__(self) -> Iterator[Capability]:
         """The capabilities of the complete times."""
@@ -62,10 +72,13 @@ class Notificator:
         found = None
         while self._heap:
             entry = heapq.heappop(self._heap)
-            if not any(frontier.less_equal(entry[1]) for frontier in self._frontiers):
+            if self._is_complete(entry[1]):
                 found = self._waiting.pop(entry[1])
                 break
             passed.append(entry)
         for entry in passed:
             heapq.heappush(self._heap, entry)
         return found
+
+    def _is_complete(self, time: Any) -> bool:
+        return not any(frontier.less_equal(time) for frontier in self._frontiers)

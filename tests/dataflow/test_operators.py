@@ -229,6 +229,34 @@ def test_unary_notify_is_told_each_time_once_and_in_order(workers: int) -> None:
         assert out == [0, 1, 2, 10, 11, 12]
 
 
+def test_a_notification_asked_for_late_still_comes() -> None:
+    """The time is complete when it is asked for, so no frontier will move for it."""
+
+    def build(capability: Any, info: Any) -> Any:
+        times: list[Any] = []
+
+        def logic(input: Any, output: Any, notificator: Any) -> None:
+            times.extend(notificator)
+            if len(times) == 1:
+                notificator.notify_at(times[0].delayed(times[0].time))
+            elif times:
+                with output.session(times[0]) as session:
+                    session.give(len(times))
+                times.clear()
+
+        return logic
+
+    def main(worker: Any) -> list[int]:
+        out: list[int] = []
+        with worker.dataflow() as scope:
+            stream = scope.to_stream([])
+            stream.unary_notify(ps.Pipeline(), "Late", build, initial=[0]).inspect(out.append)
+        worker.run()
+        return out
+
+    assert ps.execute(main) == [[2]]
+
+
 def test_binary_frontier_joins_two_streams_per_time(workers: int) -> None:
     def join(capability: Any, info: Any) -> Any:
         held: dict[Any, tuple[list[Any], list[Any]]] = {}

@@ -151,7 +151,7 @@ def wait_for_each_other(worker: Any, act: Any, stamp: str) -> None:
         input.send(epoch)
         epoch += 1
         input.advance_to(epoch)
-        worker.step_while(lambda: probe.less_than(epoch))
+        worker.step_while(lambda: probe.less_than(input.time))
         if epoch == 3 and worker.index == 1:
             Path(stamp).write_text(repr(time.monotonic()))
             act()

@@ -71,7 +71,12 @@ def operator_notify(
             notificator.notify_at(capability.delayed(time))
         logic = build(capability, info)
         del capability
-        return lambda inputs, outputs: logic(*inputs, outputs[0], notificator)
+
+        def run(inputs: list[Input], outputs: list[Output]) -> bool:
+            again = logic(*inputs, outputs[0], notificator)
+            return again is True or notificator.overlooked()
+
+        return run
 
     builder.build(make_logic)
     return result
