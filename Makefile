@@ -13,8 +13,9 @@ EDGES ?=
 WORKERS ?= 2
 RUN_ARGS ?=
 
-# Passed to pytest by `make test` and `make soak`.
-PYTEST_ARGS ?=
+# Passed to pytest by `make test` and `make soak`. Two processes, of which one takes all
+# the tests that share a Spark session.
+PYTEST_ARGS ?= -n 2 --dist loadgroup
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run check test soak lock clean

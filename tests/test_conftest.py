@@ -1,0 +1,52 @@
+"""The check for leaks finds what it is for: it is what every other test leans on."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CONFTEST = Path(__file__).with_name("conftest.py")
+
+LEAKS = {
+    "thread": (
+        "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()",
+        "thread Thread-1",
+    ),
+    "process": (
+        "import subprocess\nkept.append(subprocess.Popen(['sleep', '20']))",
+        ": sleep 20",
+    ),
+    "zombie": (
+        "import os\nchild = os.fork()\nif not child: os._exit(0)",
+        "ended, not waited for (state Z)",
+    ),
+    "socket": (
+        "import socket\nkept.append(socket.create_server(('127.0.0.1', 0)))",
+        "tcp",
+    ),
+    "file": ("kept.append(open(__file__))", "test_leak.py"),
+    "nothing": ("import socket\nsocket.create_server(('127.0.0.1', 0)).close()", None),
+}
+
+
+@pytest.mark.parametrize("kind", LEAKS)
+def test_a_test_that_leaves_something_behind_fails(tmp_path, kind):
+    body, said = LEAKS[kind]
+    source = "kept = []\ndef test_it():\n" + "".join(f"    {line}\n" for line in body.splitlines())
+    ends = "\ndef test_end():\n    for it in kept:\n        getattr(it, 'kill', lambda: None)()\n"
+    (tmp_path / "test_leak.py").write_text(source + ends)
+    shorter = CONFTEST.read_text().replace("SETTLE_S = 2.0", "SETTLE_S = 0.2")
+    (tmp_path / "conftest.py").write_text(shorter)
+    answer = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", ".", "."],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ("the test left behind" in answer.stdout) == (said is not None), answer.stdout
+    if said is not None:
+        assert said in answer.stdout
