@@ -376,6 +376,9 @@ class _Rendezvous:
 
     def _refuse(self, half: _Half, refusal: _Refusal) -> None:
         """Hang up for a reason; an error if it was us who called."""
+        # First what we owe, so that the other end can tell the reason too.
+        with contextlib.suppress(OSError):
+            half.connection.send(half.unsent)
         self._hang_up(half, str(refusal))
         if half.called is not None:
             host, port = half.called.address

@@ -1,0 +1,339 @@
+"""The rendezvous: peers find each other, in any order, and strangers do no harm."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+
+import pytest
+
+from pointstamp.communication import tcp
+from pointstamp.communication.attend import attend
+from pointstamp.communication.authentication import MAGIC, Handshake
+from pointstamp.communication.launch import run_threads
+from pointstamp.communication.tcp import connect, listen
+from pointstamp.errors import (
+    AuthenticationError,
+    CommunicationError,
+    RendezvousError,
+    UsageError,
+    VersionError,
+    WorkerError,
+)
+from tests.communication.runners import all_gather
+
+SECRET = b"the secret of this test"
+
+
+def exchange(communicator):
+    return all_gather(communicator, communicator.index)
+
+
+def free_addresses(number, host="127.0.0.1"):
+    """Addresses at which nobody listens."""
+    with contextlib.ExitStack() as stack:
+        return [stack.enter_context(listen(host)).address for _ in range(number)]
+
+
+def in_a_thread(function):
+    """Start `function`; the list that it gives will hold its result or error."""
+    ended = []
+
+    def run():
+        try:
+            ended.append(function())
+        except CommunicationError as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    return thread, ended
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_workers_meet_by_a_list_of_addresses(workers):
+    addresses = free_addresses(workers)
+
+    def target(started):
+        return attend(connect(started.index, addresses, SECRET, timeout_s=20), exchange)
+
+    assert run_threads(target, workers) == [list(range(workers))] * workers
+
+
+@pytest.mark.parametrize("first", [0, 1, 2])
+def test_the_order_in_which_they_come_does_not_matter(first):
+    addresses = free_addresses(3)
+    others = threading.Barrier(3)
+
+    def target(started):
+        if started.index != first:
+            # Until the first has called in vain, or is at least waiting for a call.
+            others.wait()
+        else:
+            threading.Timer(0.05, others.wait).start()
+        return attend(connect(started.index, addresses, SECRET, timeout_s=20), exchange)
+
+    assert run_threads(target, 3) == [[0, 1, 2]] * 3
+
+
+@pytest.mark.parametrize("host", ["localhost", "::1"])
+def test_host_names_and_ipv6(host):
+    try:
+        addresses = free_addresses(2, host)
+    except RendezvousError as error:
+        pytest.skip(f"this machine has no {host}: {error}")
+
+    def target(started):
+        return attend(connect(started.index, addresses, SECRET, timeout_s=20), exchange)
+
+    assert run_threads(target, 2) == [[0, 1], [0, 1]]
+
+
+def test_a_name_that_means_several_addresses_is_tried_at_each(monkeypatch):
+    listeners = [listen(), listen()]
+    dead = free_addresses(1)[0]
+    resolve = tcp._resolve
+    monkeypatch.setattr(
+        tcp,
+        "_resolve",
+        lambda host, port, flags=0: [*resolve(*dead), *resolve(host, port, flags)],
+    )
+
+    def target(started):
+        mesh = connect(
+            started.index,
+            [listener.address for listener in listeners],
+            SECRET,
+            listener=listeners[started.index],
+            timeout_s=20,
+        )
+        return attend(mesh, exchange)
+
+    assert run_threads(target, 2) == [[0, 1], [0, 1]]
+
+
+def test_who_does_not_come_is_named():
+    addresses = free_addresses(4)
+    with pytest.raises(RendezvousError) as late:
+        connect(1, addresses, SECRET, timeout_s=0.2)
+    said = str(late.value)
+    assert "worker 1 waited 0.2 s for 3 of 3 peers" in said
+    assert f"worker 0 at 127.0.0.1, port {addresses[0][1]} (Connection refused)" in said
+    assert f"worker 3 (did not call at 127.0.0.1, port {addresses[1][1]})" in said
+
+
+def test_a_host_that_does_not_exist_is_named():
+    with pytest.raises(RendezvousError, match=r"no-such-host\.invalid, port 1"):
+        connect(1, [("no-such-host.invalid", 1), free_addresses(1)[0]], SECRET, timeout_s=0.2)
+
+
+def test_a_worker_cannot_listen_where_another_does():
+    with listen() as taken, pytest.raises(RendezvousError, match=r"cannot listen at 127\.0\.0\.1"):
+        connect(0, [taken.address, ("127.0.0.1", 1)], SECRET)
+
+
+def test_an_index_beyond_the_addresses_is_refused():
+    with pytest.raises(UsageError, match="there is no worker 2: 2 addresses"):
+        connect(2, [("127.0.0.1", 1)] * 2, SECRET)
+
+
+def test_a_wrong_secret_is_an_error_at_both_ends():
+    listener = listen()
+    addresses = [listener.address, ("127.0.0.1", 0)]
+    thread, ended = in_a_thread(
+        lambda: connect(0, addresses, SECRET, listener=listener, timeout_s=0.5)
+    )
+    with pytest.raises(AuthenticationError, match=r"worker 1 called worker 0 at .* the same one"):
+        connect(1, addresses, b"not the secret of this test", timeout_s=20)
+    thread.join()
+    [error] = ended
+    assert isinstance(error, AuthenticationError)
+    assert "worker 0 refused worker 1" in str(error)
+
+
+def test_another_version_is_an_error_for_who_calls():
+    with listen() as listener:
+        listener.socket.setblocking(True)
+
+        def answer():
+            with listener.socket.accept()[0] as connection:
+                connection.sendall(MAGIC + (99).to_bytes(2, "little") + bytes(40))
+                while connection.recv(100):
+                    pass
+
+        thread, _ = in_a_thread(answer)
+        with pytest.raises(VersionError, match="speaks version 99 of the protocol"):
+            connect(1, [listener.address, ("127.0.0.1", 0)], SECRET, timeout_s=20)
+        thread.join()
+
+
+def test_lists_that_differ_are_an_error():
+    one, two = listen(), listen()
+    # Worker 2 has the addresses of the others mixed up.
+    thread, _ = in_a_thread(
+        lambda: connect(
+            1, [("127.0.0.1", 1), *[one.address] * 2], SECRET, listener=one, timeout_s=0.3
+        )
+    )
+    with pytest.raises(RendezvousError, match="worker 1 is there: the lists differ"):
+        connect(2, [one.address, one.address, two.address], SECRET, listener=two, timeout_s=20)
+    thread.join()
+
+
+STRANGERS = {
+    "says nothing": b"",
+    "speaks HTTP": b"GET / HTTP/1.1\r\nHost: there\r\n\r\n",
+    "sends zeros": bytes(1_000_000),
+    "says a large number": b"\xff" * 100_000,
+    "stops in the middle": MAGIC + b"\x01\x00\x01\x00",
+    "guesses the secret": Handshake(b"a guess at the secret", 1, 2, dialled=True).greeting
+    + bytes(32),
+    "is an old worker": MAGIC + b"\x63\x00" + bytes(40),
+}
+
+
+@pytest.mark.parametrize("stranger", STRANGERS)
+def test_a_stranger_does_not_disturb(stranger):
+    listener = listen()
+    addresses = [listener.address, ("127.0.0.1", 0)]
+    thread, ended = in_a_thread(
+        lambda: connect(0, addresses, SECRET, listener=listener, timeout_s=20)
+    )
+    with socket.create_connection(listener.address) as connection:
+        connection.settimeout(10)
+        with contextlib.suppress(ConnectionError):
+            connection.sendall(STRANGERS[stranger])
+        # It is there first, and stays; then comes the true peer.
+        one = connect(1, addresses, SECRET, timeout_s=20)
+        thread.join()
+        with contextlib.suppress(ConnectionError):
+            while connection.recv(1 << 16):
+                pass  # until it is hung up on
+    [zero] = ended
+    closing = threading.Thread(target=zero.close)
+    closing.start()
+    one.close()
+    closing.join()
+
+
+def test_a_stranger_who_says_nothing_is_hung_up_on(monkeypatch):
+    monkeypatch.setattr(tcp, "HANDSHAKE_S", 0.1)
+    listener = listen()
+    thread, ended = in_a_thread(
+        lambda: connect(0, [listener.address, ("x", 0)], SECRET, listener=listener, timeout_s=1)
+    )
+    began = time.monotonic()
+    with socket.create_connection(listener.address) as connection:
+        connection.settimeout(10)
+        while connection.recv(1 << 16):
+            pass
+        assert time.monotonic() - began < 0.9  # it was hung up on before the meeting ended
+    thread.join()
+    assert isinstance(ended[0], RendezvousError)
+
+
+def test_strangers_who_call_in_masses_are_heard_a_few_at_a_time(monkeypatch):
+    monkeypatch.setattr(tcp, "MAX_CALLERS", 3)
+    listener = listen()
+    addresses = [listener.address, ("127.0.0.1", 0)]
+    with contextlib.ExitStack() as stack:
+        for _ in range(30):
+            stack.enter_context(socket.create_connection(listener.address))
+        thread, ended = in_a_thread(
+            lambda: connect(0, addresses, SECRET, listener=listener, timeout_s=20)
+        )
+        one = connect(1, addresses, SECRET, timeout_s=20)
+        thread.join()
+    one.abort()
+    ended[0].abort()
+
+
+def test_what_others_said_is_told_when_the_peer_does_not_come():
+    listener = listen()
+    thread, ended = in_a_thread(
+        lambda: connect(0, [listener.address, ("x", 0)], SECRET, listener=listener, timeout_s=0.5)
+    )
+    with socket.create_connection(listener.address) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        thread.join()
+    assert "others called, and were refused: another program" in str(ended[0])
+
+
+def test_a_peer_who_hangs_up_in_the_middle_is_called_again():
+    listener = listen()
+    addresses = [listener.address, ("127.0.0.1", 0)]
+    listener.socket.setblocking(True)
+    thread, ended = in_a_thread(lambda: connect(1, addresses, SECRET, timeout_s=20))
+    listener.socket.accept()[0].close()
+    listener.socket.setblocking(False)
+    zero = connect(0, addresses, SECRET, listener=listener, timeout_s=20)
+    thread.join()
+    zero.abort()
+    ended[0].abort()
+
+
+def test_a_peer_who_calls_twice_is_heard_the_second_time(monkeypatch):
+    monkeypatch.setattr(tcp, "LAST_RETRY_S", 0.02)
+    zero_listener, two_listener = listen(), listen()
+    addresses = [zero_listener.address, *free_addresses(1), two_listener.address]
+    thread, ended = in_a_thread(
+        lambda: connect(0, addresses, SECRET, listener=zero_listener, timeout_s=20)
+    )
+    with pytest.raises(RendezvousError):  # as worker 2 is not there yet, it gives up
+        connect(1, addresses, SECRET, timeout_s=0.2)
+    again, at_one = in_a_thread(lambda: connect(1, addresses, SECRET, timeout_s=20))
+    two = connect(2, addresses, SECRET, listener=two_listener, timeout_s=20)
+    thread.join()
+    again.join()
+    closing = [in_a_thread(end.close)[0] for end in (ended[0], at_one[0], two)]
+    for each in closing:
+        each.join()
+
+
+def test_a_worker_that_fails_stops_the_others():
+    addresses = free_addresses(3)
+
+    def fail(mesh):
+        if mesh.index == 1:
+            raise LookupError("boom")
+        while True:
+            mesh.park()
+
+    def target(started):
+        return attend(connect(started.index, addresses, SECRET, timeout_s=20), fail)
+
+    began = time.monotonic()
+    with pytest.raises(WorkerError, match="worker 1 failed: LookupError: boom"):
+        run_threads(target, 3)
+    assert time.monotonic() - began < 3
+
+
+def test_connections_do_not_hold_small_frames_back():
+    listeners = [listen(), listen()]
+    addresses = [listener.address for listener in listeners]
+    thread, ended = in_a_thread(lambda: connect(0, addresses, SECRET, listener=listeners[0]))
+    one = connect(1, addresses, SECRET, listener=listeners[1])
+    thread.join()
+    connection = one._links[0].connection
+    assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+    assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+    one.abort()
+    ended[0].abort()
+
+
+def test_a_call_that_reached_its_own_socket_counts_as_not_answered():
+    # Calling a free port again and again may take that port for the calling end.
+    own = socket.socket()
+    own.bind(("127.0.0.1", 0))
+    own.connect(own.getsockname())
+    with listen() as listener:
+        meeting = tcp._Rendezvous(1, [own.getsockname(), listener.address], SECRET, listener)
+        call = meeting.calls[0]
+        meeting._opened(
+            tcp._Half(own, meeting._handshake(dialled=True), time.monotonic() + 1, call, False)
+        )
+        meeting._selector.close()
+    assert call.last_error == "nobody listens"
+    assert own.fileno() == -1
