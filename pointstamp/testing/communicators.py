@@ -193,9 +193,8 @@ def _parks(communicator: Communicator) -> None:
     """`park` ends by itself, by a message and by an `unpark`, and sleeps meanwhile."""
     channel = communicator.channel()
     communicator.park(0)  # a wake-up that is left over from before may end this one
-    began = time.thread_time()
-    communicator.park(0.2)
-    _require(time.thread_time() - began < 0.1, "park uses no processor while it waits")
+    used_s = _least_used_s(communicator)
+    _require(used_s < 0.005, f"park uses no processor while it waits, but used {used_s:.3f} s")
     communicator.unpark()
     _require(_parked_s(communicator) < STOP_S, "park returns at once after an unpark")
     communicator.park(0)
@@ -210,6 +209,21 @@ def _parks(communicator: Communicator) -> None:
     channel.send(right, "right", [])
     for _ in range(2):
         _next(communicator, channel, "a message ends a park")
+
+
+def _least_used_s(communicator: Communicator) -> float:
+    """How long the processor is used in a park of 0.2 s; the least of a few.
+
+    Simulated peers, which run in the same thread, may have work to do at first.
+    """
+    used_s = []
+    for _ in range(3):
+        began = time.thread_time()
+        communicator.park(0.2)
+        used_s.append(time.thread_time() - began)
+        if used_s[-1] < 0.005:
+            break
+    return min(used_s)
 
 
 def _parked_s(communicator: Communicator) -> float:
