@@ -15,7 +15,7 @@ from pointstamp.graph.edges import undirected
 from pointstamp.graph.motifs import as_arrow
 from pointstamp.joins.generic import GenericJoin
 from pointstamp.joins.plan import Plan, make_plan
-from pointstamp.joins.tactics import MATCHES, column
+from pointstamp.joins.tactics import MATCHES
 
 MAX_CLIQUE = 26
 """As many columns as there are letters; work grows with the size long before."""

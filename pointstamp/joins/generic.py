@@ -1,9 +1,9 @@
 """The generic join: matches of a motif, one vertex bound after the other.
 
-    edges --> index forward --+------------+-----------...
-        \\-> index reverse ---|--+---------|--+
-                              v  v         v  v
-                   seeds --> extend v1 --> extend v2 --> ... --> matches
+    edges --+--> index forward --+------------+--- ...
+            +--> index reverse --|--+---------|--+
+                                 v  v         v  v
+                      seeds --> extend v1 --> extend v2 --> ... --> matches
 
 Every worker owns some vertices by hash, and keeps their neighbours. A step whose
 lists are all keyed by one vertex sends the prefixes to its worker and extends
@@ -14,7 +14,7 @@ workers, proposes where the list is shortest, and validates at the others:
 
 The work is within a logarithm of the largest number of matches that a graph with
 as many edges can have (worst-case optimal), and memory within some batches per
-step (`backlog.py`).
+step and worker (`turns.py`).
 
 Source: Ngo, Porat, Re, Rudra, "Worst-case optimal join algorithms", PODS 2012;
 Ammar, McSherry, Salihoglu, Joglekar, "Distributed evaluation of subgraph queries
@@ -31,12 +31,14 @@ import numpy as np
 
 from pointstamp.containers import Arrays
 from pointstamp.dataflow.pact import Exchange, Pact, Pipeline
+from pointstamp.dataflow.scope import Scope
 from pointstamp.dataflow.stream import Stream
 from pointstamp.joins import tactics
-from pointstamp.joins.backlog import Backlog
-from pointstamp.joins.operators import Pace, from_index, index, total, with_graph
+from pointstamp.joins.adjacency import Adjacency
+from pointstamp.joins.operators import Tactic, from_index, index, total, watch, with_graph
 from pointstamp.joins.plan import Filter, Plan
 from pointstamp.joins.tactics import MATCHES, ROUTE, Extension, Part, column
+from pointstamp.joins.turns import Pace, Turns
 
 BATCH_RECORDS = 65_536
 
@@ -59,8 +61,8 @@ class GenericJoin:
 
     Attributes
     ----------
-    backlog : Backlog
-        What this worker's steps have in hand.
+    paces : list of list of Pace
+        By step, those of its operators at this worker, once it is laid out.
     """
 
     def __init__(
@@ -71,49 +73,77 @@ class GenericJoin:
         distinct: bool = False,
         batch_records: int = BATCH_RECORDS,
     ) -> None:
-        self._plan = plan
-        self._outputs = tuple(outputs)
-        self._distinct = distinct
-        self._peers = edges.scope.peers
+        self.plan = plan
+        self.outputs = tuple(outputs)
+        self.distinct = distinct
+        self.batch_records = batch_records
+        self.paces: list[list[Pace]] = [[] for _ in plan.steps]
+        self._scope = edges.scope
         self._by_direction = {d: index(edges, d) for d in plan.directions}
-        self._indexes = self._concatenated()
-        self.backlog = Backlog(len(plan.steps), batch_records)
 
     def matches(self) -> Stream[Arrays]:
         """Every match once: batches with a column `v0`, `v1`, ... for each output."""
-        found = self._prefixes(len(self._plan.steps))
-        names = [column(v) for v in self._outputs]
-        return found.map_batches(lambda batch: tactics.selected(batch, names))
+        names = [column(v) for v in self.outputs]
+        with self._inner_scope() as scope:
+            found = self._steps(scope).prefixes(len(self.plan.steps))
+            return found.map_batches(lambda batch: tactics.selected(batch, names)).leave()
 
     def count(self) -> Stream[Arrays]:
         """The number of matches of each time that has edges, one record `matches`, at one worker.
 
         The last step counts instead of proposing: nothing is made in order to be counted.
         """
-        last = len(self._plan.steps) - 1
-        prefixes = self._prefixes(last)
-        if self._plan.steps[last].filters:
-            found = self._filtered(self._extended(prefixes, last), last)
-            counts = [found.map_batches(tactics.number_of)]
-        else:
-            counts = self._counted_step(prefixes, last)
-        none = self._indexes.map_batches(lambda _: Arrays({MATCHES: np.zeros(1, np.int64)}))
-        return total(none.concat(*counts))
+        with self._inner_scope() as scope:
+            counts = [counts.leave() for counts in self._steps(scope).counts()]
+        zero = Arrays({MATCHES: np.zeros(1, np.int64)})
+        none = [i.map_batches(lambda _: zero) for i in self._by_direction.values()]
+        return total(self._scope.concatenate([*none, *counts]))
 
-    def _concatenated(self) -> Stream[Any]:
-        first, *rest = self._by_direction.values()
-        return first.concat(*rest) if rest else first
+    def _inner_scope(self) -> Scope:
+        return self._scope.iterative(Turns(len(self.plan.steps) - 1), "Join")
 
-    def _prefixes(self, n_steps: int) -> Stream[Arrays]:
+    def _steps(self, scope: Scope) -> _Steps:
+        by_direction = {d: i.enter(scope) for d, i in self._by_direction.items()}
+        indexes = scope.concatenate(list(by_direction.values()))
+        return _Steps(self, scope.peers, by_direction[self.plan.seed], indexes)
+
+
+class _Steps:
+    """The operators of a join, inside its scope."""
+
+    def __init__(
+        self,
+        join: GenericJoin,
+        peers: int,
+        seeds: Stream[Adjacency],
+        indexes: Stream[Adjacency],
+    ) -> None:
+        self._join = join
+        self._plan = join.plan
+        self._peers = peers
+        self._seeds = seeds
+        self._indexes = indexes
+
+    def prefixes(self, n_steps: int) -> Stream[Arrays]:
         """The matches of the vertices that are bound by the first `n_steps` steps."""
-        plan = self._plan
-        seeds = from_index(
-            self._by_direction[plan.seed], "Seeds", partial(tactics.seeds, plan.first)
-        )
-        prefixes = self._tested(seeds, plan.first_filters)
+        keys = from_index(self._seeds, "Seeds", partial(tactics.seeds, self._plan.first))
+        prefixes = self._tested(keys, self._plan.first_filters)
         for i in range(n_steps):
-            prefixes = self._filtered(self._extended(prefixes, i), i)
+            prefixes = self._tested(self._extended(prefixes, i), self._plan.steps[i].filters)
         return prefixes
+
+    def counts(self) -> list[Stream[Arrays]]:
+        """Numbers of matches, which add up to that of all."""
+        last = len(self._plan.steps) - 1
+        if self._plan.steps[last].filters:
+            return [self.prefixes(last + 1).map_batches(tactics.number_of)]
+        extension, prefixes = self._extension(last), self.prefixes(last)
+        if self._one_place(extension):
+            return [self._count(prefixes, last, extension, self._to_key(last, extension), "all")]
+        ranked = self._ranked(prefixes, extension)
+        here = self._count(ranked, last, extension, Exchange(ROUTE), "here")
+        away = self._propose(ranked, last, extension, Exchange(ROUTE), "away")
+        return [here, self._validated(away, extension).map_batches(tactics.number_of)]
 
     # One step.
 
@@ -121,33 +151,20 @@ class GenericJoin:
         extension = self._extension(i)
         if self._one_place(extension):
             return self._propose(prefixes, i, extension, self._to_key(i, extension), "all")
-        counted = self._counted(prefixes, extension)
-        return self._validated(
-            self._propose(counted, i, extension, Exchange(ROUTE), "mixed"), i, extension
-        )
-
-    def _counted_step(self, prefixes: Stream[Arrays], i: int) -> list[Stream[Arrays]]:
-        """The last step, as streams of numbers of matches."""
-        extension = self._extension(i)
-        if self._one_place(extension):
-            return [self._count_matches(prefixes, i, extension, self._to_key(i, extension), "all")]
-        counted = self._counted(prefixes, extension)
-        here = self._count_matches(counted, i, extension, Exchange(ROUTE), "here")
-        away = self._propose(counted, i, extension, Exchange(ROUTE), "away")
-        validated = self._validated(away, i, extension)
-        return [here, validated.map_batches(tactics.number_of)]
+        ranked = self._ranked(prefixes, extension)
+        proposed = self._propose(ranked, i, extension, Exchange(ROUTE), "mixed")
+        return self._validated(proposed, extension)
 
     def _extension(self, i: int) -> Extension:
         plan, step = self._plan, self._plan.steps[i]
-        before = plan.order[: i + 1]
-        later = plan.steps[i + 1 :]
-        asked = set(plan.needed_after(i + 1, self._outputs))
+        before, is_last = plan.order[: i + 1], i + 1 == len(plan.steps)
+        asked = set(plan.needed_after(i + 1, self._join.outputs))
         asked.update(v for f in step.filters for v in (f.source, f.target))
-        if self._distinct and later:
+        if self._join.distinct and not is_last:
             asked.update(before)
         return Extension(
             step,
-            bound=before if self._distinct else (),
+            bound=before if self._join.distinct else (),
             kept=tuple(v for v in before if v in asked),
         )
 
@@ -159,73 +176,61 @@ class GenericJoin:
         """To the worker of the lists; seeds are there already."""
         return Pipeline() if i == 0 else Exchange(column(extension.keys[0]))
 
-    def _counted(self, prefixes: Stream[Arrays], extension: Extension) -> Stream[Arrays]:
-        counted = prefixes.map_batches(tactics.uncounted)
+    def _ranked(self, prefixes: Stream[Arrays], extension: Extension) -> Stream[Arrays]:
+        """The prefixes with the vertex of their shortest list, after a visit to each list."""
+        ranked = prefixes.map_batches(tactics.uncounted)
         for key in extension.keys:
-            counted = with_graph(
-                counted,
-                self._indexes,
-                Exchange(column(key)),
-                f"Count {column(extension.step.vertex)} by {column(key)}",
-                partial(tactics.count, extension, key),
-            )
-        return counted
+            name = f"Count {column(extension.step.vertex)} by {column(key)}"
+            tactic = partial(tactics.count, extension, key)
+            ranked = with_graph(ranked, self._indexes, Exchange(column(key)), name, tactic)
+        return ranked
 
     def _propose(
         self, prefixes: Stream[Arrays], i: int, extension: Extension, pact: Pact, part: Part
     ) -> Stream[Arrays]:
-        kept = extension
-        if part != "all":  # the validating workers ask for the keys
-            vertices = {*extension.kept, *extension.keys}
-            bound = tuple(v for v in self._plan.order[: i + 1] if v in vertices)
-            kept = Extension(extension.step, extension.bound, bound)
-        return with_graph(
-            prefixes,
-            self._indexes,
-            pact,
-            f"Extend by {column(extension.step.vertex)}",
-            lambda graph, batch: tactics.propose(kept, graph, batch, self.backlog.limit, part),
-            Pace(self.backlog, i),
+        kept = extension.kept
+        if part != "all":  # the workers that validate ask for the keys
+            wanted = {*extension.kept, *extension.keys}
+            kept = tuple(v for v in self._plan.order[: i + 1] if v in wanted)
+        keeping = Extension(extension.step, extension.bound, kept)
+        name = f"Extend by {column(extension.step.vertex)}"
+        room = self._join.batch_records
+        return self._paced(
+            prefixes, i, pact, name, lambda g, b: tactics.propose(keeping, g, b, room, part)
         )
 
-    def _count_matches(
+    def _count(
         self, prefixes: Stream[Arrays], i: int, extension: Extension, pact: Pact, part: Part
     ) -> Stream[Arrays]:
-        return with_graph(
-            prefixes,
-            self._indexes,
-            pact,
-            f"Count extensions by {column(extension.step.vertex)}",
-            lambda graph, batch: tactics.count_matches(extension, graph, batch, part),
-            Pace(self.backlog, i),
+        name = f"Count extensions by {column(extension.step.vertex)}"
+        return self._paced(
+            prefixes, i, pact, name, lambda g, b: tactics.count_matches(extension, g, b, part)
         )
 
-    def _validated(
-        self, proposals: Stream[Arrays], i: int, extension: Extension
+    def _paced(
+        self, prefixes: Stream[Arrays], i: int, pact: Pact, name: str, tactic: Tactic
     ) -> Stream[Arrays]:
+        """An operator of step `i`, and with its end in view for the step before."""
+        paces = self._join.paces
+        pace = Pace(i, i + 1 == len(paces), self._join.batch_records)
+        paces[i].append(pace)
+        found = with_graph(prefixes, self._indexes, pact, name, tactic, pace)
+        for before in paces[i - 1] if i else ():
+            watch(found, before)
+        return found
+
+    def _validated(self, proposals: Stream[Arrays], extension: Extension) -> Stream[Arrays]:
+        name = f"Validate {column(extension.step.vertex)}"
+        tactic = partial(tactics.validate, extension)
         for _ in extension.keys[1:]:
-            proposals = with_graph(
-                proposals,
-                self._indexes,
-                Exchange(ROUTE),
-                f"Validate {column(extension.step.vertex)}",
-                partial(tactics.validate, extension),
-            )
+            proposals = with_graph(proposals, self._indexes, Exchange(ROUTE), name, tactic)
         names = [column(v) for v in (*extension.kept, extension.step.vertex)]
         return proposals.map_batches(lambda batch: tactics.selected(batch, names))
 
-    # Conditions.
-
-    def _filtered(self, prefixes: Stream[Arrays], i: int) -> Stream[Arrays]:
-        return self._tested(prefixes, self._plan.steps[i].filters)
-
     def _tested(self, prefixes: Stream[Arrays], filters: Sequence[Filter]) -> Stream[Arrays]:
         for condition in filters:
-            prefixes = with_graph(
-                prefixes,
-                self._indexes,
-                Exchange(column(condition.source)),
-                f"Test {column(condition.source)} to {column(condition.target)}",
-                partial(tactics.test, condition),
-            )
+            source, target = column(condition.source), column(condition.target)
+            tactic = partial(tactics.test, condition)
+            name = f"Test {source} to {target}"
+            prefixes = with_graph(prefixes, self._indexes, Exchange(source), name, tactic)
         return prefixes

@@ -24,9 +24,9 @@ from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Exchange, Pact, Pipeline
 from pointstamp.dataflow.stream import Stream
 from pointstamp.joins.adjacency import Adjacency, Graph
-from pointstamp.joins.backlog import Backlog
 from pointstamp.joins.plan import Direction
 from pointstamp.joins.tactics import MATCHES, Pieces
+from pointstamp.joins.turns import Pace, Turns, at_end, at_start
 
 SOURCE, TARGET = "src", "dst"
 """The columns of a stream of edges."""
@@ -112,45 +112,58 @@ def with_graph(
     """What `tactic` makes of each batch of `prefixes` and the graph of its time.
 
     Without a `pace`, all at once: for tactics that give at most what they get. A
-    tactic that may give more is asked for a few pieces per activation, and none
-    while the next step has enough to do.
+    tactic that may give more is asked for one turn's pieces per activation, when
+    it is its turn. Times have turns if the scope's do.
     """
+    has_turns = isinstance(getattr(prefixes.scope.timestamp, "inner", None), Turns)
 
     def build(capability: Capability, info: OperatorInfo) -> Logic:
         capability.drop()
-        graphs = _Graphs(info)
-        work = _Work(tactic)
+        graphs = _Graphs(info, has_turns)
+        work = _Work(tactic, pace)
+        if pace is not None:
+            pace.wake = info.activate
 
         def logic(prefixes: Input, indexes: Input, output: Output) -> bool:
-            before = work.n_records
             graphs.take(indexes)
-            for time, batch in prefixes:
-                work.add(time.retain(), batch)
-            may_work = pace is None or not pace.backlog.must_wait(pace.step)
-            again = may_work and work.advance(graphs, indexes, output, pace)
-            if pace is not None:
-                pace.backlog.change(pace.step, work.n_records - before)
-            graphs.release(prefixes, work)
-            return again or (not may_work and work.n_records > 0)
+            work.take(prefixes)
+            again = work.advance(graphs, indexes, output)
+            graphs.release(prefixes, work.items)
+            return again
 
         return logic
 
     return prefixes.binary_frontier(indexes, pact, Pipeline(), name, build)
 
 
-@dataclass(frozen=True)
-class Pace:
-    """Which step of a join an operator is, and what tells it to wait."""
+def watch(stream: Stream[Any], pace: Pace) -> None:
+    """Let `pace` know what is under way up to the end of `stream`."""
 
-    backlog: Backlog
-    step: int
+    def build(capability: Capability, info: OperatorInfo) -> Logic:
+        capability.drop()
+        watching = False
+
+        def logic(input: Input, output: Output) -> bool:
+            nonlocal watching
+            if not watching:
+                pace.watch(input.frontier)
+                watching = True
+            for _ in input:
+                pass
+            pace.wake()
+            return False
+
+        return logic
+
+    stream.unary_frontier(Pipeline(), "Watch", build)
 
 
 class _Graphs:
-    """The indexes that have arrived, by time."""
+    """The indexes that have arrived, by the time whose edges they have."""
 
-    def __init__(self, info: OperatorInfo) -> None:
+    def __init__(self, info: OperatorInfo, has_turns: bool) -> None:
         self._info = info
+        self._has_turns = has_turns
         self._by_time: dict[Any, Graph] = {}
 
     def take(self, indexes: Input) -> None:
@@ -162,75 +175,96 @@ class _Graphs:
 
     def at(self, time: Any) -> Graph:
         """The graph of `time`; without edges where no index came."""
-        if time not in self._by_time:
-            self._by_time[time] = Graph(self._info.index, self._info.peers)
-        return self._by_time[time]
+        start = at_start(time) if self._has_turns else time
+        if start not in self._by_time:
+            self._by_time[start] = Graph(self._info.index, self._info.peers)
+        return self._by_time[start]
 
-    def release(self, prefixes: Input, work: _Work) -> None:
-        """Let go of the times for which no prefixes are here or may come."""
-        for time in [t for t in self._by_time if not prefixes.frontier.less_equal(t)]:
-            if not work.has(time):
-                del self._by_time[time]
+    def release(self, prefixes: Input, items: list[_Item]) -> None:
+        """Let go of the graphs for which no prefixes are here or may come."""
+        if not self._by_time:
+            return
+        used = {self._start(item.capability.time) for item in items}
+        for start in self._by_time.keys() - used:
+            end = at_end(start) if self._has_turns else start
+            if not prefixes.frontier.less_equal(end):
+                del self._by_time[start]
+
+    def _start(self, time: Any) -> Any:
+        return at_start(time) if self._has_turns else time
+
+
+@dataclass(eq=False)
+class _Item:
+    """A batch of prefixes, and the pieces that are made of it once it was begun."""
+
+    capability: Capability
+    batch: Arrays
+    pieces: Pieces | None = None
 
 
 class _Work:
-    """Batches that wait, and the pieces of the one that is being worked on."""
+    """Batches that wait or are being worked on, the least time first."""
 
-    def __init__(self, tactic: Tactic) -> None:
+    def __init__(self, tactic: Tactic, pace: Pace | None) -> None:
         self._tactic = tactic
-        self._waiting: deque[tuple[Capability, Arrays]] = deque()
-        self._current: tuple[Capability, int, Pieces] | None = None
-        self.n_records = 0
-        """How many prefixes wait or are being worked on."""
+        self._pace = pace
+        self.items: list[_Item] = []
 
-    def add(self, capability: Capability, batch: Arrays) -> None:
-        """Take a batch; the capability is dropped when it is done."""
-        self._waiting.append((capability, batch))
-        self.n_records += len(batch)
+    def take(self, prefixes: Input) -> None:
+        """Take what has arrived."""
+        pace = self._pace
+        if pace is None:
+            self.items += [_Item(time.retain(), batch) for time, batch in prefixes]
+            return
+        if not self.items:
+            pace.catch_up()
+        for time, batch in prefixes:
+            self.items.append(_Item(time.delayed(pace.now(time.time)), batch))
+        pace.note_waiting(sum(len(item.batch) for item in self.items))
 
-    def has(self, time: Any) -> bool:
-        """Whether there is work at `time`."""
-        if self._current is not None and self._current[0].time == time:
-            return True
-        return any(capability.time == time for capability, _ in self._waiting)
-
-    def advance(
-        self, graphs: _Graphs, indexes: Input, output: Output, pace: Pace | None
-    ) -> bool:
-        """Work until there is none that can be done, or `pace` says it is enough; if so, True."""
+    def advance(self, graphs: _Graphs, indexes: Input, output: Output) -> bool:
+        """Work as far as can be done now; True if a turn ended and there may be more to do."""
         n_sent = n_pieces = 0
-        while self._current or self._start(graphs, indexes):
-            n_sent += self._next_piece(output)
+        while (item := self._least(indexes)) is not None:
+            if self._pace is not None and not self._pace.may_send(item.capability.time):
+                break  # we are woken when what is under way has changed
+            n_sent += self._next_piece(item, graphs, output)
             n_pieces += 1
-            if pace is not None and (
-                2 * n_sent >= pace.backlog.limit or n_pieces >= _PIECES_PER_ACTIVATION
+            if self._pace is not None and (
+                2 * n_sent >= self._pace.batch_records or n_pieces >= _PIECES_PER_ACTIVATION
             ):
-                return True
-        return False
+                break
+        if n_sent and self._pace is not None:
+            self._end_turn(self._pace)
+        return item is not None and n_pieces > 0
 
-    def _start(self, graphs: _Graphs, indexes: Input) -> bool:
-        """Begin the first batch of which the graph is complete; whether there was one."""
-        for i, (capability, batch) in enumerate(self._waiting):
-            if not indexes.frontier.less_equal(capability.time):
-                del self._waiting[i]
-                pieces = self._tactic(graphs.at(capability.time), batch)
-                self._current = (capability, len(batch), pieces)
-                return True
-        return False
+    def _least(self, indexes: Input) -> _Item | None:
+        """The item of the least time, of those whose graph is complete.
 
-    def _next_piece(self, output: Output) -> int:
-        """Send the next piece of the current batch, or end the batch; how many records."""
-        assert self._current is not None
-        capability, n_records, pieces = self._current
-        for piece in pieces:
+        The least, even if another one was begun: `turns.py` needs that.
+        """
+        ready = [i for i in self.items if not indexes.frontier.less_equal(i.capability.time)]
+        return min(ready, key=lambda item: item.capability.time, default=None)
+
+    def _next_piece(self, item: _Item, graphs: _Graphs, output: Output) -> int:
+        """Send the next piece of `item`, or be done with it; how many records."""
+        if item.pieces is None:
+            item.pieces = self._tactic(graphs.at(item.capability.time), item.batch)
+        for piece in item.pieces:
             if piece is None:
                 return 0
-            output.session(capability).give_batch(piece)
+            output.session(item.capability).give_batch(piece)
             return len(piece)
-        capability.drop()
-        self._current = None
-        self.n_records -= n_records
+        item.capability.drop()
+        self.items.remove(item)
         return 0
+
+    def _end_turn(self, pace: Pace) -> None:
+        """Nothing more is sent at this turn: say so, by moving all capabilities on."""
+        pace.next_turn()
+        for item in self.items:
+            item.capability.downgrade(pace.now(item.capability.time))
 
 
 def total(counts: Stream[Arrays]) -> Stream[Arrays]:

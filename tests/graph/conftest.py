@@ -10,6 +10,11 @@ import pytest
 import pointstamp as ps
 
 
+def merged(parts):
+    """The items of all lists in one."""
+    return list(itertools.chain.from_iterable(parts))
+
+
 def batches(edges, size=3):
     """Edges as Arrow batches of at most `size` records."""
     parts = [edges[i : i + size] for i in range(0, len(edges), size)]
@@ -28,14 +33,18 @@ def run(build, edges, workers=1, size=3):
         found = []
         mine = batches(edges, size)[worker.index :: worker.peers]
         with worker.dataflow() as scope:
-            build(scope.batches_to_stream(mine)).inspect_batch(lambda time, batch: found.append(batch))
+            build(scope.batches_to_stream(mine)).inspect_batch(
+                lambda time, batch: found.append(batch)
+            )
         worker.run()
         return found
 
     parts = ps.execute(main, workers=workers, threads=True)
     found = [batch for part in parts for batch in part]
     assert all(isinstance(batch, pa.RecordBatch) for batch in found)
-    return sorted(record for batch in found for record in zip(*batch.to_pydict().values(), strict=True))
+    return sorted(
+        record for batch in found for record in zip(*batch.to_pydict().values(), strict=True)
+    )
 
 
 def brute_force(edges, present, absent=(), distinct=False):

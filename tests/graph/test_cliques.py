@@ -23,7 +23,7 @@ from pointstamp.graph import (
     count_triangles,
     triangles,
 )
-from tests.graph.conftest import run
+from tests.graph.conftest import merged, run
 
 REAL = [
     "ca-GrQc",
@@ -78,7 +78,7 @@ def test_sizes_that_no_clique_has_are_refused(k):
 
 
 def test_a_hub_of_a_hundred_thousand_neighbours(workers):
-    """A star has no triangles, one edge between leaves makes one; and pairs of leaves are counted."""
+    """A star with one edge between two leaves has one triangle, and very many pairs of leaves."""
     n = 100_000
     leaves = np.arange(1, n + 1)
     star = Arrays(src=np.append(np.zeros(n, np.int64), 5), dst=np.append(leaves, 77))
@@ -92,7 +92,7 @@ def test_a_hub_of_a_hundred_thousand_neighbours(workers):
             worker.run()
             return found
 
-        return sum(ps.execute(main, workers=workers, threads=True), [])
+        return merged(ps.execute(main, workers=workers, threads=True))
 
     assert counts(count_triangles) == [{"count": [1]}]
     assert counts(triangles) == [{"a": [0], "b": [5], "c": [77]}]
@@ -116,7 +116,7 @@ def count(build, table, workers):
         worker.run()
         return found
 
-    (total,) = sum(ps.execute(main, workers=workers, threads=True), [])
+    (total,) = merged(ps.execute(main, workers=workers, threads=True))
     return total
 
 
@@ -132,7 +132,7 @@ CYCLE = "(a)-[]->(b); (b)-[]->(c); (c)-[]->(a)"
 
 
 @pytest.mark.parametrize("name", ["email-Eu-core-temporal-Dept3", "p2p-Gnutella08"])
-def test_small_real_graphs_as_networkx_sees_them(name, data, workers):
+def test_the_four_cliques_of_real_graphs_as_networkx_lists_them(name, data, workers):
     table = edges_of(data(name, f"{name}.txt.gz"))
     simple = networkx.Graph(table.tolist())
     simple.remove_edges_from(list(networkx.selfloop_edges(simple)))
@@ -142,17 +142,19 @@ def test_small_real_graphs_as_networkx_sees_them(name, data, workers):
     four_cliques = sum(len(clique) == 4 for clique in up_to_four)
     assert count(lambda s: count_cliques(s, 4), table, workers) == four_cliques
 
-    directed = networkx.DiGraph(table.tolist())
-    cycles = sum(len(c) == 3 for c in networkx.simple_cycles(directed, length_bound=3))
+
+def test_the_directed_cycles_of_a_real_graph_as_networkx_lists_them(data, workers):
+    table = edges_of(data("email-Eu-core-temporal-Dept3", "email-Eu-core-temporal-Dept3.txt.gz"))
+    simple = networkx.simple_cycles(networkx.DiGraph(table.tolist()), length_bound=3)
+    cycles = sum(len(cycle) == 3 for cycle in simple)
     # A cycle is matched from each of its three vertices.
     assert count(lambda s: count_motifs(s, CYCLE, distinct=True), table, workers) == 3 * cycles
 
 
-def test_the_diamonds_of_a_real_graph_as_networkx_matches_them(data, workers):
-    name = "p2p-Gnutella08"
-    table = edges_of(data(name, f"{name}.txt.gz"))
-    graph = networkx.DiGraph(table.tolist())
+def test_the_diamonds_of_the_karate_club_as_networkx_matches_them(workers):
+    graph = networkx.karate_club_graph().to_directed()
     diamond = networkx.DiGraph([("a", "b"), ("a", "c"), ("b", "d"), ("c", "d")])
     matcher = networkx.isomorphism.DiGraphMatcher(graph, diamond)
     diamonds = sum(1 for _ in matcher.subgraph_monomorphisms_iter())
+    table = np.array(list(graph.edges), np.int64)
     assert count(lambda s: count_motifs(s, DIAMOND, distinct=True), table, workers) == diamonds

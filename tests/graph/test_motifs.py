@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import pointstamp as ps
 from pointstamp.errors import ColumnError, OperatorError, PatternError, SchemaError, WorkerError
 from pointstamp.graph import count_motifs, motifs, parse_pattern
-from tests.graph.conftest import brute_force, run
+from tests.graph.conftest import brute_force, merged, run
 
 PATTERNS = {
     "edge": "(a)-[]->(b)",
@@ -142,9 +142,15 @@ def test_each_time_is_a_graph_of_its_own(workers):
         with worker.dataflow() as scope:
             input, edges = scope.new_input()
             text = PATTERNS["3-cycle"]
-            probe = motifs(edges, text).inspect_batch(
-                lambda time, batch: found.extend((time, *row) for row in zip(*batch.to_pydict().values()))
-            ).probe()
+            probe = (
+                motifs(edges, text)
+                .inspect_batch(
+                    lambda time, batch: found.extend(
+                        (time, *row) for row in zip(*batch.to_pydict().values(), strict=True)
+                    )
+                )
+                .probe()
+            )
             count_motifs(edges, text).inspect_batch(
                 lambda time, batch: counts.append((time, batch.to_pydict()["count"]))
             )
@@ -165,9 +171,9 @@ def test_each_time_is_a_graph_of_its_own(workers):
 
     results = ps.execute(main, workers=workers, threads=True)
     cycles = [(1, 1, 2, 3), (1, 2, 3, 1), (1, 3, 1, 2)]
-    assert sorted(sum((early for early, _, _ in results), [])) == cycles, "known when complete"
-    assert sorted(sum((found for _, found, _ in results), [])) == cycles
-    assert sorted(sum((counts for _, _, counts in results), [])) == [(0, [0]), (1, [3]), (5, [0])]
+    assert sorted(merged(early for early, _, _ in results)) == cycles, "known when complete"
+    assert sorted(merged(found for _, found, _ in results)) == cycles
+    assert sorted(merged(counts for _, _, counts in results)) == [(0, [0]), (1, [3]), (5, [0])]
 
 
 def failing(batch):
@@ -211,9 +217,7 @@ def test_columns_that_hold_no_vertices_are_refused():
     assert "1 of 2 are null" in str(null)
     one = failing(pa.RecordBatch.from_pydict({"src": [1]}))
     assert isinstance(one, ColumnError)
-    huge = failing(
-        pa.RecordBatch.from_pydict({"src": pa.array([2**63], pa.uint64()), "dst": [1]})
-    )
+    huge = failing(pa.RecordBatch.from_pydict({"src": pa.array([2**63], pa.uint64()), "dst": [1]}))
     assert isinstance(huge, SchemaError)
     assert "9223372036854775808" in str(huge)
 

@@ -132,7 +132,8 @@ def test_each_way_to_ask_a_list_gives_the_same(sizes):
     for marks in (np.zeros(10_000, np.uint8), np.zeros(0, np.uint8)):
         n, at, _ = extend(
             long, short, np.array([False, True]), begins, ends,
-            np.empty((0, len(sizes) - 1), np.int64), marks, 0, 0, FIRST, 10**9, False, parents, found,
+            np.empty((0, len(sizes) - 1), np.int64), marks, 0,
+            0, FIRST, 10**9, False, parents, found,
         )  # fmt: skip
         assert at == len(sizes) - 1
         assert list(zip(parents[:n].tolist(), found[:n].tolist(), strict=True)) == want

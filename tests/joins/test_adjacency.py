@@ -1,0 +1,83 @@
+"""The index of one worker: rows, edges in pieces, who owns what, room for marks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pointstamp.containers import Arrays, kind_of
+from pointstamp.errors import InternalError
+from pointstamp.joins.adjacency import Adjacency, Graph
+
+graphs = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=40)
+
+
+def adjacency(direction, edges):
+    table = np.array(edges, np.int64).reshape(-1, 2)
+    return Adjacency.build(direction, table[:, 0], table[:, 1])
+
+
+@given(edges=graphs, vertex=st.integers(-1, 11))
+def test_a_row_has_the_neighbours_in_its_direction(edges, vertex):
+    for direction, pairs in (("forward", edges), ("reverse", [(t, s) for s, t in edges])):
+        index = adjacency(direction, edges)
+        begins, ends = index.spans(np.array([vertex]))
+        row = index.values[begins[0] : ends[0]].tolist()
+        assert row == sorted({t for s, t in pairs if s == vertex})
+
+
+@given(edges=graphs, room=st.integers(1, 50))
+def test_edges_come_in_pieces_with_the_degree_of_their_key(edges, room):
+    index = adjacency("forward", edges)
+    pieces = list(index.edges(room))
+    assert all(len(keys) <= room for keys, _, _ in pieces)
+    found = [row for piece in pieces for row in zip(*(c.tolist() for c in piece), strict=True)]
+    distinct = sorted(set(edges))
+    degree = {v: sum(s == v for s, _ in distinct) for v, _ in distinct}
+    assert found == [(s, t, degree[s]) for s, t in distinct]
+
+
+def test_bytes_are_those_of_the_arrays():
+    index = adjacency("forward", [(0, 1), (0, 2), (3, 1)])
+    assert index.n_edges == 3
+    assert index.n_bytes == 8 * (2 + 3 + 3) + 4 * 4
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1)), st.integers(1, 5))
+def test_a_record_sent_by_a_vertex_arrives_where_its_row_is(vertices, peers):
+    batch = Arrays(v=np.array(vertices, np.int64))
+    kind = kind_of(batch)
+    for peer, part in enumerate(kind.split(batch, kind.hashes(batch, "v"), peers)):
+        assert Graph(peer, peers).owns(part["v"]).all()
+        assert not any(
+            Graph(other, peers).owns(part["v"]).any() for other in range(peers) if other != peer
+        )
+
+
+def test_a_graph_without_an_index_has_no_edges():
+    graph = Graph()
+    assert graph.adjacency("reverse").n_edges == 0
+    assert (graph.low, len(graph.marks)) == (0, 0)
+
+
+def test_marks_span_the_neighbours_of_both_directions():
+    graph = Graph()
+    graph.add(adjacency("forward", [(1, 100), (1, 300)]))
+    graph.add(adjacency("reverse", [(1, 100), (1, 300)]))
+    assert graph.low == 1
+    assert len(graph.marks) == 300
+
+
+def test_vertices_too_far_apart_are_not_marked():
+    graph = Graph()
+    graph.add(adjacency("forward", [(1, 0), (1, 10**9)]))
+    assert len(graph.marks) == 0
+
+
+def test_a_second_index_of_one_direction_is_a_bug_of_ours():
+    graph = Graph()
+    graph.add(adjacency("forward", [(1, 2)]))
+    with pytest.raises(InternalError):
+        graph.add(adjacency("forward", [(1, 2)]))

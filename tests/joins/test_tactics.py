@@ -1,0 +1,171 @@
+"""Count, propose and validate on arrays, with the workers played by a loop."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pointstamp.containers import Arrays, kind_of
+from pointstamp.joins import tactics
+from pointstamp.joins.adjacency import Adjacency, Graph
+from pointstamp.joins.plan import Constraint, Filter, Step
+from pointstamp.joins.tactics import LEAST, MATCHES, ROUTE, TODO, Extension
+
+graphs = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=40)
+
+# v2 is where v0 leads to and v1 leads to, and leads to v1 itself.
+STEP = Step(2, (Constraint(0, "forward"), Constraint(1, "forward"), Constraint(1, "reverse")))
+
+
+def workers(edges, peers):
+    """The graph at each worker: the rows of the keys that it owns, in both directions."""
+    table = np.array(edges, np.int64).reshape(-1, 2)
+    graphs = []
+    for index in range(peers):
+        graph = Graph(index, peers)
+        for direction, key in (("forward", table[:, 0]), ("reverse", table[:, 1])):
+            mine = graph.owns(key)
+            graph.add(Adjacency.build(direction, table[mine, 0], table[mine, 1]))
+        graphs.append(graph)
+    return graphs
+
+
+def exchange(batches, name, peers):
+    """What each worker gets of `batches`, sent by a column."""
+    kind = kind_of(batches[0])
+    parts = [kind.split(b, kind.hashes(b, name), peers) for b in batches]
+    return [kind.concat([p[peer] for p in parts]) for peer in range(peers)]
+
+
+def collected(pieces, names):
+    return sorted(
+        row
+        for piece in pieces
+        if piece is not None
+        for row in zip(*(piece[n].tolist() for n in names), strict=True)
+    )
+
+
+def expected(edges, prefixes, distinct):
+    graph = set(edges)
+    return sorted(
+        (a, b, c)
+        for a, b in prefixes
+        for c in range(8)
+        if {(a, c), (b, c), (c, b)} <= graph and not (distinct and c in (a, b))
+    )
+
+
+prefix_lists = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=20)
+
+
+@given(edges=graphs, prefixes=prefix_lists, room=st.integers(1, 5), distinct=st.booleans())
+def test_with_one_worker_a_step_is_one_intersection(edges, prefixes, room, distinct):
+    (graph,) = workers(edges, 1)
+    prefixes = [p for p in prefixes if not distinct or p[0] != p[1]]
+    table = np.array(prefixes, np.int64).reshape(-1, 2)
+    batch = Arrays(v0=table[:, 0], v1=table[:, 1])
+    extension = Extension(STEP, bound=(0, 1) if distinct else (), kept=(0, 1))
+    pieces = list(tactics.propose(extension, graph, batch, room))
+    assert all(piece is None or 0 < len(piece) <= room for piece in pieces)
+    want = expected(edges, prefixes, distinct)
+    assert collected(pieces, ["v0", "v1", "v2"]) == want
+    counts = tactics.count_matches(extension, graph, batch)
+    assert sum(int(piece[MATCHES][0]) for piece in counts) == len(want)
+
+
+@given(edges=graphs, prefixes=prefix_lists, peers=st.integers(2, 4), room=st.integers(1, 5))
+def test_with_several_workers_count_propose_and_validate_give_the_same(
+    edges, prefixes, peers, room
+):
+    graphs = workers(edges, peers)
+    table = np.array(prefixes, np.int64).reshape(-1, 2)
+    batch = tactics.uncounted(Arrays(v0=table[:, 0], v1=table[:, 1]))
+    extension = Extension(STEP, kept=(0, 1))
+    at = exchange([batch], "v0", peers)
+    for key in extension.keys:
+        at = exchange(at, f"v{key}", peers)
+        at = [
+            next(tactics.count(extension, key, graph, b))
+            for graph, b in zip(graphs, at, strict=True)
+        ]
+    degrees = {
+        (a, b): min(
+            sum(s == a for s, _ in set(edges)),
+            sum(s == b for s, _ in set(edges)),
+            sum(t == b for _, t in set(edges)),
+        )
+        for a, b in prefixes
+    }
+    counted = collected(at, ["v0", "v1", LEAST])
+    assert counted == sorted((*p, degrees[p]) for p in prefixes if degrees[p])
+
+    at = exchange(at, ROUTE, peers)
+    want = expected(edges, prefixes, False)
+    for parts in (["mixed"], ["here", "away"]):
+        found = []
+        for part in parts:
+            proposed = [
+                p
+                for graph, b in zip(graphs, at, strict=True)
+                for p in tactics.propose(extension, graph, b, room, part)
+                if p is not None
+            ]
+            if not proposed:
+                continue
+            if part == "here":
+                assert not any(p[TODO].any() for p in proposed)
+            if part == "away":
+                assert all((p[TODO] != 0).all() for p in proposed)
+            sent = exchange(proposed, ROUTE, peers)
+            validated = [
+                next(tactics.validate(extension, graph, b))
+                for graph, b in zip(graphs, sent, strict=True)
+            ]
+            assert not any(b[TODO].any() for b in validated)
+            found += collected(validated, ["v0", "v1", "v2"])
+        assert sorted(found) == want
+
+
+@given(edges=graphs, prefixes=prefix_lists)
+def test_an_edge_is_tested_to_be_there_or_to_be_absent(edges, prefixes):
+    (graph,) = workers(edges, 1)
+    table = np.array(prefixes, np.int64).reshape(-1, 2)
+    batch = Arrays(v0=table[:, 0], v1=table[:, 1])
+    for absent in (False, True):
+        (kept,) = tactics.test(Filter(0, 1, absent), graph, batch)
+        assert list(kept) == [p for p in prefixes if (p in edges) != absent]
+
+
+def test_seeds_are_the_keys_of_an_index():
+    index = Adjacency.build("reverse", np.array([1, 2, 1]), np.array([9, 9, 4]))
+    (batch,) = tactics.seeds(3, index)
+    assert batch == Arrays(v3=[4, 9])
+
+
+def test_much_reading_without_a_match_gives_control_back():
+    """Two long lists with nothing in common, for each of many prefixes."""
+    n = 50_000
+    ends = np.arange(n)
+    sources = np.concatenate([np.zeros(n, np.int64), np.ones(n, np.int64)])
+    graph = Graph()
+    graph.add(Adjacency.build("forward", sources, np.concatenate([2 * ends, 2 * ends + 1])))
+    step = Step(2, (Constraint(0, "forward"), Constraint(1, "forward")))
+    batch = Arrays(v0=np.zeros(1000, np.int64), v1=np.ones(1000, np.int64))
+    pieces = list(tactics.propose(Extension(step), graph, batch, 100))
+    assert pieces == [None] * len(pieces)
+    assert len(pieces) > 10
+    assert tactics.READ_BUDGET * (len(pieces) + 1) >= 1000 * n
+
+
+def test_a_proposed_list_of_a_million_comes_in_pieces_of_the_size_asked_for():
+    n = 1_000_000
+    graph = Graph()
+    graph.add(Adjacency.build("forward", np.zeros(n, np.int64), np.arange(n)))
+    extension = Extension(Step(1, (Constraint(0, "forward"),)), kept=(0,))
+    pieces = tactics.propose(extension, graph, Arrays(v0=[0, 0]), 65_536)
+    sizes = [len(piece) for piece in itertools.islice(pieces, 20)]
+    assert sizes == [65_536] * 20, "they are made as they are asked for"
