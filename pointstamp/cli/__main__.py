@@ -1,0 +1,5 @@
+"""`python -m pointstamp.cli` is `pointstamp`."""
+
+from pointstamp.cli import main
+
+main()

@@ -1,0 +1,114 @@
+"""From a request to what is printed and the exit status.
+
+0: it went well. 1: the computation failed. 2: it was asked for wrongly, or the
+input is not what it should be. 130 and 143: interrupted and terminated, as shells
+have it. An error that we expect is one message; `--traceback` shows where it came
+from, and always for one that we do not expect.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from types import FrameType
+
+from pointstamp.cli.outcome import Outcome, Request, as_json
+from pointstamp.errors import InternalError, PointstampError, UsageError
+
+DONE, FAILED, MISUSED, INTERRUPTED, TERMINATED, UNHEARD = 0, 1, 2, 130, 143, 141
+
+
+def answer(request: Callable[[], Request], *, as_object: bool, with_traceback: bool) -> int:
+    """Make the request, answer it, print; the exit status."""
+    # Terminated or interrupted, everything that was begun is cleaned up on the way out.
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        asked = request()
+        outcome = _outcome(asked)
+        _print(asked, outcome, as_object)
+    except KeyboardInterrupt:
+        _say("interrupted; nothing was written")
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has gone. What is buffered must not be tried again.
+        sys.stdout = None
+        return UNHEARD
+    except Exception as error:  # noqa: BLE001  (the one place where all of them end)
+        return _failed(error, with_traceback)
+    return DONE
+
+
+def _outcome(request: Request) -> Outcome:
+    # Rich and Arrow are imported when a request has turned out to make sense.
+    from pointstamp.cli.display import Display
+
+    display = Display(request.query.title)
+    if request.on == "spark":
+        from pointstamp.cli import on_spark
+
+        return on_spark.answer(request, display)
+    from pointstamp.cli import local
+
+    return local.answer(request, display)
+
+
+def _print(request: Request, outcome: Outcome, as_object: bool) -> None:
+    from pointstamp.cli.display import print_answer, print_summary
+
+    if as_object:
+        print(json.dumps(as_json(request, outcome)))
+    else:
+        print_answer(request, outcome)
+        sys.stdout.flush()
+        print_summary(request, outcome)
+    sys.stdout.flush()
+
+
+# When it fails.
+
+
+def _failed(error: Exception, with_traceback: bool) -> int:
+    """Say why; the exit status."""
+    misuse = _misuse(error)
+    if with_traceback:
+        traceback.print_exception(error)
+    if misuse is not None:
+        _say(str(misuse))
+        return MISUSED
+    if not _is_expected(error) and not with_traceback:
+        traceback.print_exception(error)
+    _say(_in_words(error))
+    return FAILED
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """An exception, what it was raised from, and so on."""
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__
+
+
+def _misuse(error: Exception) -> UsageError | None:
+    """What is wrong with the request or its input, if that is why it failed."""
+    return next((cause for cause in _causes(error) if isinstance(cause, UsageError)), None)
+
+
+def _is_expected(error: Exception) -> bool:
+    known = any(isinstance(cause, PointstampError) for cause in _causes(error))
+    return known and not any(isinstance(cause, InternalError) for cause in _causes(error))
+
+
+def _in_words(error: Exception) -> str:
+    return str(error) if isinstance(error, PointstampError) else f"{type(error).__name__}: {error}"
+
+
+def _say(what: str) -> None:
+    print(f"pointstamp: {what}", file=sys.stderr)
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(TERMINATED)

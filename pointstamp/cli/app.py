@@ -1,0 +1,190 @@
+"""The commands and their options.
+
+What is imported here is what `--help` needs: little. The rest comes when a
+command runs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from pointstamp.cli.outcome import Request
+    from pointstamp.cli.queries import Query
+
+app = typer.Typer(
+    name="pointstamp",
+    help="Find motifs, triangles and cliques in a graph, on this machine or on Spark.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+_EPILOG = (
+    "EDGES is an edge list: text with two columns (SNAP, CSV, TSV; # comments; .gz too) or "
+    "Parquet; - is standard input. Without it, the graph is: which module imports which, in "
+    "the Python installation that runs this. The first matches, or with --count their number, "
+    "go to standard output; progress and a summary to standard error. Exit status: 0 if all "
+    "went well, 1 if the computation failed, 2 if it was asked for wrongly or the input is not "
+    "what it should be."
+)
+
+
+class Place(StrEnum):
+    """Where the workers are."""
+
+    LOCAL = "local"
+    SPARK = "spark"
+
+
+Edges = Annotated[str | None, typer.Argument(metavar="[EDGES]", show_default=False)]
+Workers = Annotated[
+    int | None, typer.Option(min=1, help="How many workers.", show_default="one per processor")
+]
+On = Annotated[Place, typer.Option(help="Processes of this machine, or tasks of a Spark job.")]
+Master = Annotated[
+    str | None, typer.Option(help="Spark's master, as local[4] or spark://host:7077.")
+]
+Out = Annotated[
+    Path | None, typer.Option(metavar="FILE.parquet", help="Write all matches to this file.")
+]
+Count = Annotated[bool, typer.Option("--count", help="Only count, without making the matches.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
+Traceback = Annotated[bool, typer.Option("--traceback", help="Show where an error came from.")]
+
+
+def _processors() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@app.command(epilog=_EPILOG)
+def motifs(
+    pattern: Annotated[str, typer.Argument(help="As '(a)-[]->(b); (b)-[]->(c); (a)-[]->(c)'.")],
+    edges: Edges = None,
+    workers: Workers = None,
+    on: On = Place.LOCAL,
+    master: Master = None,
+    out: Out = None,
+    count: Count = False,
+    distinct: Annotated[
+        bool, typer.Option("--distinct", help="Different names are different vertices.")
+    ] = False,
+    json: Json = False,
+    traceback: Traceback = False,
+) -> None:
+    """Find a pattern of directed edges."""
+
+    def query() -> Query:
+        from pointstamp.cli.queries import MotifQuery
+
+        return MotifQuery(pattern, distinct)
+
+    _run(lambda: _request("motifs", query, edges, workers, on, master, out, count), json, traceback)
+
+
+@app.command(epilog=_EPILOG)
+def triangles(
+    edges: Edges = None,
+    workers: Workers = None,
+    on: On = Place.LOCAL,
+    master: Master = None,
+    out: Out = None,
+    count: Count = False,
+    json: Json = False,
+    traceback: Traceback = False,
+) -> None:
+    """Find the triangles of a graph, each once; directions of edges are ignored."""
+
+    def query() -> Query:
+        from pointstamp.cli.queries import CliqueQuery
+
+        return CliqueQuery(3)
+
+    _run(
+        lambda: _request("triangles", query, edges, workers, on, master, out, count),
+        json,
+        traceback,
+    )
+
+
+@app.command(epilog=_EPILOG)
+def cliques(
+    k: Annotated[int, typer.Argument(metavar="K", help="How many vertices: 2 to 26.")],
+    edges: Edges = None,
+    workers: Workers = None,
+    on: On = Place.LOCAL,
+    master: Master = None,
+    out: Out = None,
+    count: Count = False,
+    json: Json = False,
+    traceback: Traceback = False,
+) -> None:
+    """Find all sets of K vertices that are all neighbours, each once."""
+
+    def query() -> Query:
+        from pointstamp.cli.queries import CliqueQuery
+
+        return CliqueQuery(k)
+
+    _run(
+        lambda: _request("cliques", query, edges, workers, on, master, out, count),
+        json,
+        traceback,
+    )
+
+
+@app.callback(invoke_without_command=True)
+def _options(
+    version: Annotated[bool, typer.Option("--version", "-V", help="Say which this is.")] = False,
+) -> None:
+    if version:
+        from pointstamp import __version__
+
+        print(f"pointstamp {__version__}")
+        raise typer.Exit
+
+
+def _request(
+    command: str,
+    query: Callable[[], Query],
+    edges: str | None,
+    workers: int | None,
+    on: Place,
+    master: str | None,
+    out: Path | None,
+    count: bool,
+) -> Request:
+    """What was asked for, or the reason why it cannot be done.
+
+    Raises
+    ------
+    UsageError
+    """
+    from pointstamp.cli.outcome import Request, Wanted
+    from pointstamp.cli.sources import FileSource, ImportSource, Source
+
+    asked = query()
+    source: Source = ImportSource()
+    if edges is not None:
+        source = FileSource(edges)
+        source.check()
+    wanted = Wanted.COUNT if count else Wanted.FIRST if out is None else Wanted.FILE
+    workers = workers or _processors()
+    request = Request(command, asked, source, wanted, workers, on.value, master, out)
+    request.check()
+    return request
+
+
+def _run(request: Callable[[], Request], json: bool, traceback: bool) -> None:
+    from pointstamp.cli.answer import answer
+
+    raise typer.Exit(answer(request, as_object=json, with_traceback=traceback))

@@ -1,0 +1,203 @@
+"""What people see: progress while it works, then a summary, both on stderr.
+
+On a terminal, a table that is drawn over and over and then vanishes; elsewhere, a
+line when there is news, every few seconds at most, so that a log stays readable.
+Answers go to stdout, so that they can be piped; nothing else does.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from pointstamp.cli.board import Board
+from pointstamp.cli.outcome import Outcome, Request, Wanted
+from pointstamp.cli.tally import Report
+
+LINE_EVERY_S = 2.0
+FRAMES_PER_S = 8
+
+_COLUMNS = ("edges", "prefixes", "found")
+_HEADINGS = {"edges": "edges read", "prefixes": "prefixes extended", "found": "found"}
+
+
+class Display:
+    """Shows what is going on."""
+
+    def __init__(self, title: str, console: Console | None = None) -> None:
+        self._status = ""
+        self._title = title
+        self._console = console or Console(stderr=True, highlight=False)
+        self._began = time.monotonic()
+        self._n_files = 0
+        self._n_read = 0
+        self._reports: list[Report] = []
+        self._last_line = self._began
+        self._last_news = ""
+
+    @contextmanager
+    def working(self, status: str) -> Iterator[Display]:
+        """Show progress meanwhile."""
+        self.now(status)
+        if not self._console.is_terminal:
+            yield self
+            return
+        with Live(
+            get_renderable=self._drawn,
+            console=self._console,
+            refresh_per_second=FRAMES_PER_S,
+            transient=True,
+        ):
+            yield self
+
+    def now(self, status: str) -> None:
+        """Say what is being done from here on."""
+        self._status = status
+        if not self._console.is_terminal:
+            self.print_line(status)
+
+    def print_line(self, what: str) -> None:
+        """Print a line that stays."""
+        elapsed = time.monotonic() - self._began
+        self._console.print(f"{self._title} {elapsed:6.1f} s  {what}", soft_wrap=True)
+
+    def update(self, board: Board) -> None:
+        """Take the latest from the workers; called often."""
+        self._reports = board.reports()
+        self._maybe_print_line()
+
+    def read_files(self, n: int) -> None:
+        """So many source files have been read, here."""
+        self._n_files = n
+        self._maybe_print_line()
+
+    def reading(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """The same batches; shows how many edges have been read, here."""
+        for batch in batches:
+            self._n_read += batch.num_rows
+            self._maybe_print_line()
+            yield batch
+
+    def _news(self) -> str:
+        """All counts in a line."""
+        files = max([self._n_files, *(report.files for report in self._reports)])
+        counts = {"files read": files, _HEADINGS["edges"]: self._n_read}
+        for name in _COLUMNS:
+            heading = _HEADINGS[name]
+            told = sum(getattr(report, name) for report in self._reports)
+            counts[heading] = max(counts.get(heading, 0), told)
+        return ", ".join(f"{heading} {n:,}" for heading, n in counts.items() if n)
+
+    # Not on a terminal.
+
+    def _maybe_print_line(self) -> None:
+        if self._console.is_terminal or time.monotonic() - self._last_line < LINE_EVERY_S:
+            return
+        news = self._news()
+        if news and news != self._last_news:
+            self._last_line, self._last_news = time.monotonic(), news
+            self.print_line(f"{self._status}: {news}{self._found_per_worker()}")
+
+    def _found_per_worker(self) -> str:
+        found = [f"{report.found:,}" for report in self._reports]
+        return f" ({' + '.join(found)})" if len(found) > 1 and any(map(_is_busy, found)) else ""
+
+    # On a terminal.
+
+    def _drawn(self) -> Group:
+        elapsed = time.monotonic() - self._began
+        head = Spinner("dots", Text(f"{self._title}: {self._status}, {elapsed:.1f} s"))
+        if not any(report.edges or report.prefixes or report.found for report in self._reports):
+            return Group(head, Text(f"  {self._news()}"))
+        return Group(head, _table_of(self._reports))
+
+
+def _is_busy(found: str) -> bool:
+    return found != "0"
+
+
+def _table_of(reports: list[Report]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2))
+    table.add_column("  worker", justify="right")
+    for name in _COLUMNS:
+        table.add_column(_HEADINGS[name], justify="right")
+    table.add_column("peak memory", justify="right")
+    for report in reports:
+        counts = [f"{getattr(report, name):,}" for name in _COLUMNS]
+        table.add_row(str(report.worker), *counts, megabytes(report.peak_bytes))
+    return table
+
+
+def megabytes(n_bytes: int) -> str:
+    """Bytes for people.
+
+    >>> megabytes(123_456_789)
+    '123 MB'
+    """
+    return f"{n_bytes / 1e6:,.0f} MB"
+
+
+# When it is done.
+
+
+def print_summary(request: Request, outcome: Outcome, console: Console | None = None) -> None:
+    """The summary, for people."""
+    console = console or Console(stderr=True, highlight=False)
+    facts = outcome.facts
+    where = "on Spark" if request.on == "spark" else "on this machine"
+    workers = f"{request.workers} worker{'s' if request.workers > 1 else ''}"
+    console.print(
+        f"{request.query.title} in {request.source.title}, {workers} {where}", soft_wrap=True
+    )
+    rows = [
+        ("vertices", f"{facts.vertices:,}", ""),
+        ("edges", f"{facts.edges:,}", _files_note(facts.n_files, facts.n_skipped)),
+        ("matches", f"{outcome.matches:,}", f"in {request.out}" if request.out else ""),
+        *((phase, f"{seconds:,.2f} s", "") for phase, seconds in outcome.seconds.items()),
+    ]
+    table = Table.grid(padding=(0, 2))
+    table.add_column()
+    table.add_column(justify="right")
+    table.add_column(overflow="fold")
+    for name, value, note in rows:
+        table.add_row(f"  {name}", Text(value), Text(note))
+    console.print(table)
+    if outcome.reports:
+        console.print(_table_of(outcome.reports))
+
+
+def _files_note(n_files: int, n_skipped: int) -> str:
+    if not n_files:
+        return ""
+    skipped = f", {n_skipped:,} of them skipped as they do not parse" if n_skipped else ""
+    return f"from {n_files:,} source files{skipped}"
+
+
+def print_answer(request: Request, outcome: Outcome) -> None:
+    """The answer, on stdout: the number, or the first matches."""
+    if request.wanted is Wanted.COUNT:
+        print(outcome.matches)
+    elif request.wanted is Wanted.FIRST:
+        _print_matches(request.query.columns, outcome)
+
+
+def _print_matches(columns: tuple[str, ...], outcome: Outcome) -> None:
+    rows = [list(columns), *([str(cell) for cell in row] for row in outcome.first_named())]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        if sys.stdout.isatty():
+            padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+            print("  ".join(padded).rstrip())
+        else:
+            print("\t".join(row))
+    if sys.stdout.isatty() and outcome.matches > len(outcome.first):
+        print(f"... and {outcome.matches - len(outcome.first):,} more (--out FILE writes all)")

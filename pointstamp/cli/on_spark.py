@@ -1,0 +1,209 @@
+"""A question answered by Pointstamp's workers inside a Spark job.
+
+The edges become a DataFrame: Spark scans Parquet files of integers itself; what
+else can be read is read here, on the driver, and handed over as Arrow. The result
+comes back to the driver as Arrow, and with `--out` all matches do, so they have
+to fit into its memory and into `spark.driver.maxResultSize`.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from pointstamp import errors
+from pointstamp.cli.board import LOOPBACK, Board
+from pointstamp.cli.display import Display
+from pointstamp.cli.outcome import Outcome, Request, Wanted
+from pointstamp.cli.queries import Query
+from pointstamp.cli.search import result_columns, results
+from pointstamp.cli.shortlist import merged
+from pointstamp.cli.sources import COLUMNS, Facts, FileSource, Reading
+from pointstamp.cli.tally import Address, Tally
+from pointstamp.dataflow.scope import Scope
+from pointstamp.dataflow.stream import Stream
+from pointstamp.errors import PointstampError, UsageError, WorkerError
+
+
+@dataclass(frozen=True)
+class Build:
+    """The dataflow of a question, for the tasks of the Spark job."""
+
+    query: Query
+    wanted: Wanted
+    address: Address
+
+    def __call__(self, scope: Scope, edges: Stream[Any]) -> Stream[Any]:
+        """Build it on one worker."""
+        tally = Tally(scope.index, self.address)
+        return results(self.query, self.wanted, edges, tally)
+
+
+def answer(request: Request, display: Display) -> Outcome:
+    """Answer a question by a Spark job."""
+    from pointstamp.spark import run
+
+    # Interrupted while it waits for Java, Py4J would log the traceback of that.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    clock = _Clock()
+    # A line that stays, since Java may print one of its own below it.
+    display.print_line("starting Spark")
+    with _session(request) as spark, display.working("reading"):
+        clock.end("start")
+        edges, facts = _edges(spark, request, display)
+        clock.end("read")
+        display.now("searching")
+        with Board(request.workers, _host(spark), display.update) as board:
+            build = Build(request.query, request.wanted, board.address)
+            columns = result_columns(request.query, request.wanted)
+            schema = ", ".join(f"`{name}` long" for name in columns)
+            frame = run(build, {"edges": edges}, schema, workers=request.workers)
+            table = _collected(frame)
+            reports = board.last_words() if board.heard() else []
+        clock.end("search")
+        outcome = Outcome(facts=facts, reports=reports)
+        display.now("writing" if request.out is not None else "stopping Spark")
+        _take(request, table, outcome)
+        if request.out is not None:
+            clock.end("write")
+    clock.end("stop")
+    outcome.seconds = clock.with_total()
+    return outcome
+
+
+class _Clock:
+    """How long each phase took."""
+
+    def __init__(self) -> None:
+        self._began = self._last = time.monotonic()
+        self._seconds: dict[str, float] = {}
+
+    def end(self, phase: str) -> None:
+        now = time.monotonic()
+        self._seconds[phase] = now - self._last
+        self._last = now
+
+    def with_total(self) -> dict[str, float]:
+        return {**self._seconds, "total": self._last - self._began}
+
+
+@contextmanager
+def _session(request: Request) -> Iterator[Any]:
+    from pointstamp.spark import session
+
+    spark = session(request.master, request.workers)
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def _host(spark: Any) -> str:
+    """By which name the tasks reach this machine."""
+    if (spark.conf.get("spark.master", None) or "").startswith("local"):
+        return LOOPBACK
+    return str(spark.conf.get("spark.driver.host", LOOPBACK))
+
+
+def _collected(frame: Any) -> Any:
+    """The result as an Arrow table; a failure in words that are not Java's."""
+    try:
+        return frame.toArrow()
+    except Exception as error:
+        raise first_cause(str(error)) from error
+
+
+def first_cause(text: str) -> PointstampError:
+    r"""What a failed Spark job failed of, from the text of Spark's exception.
+
+    Tracebacks of the tasks are in there, and in them our own errors by name: misuse,
+    if there is one, else what a worker said. Without either it was Spark, or Java, or
+    a task that was killed: the innermost cause that Spark names.
+
+    >>> first_cause("... pointstamp.errors.WorkerError: worker 0 failed: no luck\n at ...")
+    WorkerError('worker 0 failed: no luck', 0, None, None, '')
+    >>> first_cause("A\nCaused by: B: C\n    at D")
+    WorkerError('the Spark job failed: B: C', 0, None, None, '')
+    """
+    said = re.findall(r"pointstamp\.errors\.(\w+): (.+)", text)
+    for name, message in said:
+        kind = getattr(errors, name, None)
+        if isinstance(kind, type) and issubclass(kind, UsageError):
+            return kind(message)
+    for name, message in said:
+        if name == "WorkerError":
+            return WorkerError(message)
+    causes = re.findall(r"^Caused by: (.+)", text, re.MULTILINE) or text.splitlines()[:1]
+    return WorkerError(f"the Spark job failed: {causes[-1]}")
+
+
+# Edges in.
+
+
+def _edges(spark: Any, request: Request, display: Display) -> tuple[Any, Facts]:
+    """The edges as a DataFrame, and the facts about them."""
+    scanned = _scanned(spark, request)
+    if scanned is not None:
+        return scanned, _counted(scanned)
+    from pointstamp.containers.tables import table_of
+
+    reading = Reading(request.source, display.read_files)
+    table = table_of(display.reading(reading), COLUMNS)
+    return spark.createDataFrame(table), reading.facts
+
+
+def _scanned(spark: Any, request: Request) -> Any:
+    """The DataFrame of Parquet files whose vertices are integers; None for other sources."""
+    source = request.source
+    if not isinstance(source, FileSource) or not source.path.endswith(".parquet"):
+        return None
+    frame = spark.read.parquet(source.path)
+    chosen = [name for name in COLUMNS if name in frame.columns]
+    ends = frame.select(*(chosen if len(chosen) == len(COLUMNS) else frame.columns[:2]))
+    kinds = {kind for _, kind in ends.dtypes}
+    if len(ends.columns) < 2 or not kinds <= {"tinyint", "smallint", "int", "bigint"}:
+        return None  # names, or an error in words that we choose
+    return ends.toDF(*COLUMNS).selectExpr(*(f"cast({name} as long) {name}" for name in COLUMNS))
+
+
+def _counted(frame: Any) -> Facts:
+    """How many edges and vertices a DataFrame of edges has."""
+    one_end = [frame.selectExpr(f"{name} as vertex") for name in COLUMNS]
+    vertices = one_end[0].union(one_end[1]).distinct().count()
+    return Facts(edges=frame.count(), vertices=vertices)
+
+
+# Results out.
+
+
+def _take(request: Request, table: Any, outcome: Outcome) -> None:
+    """Complete `outcome` by what is in the result."""
+    takers: dict[Wanted, Callable[[Request, Any, Outcome], None]] = {
+        Wanted.COUNT: _take_counts,
+        Wanted.FIRST: _take_shortlists,
+        Wanted.FILE: _take_matches,
+    }
+    takers[request.wanted](request, table, outcome)
+
+
+def _take_counts(request: Request, table: Any, outcome: Outcome) -> None:
+    outcome.matches = int(table.column(0).to_numpy().sum())
+
+
+def _take_shortlists(request: Request, table: Any, outcome: Outcome) -> None:
+    shortlist = merged(table.to_batches(), len(request.query.columns))
+    outcome.matches, outcome.first = shortlist.n_matches, shortlist.rows.tolist()
+
+
+def _take_matches(request: Request, table: Any, outcome: Outcome) -> None:
+    from pointstamp.containers.tables import write_parquet
+
+    assert request.out is not None
+    outcome.matches = table.num_rows
+    columns, names = request.query.columns, outcome.facts.names
+    write_parquet(request.out, table.to_batches(), columns, names)

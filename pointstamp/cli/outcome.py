@@ -1,0 +1,112 @@
+"""What came of a question, as values: for the summary, and for machines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from pointstamp.cli.queries import Query
+from pointstamp.cli.sources import Facts, Source
+from pointstamp.cli.tally import Report
+from pointstamp.errors import PatternError, UsageError
+
+
+class Wanted(Enum):
+    """What is to be made of the matches."""
+
+    FIRST = "first"
+    """How many there are, and the first few."""
+    COUNT = "count"
+    """How many there are, without making them."""
+    FILE = "file"
+    """All of them, as one file."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the command line was asked to do."""
+
+    command: str
+    query: Query
+    source: Source
+    wanted: Wanted
+    workers: int
+    on: str
+    master: str | None = None
+    out: Path | None = None
+
+    def check(self) -> None:
+        """Raise UsageError if it is not possible, before anything is begun."""
+        if self.wanted is not Wanted.COUNT and not self.query.columns:
+            raise PatternError(
+                f"the pattern names no vertex, so there is nothing to show of a match: "
+                f"{self.query.title}; name one, as in '(a)', or --count"
+            )
+        if self.out is None:
+            return
+        if self.wanted is Wanted.COUNT:
+            raise UsageError("--count makes no matches that --out could write; leave out one")
+        if self.out.is_dir():
+            raise UsageError(f"--out {self.out}: this is a directory, and a file is needed")
+        if not self.out.absolute().parent.is_dir():
+            raise UsageError(f"--out {self.out}: there is no directory {self.out.parent}")
+
+
+@dataclass
+class Outcome:
+    """What came of it.
+
+    Attributes
+    ----------
+    matches : how many
+    first : the least matches, as vertices in the order of the query's columns
+    facts : of the graph
+    seconds : by phase, in order; the last is the total
+    reports : of each worker; empty where none could be had
+    """
+
+    matches: int = 0
+    first: list[list[int]] = field(default_factory=list)
+    facts: Facts = field(default_factory=Facts)
+    seconds: dict[str, float] = field(default_factory=dict)
+    reports: list[Report] = field(default_factory=list)
+
+    def first_named(self) -> list[list[int | str]]:
+        """The least matches, by name where vertices have names."""
+        names = self.facts.names
+        return [[names[vertex] if names else vertex for vertex in match] for match in self.first]
+
+
+def as_json(request: Request, outcome: Outcome) -> dict[str, Any]:
+    """Everything that is known, as one JSON object."""
+    facts = outcome.facts
+    told: dict[str, Any] = {
+        "command": request.command,
+        "query": request.query.title,
+        "source": request.source.title,
+        "on": request.on,
+        "workers": request.workers,
+        "vertices": facts.vertices,
+        "edges": facts.edges,
+        "matches": outcome.matches,
+        "seconds": {phase: round(seconds, 6) for phase, seconds in outcome.seconds.items()},
+        "per_worker": [
+            {
+                "worker": report.worker,
+                "edges": report.edges,
+                "prefixes": report.prefixes,
+                "found": report.found,
+                "peak_bytes": report.peak_bytes,
+            }
+            for report in outcome.reports
+        ],
+    }
+    if facts.n_files:
+        told |= {"files": facts.n_files, "files_skipped": facts.n_skipped}
+    if request.wanted is Wanted.FIRST:
+        told |= {"columns": list(request.query.columns), "first": outcome.first_named()}
+    if request.out is not None:
+        told["out"] = str(request.out)
+    return told

@@ -1,0 +1,61 @@
+"""The dataflow of a question: the same on this machine and on Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pointstamp.cli.outcome import Wanted
+from pointstamp.cli.queries import Query
+from pointstamp.cli.shortlist import shortlist_columns, shortlists
+from pointstamp.cli.tally import Tally
+from pointstamp.dataflow.capability import Capability
+from pointstamp.dataflow.handles import Input, Output
+from pointstamp.dataflow.operator import OperatorInfo
+from pointstamp.dataflow.pact import Pipeline
+from pointstamp.dataflow.stream import Stream
+
+
+def results(query: Query, wanted: Wanted, edges: Stream[Any], tally: Tally) -> Stream[Any]:
+    """What is wanted of the matches, as record batches; `tally` hears of the work.
+
+    With `Wanted.COUNT`, batches with the column `count`, to be added up; with
+    `Wanted.FIRST`, the shortlist of each worker; with `Wanted.FILE`, the matches.
+    """
+    environment: Any = edges.scope.environment  # operators note there what they have done
+    environment.note = tally.note
+    edges = edges.inspect_batch(lambda _, batch: tally.note("edges", batch.num_rows))
+    if wanted is Wanted.COUNT:
+        counts = query.count(edges).inspect_batch(
+            lambda _, batch: tally.note("found", int(batch.column(0).to_numpy().sum()))
+        )
+        return _with_end(counts, tally)
+    found = query.find(edges).inspect_batch(lambda _, batch: tally.note("found", batch.num_rows))
+    if wanted is Wanted.FIRST:
+        found = shortlists(found, len(query.columns))
+    return _with_end(found, tally)
+
+
+def result_columns(query: Query, wanted: Wanted) -> list[str]:
+    """The names of the columns of `results`, all of them int64."""
+    if wanted is Wanted.COUNT:
+        return ["count"]
+    if wanted is Wanted.FIRST:
+        return shortlist_columns(len(query.columns))
+    return list(query.columns)
+
+
+def _with_end(stream: Stream[Any], tally: Tally) -> Stream[Any]:
+    """The same stream; when it is complete, the tally tells its last."""
+
+    def build(capability: Capability, info: OperatorInfo) -> Any:
+        capability.drop()
+
+        def logic(input: Input, output: Output) -> None:
+            for time, batch in input:
+                output.session(time).give_batch(batch)
+            if not tally.report.done and input.frontier.is_empty():
+                tally.finish()
+
+        return logic
+
+    return stream.unary_frontier(Pipeline(), "Tell", build)

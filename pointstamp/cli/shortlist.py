@@ -1,0 +1,96 @@
+"""The first few of many matches, in order of their vertices, and how many there are.
+
+What is shown of a result must not depend on which worker found what when; so it
+is the least matches. Each worker keeps its own few and a count, and a record of
+each is all that leaves it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pointstamp.containers import Arrays
+from pointstamp.containers.convert import to_arrow
+from pointstamp.dataflow.capability import Capability
+from pointstamp.dataflow.handles import Input, Output
+from pointstamp.dataflow.operator import OperatorInfo
+from pointstamp.dataflow.pact import Pipeline
+from pointstamp.dataflow.stream import Stream
+
+Ints = npt.NDArray[np.int64]
+
+N_SHOWN = 10
+STANDS_FOR = "stands_for"
+"""The column that says how many matches a record of a shortlist stands for."""
+
+
+class Shortlist:
+    """The least of the records it was given.
+
+    >>> shortlist = Shortlist(n_columns=2, n_kept=2)
+    >>> shortlist.take([np.array([3, 1, 2]), np.array([0, 5, 7])])
+    >>> shortlist.take([np.array([1]), np.array([4])])
+    >>> shortlist.rows.tolist(), shortlist.n_matches
+    ([[1, 4], [1, 5]], 4)
+    """
+
+    def __init__(self, n_columns: int, n_kept: int = N_SHOWN) -> None:
+        self.rows: Ints = np.empty((0, n_columns), np.int64)
+        """int64[k, n_columns], k at most `n_kept`, in order."""
+        self.n_matches = 0
+        self._n_kept = n_kept
+
+    def take(self, columns: Sequence[Ints], n_matches: int | None = None) -> None:
+        """Take records, as columns; they stand for `n_matches`, or each for itself."""
+        self.n_matches += len(columns[0]) if n_matches is None else n_matches
+        if len(self.rows) == self._n_kept:
+            # Most records are out already by their first column, and never sorted.
+            hopeful = columns[0] <= self.rows[-1, 0]
+            columns = [column[hopeful] for column in columns]
+        rows = np.concatenate([self.rows, np.stack(columns, axis=1)])
+        order = np.lexsort(rows.T[::-1])
+        self.rows = rows[order[: self._n_kept]]
+
+    def as_batch(self) -> Any:
+        """A record batch of the rows; the first stands for all that are not there."""
+        stands_for = np.ones(len(self.rows), np.int64)
+        stands_for[0] += self.n_matches - len(self.rows)
+        columns = {f"v{i}": np.ascontiguousarray(column) for i, column in enumerate(self.rows.T)}
+        return to_arrow(Arrays({**columns, STANDS_FOR: stands_for}))
+
+
+def shortlist_columns(n_columns: int) -> list[str]:
+    """The names of the columns of a shortlist's batch."""
+    return [*(f"v{i}" for i in range(n_columns)), STANDS_FOR]
+
+
+def shortlists(matches: Stream[Any], n_columns: int) -> Stream[Any]:
+    """The shortlist of each worker, as a record batch, at the end."""
+
+    def build(capability: Capability, info: OperatorInfo) -> Any:
+        shortlist = Shortlist(n_columns)
+
+        def logic(input: Input, output: Output) -> None:
+            for _, batch in input:
+                shortlist.take([column.to_numpy() for column in batch.columns])
+            if capability.live and input.frontier.is_empty():
+                if shortlist.n_matches:
+                    output.session(capability).give_batch(shortlist.as_batch())
+                capability.drop()
+
+        return logic
+
+    return matches.unary_frontier(Pipeline(), "Shortlist", build)
+
+
+def merged(batches: Iterable[Any], n_columns: int) -> Shortlist:
+    """The shortlist of all matches, from the batches of the workers."""
+    whole = Shortlist(n_columns)
+    for batch in batches:
+        *columns, stands_for = (column.to_numpy() for column in batch.columns)
+        whole.take(columns, int(stands_for.sum()))
+    return whole
