@@ -88,5 +88,9 @@ def _pickled(index: int, result: Any) -> bytes:
 
 
 def _send(control: socket.socket, kind: FrameKind, body: bytes) -> None:
-    for piece in frame(kind, 0, [body]):
-        control.sendall(piece)
+    """Tell the parent; without one there is nobody to tell anything."""
+    try:
+        for piece in frame(kind, 0, [body]):
+            control.sendall(piece)
+    except OSError:
+        os._exit(ORPHANED_STATUS)

@@ -7,6 +7,7 @@ code which must be interrupted.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -260,20 +261,24 @@ WAITING = """
 """
 
 
+@contextlib.contextmanager
 def started(path, *arguments):
     """The script, when both of its workers are at work."""
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, str(path), *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
         process_group=0,
-    )
-    assert process.stdout is not None
-    for _ in range(2):
-        assert process.stdout.readline() == "at work\n"
-    return process
+    ) as process:
+        try:
+            said = [process.stdout.readline() for _ in range(2)]
+            assert said == ["at work\n"] * 2, process.communicate()
+            yield process
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def test_a_script_needs_no_main_guard(tmp_path):
@@ -307,19 +312,19 @@ def test_a_script_needs_no_main_guard(tmp_path):
 
 @pytest.mark.parametrize("how", ["parked", "busy"])
 def test_workers_end_when_their_parent_is_killed(tmp_path, how):
-    process = started(script(WAITING, tmp_path), how)
-    killed = time.monotonic()
-    process.kill()
-    # The workers hold the other ends of these pipes: they end when both have.
-    process.communicate(timeout=STOP_S)
-    assert time.monotonic() - killed < STOP_S
+    with started(script(WAITING, tmp_path), how) as process:
+        killed = time.monotonic()
+        process.kill()
+        # The workers hold the other ends of these pipes: they end when both have.
+        assert process.communicate(timeout=STOP_S) == ("", "")
+        assert time.monotonic() - killed < STOP_S
 
 
 @pytest.mark.parametrize("how", ["parked", "busy"])
 def test_an_interrupt_stops_the_workers(tmp_path, how):
-    process = started(script(WAITING, tmp_path), how)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-    out, err = process.communicate(timeout=STOP_S)
+    with started(script(WAITING, tmp_path), how) as process:
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        out, err = process.communicate(timeout=STOP_S)
     assert out == ""
     assert err.rstrip().endswith("KeyboardInterrupt")
     assert err.count("Traceback") == 1  # the parent's, and none of the workers
