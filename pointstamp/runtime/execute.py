@@ -54,6 +54,8 @@ def execute(
     def target(communicator: Communicator) -> Result:
         return run_worker(communicator, main, *args)
 
+    # What cannot be carried to the workers is reported under the name the caller knows.
+    target.__qualname__ = getattr(main, "__qualname__", repr(main))
     if workers == 1:
         return run_single(target)
     return run_threads(target, workers) if threads else run_processes(target, workers)
