@@ -86,13 +86,26 @@ class Tracker:
         ]
         """Per scope output: changes in what pointstamps inside imply there."""
 
+    def follow_outside(self, output: int, input_: int, summary: Any) -> None:
+        """Add a path outside, from a scope output to a scope input.
+
+        What is implied at its beginning already (initial capabilities are counted
+        before the world outside is known) is passed on along it, too.
+        """
+        topology = self.topology
+        topology.add_outside_step(output, input_, summary)
+        for time in self._implications[topology.target(0, output)].frontier:
+            reached = summary.results_in(time)
+            if reached is not None:
+                self._push(topology.source(0, input_), reached, 1)
+
     def update(self, location: int, time: Any, change: int) -> None:
         """Note that the count of (time, location) changes."""
         self._noted.update((location, time), change)
 
     def propagate(self) -> None:
         """Bring all implied times up to date with the noted changes."""
-        if not self._noted:
+        if not self._noted and not self._work:
             return
         # Additions first, so that a capability that moves does not leave a gap
         # for the length of this loop, with a wave of changes that cancel.

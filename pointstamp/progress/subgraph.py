@@ -178,7 +178,7 @@ class Subgraph:
             for input_, paths in enumerate(row):
                 for path in paths:
                     outside = Outside(self.refinement, path, self.timestamp.identity)
-                    self.topology.add_outside_step(output, input_, outside)
+                    self._tracker.follow_outside(output, input_, outside)
                     self._loops.add(output)
         self._inboxes.extend(
             [ChangeBatch() for _ in range(child.inputs)] for child in self.children
