@@ -227,7 +227,7 @@ class _Rendezvous:
         until = time.monotonic() + timeout_s
         with self._selector:
             self._selector.register(self.listener.socket, selectors.EVENT_READ)
-            while self.missing:
+            while not self._is_complete():
                 now = time.monotonic()
                 if now >= until:
                     raise self._too_late(timeout_s)
@@ -236,10 +236,19 @@ class _Rendezvous:
                 for key, events in self._selector.select(self._wait_s(until)):
                     if key.data is None:
                         self._answer()
-                    else:
+                    elif isinstance(key.data, _Half):
                         self._talk(key.data, events)
+                    else:
+                        self._look_after(key.data)
             self._drop_callers()
         return self.connections
+
+    def _is_complete(self) -> bool:
+        """Whether everybody is here, and has not gone again."""
+        if not self.missing:
+            for peer in list(self.connections):
+                self._look_after(peer)
+        return not self.missing
 
     def let_go(self) -> None:
         """Close every connection, proved or not."""
@@ -368,11 +377,37 @@ class _Rendezvous:
         else:
             self._forget(half)
             # A peer that calls twice gave up its first connection.
-            former = self.connections.get(peer)
-            if former is not None:
-                former.close()
+            if peer in self.connections:
+                self._part_from(peer)
             _tune(half.connection)
             self.connections[peer] = half.connection
+            self._selector.register(half.connection, selectors.EVENT_READ, peer)
+
+    def _look_after(self, peer: int) -> None:
+        """See whether a peer, whose meeting may have failed, is still there."""
+        connection = self.connections.get(peer)
+        if connection is None:
+            return  # it went since the selector saw it
+        try:
+            is_there = connection.recv(1, socket.MSG_PEEK) != b""
+        except BlockingIOError:
+            return
+        except OSError:
+            is_there = False
+        if is_there:
+            # Its meeting is over and it sends already; the mesh will read that.
+            with contextlib.suppress(KeyError):
+                self._selector.unregister(connection)
+            return
+        self._part_from(peer)
+        if peer in self.calls:
+            self._call_again(self.calls[peer], "it went away again")
+
+    def _part_from(self, peer: int) -> None:
+        connection = self.connections.pop(peer)
+        with contextlib.suppress(KeyError):
+            self._selector.unregister(connection)
+        connection.close()
 
     def _refuse(self, half: _Half, refusal: _Refusal) -> None:
         """Hang up for a reason; an error if it was us who called."""

@@ -283,11 +283,14 @@ def test_a_peer_who_calls_twice_is_heard_the_second_time(monkeypatch):
     )
     with pytest.raises(RendezvousError):  # as worker 2 is not there yet, it gives up
         connect(1, addresses, SECRET, timeout_s=0.2)
-    again, at_one = in_a_thread(lambda: connect(1, addresses, SECRET, timeout_s=20))
-    two = connect(2, addresses, SECRET, listener=two_listener, timeout_s=20)
+    # Worker 2 may well call while all that worker 0 has of worker 1 is what was given up.
+    again, at_two = in_a_thread(
+        lambda: connect(2, addresses, SECRET, listener=two_listener, timeout_s=20)
+    )
+    one = connect(1, addresses, SECRET, timeout_s=20)
     thread.join()
     again.join()
-    closing = [in_a_thread(end.close)[0] for end in (ended[0], at_one[0], two)]
+    closing = [in_a_thread(end.close)[0] for end in (ended[0], one, at_two[0])]
     for each in closing:
         each.join()
 
