@@ -107,7 +107,9 @@ def test_every_vertex_in_range_is_read(edges):
         assert edges_in(text.encode()) == edges
 
 
-@pytest.mark.parametrize("text", [b"", b"\n\n", b"# nothing\n", b"src,dst\n", gzip.compress(b"", mtime=0)])
+@pytest.mark.parametrize(
+    "text", [b"", b"\n\n", b"# nothing\n", b"src,dst\n", gzip.compress(b"", mtime=0)]
+)
 def test_a_file_without_edges_has_none(text):
     assert edges_in(text) == []
 
