@@ -7,6 +7,6 @@ what is missing.
 from __future__ import annotations
 
 from pointstamp.spark.run import run
-from pointstamp.spark.session import session
+from pointstamp.spark.session import is_active, session
 
-__all__ = ["run", "session"]
+__all__ = ["is_active", "run", "session"]

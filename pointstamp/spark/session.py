@@ -88,6 +88,11 @@ def session(master: str | None = None, workers: int = 1) -> SparkSession:
     return spark
 
 
+def is_active() -> bool:
+    """Whether this program has a Spark session already, which `session` would give."""
+    return _spark_session().getActiveSession() is not None
+
+
 def _spark_session() -> type[SparkSession]:
     try:
         from pyspark.sql import SparkSession
