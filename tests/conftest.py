@@ -8,6 +8,7 @@ in `_kept_by_libraries`, one by one, with the reason.
 from __future__ import annotations
 
 import gc
+import io
 import multiprocessing.resource_tracker
 import os
 import threading
@@ -15,9 +16,13 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 SETTLE_S = 2.0
 """How long what was told to stop may take until it is gone."""
@@ -151,8 +156,8 @@ def _settled(before: Held) -> list[str]:
 def leaves_nothing_behind(request: pytest.FixtureRequest) -> Iterator[None]:
     """Fail a test after which a process, thread or file is left that was not there before.
 
-    The tests that share a Spark session are checked by `tests/spark/conftest.py`,
-    which knows what the session holds.
+    What the shared Spark session holds was there before the test: fixtures of the
+    whole run are made first.
     """
     if not Path("/proc/self/fd").exists():
         yield  # not Linux: nothing to look at
@@ -180,3 +185,23 @@ def data() -> Callable[..., Path]:
         return path
 
     return find
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """One session on this machine, with four slots, for all tests that need one."""
+    from pointstamp.spark import session
+
+    with session("local[4]", workers=4) as started:
+        # What a session opens with its first job and keeps (the JVM's connection for
+        # accumulators, for one) belongs to the session and not to a test.
+        assert started.range(3).mapInArrow(lambda batches: batches, "id long").count() == 3
+        yield started
+
+
+@pytest.fixture(scope="session", autouse=True)
+def arrow_is_warm() -> None:
+    """With its first CSV, Arrow opens a pipe for signals that it keeps until the end."""
+    import pyarrow.csv
+
+    pyarrow.csv.read_csv(io.BytesIO(b"a,b\n1,2\n"))
