@@ -139,6 +139,7 @@ class Subgraph:
         self._holders: set[int] = set()
         self._incomplete: set[int] = set()
         self._held_back: ChangeBatch[tuple[int, Any]] = ChangeBatch()
+        self._left: list[tuple[int, Any, int]] = []
         self._unreceipted: list[tuple[int, Any, int]] = []
         self._progress = Progress(
             [ChangeBatch() for _ in range(outputs)],
@@ -212,6 +213,8 @@ class Subgraph:
         self._deliver_frontiers()
         self._collect_output_changes()
         self._share()
+        # Only now: what peers say has left between two visits is in no report before this.
+        self._unreceipted, self._left = self._left, []
         return self._progress._replace(active=bool(self._next or self._unreceipted))
 
     def accept(self, updates: Updates) -> None:
@@ -443,7 +446,7 @@ class Subgraph:
         self._progress.produced[output].update(self.refinement.to_outer(time), count)
         if output in self._loops:
             self._update(self.topology.target(0, output), time, count)
-            self._unreceipted.append((output, time, count))
+            self._left.append((output, time, count))
 
     def _enter_capabilities(self, port: int, changes: ChangeBatch[Any]) -> None:
         location = self.topology.source(0, port)
