@@ -8,9 +8,10 @@
 Every worker owns some vertices by hash, and keeps their neighbours. A step whose
 lists are all keyed by one vertex sends the prefixes to its worker and extends
 them there. A step with several keys, on several workers, counts at each of their
-workers, proposes where the list is shortest, and validates at the others:
+workers, proposes the shortest list, extends at the next key's worker by what is in
+both, and validates at those of the rest:
 
-    count k1 --> count k2 --> propose at the shortest --> validate --> next step
+    count k1 --> count k2 --> count k3 --> propose --> extend --> validate --> next step
 
 The work is within a logarithm of the largest number of matches that a graph with
 as many edges can have (worst-case optimal), and memory within some batches per
@@ -23,6 +24,7 @@ using worst-case optimal low-memory dataflows", VLDB 2018.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -62,7 +64,8 @@ class GenericJoin:
     Attributes
     ----------
     paces : list of list of Pace
-        By step, those of its operators at this worker, once it is laid out.
+        By level, those of its operators at this worker, once it is laid out. The
+        levels are the places where there may come out more than went in.
     """
 
     def __init__(
@@ -77,8 +80,8 @@ class GenericJoin:
         self.outputs = tuple(outputs)
         self.distinct = distinct
         self.batch_records = batch_records
-        self.paces: list[list[Pace]] = [[] for _ in plan.steps]
         self._scope = edges.scope
+        self.paces: list[list[Pace]] = [[] for _ in range(levels(plan, edges.scope.peers)[-1] + 1)]
         self._by_direction = {d: index(edges, d) for d in plan.directions}
 
     def matches(self) -> Stream[Arrays]:
@@ -100,12 +103,26 @@ class GenericJoin:
         return total(self._scope.concatenate([*none, *counts]))
 
     def _inner_scope(self) -> Scope:
-        return self._scope.iterative(Turns(len(self.plan.steps) - 1), "Join")
+        return self._scope.iterative(Turns(len(self.paces) - 1), "Join")
 
     def _steps(self, scope: Scope) -> _Steps:
         by_direction = {d: i.enter(scope) for d, i in self._by_direction.items()}
         indexes = scope.concatenate(list(by_direction.values()))
         return _Steps(self, scope.peers, by_direction[self.plan.seed], indexes)
+
+
+def levels(plan: Plan, peers: int) -> list[int]:
+    """The level at which each step extends its prefixes.
+
+    Each step is a level; and one before it, where lists are proposed to other workers.
+
+    >>> from pointstamp.joins.plan import make_plan
+    >>> triangle = make_plan(3, [(0, 1), (1, 2), (0, 2)])
+    >>> levels(triangle, peers=1), levels(triangle, peers=2)
+    ([0, 1], [0, 2])
+    """
+    several = [peers > 1 and len({c.key for c in s.constraints}) > 1 for s in plan.steps]
+    return [i + n for i, n in enumerate(itertools.accumulate(several))]
 
 
 class _Steps:
@@ -121,6 +138,7 @@ class _Steps:
         self._join = join
         self._plan = join.plan
         self._peers = peers
+        self._levels = levels(join.plan, peers)
         self._seeds = seeds
         self._indexes = indexes
 
@@ -137,23 +155,20 @@ class _Steps:
         last = len(self._plan.steps) - 1
         if self._plan.steps[last].filters:
             return [self.prefixes(last + 1).map_batches(tactics.number_of)]
-        extension, prefixes = self._extension(last), self.prefixes(last)
-        if self._one_place(extension):
-            return [self._count(prefixes, last, extension, self._to_key(last, extension), "all")]
-        ranked = self._ranked(prefixes, extension)
-        here = self._count(ranked, last, extension, Exchange(ROUTE), "here")
-        away = self._propose(ranked, last, extension, Exchange(ROUTE), "away")
-        return [here, self._validated(away, extension).map_batches(tactics.number_of)]
+        extension = self._extension(last)
+        prefixes, pact = self._ready(self.prefixes(last), last, extension)
+        if self._peers == 1 or len(extension.keys) <= 2:
+            return [self._count(prefixes, pact, last, extension, "all")]
+        here = self._count(prefixes, pact, last, extension, "here")
+        found = self._extend(prefixes, pact, last, extension, "away")
+        return [here, self._validated(found, extension).map_batches(tactics.number_of)]
 
     # One step.
 
     def _extended(self, prefixes: Stream[Arrays], i: int) -> Stream[Arrays]:
         extension = self._extension(i)
-        if self._one_place(extension):
-            return self._propose(prefixes, i, extension, self._to_key(i, extension), "all")
-        ranked = self._ranked(prefixes, extension)
-        proposed = self._propose(ranked, i, extension, Exchange(ROUTE), "mixed")
-        return self._validated(proposed, extension)
+        prefixes, pact = self._ready(prefixes, i, extension)
+        return self._validated(self._extend(prefixes, pact, i, extension, "all"), extension)
 
     def _extension(self, i: int) -> Extension:
         plan, step = self._plan, self._plan.steps[i]
@@ -168,64 +183,84 @@ class _Steps:
             kept=tuple(v for v in before if v in asked),
         )
 
-    def _one_place(self, extension: Extension) -> bool:
-        """Whether all lists of a prefix are at one worker."""
-        return self._peers == 1 or len(extension.keys) == 1
-
-    def _to_key(self, i: int, extension: Extension) -> Pact:
-        """To the worker of the lists; seeds are there already."""
-        return Pipeline() if i == 0 else Exchange(column(extension.keys[0]))
-
-    def _ranked(self, prefixes: Stream[Arrays], extension: Extension) -> Stream[Arrays]:
-        """The prefixes with the vertex of their shortest list, after a visit to each list."""
-        ranked = prefixes.map_batches(tactics.uncounted)
+    def _ready(
+        self, prefixes: Stream[Arrays], i: int, extension: Extension
+    ) -> tuple[Stream[Any], Pact]:
+        """The prefixes with what they need to be extended, and how they get where they can be."""
+        if i == 0 or self._peers == 1:
+            return prefixes, Pipeline()  # seeds are where their lists are
+        if len(extension.keys) == 1:
+            return prefixes, Exchange(column(extension.keys[0]))
+        counted = prefixes.map_batches(tactics.uncounted)
+        name = column(extension.step.vertex)
         for key in extension.keys:
-            name = f"Count {column(extension.step.vertex)} by {column(key)}"
             tactic = partial(tactics.count, extension, key)
-            ranked = with_graph(ranked, self._indexes, Exchange(column(key)), name, tactic)
-        return ranked
+            by_key = Exchange(column(key))
+            counted = with_graph(counted, self._indexes, by_key, f"Count {name}", tactic)
+        room = 4 * self._join.batch_records
+        proposed = self._paced(
+            counted,
+            Exchange(ROUTE),
+            self._levels[i] - 1,
+            f"Propose {name}",
+            lambda graph, batch: tactics.propose(extension, graph, batch, room),
+        )
+        return proposed, Exchange(ROUTE)
 
-    def _propose(
-        self, prefixes: Stream[Arrays], i: int, extension: Extension, pact: Pact, part: Part
+    def _extend(
+        self, prefixes: Stream[Any], pact: Pact, i: int, extension: Extension, part: Part
     ) -> Stream[Arrays]:
         kept = extension.kept
-        if part != "all":  # the workers that validate ask for the keys
+        if self._n_to_validate(extension):  # the workers that validate ask for the keys
             wanted = {*extension.kept, *extension.keys}
-            kept = tuple(v for v in self._plan.order[: i + 1] if v in wanted)
+            kept = tuple(v for v in self._plan.order if v in wanted)
         keeping = Extension(extension.step, extension.bound, kept)
-        name = f"Extend by {column(extension.step.vertex)}"
         room = self._join.batch_records
         return self._paced(
-            prefixes, i, pact, name, lambda g, b: tactics.propose(keeping, g, b, room, part)
+            prefixes,
+            pact,
+            self._levels[i],
+            f"Extend by {column(extension.step.vertex)}",
+            lambda graph, batch: tactics.extend(keeping, graph, batch, room, part),
         )
 
     def _count(
-        self, prefixes: Stream[Arrays], i: int, extension: Extension, pact: Pact, part: Part
+        self, prefixes: Stream[Any], pact: Pact, i: int, extension: Extension, part: Part
     ) -> Stream[Arrays]:
-        name = f"Count extensions by {column(extension.step.vertex)}"
         return self._paced(
-            prefixes, i, pact, name, lambda g, b: tactics.count_matches(extension, g, b, part)
+            prefixes,
+            pact,
+            self._levels[i],
+            f"Count matches of {column(extension.step.vertex)}",
+            lambda graph, batch: tactics.count_matches(extension, graph, batch, part),
         )
 
     def _paced(
-        self, prefixes: Stream[Arrays], i: int, pact: Pact, name: str, tactic: Tactic
-    ) -> Stream[Arrays]:
-        """An operator of step `i`, and with its end in view for the step before."""
-        paces = self._join.paces
-        pace = Pace(i, i + 1 == len(paces), self._join.batch_records)
-        paces[i].append(pace)
+        self, prefixes: Stream[Any], pact: Pact, level: int, name: str, tactic: Tactic
+    ) -> Stream[Any]:
+        """An operator that may give more than it gets, watched by those of the level before."""
+        join = self._join
+        pace = Pace(level, level + 1 == len(join.paces), join.batch_records)
+        join.paces[level].append(pace)
         found = with_graph(prefixes, self._indexes, pact, name, tactic, pace)
-        for before in paces[i - 1] if i else ():
+        for before in join.paces[level - 1] if level else ():
             watch(found, before)
         return found
 
-    def _validated(self, proposals: Stream[Arrays], extension: Extension) -> Stream[Arrays]:
+    def _n_to_validate(self, extension: Extension) -> int:
+        """How many workers a record must visit once it is extended, at most."""
+        return 0 if self._peers == 1 else max(0, len(extension.keys) - 2)
+
+    def _validated(self, found: Stream[Arrays], extension: Extension) -> Stream[Arrays]:
+        n_visits = self._n_to_validate(extension)
+        if not n_visits:
+            return found
         name = f"Validate {column(extension.step.vertex)}"
         tactic = partial(tactics.validate, extension)
-        for _ in extension.keys[1:]:
-            proposals = with_graph(proposals, self._indexes, Exchange(ROUTE), name, tactic)
+        for _ in range(n_visits):
+            found = with_graph(found, self._indexes, Exchange(ROUTE), name, tactic)
         names = [column(v) for v in (*extension.kept, extension.step.vertex)]
-        return proposals.map_batches(lambda batch: tactics.selected(batch, names))
+        return found.map_batches(lambda batch: tactics.selected(batch, names))
 
     def _tested(self, prefixes: Stream[Arrays], filters: Sequence[Filter]) -> Stream[Arrays]:
         for condition in filters:

@@ -11,7 +11,7 @@ Each operator keeps the indexes of a time until no more prefixes of it come.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Exchange, Pact, Pipeline
 from pointstamp.dataflow.stream import Stream
 from pointstamp.joins.adjacency import Adjacency, Graph
+from pointstamp.joins.carried import size
 from pointstamp.joins.plan import Direction
 from pointstamp.joins.tactics import MATCHES, Pieces
 from pointstamp.joins.turns import Pace, Turns, at_end, at_start
@@ -98,17 +99,17 @@ def _give_next(output: Output, capability: Capability, pieces: Pieces) -> bool:
     return False
 
 
-Tactic = Callable[[Graph, Arrays], Pieces]
+Tactic = Callable[[Graph, Any], Iterator[Any]]
 
 
 def with_graph(
-    prefixes: Stream[Arrays],
+    prefixes: Stream[Any],
     indexes: Stream[Adjacency],
     pact: Pact,
     name: str,
     tactic: Tactic,
     pace: Pace | None = None,
-) -> Stream[Arrays]:
+) -> Stream[Any]:
     """What `tactic` makes of each batch of `prefixes` and the graph of its time.
 
     Without a `pace`, all at once: for tactics that give at most what they get. A
@@ -199,8 +200,8 @@ class _Item:
     """A batch of prefixes, and the pieces that are made of it once it was begun."""
 
     capability: Capability
-    batch: Arrays
-    pieces: Pieces | None = None
+    batch: Any
+    pieces: Iterator[Any] | None = None
 
 
 class _Work:
@@ -255,7 +256,7 @@ class _Work:
             if piece is None:
                 return 0
             output.session(item.capability).give_batch(piece)
-            return len(piece)
+            return size(piece)
         item.capability.drop()
         self.items.remove(item)
         return 0

@@ -5,17 +5,20 @@ A prefix is a match of the vertices bound so far, a record of int64 columns `v0`
 k lists of neighbours, one for each constraint:
 
 - *count* visits the lists' workers and remembers which list is the shortest;
-- *propose* extends each prefix by what is in its shortest list, and in whichever
-  others are at the same worker;
+- *propose* attaches to each prefix its shortest list, at the list's worker, to be
+  carried to the next one (`carried.py`);
+- *extend* makes a record of each item that is in the carried list and in those at
+  the present worker;
 - *validate* visits the workers of the rest, and drops what is not there.
 
 Where all the lists of a prefix are at one worker, as with one worker they always
-are, the three fall into one intersection, and nothing is proposed in vain. A
-record on its way has beside its vertices
+are, *extend* does it all, and nothing is proposed in vain. A record on its way
+has beside its vertices
 
 - `route`, a vertex whose worker it must go to next (or stays with), and
-- `least`, while it is counted, the length of the shortest list so far, or
-- `todo`, once it is proposed, a bit for each constraint not tested yet.
+- `least` and `key`, while it is counted, the length of the shortest list so far
+  and the vertex of the motif that it is a list of, or
+- `todo`, once it is extended, a bit for each constraint not tested yet.
 
 These are generators over arrays: a batch in, pieces of at most the size asked
 for out, and None where much was read and nothing was found. They know nothing of
@@ -36,9 +39,11 @@ import numpy.typing as npt
 
 from pointstamp.containers import Arrays
 from pointstamp.joins.adjacency import Adjacency, Graph
+from pointstamp.joins.carried import LIST, Carried
 from pointstamp.joins.plan import Filter, Step
+from pointstamp.kernels import intersect
 from pointstamp.kernels.hashing import settled
-from pointstamp.kernels.intersect import FIRST, are_members, extend
+from pointstamp.kernels.intersect import FIRST, are_members
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -47,10 +52,11 @@ Pieces = Iterator[Arrays | None]
 READ_BUDGET = 4_000_000
 """How many neighbours may be read before control is given back: some 10 ms."""
 
-ROUTE, LEAST, TODO, MATCHES = "route", "least", "todo", "matches"
+ROUTE, LEAST, KEY, TODO, MATCHES = "route", "least", "key", "todo", "matches"
 
 _UNKNOWN = -1
 _MOST = np.iinfo(np.int64).max
+_NONE = np.empty(0, np.int64)
 
 
 def column(vertex: int) -> str:
@@ -94,54 +100,113 @@ def seeds(first: int, adjacency: Adjacency) -> Pieces:
 def uncounted(prefixes: Arrays) -> Arrays:
     """Prefixes made ready to be counted."""
     n = len(prefixes)
-    return Arrays(
-        {**dict(prefixes.items()), LEAST: np.full(n, _MOST), ROUTE: np.zeros(n, np.int64)}
-    )
+    none = np.zeros(n, np.int64)
+    return Arrays({**dict(prefixes.items()), LEAST: np.full(n, _MOST), KEY: none, ROUTE: none})
 
 
 def count(extension: Extension, key: int, graph: Graph, prefixes: Arrays) -> Pieces:
     """See how long the lists of vertex `key` are; drop prefixes for which one is empty.
 
-    `least` becomes the shortest length so far, `route` the vertex that has it.
+    `least` becomes the shortest length so far, `key` and `route` whose list it is.
     """
-    least, route = prefixes[LEAST], prefixes[ROUTE]
+    least, keys, route = prefixes[LEAST], prefixes[KEY], prefixes[ROUTE]
     vertices = prefixes[column(key)]
     for constraint in extension.step.constraints:
         if constraint.key == key:
             begins, ends = graph.adjacency(constraint.direction).spans(vertices)
             shorter = ends - begins < least
             least = np.where(shorter, ends - begins, least)
+            keys = np.where(shorter, key, keys)
             route = np.where(shorter, vertices, route)
-    counted = Arrays({**dict(prefixes.items()), LEAST: least, ROUTE: route})
-    yield _taken(counted, least > 0)
+    columns = {**dict(prefixes.items()), LEAST: least, KEY: keys, ROUTE: route}
+    yield _taken(Arrays(columns), least > 0)
 
 
 # Propose.
 
-Part = Literal["all", "mixed", "here", "away"]
-"""Where the lists are. `all`: at this worker, which saves looking. `mixed`: some may
-be elsewhere. `here` and `away`: the same, and of those prefixes only the ones that
-have all their lists here, or only the others."""
+
+def propose(
+    extension: Extension, graph: Graph, prefixes: Arrays, room: int
+) -> Iterator[Carried | None]:
+    """Prefixes with what is in all lists of their key, on their way to the next key's worker.
+
+    What has all its lists here stays, and carries none. Prefixes of equal key share
+    one list; so that they are in one piece, prefixes are put in the order of keys.
+    A piece has lists of about `room` items, or one list that is longer.
+    """
+    if not len(prefixes):
+        return
+    prefixes = _taken(prefixes, np.lexsort((prefixes[ROUTE], prefixes[KEY])))
+    away = _away(extension, graph, prefixes, prefixes[KEY])
+    begins_group = _changes(prefixes[KEY]) | _changes(prefixes[ROUTE])
+    groups = np.flatnonzero(begins_group)
+    group_of = np.cumsum(begins_group) - 1
+    carried = np.logical_or.reduceat(away != 0, groups)
+    n_items = np.where(carried, prefixes[LEAST][groups], 0)
+    cuts = np.flatnonzero(_changes((np.cumsum(n_items) - n_items) // room))
+    for start, stop in zip(cuts, np.append(cuts[1:], len(groups)), strict=True):
+        own = carried[start:stop]
+        starts, values = _lists_of_keys(extension, graph, _taken(prefixes, groups[start:stop][own]))
+        which = slice(groups[start], groups[stop] if stop < len(groups) else len(prefixes))
+        columns = {name: values_[which] for name, values_ in prefixes.items()}
+        numbers = (np.cumsum(own) - 1)[group_of[which] - start]
+        columns[LIST] = np.where(away[which] != 0, numbers, -1)
+        columns[ROUTE] = _next_route(extension, away[which], columns, columns[ROUTE])
+        yield Carried(Arrays(columns), starts, values)
+
+
+def _changes(values: Ints) -> Bools:
+    """Whether each value differs from the one before it; the first one does."""
+    changes = np.ones(len(values), np.bool_)
+    np.not_equal(values[1:], values[:-1], out=changes[1:])
+    return changes
+
+
+def _lists_of_keys(extension: Extension, graph: Graph, groups: Arrays) -> tuple[Ints, Ints]:
+    """For each record what is in all lists of the vertex `key`, end to end."""
+    lists = _lists(extension, graph, groups)
+    for j, constraint in enumerate(extension.step.constraints):
+        lists.ends[j][groups[KEY] != constraint.key] = _UNKNOWN
+    room = int(groups[LEAST].sum()) + 1
+    parents, found = np.empty(room, np.int64), np.empty(room, np.int64)
+    bound = np.empty((0, len(groups)), np.int64)
+    at, resume, n_found = 0, FIRST, 0
+    while at < len(groups):
+        n, at, resume = _extend(
+            graph, lists, bound, at, resume, False, parents[n_found:], found[n_found:]
+        )
+        n_found += n
+    starts = np.searchsorted(parents[:n_found], np.arange(len(groups) + 1))
+    return starts, found[:n_found]
+
+
+# Extend.
+
+Part = Literal["all", "here", "away"]
+"""Which prefixes: every one, those that no list is missing for, or the others."""
 
 
 @dataclass(frozen=True)
 class _Lists:
     """The lists of a batch of prefixes, as `kernels.intersect.extend` wants them."""
 
-    is_reverse: Bools
+    pool_of: npt.NDArray[np.int8]
     begins: Ints
     ends: Ints
+    carried: Ints
 
 
-def propose(
-    extension: Extension, graph: Graph, prefixes: Arrays, room: int, part: Part = "all"
+def extend(
+    extension: Extension, graph: Graph, batch: Arrays | Carried, room: int, part: Part = "all"
 ) -> Pieces:
-    """Prefixes extended by what is in all their lists that are here.
+    """Prefixes extended by what is in all their lists, carried or at this worker.
 
-    Unless `part` is "all", pieces have the columns `route` and `todo` for validation.
-    At most `room` records per piece; a cursor goes on where the last one stopped.
+    Arrays have all their lists here; of a carried batch with lists of three keys or
+    more, some may be missing: its pieces have columns `route` and `todo`. At most
+    `room` records per piece; a cursor goes on where the last one stopped.
     """
-    prefixes, lists = _of_part(part, prefixes, _lists(extension, graph, prefixes, part))
+    prefixes, lists, away = _of_part(part, *_met(extension, graph, batch))
+    with_todo = _may_miss(extension, batch)
     bound = _stacked(prefixes, extension.bound)
     at, resume = 0, FIRST
     while at < len(prefixes):
@@ -153,18 +218,17 @@ def propose(
         columns = {column(v): prefixes[column(v)][parents[:n]] for v in extension.kept}
         # A piece that fills little of its room is copied, so as not to keep all of it.
         columns[column(extension.step.vertex)] = found[:n] if 2 * n > room else found[:n].copy()
-        if part != "all":
-            todo = _away(lists)[parents[:n]]
-            here = prefixes[ROUTE][parents[:n]]
+        if with_todo:
+            todo, here = away[parents[:n]], prefixes[ROUTE][parents[:n]]
             columns |= {TODO: todo, ROUTE: _next_route(extension, todo, columns, here)}
         yield Arrays(columns)
 
 
 def count_matches(
-    extension: Extension, graph: Graph, prefixes: Arrays, part: Part = "all"
+    extension: Extension, graph: Graph, batch: Arrays | Carried, part: Part = "all"
 ) -> Pieces:
-    """How many records `propose` would give, without making them: pieces of one number."""
-    prefixes, lists = _of_part(part, prefixes, _lists(extension, graph, prefixes, part))
+    """How many records `extend` would give, without making them: pieces of one number."""
+    prefixes, lists, _ = _of_part(part, *_met(extension, graph, batch))
     bound = _stacked(prefixes, extension.bound)
     room = np.empty(4096, np.int64)
     at, resume = 0, FIRST
@@ -173,27 +237,62 @@ def count_matches(
         yield Arrays({MATCHES: np.array([n])})
 
 
-def _lists(extension: Extension, graph: Graph, prefixes: Arrays, part: Part) -> _Lists:
+def _may_miss(extension: Extension, batch: Arrays | Carried) -> bool:
+    return isinstance(batch, Carried) and len(extension.keys) > 2
+
+
+def _met(
+    extension: Extension, graph: Graph, batch: Arrays | Carried
+) -> tuple[Arrays, _Lists, Ints]:
+    """Prefixes, the lists that meet here, and a bit for each constraint whose list does not."""
+    if isinstance(batch, Arrays):
+        return batch, _lists(extension, graph, batch), np.zeros(len(batch), np.int64)
+    prefixes, numbers = batch.prefixes, batch.prefixes[LIST]
+    key = np.where(numbers < 0, _UNKNOWN, prefixes[KEY])
+    away = _away(extension, graph, prefixes, key)
+    lists = _lists(extension, graph, prefixes)
+    for j, constraint in enumerate(extension.step.constraints):
+        lists.ends[j][(away >> j & 1).astype(np.bool_) | (key == constraint.key)] = _UNKNOWN
+    begins = np.where(numbers < 0, 0, batch.starts[numbers])
+    ends = np.where(numbers < 0, _UNKNOWN, batch.starts[numbers + 1])
+    with_carried = _Lists(
+        np.append(lists.pool_of, np.int8(2)),
+        np.vstack([lists.begins, begins]),
+        np.vstack([lists.ends, ends]),
+        batch.values,
+    )
+    return prefixes, with_carried, away
+
+
+def _away(extension: Extension, graph: Graph, prefixes: Arrays, key: Ints) -> Ints:
+    """A bit for each constraint, of other keys than `key`, whose list is at another worker."""
+    away = np.zeros(len(prefixes), np.int64)
+    for j, constraint in enumerate(extension.step.constraints):
+        elsewhere = (key != constraint.key) & ~graph.owns(prefixes[column(constraint.key)])
+        away |= elsewhere.astype(np.int64) << j
+    return away
+
+
+def _lists(extension: Extension, graph: Graph, prefixes: Arrays) -> _Lists:
     constraints = extension.step.constraints
     begins = np.empty((len(constraints), len(prefixes)), np.int64)
     ends = np.empty_like(begins)
     for j, constraint in enumerate(constraints):
         vertices = prefixes[column(constraint.key)]
         begins[j], ends[j] = graph.adjacency(constraint.direction).spans(vertices)
-        if part != "all":
-            ends[j][~graph.owns(vertices)] = _UNKNOWN
-    return _Lists(np.array([c.direction == "reverse" for c in constraints]), begins, ends)
+    pool_of = np.array([c.direction == "reverse" for c in constraints], np.int8)
+    return _Lists(pool_of, begins, ends, _NONE)
 
 
-def _of_part(part: Part, prefixes: Arrays, lists: _Lists) -> tuple[Arrays, _Lists]:
-    if part in ("all", "mixed"):
-        return prefixes, lists
-    here = (lists.ends != _UNKNOWN).all(axis=0)
-    chosen = np.flatnonzero(here if part == "here" else ~here)
-    return (
-        _taken(prefixes, chosen),
-        _Lists(lists.is_reverse, lists.begins.take(chosen, 1), lists.ends.take(chosen, 1)),
-    )
+def _of_part(
+    part: Part, prefixes: Arrays, lists: _Lists, away: Ints
+) -> tuple[Arrays, _Lists, Ints]:
+    if part == "all":
+        return prefixes, lists, away
+    chosen = np.flatnonzero((away == 0) if part == "here" else (away != 0))
+    begins, ends = lists.begins.take(chosen, 1), lists.ends.take(chosen, 1)
+    some = _Lists(lists.pool_of, begins, ends, lists.carried)
+    return _taken(prefixes, chosen), some, away[chosen]
 
 
 def _extend(
@@ -206,10 +305,11 @@ def _extend(
     parents: Ints,
     found: Ints,
 ) -> tuple[int, int, int]:
-    return extend(
+    return intersect.extend(
         graph.adjacency("forward").values,
         graph.adjacency("reverse").values,
-        lists.is_reverse,
+        settled(lists.carried),
+        lists.pool_of,
         lists.begins,
         lists.ends,
         bound,
@@ -222,13 +322,6 @@ def _extend(
         parents,
         found,
     )
-
-
-def _away(lists: _Lists) -> Ints:
-    """For each prefix the constraints whose lists are at other workers, a bit each."""
-    bits = np.int64(1) << np.arange(len(lists.ends), dtype=np.int64)
-    todo: Ints = ((lists.ends == _UNKNOWN) * bits[:, None]).sum(axis=0)
-    return todo
 
 
 # Validate.

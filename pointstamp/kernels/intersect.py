@@ -30,6 +30,7 @@ from pointstamp.kernels.jit import kernel
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+Pools = npt.NDArray[np.int8]
 Marks = npt.NDArray[np.uint8]
 
 FIRST = int(np.iinfo(np.int64).min)
@@ -42,7 +43,8 @@ _LONGER = 8
 def _extend_plain(
     forward: Ints,
     reverse: Ints,
-    is_reverse: Bools,
+    carried: Ints,
+    pool_of: Pools,
     begins: Ints,
     ends: Ints,
     bound: Ints,
@@ -59,7 +61,7 @@ def _extend_plain(
     n = begins.shape[1]
     while at < n and budget > 0 and (counting or n_found < len(found)):
         lists = [
-            (reverse if is_reverse[j] else forward)[begins[j, at] : ends[j, at]]
+            (forward, reverse, carried)[pool_of[j]][begins[j, at] : ends[j, at]]
             for j in np.flatnonzero(ends[:, at] >= 0)
         ]
         lists.sort(key=len)
@@ -85,7 +87,8 @@ def _extend_plain(
 def extend(
     forward: Ints,
     reverse: Ints,
-    is_reverse: Bools,
+    carried: Ints,
+    pool_of: Pools,
     begins: Ints,
     ends: Ints,
     bound: Ints,
@@ -100,14 +103,14 @@ def extend(
 ) -> tuple[int, int, int]:
     """What is in all lists of each prefix, from a cursor on, until the room is used up.
 
-    forward, reverse : int64[any], the pools
-    is_reverse : bool[k], which pool the j-th list of every prefix is in
+    forward, reverse, carried : int64[any], the pools, numbered 0, 1 and 2
+    pool_of : int8[k], which pool the j-th list of every prefix is in; at most one is `carried`
     begins, ends : int64[k, n]; list j of prefix i is `pool[begins[j, i]:ends[j, i]]`, sorted
       and distinct; `ends[j, i]` is -1 where the list is elsewhere and not to be asked,
       but each prefix has one that is here
     bound : int64[b, n], b >= 0, distinct down each column; not to be found for that prefix
-    marks : uint8[d], all 0, and again on return; `marks[v - low]` is vertex v's, and
-      d = 0 where ids are too far apart for marks
+    marks : uint8[d], all 0, and again on return; `marks[v - low]` is vertex v's. All of
+      `forward` and `reverse` have one, or none does (d = 0) where ids are too far apart
     at, resume : the cursor: first prefix, and least value for it (`FIRST` at its beginning)
     budget : about how many values may be read before the call returns
     counting : only count; `found` is then room to work in, and may have any length > 0
@@ -129,7 +132,7 @@ def extend(
             for j in range(min(n_lists, 8)):
                 if ends[j, at] < 0 or begins[j, at] == shown[j]:
                     continue
-                pool = reverse if is_reverse[j] else forward
+                pool = _pool(forward, reverse, carried, pool_of[j])
                 if marked[j]:
                     _unmark(marks, low, pool, shown[j], shown_end[j], 1 << j)
                 shown[j] = begins[j, at]
@@ -163,7 +166,7 @@ def extend(
                 else:
                     n_asked += 1
 
-        pool = reverse if is_reverse[chosen] else forward
+        pool = _pool(forward, reverse, carried, pool_of[chosen])
         begin = begins[chosen, at]
         end = ends[chosen, at]
         if resume != FIRST:
@@ -176,8 +179,7 @@ def extend(
                     if begin < end and _contains(pool, begin, end, bound[b, at]):
                         total -= 1
             else:
-                for i in range(begin, end):
-                    total += (marks[pool[i] - low] & needed) == needed
+                total += _count_marked(marks, low, pool, begin, end, needed, pool_of[chosen] == 2)
                 budget -= end - begin
             budget -= 1
             at += 1
@@ -188,14 +190,18 @@ def extend(
             base = 0 if counting else total
             n_read = min(end - begin, room - base)
             n_kept = 0
-            for i in range(begin, begin + n_read):
-                value = pool[i]
-                if needed == 0 or (marks[value - low] & needed) == needed:
-                    found[base + n_kept] = value
-                    n_kept += 1
+            if needed == 0:
+                found[base : base + n_read] = pool[begin : begin + n_read]
+                n_kept = n_read
+            else:
+                for i in range(begin, begin + n_read):
+                    place = pool[i] - low
+                    if 0 <= place < len(marks) and (marks[place] & needed) == needed:
+                        found[base + n_kept] = pool[i]
+                        n_kept += 1
             for j in range(n_lists):
                 if n_kept > 0 and j != chosen and ends[j, at] >= 0 and not marked[j]:
-                    other = reverse if is_reverse[j] else forward
+                    other = _pool(forward, reverse, carried, pool_of[j])
                     n_kept = _keep_common(found, base, n_kept, other, begins[j, at], ends[j, at])
             if len(bound) > 0:
                 n_kept = _drop_bound(found, base, n_kept, bound, at)
@@ -213,7 +219,7 @@ def extend(
             resume = FIRST
     for j in range(n_lists):
         if marked[j]:
-            pool = reverse if is_reverse[j] else forward
+            pool = _pool(forward, reverse, carried, pool_of[j])
             _unmark(marks, low, pool, shown[j], shown_end[j], 1 << j)
     return total, at, resume
 
@@ -240,15 +246,44 @@ def _worth_marking(begins: Ints, ends: Ints, j: int, at: int) -> bool:
 
 
 @kernel
+def _pool(forward: Ints, reverse: Ints, carried: Ints, number: int) -> Ints:
+    if number == 0:
+        return forward
+    return reverse if number == 1 else carried
+
+
+# What is carried may have vertices beyond the marks. No list of the other pools has
+# those, so they need no mark, and have none when asked for.
+
+
+@kernel
+def _count_marked(
+    marks: Marks, low: int, pool: Ints, begin: int, end: int, needed: int, is_carried: bool
+) -> int:
+    bits = np.uint8(needed)
+    total = 0
+    if is_carried:
+        for i in range(begin, end):
+            place = pool[i] - low
+            total += 0 <= place < len(marks) and (marks[place] & bits) == bits
+    else:  # without the question this is one instruction for eight
+        for i in range(begin, end):
+            total += (marks[pool[i] - low] & bits) == bits
+    return total
+
+
+@kernel
 def _mark(marks: Marks, low: int, pool: Ints, begin: int, end: int, bit: int) -> None:
     for i in range(begin, end):
-        marks[pool[i] - low] |= np.uint8(bit)
+        if 0 <= pool[i] - low < len(marks):
+            marks[pool[i] - low] |= np.uint8(bit)
 
 
 @kernel
 def _unmark(marks: Marks, low: int, pool: Ints, begin: int, end: int, bit: int) -> None:
     for i in range(begin, end):
-        marks[pool[i] - low] &= np.uint8(255 - bit)
+        if 0 <= pool[i] - low < len(marks):
+            marks[pool[i] - low] &= np.uint8(255 - bit)
 
 
 @kernel

@@ -29,7 +29,7 @@ def merged(parts):
 
 
 def most_waiting(join):
-    """By step, the most records that a worker had in hand."""
+    """By level, the most records that a worker had in hand."""
     return [sum(pace.most_waiting for pace in paces) for paces in join.paces]
 
 
@@ -61,7 +61,7 @@ def test_no_batch_is_larger_than_asked_and_little_is_outstanding(workers):
     results = ps.execute(main, workers=workers, threads=True)
     sizes = [size for part, _ in results for size in part]
     assert sum(sizes) == N * (N - 1) * (N - 2) * (N - 3)
-    if workers == 1:  # between workers, channels may merge small batches
+    if workers == 1:  # operators that give out small batches put them together
         assert max(sizes) <= LIMIT
     for _, most in results:
         assert max(most[1:]) <= bound(workers)

@@ -1,4 +1,4 @@
-"""Count, propose and validate on arrays, with the workers played by a loop."""
+"""Count, propose, extend and validate on arrays, with the workers played by a loop."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from pointstamp.containers import Arrays, kind_of
 from pointstamp.joins import tactics
 from pointstamp.joins.adjacency import Adjacency, Graph
+from pointstamp.joins.carried import LIST
 from pointstamp.joins.plan import Constraint, Filter, Step
-from pointstamp.joins.tactics import LEAST, MATCHES, ROUTE, TODO, Extension
+from pointstamp.joins.tactics import KEY, LEAST, MATCHES, ROUTE, TODO, Extension
 
 graphs = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=40)
 
@@ -69,7 +70,7 @@ def test_with_one_worker_a_step_is_one_intersection(edges, prefixes, room, disti
     table = np.array(prefixes, np.int64).reshape(-1, 2)
     batch = Arrays(v0=table[:, 0], v1=table[:, 1])
     extension = Extension(STEP, bound=(0, 1) if distinct else (), kept=(0, 1))
-    pieces = list(tactics.propose(extension, graph, batch, room))
+    pieces = list(tactics.extend(extension, graph, batch, room))
     assert all(piece is None or 0 < len(piece) <= room for piece in pieces)
     want = expected(edges, prefixes, distinct)
     assert collected(pieces, ["v0", "v1", "v2"]) == want
@@ -77,57 +78,133 @@ def test_with_one_worker_a_step_is_one_intersection(edges, prefixes, room, disti
     assert sum(int(piece[MATCHES][0]) for piece in counts) == len(want)
 
 
-@given(edges=graphs, prefixes=prefix_lists, peers=st.integers(2, 4), room=st.integers(1, 5))
-def test_with_several_workers_count_propose_and_validate_give_the_same(
-    edges, prefixes, peers, room
-):
-    graphs = workers(edges, peers)
-    table = np.array(prefixes, np.int64).reshape(-1, 2)
-    batch = tactics.uncounted(Arrays(v0=table[:, 0], v1=table[:, 1]))
-    extension = Extension(STEP, kept=(0, 1))
-    at = exchange([batch], "v0", peers)
+def counted(extension, graphs, batch):
+    """`batch` after its visits to the workers of all keys, at each worker."""
+    at = exchange([batch], "v0", len(graphs))
     for key in extension.keys:
-        at = exchange(at, f"v{key}", peers)
+        at = exchange(at, f"v{key}", len(graphs))
         at = [
             next(tactics.count(extension, key, graph, b))
             for graph, b in zip(graphs, at, strict=True)
         ]
-    degrees = {
-        (a, b): min(
+    return at
+
+
+@given(edges=graphs, prefixes=prefix_lists, peers=st.integers(1, 4))
+def test_counting_finds_the_shortest_list_and_whose_it_is(edges, prefixes, peers):
+    table = np.array(prefixes, np.int64).reshape(-1, 2)
+    batch = tactics.uncounted(Arrays(v0=table[:, 0], v1=table[:, 1]))
+    lengths = {
+        (a, b): (
             sum(s == a for s, _ in set(edges)),
-            sum(s == b for s, _ in set(edges)),
-            sum(t == b for _, t in set(edges)),
+            min(sum(s == b for s, _ in set(edges)), sum(t == b for _, t in set(edges))),
         )
         for a, b in prefixes
     }
-    counted = collected(at, ["v0", "v1", LEAST])
-    assert counted == sorted((*p, degrees[p]) for p in prefixes if degrees[p])
+    found = collected(
+        counted(Extension(STEP, kept=(0, 1)), workers(edges, peers), batch),
+        ["v0", "v1", LEAST, KEY, ROUTE],
+    )
+    want = []
+    for pair in prefixes:
+        if least := min(lengths[pair]):
+            key = lengths[pair].index(least)
+            want.append((*pair, least, key, pair[key]))
+    assert found == sorted(want)
 
-    at = exchange(at, ROUTE, peers)
-    want = expected(edges, prefixes, False)
-    for parts in (["mixed"], ["here", "away"]):
+
+@given(edges=graphs, prefixes=prefix_lists, peers=st.integers(1, 4), room=st.integers(1, 9))
+def test_a_proposed_prefix_carries_what_is_in_all_lists_of_its_key(edges, prefixes, peers, room):
+    graphs = workers(edges, peers)
+    table = np.array(prefixes, np.int64).reshape(-1, 2)
+    batch = tactics.uncounted(Arrays(v0=table[:, 0], v1=table[:, 1]))
+    extension = Extension(STEP, kept=(0, 1))
+    arrived = exchange(counted(extension, graphs, batch), ROUTE, peers)
+    out = {v: {t for s, t in edges if s == v} for v in range(8)}
+    both = {v: {t for t in out[v] if (t, v) in edges} for v in range(8)}
+    n_found = 0
+    for graph, mine in zip(graphs, arrived, strict=True):
+        for piece in tactics.propose(extension, graph, mine, room):
+            n_found += len(piece)
+            longest = max(np.diff(piece.starts), default=0)
+            assert len(piece.values) <= room + longest
+            for a, b, key, route, number in zip(
+                *(piece.prefixes[n].tolist() for n in ("v0", "v1", KEY, ROUTE, LIST)), strict=True
+            ):
+                here, other = ((a, b), (b, a))[key]
+                if graph.owns(np.array([other]))[0]:
+                    assert (number, route) == (-1, here), "nothing is missing: it stays"
+                else:
+                    carried = piece.values[piece.starts[number] : piece.starts[number + 1]]
+                    assert carried.tolist() == sorted(both[b] if key else out[a])
+                    assert route == other
+    assert n_found == sum(map(len, arrived))
+
+
+THREE_KEYS = Step(3, (Constraint(0, "forward"), Constraint(1, "reverse"), Constraint(2, "forward")))
+
+
+@given(
+    edges=graphs,
+    triples=st.lists(st.tuples(*[st.integers(0, 7)] * 3), max_size=20),
+    peers=st.integers(2, 4),
+    room=st.integers(1, 5),
+    distinct=st.booleans(),
+)
+def test_with_several_workers_the_lists_meet_wherever_they_are(
+    edges, triples, peers, room, distinct
+):
+    """Three keys, so some are proposed, some met on the way, some validated at the end."""
+    graph = set(edges)
+    triples = [t for t in triples if not distinct or len(set(t)) == 3]
+    want = sorted(
+        (a, b, c, d)
+        for a, b, c in triples
+        for d in range(8)
+        if {(a, d), (d, b), (c, d)} <= graph and not (distinct and d in (a, b, c))
+    )
+    graphs = workers(edges, peers)
+    table = np.array(triples, np.int64).reshape(-1, 3)
+    batch = tactics.uncounted(Arrays(v0=table[:, 0], v1=table[:, 1], v2=table[:, 2]))
+    bound = (0, 1, 2) if distinct else ()
+    extension = Extension(THREE_KEYS, bound, kept=(0, 1, 2))
+    arrived = exchange(counted(extension, graphs, batch), ROUTE, peers)
+    proposed = [
+        piece
+        for graph, mine in zip(graphs, arrived, strict=True)
+        for piece in tactics.propose(extension, graph, mine, room)
+    ]
+    if not proposed:
+        assert want == []
+        return
+    met = exchange(proposed, ROUTE, peers)
+    n_here = sum(
+        int(piece[MATCHES][0])
+        for graph, mine in zip(graphs, met, strict=True)
+        for piece in tactics.count_matches(extension, graph, mine, "here")
+    )
+    for part in ("all", "away"):
+        extended = [
+            piece
+            for graph, mine in zip(graphs, met, strict=True)
+            for piece in tactics.extend(extension, graph, mine, room, part)
+            if piece is not None
+        ]
+        assert all(len(piece) <= room for piece in extended)
+        assert part == "all" or all((piece[TODO] != 0).all() for piece in extended)
         found = []
-        for part in parts:
-            proposed = [
-                p
-                for graph, b in zip(graphs, at, strict=True)
-                for p in tactics.propose(extension, graph, b, room, part)
-                if p is not None
+        if extended:
+            at = exchange(extended, ROUTE, peers)
+            at = [
+                next(tactics.validate(extension, graph, mine))
+                for graph, mine in zip(graphs, at, strict=True)
             ]
-            if not proposed:
-                continue
-            if part == "here":
-                assert not any(p[TODO].any() for p in proposed)
-            if part == "away":
-                assert all((p[TODO] != 0).all() for p in proposed)
-            sent = exchange(proposed, ROUTE, peers)
-            validated = [
-                next(tactics.validate(extension, graph, b))
-                for graph, b in zip(graphs, sent, strict=True)
-            ]
-            assert not any(b[TODO].any() for b in validated)
-            found += collected(validated, ["v0", "v1", "v2"])
-        assert sorted(found) == want
+            assert not any(mine[TODO].any() for mine in at)
+            found = collected(at, ["v0", "v1", "v2", "v3"])
+        if part == "all":
+            assert found == want
+        else:
+            assert len(found) + n_here == len(want)
 
 
 @given(edges=graphs, prefixes=prefix_lists)
@@ -155,7 +232,7 @@ def test_much_reading_without_a_match_gives_control_back():
     graph.add(Adjacency.build("forward", sources, np.concatenate([2 * ends, 2 * ends + 1])))
     step = Step(2, (Constraint(0, "forward"), Constraint(1, "forward")))
     batch = Arrays(v0=np.zeros(1000, np.int64), v1=np.ones(1000, np.int64))
-    pieces = list(tactics.propose(Extension(step), graph, batch, 100))
+    pieces = list(tactics.extend(Extension(step), graph, batch, 100))
     assert pieces == [None] * len(pieces)
     assert len(pieces) > 10
     assert tactics.READ_BUDGET * (len(pieces) + 1) >= 1000 * n
@@ -166,6 +243,6 @@ def test_a_proposed_list_of_a_million_comes_in_pieces_of_the_size_asked_for():
     graph = Graph()
     graph.add(Adjacency.build("forward", np.zeros(n, np.int64), np.arange(n)))
     extension = Extension(Step(1, (Constraint(0, "forward"),)), kept=(0,))
-    pieces = tactics.propose(extension, graph, Arrays(v0=[0, 0]), 65_536)
+    pieces = tactics.extend(extension, graph, Arrays(v0=[0, 0]), 65_536)
     sizes = [len(piece) for piece in itertools.islice(pieces, 20)]
     assert sizes == [65_536] * 20, "they are made as they are asked for"

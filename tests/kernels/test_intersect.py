@@ -17,37 +17,39 @@ lists = st.lists(st.integers(0, 30), unique=True, max_size=25).map(sorted)
 
 @st.composite
 def problems(draw):
-    """Lists in two pools, and prefixes of which each names k of them, often the same."""
+    """Lists in three pools, and prefixes of which each names k of them, often the same."""
     pools, slices = [], []
-    for _ in range(2):
-        rows = draw(st.lists(lists, min_size=1, max_size=4))
+    for number in range(3):
+        # What is carried may have vertices that the other pools do not have.
+        of = st.lists(st.integers(-9, 50), unique=True, max_size=25).map(sorted)
+        rows = draw(st.lists(lists if number < 2 else of, min_size=1, max_size=4))
         starts = np.cumsum([0, *map(len, rows)])
         pools.append(np.array([v for row in rows for v in row], np.int64))
         slices.append(list(zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)))
     k, n = draw(st.integers(1, 4)), draw(st.integers(0, 12))
-    is_reverse = [draw(st.booleans()) for _ in range(k)]
-    spans = [[draw(st.sampled_from(slices[is_reverse[j]])) for _ in range(n)] for j in range(k)]
+    pool_of = [draw(st.integers(0, 2 if j == k - 1 else 1)) for j in range(k)]
+    spans = [[draw(st.sampled_from(slices[pool_of[j]])) for _ in range(n)] for j in range(k)]
     away = [[draw(st.booleans()) and j > 0 for _ in range(n)] for j in range(k)]
     bound = draw(st.lists(st.integers(0, 30), unique=True, max_size=3))
-    return pools, is_reverse, spans, away, bound, n
+    return pools, pool_of, spans, away, bound, n
 
 
 def arrays(problem):
-    _, is_reverse, spans, away, bound, n = problem
+    _, pool_of, spans, away, bound, n = problem
     k = len(spans)
     begins = np.array([[b for b, _ in row] for row in spans], np.int64).reshape(k, n)
     ends = np.array([[e for _, e in row] for row in spans], np.int64).reshape(k, n)
     ends[np.array(away, np.bool_).reshape(k, n)] = -1
     columns = np.repeat(np.array(bound, np.int64).reshape(-1, 1), n, axis=1)
-    return np.array(is_reverse), begins, ends, columns
+    return np.array(pool_of, np.int8), begins, ends, columns
 
 
 def expected(problem):
-    pools, is_reverse, spans, away, bound, n = problem
+    pools, pool_of, spans, away, bound, n = problem
     found = []
     for i in range(n):
         here = [
-            set(pools[is_reverse[j]][spans[j][i][0] : spans[j][i][1]].tolist())
+            set(pools[pool_of[j]][spans[j][i][0] : spans[j][i][1]].tolist())
             for j in range(len(spans))
             if not away[j][i]
         ]
@@ -58,15 +60,15 @@ def expected(problem):
 def run(form, problem, room, budget, with_marks, counting=False, shift=0):
     """Call until it is done; everything found, and the sizes of the pieces."""
     call = extend if form == "compiled" else extend.plain
-    forward, reverse = (pool + shift for pool in problem[0])
-    is_reverse, begins, ends, bound = arrays(problem)
+    pools = [pool + shift for pool in problem[0]]
+    pool_of, begins, ends, bound = arrays(problem)
     marks = np.zeros(31 if with_marks else 0, np.uint8)
     at, resume, total, pieces = 0, FIRST, 0, []
     while at < problem[5]:
         parents, found = np.full(room, -7), np.full(room, -7)
         before = at, resume
         n, at, resume = call(
-            forward, reverse, is_reverse, begins, ends, bound + shift, marks, shift,
+            *pools, pool_of, begins, ends, bound + shift, marks, shift,
             at, resume, budget, counting, parents, found,
         )  # fmt: skip
         assert (at, resume) > before, "a call makes progress"
@@ -131,7 +133,7 @@ def test_each_way_to_ask_a_list_gives_the_same(sizes):
     parents, found = np.empty(10_000, np.int64), np.empty(10_000, np.int64)
     for marks in (np.zeros(10_000, np.uint8), np.zeros(0, np.uint8)):
         n, at, _ = extend(
-            long, short, np.array([False, True]), begins, ends,
+            long, short, short, np.array([0, 1], np.int8), begins, ends,
             np.empty((0, len(sizes) - 1), np.int64), marks, 0,
             0, FIRST, 10**9, False, parents, found,
         )  # fmt: skip
@@ -147,7 +149,7 @@ def test_the_room_is_never_exceeded_by_a_list_of_a_million():
     at, resume, seen = 0, FIRST, []
     while at < 1:
         n, at, resume = extend(
-            pool, pool, np.array([False]), begins, ends, none, np.zeros(0, np.uint8), 0,
+            pool, pool, pool, np.array([0], np.int8), begins, ends, none, np.zeros(0, np.uint8), 0,
             at, resume, 10**9, False, parents, found,
         )  # fmt: skip
         seen.append(n)
@@ -159,7 +161,7 @@ def test_counting_one_list_does_not_read_it():
     begins, ends = np.zeros((1, 50_000), np.int64), np.full((1, 50_000), 1_000_000)
     room = np.empty(1, np.int64)
     n, at, _ = extend(
-        pool, pool, np.array([False]), begins, ends, np.full((1, 50_000), 77),
+        pool, pool, pool, np.array([0], np.int8), begins, ends, np.full((1, 50_000), 77),
         np.zeros(0, np.uint8), 0, 0, FIRST, 50_000, True, room, room,
     )  # fmt: skip
     assert (n, at) == (50_000 * 999_999, 50_000)
