@@ -1,0 +1,200 @@
+"""From streams of edges to the workers' shares of a graph.
+
+    edges --> pairs by head --> gather --+------------------> share --> [Share]
+    vertices ------------------>         +-- wishes, by owner -->
+
+Edges are `Arrays` with the columns `src` and `dst`, and `weight` where they are
+weighted. The graph of a time is the edges of that time, as for motifs.
+
+Vertices without edges come on a stream of their own, if they are to be known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pointstamp.containers import Arrays
+from pointstamp.dataflow.capability import Capability
+from pointstamp.dataflow.handles import Input, Output
+from pointstamp.dataflow.operator import OperatorInfo
+from pointstamp.dataflow.pact import Exchange, Pipeline
+from pointstamp.dataflow.stream import Stream
+from pointstamp.graph.addressed import Addressed
+from pointstamp.graph.columns import VERTEX, vertex_column, weighted_columns
+from pointstamp.graph.edges import directed as edge_stream
+from pointstamp.graph.rounds import Program, results, run_rounds
+from pointstamp.graph.share import (
+    AT,
+    OF,
+    WEIGHT,
+    Direction,
+    Floats,
+    Form,
+    Half,
+    Share,
+    Wanted,
+    half_of,
+    share_of,
+    wishes,
+)
+from pointstamp.joins.operators import SOURCE, TARGET
+from pointstamp.kernels.lists import Ints
+
+
+def solve(
+    shares: Stream[Any],
+    start: Callable[[Share], Program],
+    result: Callable[[Any], Any],
+    name: str,
+) -> Stream[Any]:
+    """Run the program that `start` makes of each share, and give what `result` makes of it."""
+    programs = shares.map_batches(lambda batch: [start(share) for share in batch])
+    return results(run_rounds(programs, name), result)
+
+
+def shares(
+    edges: Stream[Any],
+    vertices: Stream[Any] | None,
+    directions: Sequence[Direction],
+    form: Form,
+    *,
+    loops: bool = False,
+    weighted: bool = False,
+) -> Stream[Any]:
+    """The `Share` of each time, at each worker that has one: rows, one a time.
+
+    Parameters
+    ----------
+    edges : Stream
+        As users give it.
+    vertices : Stream, optional
+        Vertices that may have no edges.
+    directions : sequence of "in", "out", "both"
+        Of the links wanted.
+    form : "pull" or "push"
+    loops : bool
+        Whether edges from a vertex to itself stay.
+    weighted : bool
+        Whether the third column, or `weight`, is wanted too.
+    """
+    arrays = edges.map_batches(weighted_columns) if weighted else edge_stream(edges)
+    pairs = [arrays.map_batches(partial(_pairs, direction)) for direction in directions]
+    halves, wanted = _gather(pairs, vertices and vertices.map_batches(vertex_column), form, loops)
+    return _share(halves, wanted, form, len(directions))
+
+
+def _pairs(direction: Direction, edges: Arrays) -> Arrays:
+    """The edges, each at its head."""
+    sources, targets = edges[SOURCE], edges[TARGET]
+    if direction == "both":
+        at, of = np.concatenate([targets, sources]), np.concatenate([sources, targets])
+    else:
+        at, of = (targets, sources) if direction == "in" else (sources, targets)
+    if WEIGHT not in edges:
+        return Arrays({AT: at, OF: of})
+    weights = edges[WEIGHT]
+    if direction == "both":
+        weights = np.concatenate([weights, weights])
+    return Arrays({AT: at, OF: of, WEIGHT: weights})
+
+
+# Two steps: what there is, and who wants to hear of it.
+
+
+def _gather(
+    pairs: list[Stream[Arrays]], vertices: Stream[Arrays] | None, form: Form, loops: bool
+) -> tuple[Stream[Any], Stream[Arrays]]:
+    builder = pairs[0].scope.operator("Gather edges")
+    for stream in pairs:
+        builder.new_input(stream, Exchange(AT))
+    if vertices is not None:
+        builder.new_input(vertices, Exchange(VERTEX))
+    halves = builder.new_output(initial=False)
+    wanted = builder.new_output(initial=False)
+
+    def make_logic(
+        capabilities: list[Capability], info: OperatorInfo
+    ) -> Callable[[list[Input], list[Output]], None]:
+        held: dict[Any, _Held] = {}
+
+        def logic(inputs: list[Input], outputs: list[Output]) -> None:
+            for i, input_ in enumerate(inputs):
+                for time, batch in input_:
+                    if time.time not in held:
+                        held[time.time] = _Held([time.retain(0), time.retain(1)], len(inputs))
+                    held[time.time].batches[i].append(batch)
+            for time in _complete(held, inputs):
+                capabilities, batches = held[time].capabilities, held.pop(time).batches
+                found = _half(batches, form, len(pairs), info.peers, loops)
+                outputs[0].session(capabilities[0]).give(found)
+                outputs[1].session(capabilities[1]).give_batch(wishes(found, info.index))
+                for capability in capabilities:
+                    capability.drop()
+
+        return logic
+
+    builder.build(make_logic)
+    return halves, wanted
+
+
+class _Held:
+    """What has arrived of one time, by input, and the right to answer."""
+
+    def __init__(self, capabilities: list[Capability], n_inputs: int) -> None:
+        self.capabilities = capabilities
+        self.batches: list[list[Any]] = [[] for _ in range(n_inputs)]
+
+
+def _complete(held: dict[Any, _Held], inputs: list[Input]) -> list[Any]:
+    """The times of which nothing more comes."""
+    return [t for t in held if not any(i.frontier.less_equal(t) for i in inputs)]
+
+
+def _half(batches: list[list[Arrays]], form: Form, n_links: int, peers: int, loops: bool) -> Half:
+    vertices = [batch[VERTEX] for of_input in batches[n_links:] for batch in of_input]
+    edges = [_edges_of(of_input) for of_input in batches[:n_links]]
+    batches.clear()  # the edges are twice there; let the first ones go
+    return half_of(form, edges, np.concatenate([np.empty(0, np.int64), *vertices]), peers, loops)
+
+
+def _edges_of(batches: list[Arrays]) -> tuple[Ints, Ints, Floats | None]:
+    if not batches:
+        return np.empty(0, np.int64), np.empty(0, np.int64), None
+    weights = None
+    if WEIGHT in batches[0]:
+        weights = np.concatenate([batch[WEIGHT] for batch in batches])
+    at = np.concatenate([batch[AT] for batch in batches])
+    return at, np.concatenate([batch[OF] for batch in batches]), weights
+
+
+def _share(halves: Stream[Any], wanted: Stream[Arrays], form: Form, n_links: int) -> Stream[Any]:
+    def build(capability: Capability, info: OperatorInfo) -> Callable[..., None]:
+        capability.drop()
+        held: dict[Any, _Held] = {}
+
+        def logic(halves: Input, wanted: Input, output: Output) -> None:
+            for i, input_ in enumerate((halves, wanted)):
+                for time, batch in input_:
+                    if time.time not in held:
+                        held[time.time] = _Held([time.retain()], 2)
+                    held[time.time].batches[i].append(batch)
+            for time in _complete(held, [halves, wanted]):
+                (capability,), (half, wishes_) = held[time].capabilities, held.pop(time).batches
+                known = half[0][0] if half else _nothing(form, n_links, info.peers)
+                share = share_of(known, info.index, info.peers, Wanted.of(wishes_))
+                output.session(capability).give(share)
+                capability.drop()
+
+        return logic
+
+    return halves.binary_frontier(wanted, Pipeline(), Addressed(), "Share", build)
+
+
+def _nothing(form: Form, n_links: int, peers: int) -> Half:
+    """The half of a worker that others' edges lead from, and none lead to."""
+    none = np.empty(0, np.int64)
+    return half_of(form, [(none, none, None)] * n_links, none, peers, loops=True)
