@@ -1,19 +1,28 @@
-"""What people come for: patterns in graphs, as dataflows over streams of edges."""
+"""What people come for: patterns in graphs, and what is known of their vertices.
+
+All are dataflows over streams of edges; the graph of a time is the edges of that time.
+"""
 
 from __future__ import annotations
 
+from pointstamp.graph.bfs import bfs
 from pointstamp.graph.cliques import cliques, count_cliques
 from pointstamp.graph.motifs import count_motifs, motifs
+from pointstamp.graph.pagerank import pagerank
 from pointstamp.graph.patterns import Pattern, parse_pattern
+from pointstamp.graph.sssp import sssp
 from pointstamp.graph.triangles import count_triangles, triangles
 
 __all__ = [
     "Pattern",
+    "bfs",
     "cliques",
     "count_cliques",
     "count_motifs",
     "count_triangles",
     "motifs",
+    "pagerank",
     "parse_pattern",
+    "sssp",
     "triangles",
 ]
