@@ -21,14 +21,25 @@ from pointstamp.errors import InternalError, PointstampError, UsageError
 DONE, FAILED, MISUSED, INTERRUPTED, TERMINATED, UNHEARD = 0, 1, 2, 130, 143, 141
 
 
+class Terminated(KeyboardInterrupt):
+    """Somebody ended this process in an orderly way.
+
+    To everything between here and the place where it is raised this is an
+    interruption, and not an error of a worker: so it is a kind of the one.
+    """
+
+
 def answer(request: Callable[[], Request], *, as_object: bool, with_traceback: bool) -> int:
     """Make the request, answer it, print; the exit status."""
     # Terminated or interrupted, everything that was begun is cleaned up on the way out.
-    signal.signal(signal.SIGTERM, _terminate)
+    before = signal.signal(signal.SIGTERM, _terminate)
     try:
         asked = request()
         outcome = _outcome(asked)
         _print(asked, outcome, as_object)
+    except Terminated:
+        _say("terminated; nothing was written")
+        return TERMINATED
     except KeyboardInterrupt:
         _say("interrupted; nothing was written")
         return INTERRUPTED
@@ -38,6 +49,8 @@ def answer(request: Callable[[], Request], *, as_object: bool, with_traceback: b
         return UNHEARD
     except Exception as error:  # noqa: BLE001  (the one place where all of them end)
         return _failed(error, with_traceback)
+    finally:
+        signal.signal(signal.SIGTERM, before)
     return DONE
 
 
@@ -111,4 +124,4 @@ def _say(what: str) -> None:
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
-    raise SystemExit(TERMINATED)
+    raise Terminated

@@ -44,13 +44,15 @@ class Place(StrEnum):
     SPARK = "spark"
 
 
-Edges = Annotated[str | None, typer.Argument(metavar="[EDGES]", show_default=False)]
+Edges = Annotated[str | None, typer.Argument(metavar="EDGES", show_default=False)]
 Workers = Annotated[
-    int | None, typer.Option(min=1, help="How many workers.", show_default="one per processor")
+    int | None,
+    typer.Option(metavar="N", min=1, help="How many.", show_default="one per processor"),
 ]
 On = Annotated[Place, typer.Option(help="Processes of this machine, or tasks of a Spark job.")]
 Master = Annotated[
-    str | None, typer.Option(help="Spark's master, as local[4] or spark://host:7077.")
+    str | None,
+    typer.Option(metavar="URL", help="Spark's master, as local[4] or spark://host:7077."),
 ]
 Out = Annotated[
     Path | None, typer.Option(metavar="FILE.parquet", help="Write all matches to this file.")
@@ -68,7 +70,9 @@ def _processors() -> int:
 
 @app.command(epilog=_EPILOG)
 def motifs(
-    pattern: Annotated[str, typer.Argument(help="As '(a)-[]->(b); (b)-[]->(c); (a)-[]->(c)'.")],
+    pattern: Annotated[
+        str, typer.Argument(metavar="PATTERN", help="As '(a)-[]->(b); (b)-[]->(c); (a)-[]->(c)'.")
+    ],
     edges: Edges = None,
     workers: Workers = None,
     on: On = Place.LOCAL,
@@ -102,7 +106,7 @@ def triangles(
     json: Json = False,
     traceback: Traceback = False,
 ) -> None:
-    """Find the triangles of a graph, each once; directions of edges are ignored."""
+    """Find the triangles, each once, whatever the directions of edges."""
 
     def query() -> Query:
         from pointstamp.cli.queries import CliqueQuery
@@ -128,7 +132,7 @@ def cliques(
     json: Json = False,
     traceback: Traceback = False,
 ) -> None:
-    """Find all sets of K vertices that are all neighbours, each once."""
+    """Find all sets of K vertices that are all neighbours."""
 
     def query() -> Query:
         from pointstamp.cli.queries import CliqueQuery

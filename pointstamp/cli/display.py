@@ -128,11 +128,12 @@ def _is_busy(found: str) -> bool:
 def _table_of(reports: list[Report]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2))
     table.add_column("  worker", justify="right")
-    for name in _COLUMNS:
+    shown = [name for name in _COLUMNS if any(getattr(report, name) for report in reports)]
+    for name in shown:
         table.add_column(_HEADINGS[name], justify="right")
     table.add_column("peak memory", justify="right")
     for report in reports:
-        counts = [f"{getattr(report, name):,}" for name in _COLUMNS]
+        counts = [f"{getattr(report, name):,}" for name in shown]
         table.add_row(str(report.worker), *counts, megabytes(report.peak_bytes))
     return table
 

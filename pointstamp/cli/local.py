@@ -10,7 +10,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -79,7 +79,7 @@ def work(worker: Worker, task: Task) -> Share:
     """What each worker does."""
     tally = Tally(worker.index, task.address)
     share = Share(tally.report)
-    with _sink(worker.index, task, share) as sink:
+    with closing(tally), _sink(worker.index, task, share) as sink:
         with worker.dataflow("search") as scope:
             edges, stream = scope.new_input("edges")
             found = results(task.query, task.wanted, stream, tally)
@@ -92,7 +92,6 @@ def work(worker: Worker, task: Task) -> Share:
             share.facts = reading.facts
         edges.close()
         worker.run()
-    tally.close()
     return share
 
 

@@ -94,13 +94,15 @@ class _Clock:
 
 @contextmanager
 def _session(request: Request) -> Iterator[Any]:
-    from pointstamp.spark import session
+    from pointstamp.spark import is_active, session
 
+    is_ours = not is_active()
     spark = session(request.master, request.workers)
     try:
         yield spark
     finally:
-        spark.stop()
+        if is_ours:
+            spark.stop()
 
 
 def _host(spark: Any) -> str:

@@ -87,9 +87,9 @@ def shortlists(matches: Stream[Any], n_columns: int) -> Stream[Any]:
     return matches.unary_frontier(Pipeline(), "Shortlist", build)
 
 
-def merged(batches: Iterable[Any], n_columns: int) -> Shortlist:
+def merged(batches: Iterable[Any], n_columns: int, n_kept: int = N_SHOWN) -> Shortlist:
     """The shortlist of all matches, from the batches of the workers."""
-    whole = Shortlist(n_columns)
+    whole = Shortlist(n_columns, n_kept)
     for batch in batches:
         *columns, stands_for = (column.to_numpy() for column in batch.columns)
         whole.take(columns, int(stands_for.sum()))

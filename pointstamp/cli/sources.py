@@ -165,7 +165,8 @@ class VertexSet:
     3
     """
 
-    def __init__(self) -> None:
+    def __init__(self, merge_at: int = 1 << 20) -> None:
+        self._merge_at = merge_at
         self._merged = np.empty(0, np.int64)
         self._pieces: list[Ints] = []
         self._n_waiting = 0
@@ -175,7 +176,7 @@ class VertexSet:
         piece = np.unique(vertices)
         self._pieces.append(piece)
         self._n_waiting += len(piece)
-        if self._n_waiting > max(len(self._merged), 1 << 20):
+        if self._n_waiting > max(len(self._merged), self._merge_at):
             self._merge()
 
     def count(self) -> int:

@@ -1,0 +1,229 @@
+"""The parts of the command line: shortlists, vertex counts, tallies and boards, displays."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from pointstamp.cli.board import Board
+from pointstamp.cli.display import Display
+from pointstamp.cli.on_spark import first_cause
+from pointstamp.cli.shortlist import Shortlist, merged
+from pointstamp.cli.sources import FileSource, Reading, VertexSet
+from pointstamp.cli.tally import Report, Tally
+from pointstamp.containers.tables import write_parquet
+from pointstamp.errors import FileFormatError, SchemaError, WorkerError
+
+small = st.integers(0, 6)
+records = st.lists(st.tuples(small, small), max_size=60)
+
+
+# Shortlists.
+
+
+@given(st.lists(records, max_size=5), st.integers(1, 8))
+def test_the_shortlist_of_many_workers_is_that_of_all_records(
+    shares: list[list[tuple[int, int]]], n_kept: int
+) -> None:
+    batches = []
+    for share in shares:
+        one = Shortlist(2, n_kept)
+        for half in (share[::2], share[1::2]):
+            one.take(list(np.array(half, np.int64).reshape(-1, 2).T))
+        if share:
+            batches.append(one.as_batch())
+    every = sorted(record for share in shares for record in share)
+    whole = merged(batches, 2, n_kept)
+    assert whole.n_matches == len(every)
+    assert [tuple(row) for row in whole.rows.tolist()] == every[:n_kept]
+
+
+# Readings.
+
+
+@given(st.lists(st.lists(st.integers(0, 2**63 - 1), max_size=30), max_size=6))
+def test_vertices_are_counted_once_each(pieces: list[list[int]]) -> None:
+    vertices = VertexSet(merge_at=8)
+    for piece in pieces:
+        vertices.add(np.array(piece, np.int64))
+    assert vertices.count() == len({vertex for piece in pieces for vertex in piece})
+
+
+def test_a_reading_keeps_the_facts(graph: Path) -> None:
+    reading = Reading(FileSource(str(graph)))
+    assert sum(batch.num_rows for batch in reading) == 7
+    facts = reading.facts
+    assert (facts.edges, facts.vertices, facts.names) == (7, 5, None)
+    assert facts.began <= facts.ended
+
+
+# Telling and hearing.
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for another thread to have done something."""
+    end = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_the_board_shows_the_latest_of_each_worker() -> None:
+    with Board(2) as board:
+        tallies = [Tally(index, board.address) for index in range(2)]
+        tallies[1].note("found", 5)
+        tallies[1].finish()
+        until(lambda: board.reports()[1].done)
+        assert not board.heard()
+        assert board.reports()[0] == Report(0)
+        assert board.reports()[1].found == 5
+        assert board.reports()[1].peak_bytes > 0
+        tallies[0].note("edges", 3)
+        tallies[0].finish()
+        assert [report.edges for report in board.last_words()] == [3, 0]
+        assert board.heard()
+
+
+def test_a_worker_that_reaches_no_board_works_on() -> None:
+    with Board(1) as board:
+        address = board.address
+    tally = Tally(0, address)  # nobody is there any more
+    tally.note("found", 2)
+    assert tally.finish().found == 2
+
+
+def test_a_board_that_goes_away_stops_no_worker() -> None:
+    with Board(1) as board:
+        tally = Tally(0, board.address)
+        tally.finish()
+        other = Tally(0, board.address)
+    for _ in range(3):  # the first is taken by the system, the next ones fail
+        other._tell()
+    assert other.finish().done
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"hello\n",
+        b'{"token": "guessed", "worker": 0, "found": 9}\n',
+        b"[1]\n",
+        b"x" * 100_000,
+    ],
+)
+def test_what_others_send_to_the_board_is_ignored(line: bytes) -> None:
+    with Board(1) as board:
+        with socket.create_connection((board.address.host, board.address.port)) as other:
+            other.sendall(line)
+            other.settimeout(10)
+            with contextlib.suppress(ConnectionResetError):  # where it has not read all
+                assert other.recv(1) == b""  # hung up on
+        assert board.reports() == [Report(0)]
+
+
+def test_a_report_of_a_worker_that_is_not_ours_is_ignored() -> None:
+    with Board(1) as board:
+        told = {"token": board.address.token, "worker": 7, "found": 9}
+        with socket.create_connection((board.address.host, board.address.port)) as other:
+            other.sendall(json.dumps(told).encode() + b"\n")
+            other.settimeout(10)
+            assert other.recv(1) == b""
+        assert board.reports() == [Report(0)]
+
+
+# Showing.
+
+
+class _Told:
+    """What a board would say."""
+
+    def __init__(self, *reports: Report) -> None:
+        self._reports = list(reports)
+
+    def reports(self) -> list[Report]:
+        return self._reports
+
+
+def test_elsewhere_than_on_a_terminal_news_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pointstamp.cli.display.LINE_EVERY_S", 0.0)
+    written = io.StringIO()
+    display = Display("triangles", Console(file=written, force_terminal=False, width=200))
+    board: Any = _Told(Report(0, edges=10, found=3), Report(1, prefixes=2000, found=4))
+    with display.working("searching"):
+        display.update(board)
+        display.update(board)  # no news, no line
+    _, line = written.getvalue().splitlines()
+    assert line.endswith("searching: edges read 10, prefixes extended 2,000, found 7 (3 + 4)")
+
+
+def test_on_a_terminal_a_table_is_drawn_and_vanishes() -> None:
+    written = io.StringIO()
+    display = Display("triangles", Console(file=written, force_terminal=True, width=100))
+    board: Any = _Told(Report(0, edges=10, found=3), Report(1, found=4))
+    with display.working("searching"):
+        display.update(board)
+    drawn = written.getvalue()
+    assert "triangles: searching" in drawn
+    assert "edges read" in drawn
+    assert "prefixes extended" not in drawn  # there are none
+    assert "\x1b[2K" in drawn  # lines are erased
+
+
+# Files.
+
+
+def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "found.parquet"
+
+    def batches() -> Any:
+        yield pa.RecordBatch.from_pydict({"a": [1]})
+        assert not path.exists()
+        yield pa.RecordBatch.from_pydict({"a": [0]})
+
+    assert write_parquet(path, batches(), ["a"], names=["zero", "one"]) == 2
+    assert pq.read_table(path).to_pydict() == {"a": ["one", "zero"]}
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_that_cannot_be_finished_leaves_nothing(tmp_path: Path) -> None:
+    def batches() -> Any:
+        yield pa.RecordBatch.from_pydict({"a": [1]})
+        raise OSError("disk full")
+
+    with pytest.raises(FileFormatError, match=r"found\.parquet: cannot be written: disk full"):
+        write_parquet(tmp_path / "found.parquet", batches(), ["a"])
+    assert list(tmp_path.iterdir()) == []
+
+
+# Spark's words.
+
+
+def test_misuse_is_found_in_what_spark_says() -> None:
+    text = (
+        "Job aborted\npointstamp.errors.WorkerError: worker 1 failed: a graph needs integers\n"
+        "pointstamp.errors.SchemaError: a graph needs integers\nCaused by: java.lang.X: no\n at y"
+    )
+    cause = first_cause(text)
+    assert isinstance(cause, SchemaError)
+    assert str(cause) == "a graph needs integers"
+
+
+def test_without_words_of_ours_the_innermost_cause_is_named() -> None:
+    cause = first_cause("A: b\n\tat c\nCaused by: D: e\n\tat f\nCaused by: G: h\n\tat i\n")
+    assert isinstance(cause, WorkerError)
+    assert str(cause) == "the Spark job failed: G: h"
+    assert str(first_cause("gone")) == "the Spark job failed: gone"

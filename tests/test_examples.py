@@ -1,0 +1,55 @@
+"""Every example runs, as it stands and with other arguments, and says what it should."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+
+# Collatz by hand: 9 goes 28, 14, 7, 22, 11, 34, 17, 52, 26, 13, 40, 20, 10, 5, 16, 8, 4, 2, 1.
+SAID = {
+    "hello.py": [("4", "1"), "worker 0 saw [0, 1, 2, 3]"],
+    "barrier.py": [("50", "3"), "50 rounds on 3 workers"],
+    "collatz.py": [("10", "3"), "of the numbers below 10, 9 takes the most steps: 19"],
+    "wordcount.py": [(), "0 2 be\n0 2 to\n0 1 is\n"],
+    "motifs_of_a_file.py": [(), "2 matches of (a)-[]->(b); (b)-[]->(a) with a < b"],
+}
+
+
+def run(name: str, *args: str) -> str:
+    command = [sys.executable, str(EXAMPLES / name), *args]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_an_example_says_what_it_should(name: str) -> None:
+    args, said = SAID[name]
+    assert str(said) in run(name, *args)
+
+
+def test_the_rounds_of_hello_are_shared_and_in_order() -> None:
+    seen = [eval(line.partition("saw ")[2]) for line in run("hello.py").splitlines()]
+    assert sorted(sum(seen, [])) == list(range(10))
+    assert all(part == sorted(part) for part in seen)
+
+
+def test_motifs_are_found_in_a_file_that_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "edges.tsv"
+    path.write_text("5\t6\n6\t7\n5\t7\n")
+    pattern = "(a)-[]->(b); (b)-[]->(c); (a)-[]->(c)"
+    assert "the first of them [(5, 6, 7)]" in run("motifs_of_a_file.py", str(path), pattern, "3")
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_triangles_are_found_on_spark() -> None:
+    # Of i -> i+1, i+2, i+3 below 10, those that begin at 0: 0-1-2, 0-1-3, 0-2-3.
+    assert "3 triangles begin at 0\n" in run("triangles_on_spark.py")
+
+
+def test_no_example_is_left_out() -> None:
+    assert {path.name for path in EXAMPLES.glob("*.py")} == {*SAID, "triangles_on_spark.py"}
