@@ -1,0 +1,81 @@
+"""Connected components by labels: every vertex takes the least label of its neighbours.
+
+Labels spread over a worker's edges until nothing changes there; then those that did
+change are told. When no label has changed anywhere, no news is under way and the
+loop is over.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pointstamp.containers import Arrays
+from pointstamp.containers.convert import to_arrow
+from pointstamp.dataflow.stream import Stream
+from pointstamp.graph.columns import VERTEX
+from pointstamp.graph.components import COMPONENT
+from pointstamp.graph.rounds import Sent
+from pointstamp.graph.share import Share, value_of
+from pointstamp.graph.sharing import shares, solve
+from pointstamp.kernels.lists import Numbers
+from pointstamp.kernels.reach import spread_least
+
+
+def components_by_labels(edges: Stream[Any], vertices: Stream[Any] | None = None) -> Stream[Any]:
+    """The component of each vertex, as `connected_components` finds it.
+
+    Slower than that, with less memory on the first worker: vertices are spread over
+    the workers, with 24 bytes per edge beside the batches. As many rounds as a
+    component changes between workers; one on one worker.
+
+    Source: "min-label" propagation, the HCC of U. Kang, C. Tsourakakis, C. Faloutsos,
+    "PEGASUS", ICDM 2009.
+
+    Examples
+    --------
+    >>> import pointstamp as ps
+    >>> def build(scope):
+    ...     return components_by_labels(scope.to_stream([(5, 2), (7, 5), (3, 4)]))
+    >>> [record for _, record in ps.testing.collect(build)]
+    [(2, 2), (3, 3), (4, 3), (5, 2), (7, 2)]
+    """
+    parts = shares(edges, vertices, ["both"], "push")
+    return solve(parts, _Labels, _Labels.result, "Labels")
+
+
+class _Labels:
+    """The labels of a worker's vertices, and of those that it hears of."""
+
+    def __init__(self, share: Share) -> None:
+        self._share = share
+        self._labels = share.ids.copy()
+        self._is_open = np.ones(share.n, np.bool_)
+        self._queue = np.empty(share.n_places + 1, np.int32)
+        self._queued = np.zeros(share.n_places, np.bool_)
+
+    def step(self, round: int, news: list[Arrays]) -> Sent:
+        """Spread what is new, and tell what has changed."""
+        if round == 0:
+            fresh: Numbers = np.arange(self._share.n_places, dtype=np.int32)
+        else:
+            fresh = self._share.heard(news).astype(np.int32)
+            self._labels[fresh] = value_of(news)
+        links = self._share.links[0]
+        changed = spread_least(
+            links.begins,
+            links.ends,
+            links.others,
+            self._labels,
+            self._is_open,
+            fresh,
+            self._queue,
+            self._queued,
+        )
+        return [self._share.tell(changed, value=self._labels)], False
+
+    def result(self) -> Any:
+        """Vertices and their labels."""
+        labels = self._labels[: self._share.n]
+        return to_arrow(Arrays({VERTEX: self._share.vertices, COMPONENT: labels}))
