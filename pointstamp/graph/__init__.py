@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from pointstamp.graph.bfs import bfs
 from pointstamp.graph.cliques import cliques, count_cliques
+from pointstamp.graph.components import connected_components
+from pointstamp.graph.labels import components_by_labels
 from pointstamp.graph.motifs import count_motifs, motifs
 from pointstamp.graph.pagerank import pagerank
 from pointstamp.graph.patterns import Pattern, parse_pattern
+from pointstamp.graph.scc import strongly_connected_components
 from pointstamp.graph.sssp import sssp
 from pointstamp.graph.triangles import count_triangles, triangles
 
@@ -17,6 +20,8 @@ __all__ = [
     "Pattern",
     "bfs",
     "cliques",
+    "components_by_labels",
+    "connected_components",
     "count_cliques",
     "count_motifs",
     "count_triangles",
@@ -24,5 +29,6 @@ __all__ = [
     "pagerank",
     "parse_pattern",
     "sssp",
+    "strongly_connected_components",
     "triangles",
 ]

@@ -1,0 +1,48 @@
+"""Strongly connected components against networkx and published counts."""
+
+from __future__ import annotations
+
+import collections
+import itertools
+
+import networkx
+import pytest
+from hypothesis import given
+
+from pointstamp.graph import strongly_connected_components
+from tests.graph.answers import graphs, published, quick, real_edges, same_on_all
+
+
+def by_networkx(edges, vertices=()):
+    graph = networkx.DiGraph(edges)
+    graph.add_nodes_from(vertices)
+    parts = networkx.strongly_connected_components(graph)
+    return {v: min(part) for part in parts for v in part}
+
+
+@quick
+@given(graph=graphs)
+def test_components_are_those_of_networkx(graph):
+    assert same_on_all(strongly_connected_components, *graph) == by_networkx(*graph)
+
+
+def test_rings_in_a_chain_that_colours_must_undo_one_by_one():
+    """All take the colour of the first ring, then what is left takes that of the second."""
+    rings = [[(3 * k + i, 3 * k + (i + 1) % 3) for i in range(3)] for k in range(8)]
+    bridges = [(3 * k, 3 * k + 3) for k in range(7)]
+    edges = [*itertools.chain(*rings), *bridges]
+    assert same_on_all(strongly_connected_components, edges) == by_networkx(edges)
+
+
+def test_a_path_is_trimmed():
+    edges = [(i, i + 1) for i in range(40)]
+    assert same_on_all(strongly_connected_components, edges) == {i: i for i in range(41)}
+
+
+@pytest.mark.parametrize("name", ["email-Eu-core", "p2p-Gnutella08", "wiki-Vote"])
+def test_the_components_of_real_graphs_are_as_published(name, data):
+    answers = published(data, name)
+    found = same_on_all(strongly_connected_components, real_edges(data, name), size=10_000)
+    sizes = collections.Counter(found.values())
+    assert len(sizes) == answers["scc"]
+    assert max(sizes.values()) == answers["largest_scc_nodes"]
