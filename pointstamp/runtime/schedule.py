@@ -94,7 +94,7 @@ class Schedule:
     ) -> Decision:
         what, *rest = decision
         if what == "deliver":
-            fits = any(rest[:3] == [*link[:3]] and rest[3:] <= [link[3]] for link in pending)  # type: ignore[operator]  # counts
+            fits = any(rest[:3] == [*link[:3]] and rest[3:] <= [link[3]] for link in pending)
         else:
             fits = rest[0] in runnable
         if not fits:

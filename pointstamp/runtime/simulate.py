@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
@@ -35,7 +35,7 @@ from typing import Any, TypeVar
 from greenlet import getcurrent, greenlet
 
 from pointstamp.communication.attend import attend, check_workers
-from pointstamp.communication.communicator import Channel, Communicator
+from pointstamp.communication.communicator import Channel
 from pointstamp.communication.failure import Failure, failure, first_cause
 from pointstamp.communication.simulated import SimulatedCommunicator, SimulatedNetwork
 from pointstamp.errors import StalledError
@@ -193,9 +193,7 @@ class Simulation:
 
     def _pending(self) -> list[tuple[int, int, int, int]]:
         """The links with messages for workers that still read them."""
-        return [
-            link for link in self.network.pending() if not self._seats[link[1]].has_crashed
-        ]
+        return [link for link in self.network.pending() if not self._seats[link[1]].has_crashed]
 
     def _carry_out(self, decision: Decision) -> None:
         what, *rest = decision

@@ -9,10 +9,18 @@ from pointstamp.testing.collect import collect
 
 if TYPE_CHECKING:
     from pointstamp.testing.communicators import check_communicator as check_communicator
+    from pointstamp.testing.oracle import LivenessError as LivenessError
+    from pointstamp.testing.oracle import Oracle as Oracle
+    from pointstamp.testing.oracle import SafetyError as SafetyError
 
-__all__ = ["check_communicator", "collect"]
+_HOMES = {
+    "LivenessError": "pointstamp.testing.oracle",
+    "Oracle": "pointstamp.testing.oracle",
+    "SafetyError": "pointstamp.testing.oracle",
+    "check_communicator": "pointstamp.testing.communicators",
+}
 
-_HOMES = {"check_communicator": "pointstamp.testing.communicators"}
+__all__ = [*sorted(_HOMES), "collect"]
 
 
 def __getattr__(name: str) -> Any:

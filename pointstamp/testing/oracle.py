@@ -1,0 +1,479 @@
+"""The truth about a simulated run, against which everything that is told is checked.
+
+Safety (I1): nobody may be told that a time is complete at a place while something
+could still produce it there. The oracle looks at what there is, not at what was
+counted: batches in queues and in the network, records collected and not yet sent,
+capabilities alive, workers that have not begun. It lays all scopes out as one
+graph, follows every path with its times, and compares with what operators, probes
+and scopes on every worker believe. It shares no code with `progress` but the order
+and the summaries of the timestamp types, whose laws have tests of their own.
+
+When it looks: whenever an operator is told something, before it acts on that, and
+after every decision of the simulation. A claim that is true stays true, so what
+was not told anew need not be looked at again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, NamedTuple
+
+from pointstamp.communication.communicator import Message
+from pointstamp.communication.simulated import SimulatedNetwork
+from pointstamp.containers.codec import decode
+from pointstamp.dataflow.capability import Capability
+from pointstamp.dataflow.operator import Operator
+from pointstamp.progress.antichain import Antichain, MutableAntichain
+from pointstamp.progress.operate import Changes, Interest
+from pointstamp.progress.subgraph import Subgraph
+from pointstamp.runtime.simulate import Simulation
+
+CHECK_EVERY = 64
+"""After how many decisions all counted antichains are recomputed."""
+
+
+class SafetyError(AssertionError):
+    """Somebody was told that a time is complete, and it is not (I1)."""
+
+
+class LivenessError(AssertionError):
+    """A run ended, and something is left or still expected (I2)."""
+
+
+class Place(NamedTuple):
+    """A port of an operator of some scope; the same on all workers."""
+
+    scope: tuple[int, ...]
+    node: int
+    port: int
+    is_target: bool
+
+
+class Claim(NamedTuple):
+    """Somebody believes that only times from `frontier` on can come at a place."""
+
+    who: str
+    place: Place
+    less_equal: Callable[[Any, Any], bool]
+    frontier: list[Any]
+
+
+Advance = Callable[[Any], Any]
+
+
+@dataclass
+class _Map:
+    """A dataflow as one graph, all its scopes laid open."""
+
+    steps: dict[Place, list[tuple[Place, Advance | None]]] = field(default_factory=dict)
+    orders: dict[tuple[int, ...], Callable[[Any, Any], bool]] = field(default_factory=dict)
+    names: dict[tuple[tuple[int, ...], int], str] = field(default_factory=dict)
+    initial: list[tuple[Place, Any]] = field(default_factory=list)
+    """The capabilities that each worker starts with."""
+
+    def explore(self, pointstamps: set[tuple[Place, Any]]) -> dict[Place, list[Any]]:
+        """The minimal times that `pointstamps` could lead to, everywhere."""
+        reached: dict[Place, list[Any]] = {}
+        work: deque[tuple[Place, Any]] = deque()
+        for place, time in pointstamps:
+            self._reach(reached, work, place, time)
+        while work:
+            place, time = work.popleft()
+            for to, advance in self.steps[place]:
+                arrived = time if advance is None else advance(time)
+                if arrived is not None:
+                    self._reach(reached, work, to, arrived)
+        return reached
+
+    def describe(self, place: Place) -> str:
+        """The place in words."""
+        side = "input" if place.is_target else "output"
+        return f"{side} {place.port} of {self.names[place.scope, place.node]}"
+
+    def _reach(
+        self,
+        reached: dict[Place, list[Any]],
+        work: deque[tuple[Place, Any]],
+        place: Place,
+        time: Any,
+    ) -> None:
+        less_equal = self.orders[place.scope]
+        known = reached.setdefault(place, [])
+        if any(less_equal(other, time) for other in known):
+            return
+        known[:] = [other for other in known if not less_equal(time, other)]
+        known.append(time)
+        work.append((place, time))
+
+
+@dataclass
+class _Instance:
+    """A dataflow on one worker."""
+
+    worker: int
+    number: int
+    scopes: dict[tuple[int, ...], Subgraph] = field(default_factory=dict)
+    operators: dict[tuple[tuple[int, ...], int], Operator] = field(default_factory=dict)
+    retired: bool = False
+
+
+class Oracle:
+    """Watches one simulation; use it in a `with`, and hand `observe` to the simulation.
+
+    >>> from pointstamp.runtime.schedule import Schedule
+    >>> def main(worker):
+    ...     with worker.dataflow() as scope:
+    ...         scope.to_stream([worker.index]).exchange().probe()
+    >>> with Oracle() as oracle:
+    ...     simulation = Simulation(2, Schedule(1), observe=oracle.observe)
+    ...     results = simulation.run(main)
+    >>> oracle.check_end(simulation)
+    >>> oracle.n_told > 0
+    True
+    """
+
+    def __init__(self) -> None:
+        self.n_told = 0
+        """How often an operator was told something, and it was checked."""
+        self._simulation: Simulation | None = None
+        self._maps: dict[int, _Map] = {}
+        self._instances: dict[tuple[int, int], _Instance] = {}
+        self._live: dict[int, tuple[int, Any]] = {}
+        """By a capability's id: the id of its holdings, and its time."""
+        self._sources: dict[int, tuple[int, Place]] = {}
+        """By the id of holdings: dataflow and place."""
+        self._listeners: dict[int, tuple[_Instance, tuple[int, ...], int]] = {}
+        """By the id of an operator: where it is."""
+        self._channels: dict[int, tuple[int, Place]] = {}
+        """By channel: dataflow and place that its messages go to."""
+        self._found: str | None = None
+        self._patches: list[tuple[type, str, Any]] = []
+
+    # As an observer.
+
+    def __enter__(self) -> Oracle:
+        """Listen to capabilities and operators, until the end of the `with`."""
+        live, told = self._live, self._told
+        make, drop, downgrade = Capability.__init__, Capability.drop, Capability.downgrade
+        push = Operator.push_external_progress
+
+        def __init__(capability: Capability, time: Any, holdings: Any) -> None:  # noqa: N807
+            make(capability, time, holdings)
+            live[id(capability)] = (id(holdings), time)
+
+        def dropped(capability: Capability) -> None:
+            drop(capability)
+            live.pop(id(capability), None)
+
+        def downgraded(capability: Capability, time: Any) -> None:
+            downgrade(capability, time)
+            live[id(capability)] = (id(capability._holdings), capability.time)
+
+        def pushed(operator: Operator, changes: Changes) -> None:
+            is_news = any(changes)
+            push(operator, changes)
+            if is_news:
+                told(operator)
+
+        self._patch(Capability, "__init__", __init__)
+        self._patch(Capability, "drop", dropped)
+        self._patch(Capability, "downgrade", downgraded)
+        self._patch(Operator, "push_external_progress", pushed)
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        while self._patches:
+            owner, name, original = self._patches.pop()
+            setattr(owner, name, original)
+
+    def observe(self, simulation: Simulation) -> None:
+        """Check what everybody believes now; called after each decision.
+
+        Raises
+        ------
+        SafetyError
+            With the claim, and what contradicts it.
+        """
+        self._simulation = simulation
+        self._meet_dataflows(simulation)
+        # Messages that move change neither what is true nor what is believed.
+        if simulation.schedule.decisions[-1][0] == "run":
+            for number in self._maps:
+                self._check(number, self._claims_of_scopes(number))
+        if self._found is not None:
+            raise SafetyError(f"{self._found} ({simulation.where})")
+        if len(simulation.schedule.decisions) % CHECK_EVERY == 0:
+            self.check_antichains()
+
+    def check_antichains(self) -> None:
+        """Recompute every counted antichain from its counts, and compare."""
+        for instance in self._instances.values():
+            for subgraph in instance.scopes.values():
+                for counts in _antichains(subgraph):
+                    counts.check()
+            for operator in instance.operators.values():
+                for counts in operator.frontiers:
+                    counts.check()
+
+    def check_end(self, simulation: Simulation) -> None:
+        """Check that a run that ended well left nothing behind (I2).
+
+        Raises
+        ------
+        LivenessError
+            With what is left, and where.
+        """
+        self._meet_dataflows(simulation)
+        self.check_antichains()
+        for number, map_ in self._maps.items():
+            for place, time in sorted(self._pointstamps(number), key=str):
+                raise LivenessError(
+                    f"the run ended, and at {map_.describe(place)} there is still something of "
+                    f"time {time} ({simulation.where})"
+                )
+        for instance in self._instances.values():
+            self._check_instance_end(instance, simulation)
+
+    def _check_instance_end(self, instance: _Instance, simulation: Simulation) -> None:
+        map_ = self._maps[instance.number]
+        if not instance.retired:
+            raise LivenessError(
+                f"worker {instance.worker} ended without completing dataflow {instance.number} "
+                f"({simulation.where})"
+            )
+        for (scope, node), operator in instance.operators.items():
+            for port, counts in enumerate(operator.frontiers):
+                if operator.frontier_interest[port] == Interest.ALWAYS and counts.frontier:
+                    raise LivenessError(
+                        f"the run ended, and {map_.describe(Place(scope, node, port, True))} on "
+                        f"worker {instance.worker} still expects {counts.frontier} "
+                        f"({simulation.where})"
+                    )
+
+    # What is believed.
+
+    def _told(self, operator: Operator) -> None:
+        """An operator was told something: check it before it acts."""
+        listener = self._listeners.get(id(operator))
+        if listener is None or self._found is not None:
+            return
+        self.n_told += 1
+        instance, scope, node = listener
+        who = f"worker {instance.worker} told {operator.name!r}"
+        self._check(
+            instance.number,
+            (
+                Claim(
+                    who, Place(scope, node, port, True), operator.timestamp.less_equal, c.frontier
+                )
+                for port, c in enumerate(operator.frontiers)
+            ),
+        )
+
+    def _claims_of_scopes(self, number: int) -> Iterator[Claim]:
+        """What the instances of all scopes know, and what operators last heard."""
+        for (_, dataflow), instance in self._instances.items():
+            if dataflow != number:
+                continue
+            for (scope, node), operator in instance.operators.items():
+                who = f"worker {instance.worker} has told {operator.name!r}"
+                less_equal = operator.timestamp.less_equal
+                for port, counts in enumerate(operator.frontiers):
+                    yield Claim(who, Place(scope, node, port, True), less_equal, counts.frontier)
+            for scope, subgraph in instance.scopes.items():
+                yield from self._claims_of_scope(instance, scope, subgraph)
+
+    def _claims_of_scope(
+        self, instance: _Instance, scope: tuple[int, ...], subgraph: Subgraph
+    ) -> Iterator[Claim]:
+        who = f"worker {instance.worker}, scope {subgraph.name!r}, knows"
+        less_equal = subgraph.timestamp.less_equal
+        for location, (node, port, is_target) in enumerate(subgraph.topology.ports):
+            if is_target is (node != 0):  # inputs of operators, and of the scope itself
+                frontier = [] if instance.retired else subgraph._tracker.frontier(location)
+                yield Claim(who, Place(scope, node, port, is_target), less_equal, frontier)
+
+    # What is true.
+
+    def _check(self, number: int, claims: Iterator[Claim]) -> None:
+        if self._found is not None:
+            return
+        map_ = self._maps[number]
+        pointstamps = self._pointstamps(number)
+        reached = map_.explore(pointstamps)
+        for claim in claims:
+            for time in reached.get(claim.place, ()):
+                if not any(claim.less_equal(element, time) for element in claim.frontier):
+                    self._found = self._explain(map_, claim, time, pointstamps)
+                    return
+
+    def _explain(
+        self, map_: _Map, claim: Claim, time: Any, pointstamps: set[tuple[Place, Any]]
+    ) -> str:
+        causes = [
+            f"time {time_} at {map_.describe(place)}"
+            for place, time_ in sorted(pointstamps, key=str)
+            if time in map_.explore({(place, time_)}).get(claim.place, ())
+        ]
+        return (
+            f"{claim.who} that at {map_.describe(claim.place)} only times from {claim.frontier} on "
+            f"may come, but {time} still can, because of {'; '.join(causes)}"
+        )
+
+    def _pointstamps(self, number: int) -> set[tuple[Place, Any]]:
+        """Everything of a dataflow that is unfinished, on any worker or between two."""
+        found: set[tuple[Place, Any]] = set()
+        for holdings, time in self._live.values():
+            dataflow, place = self._sources.get(holdings, (None, None))
+            if dataflow == number and place is not None:
+                found.add((place, time))
+        simulation = self._simulation
+        assert simulation is not None
+        for worker in range(len(simulation.workers)):
+            instance = self._instances.get((worker, number))
+            if instance is None:
+                found.update(self._maps[number].initial)  # to come, once it is built
+            else:
+                found.update(_inside(instance))
+        for channel, message in _under_way(simulation.network):
+            dataflow, place = self._channels.get(channel, (None, None))
+            if dataflow == number and place is not None:
+                found.add((place, message.tag))
+        return found
+
+    # Getting to know the dataflows.
+
+    def _meet_dataflows(self, simulation: Simulation) -> None:
+        self._simulation = simulation
+        for index, worker in enumerate(simulation.workers):
+            if worker is None:
+                continue
+            for number, dataflow in worker._dataflows.items():
+                if (index, number) not in self._instances and dataflow.root is not None:
+                    self._meet(_Instance(index, number), dataflow.root)
+            for (owner, number), instance in self._instances.items():
+                if owner == index and number not in worker._dataflows:
+                    instance.retired = True
+
+    def _meet(self, instance: _Instance, root: Subgraph) -> None:
+        self._instances[instance.worker, instance.number] = instance
+        if instance.number not in self._maps:
+            self._maps[instance.number] = map_ = _Map()
+            _draw(map_, (), root)
+        self._bind(instance, (), root)
+
+    def _bind(self, instance: _Instance, scope: tuple[int, ...], subgraph: Subgraph) -> None:
+        instance.scopes[scope] = subgraph
+        for node, child in enumerate(subgraph.children, start=1):
+            if isinstance(child, Subgraph):
+                self._bind(instance, (*scope, node), child)
+            elif isinstance(child, Operator):
+                self._bind_operator(instance, scope, node, child)
+            else:
+                raise TypeError(f"the oracle cannot look into {child.name!r}, a {type(child)}")
+
+    def _bind_operator(
+        self, instance: _Instance, scope: tuple[int, ...], node: int, operator: Operator
+    ) -> None:
+        number = instance.number
+        instance.operators[scope, node] = operator
+        self._listeners[id(operator)] = (instance, scope, node)
+        for port, holdings in enumerate(operator.holdings):
+            self._sources[id(holdings)] = (number, Place(scope, node, port, False))
+        for port, input_ in enumerate(operator._inputs):
+            channel = input_._queue._channel
+            if channel is not None:
+                self._channels[channel.id] = (number, Place(scope, node, port, True))
+
+    def _patch(self, owner: type, name: str, replacement: Any) -> None:
+        self._patches.append((owner, name, getattr(owner, name)))
+        setattr(owner, name, replacement)
+
+
+def _inside(instance: _Instance) -> Iterator[tuple[Place, Any]]:
+    """What waits in queues of one worker, and what it has collected to send."""
+    for (scope, node), operator in instance.operators.items():
+        for port, input_ in enumerate(operator._inputs):
+            for time, _ in input_._queue._local:
+                yield Place(scope, node, port, True), time
+        for port, output in enumerate(operator._outputs):
+            if len(output._builder):
+                yield Place(scope, node, port, False), output._time
+
+
+def _under_way(network: SimulatedNetwork) -> Iterator[tuple[int, Message]]:
+    """(channel, message) of all that was sent and not yet taken by a worker."""
+    for (sender, _, channel), waiting in network._waiting.items():
+        for sent in waiting:
+            tag, batch = decode(sent) if network._serialize else sent
+            yield channel, Message(sender, tag, batch)
+    for mailbox in network._mailboxes:
+        for channel, arrived in mailbox._queues.items():
+            for message in arrived:
+                yield channel, message
+
+
+def _draw(map_: _Map, scope: tuple[int, ...], subgraph: Subgraph) -> None:
+    """Lay out a scope, and the scopes in it."""
+    map_.orders[scope] = subgraph.timestamp.less_equal
+    map_.names[scope, 0] = f"scope {subgraph.name!r} {list(scope)}"
+    for port in range(subgraph.inputs):
+        map_.steps[Place(scope, 0, port, False)] = []
+    for port in range(subgraph.outputs):
+        map_.steps[Place(scope, 0, port, True)] = []
+    for node, child in enumerate(subgraph.children, start=1):
+        map_.names[scope, node] = f"{child.name!r} {[*scope, node]}"
+        for port in range(child.inputs):
+            map_.steps[Place(scope, node, port, True)] = []
+        for port in range(child.outputs):
+            map_.steps[Place(scope, node, port, False)] = []
+        if isinstance(child, Subgraph):
+            _draw(map_, (*scope, node), child)
+            _draw_border(map_, scope, node, child)
+        elif isinstance(child, Operator):
+            _draw_operator(map_, scope, node, child)
+    for edge in subgraph.edges:
+        map_.steps[Place(scope, *edge.source, False)].append(
+            (Place(scope, *edge.target, True), None)
+        )
+
+
+def _draw_border(map_: _Map, scope: tuple[int, ...], node: int, inner: Subgraph) -> None:
+    inside = (*scope, node)
+    for port in range(inner.inputs):
+        way_in = (Place(inside, 0, port, False), inner.refinement.to_inner)
+        map_.steps[Place(scope, node, port, True)].append(way_in)
+    for port in range(inner.outputs):
+        way_out = (Place(scope, node, port, False), inner.refinement.to_outer)
+        map_.steps[Place(inside, 0, port, True)].append(way_out)
+
+
+def _draw_operator(map_: _Map, scope: tuple[int, ...], node: int, operator: Operator) -> None:
+    for port, initial in enumerate(operator.initial):
+        if initial:
+            map_.initial.append((Place(scope, node, port, False), operator.timestamp.minimum))
+    for port, row in enumerate(operator._summaries):
+        for output, summaries in enumerate(row):
+            map_.steps[Place(scope, node, port, True)].extend(
+                (Place(scope, node, output, False), summary.results_in)
+                for summary in _elements(summaries)
+            )
+
+
+def _elements(antichain: Antichain) -> list[Any]:
+    return list(antichain)
+
+
+def _antichains(subgraph: Subgraph) -> Iterator[MutableAntichain]:
+    for tracker in (subgraph._tracker, *subgraph._views.values()):
+        yield from tracker._pointstamps
+        yield from tracker._implications
+    yield from subgraph._output_capabilities
