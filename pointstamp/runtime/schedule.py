@@ -57,13 +57,15 @@ class Schedule:
         if crash:
             self._crash_at = self._rng.randrange(self._rng.choice(CRASH_WITHIN))
 
-    def choose(self, runnable: Sequence[int], pending: Sequence[Pending]) -> Decision:
-        """The next decision, given who can go on and which links have messages."""
+    def choose(
+        self, runnable: Sequence[int], pending: Sequence[Pending], alive: Sequence[int] = ()
+    ) -> Decision:
+        """The next decision, given who can go on, which links have messages, and who lives."""
         n_made = len(self.decisions)
         if n_made < len(self._replay):
-            decision = self._check(self._replay[n_made], runnable, pending)
-        elif n_made == self._crash_at and runnable:
-            decision = ("crash", self._rng.choice(runnable))
+            decision = self._check(self._replay[n_made], runnable, pending, alive)
+        elif n_made == self._crash_at and alive:
+            decision = ("crash", self._rng.choice(alive))
         else:
             decision = self._draw(runnable, pending)
         self.decisions.append(decision)
@@ -90,13 +92,17 @@ class Schedule:
         return max(self._slowness_of(link[:2]), self._slowness_of(link))
 
     def _check(
-        self, decision: Decision, runnable: Sequence[int], pending: Sequence[Pending]
+        self,
+        decision: Decision,
+        runnable: Sequence[int],
+        pending: Sequence[Pending],
+        alive: Sequence[int],
     ) -> Decision:
         what, *rest = decision
         if what == "deliver":
             fits = any(rest[:3] == [*link[:3]] and rest[3:] <= [link[3]] for link in pending)
         else:
-            fits = rest[0] in runnable
+            fits = rest[0] in (alive if what == "crash" else runnable)
         if not fits:
             raise UsageError(
                 f"the record of decisions does not fit this run: number {len(self.decisions)} is "

@@ -185,7 +185,8 @@ class Simulation:
             pending = self._pending()
             if not runnable and not pending:
                 raise StalledError(self._describe("no worker can go on, and nothing is under way"))
-            self._carry_out(self.schedule.choose(runnable, pending))
+            alive = [seat.index for seat in self._seats if not seat.is_over]
+            self._carry_out(self.schedule.choose(runnable, pending, alive))
             if self._observe is not None:
                 self._observe(self)
             if len(self.schedule.decisions) > self._max_decisions:
