@@ -1,0 +1,128 @@
+"""Communities by label propagation: every vertex takes the label that most neighbours have."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pointstamp.containers import Arrays
+from pointstamp.containers.convert import to_arrow
+from pointstamp.dataflow.stream import Stream
+from pointstamp.errors import UsageError
+from pointstamp.graph.columns import VERTEX
+from pointstamp.graph.rounds import Sent
+from pointstamp.graph.share import Direction, Links, Share, value_of
+from pointstamp.graph.sharing import shares, solve
+from pointstamp.kernels.hashing import settled
+from pointstamp.kernels.votes import common_labels
+
+COMMUNITY = "community"
+
+
+def communities(
+    edges: Stream[Any],
+    vertices: Stream[Any] | None = None,
+    *,
+    rounds: int = 10,
+    directed: bool = True,
+) -> Stream[Any]:
+    """The community of each vertex, after a number of rounds of label propagation.
+
+    Labels are the vertices themselves at first. In a round all vertices at once take
+    the label that is the most frequent among their neighbours, and of those that are
+    as frequent the least; a vertex without neighbours keeps its own. Edges that
+    repeat count once, loops not at all.
+
+    Parameters
+    ----------
+    edges : Stream
+        Arrow batches (or `Arrays`) with integer columns `src` and `dst`, or else the
+        first two columns; or rows, pairs of integers. On any worker.
+    vertices : Stream, optional
+        Vertices that may have no edges, as for `pagerank`.
+    rounds : int
+        At least 0. Fewer are done when no label changes any more.
+    directed : bool
+        If so, in- and out-neighbours both vote, and who is both votes twice. If not,
+        each neighbour votes once.
+
+    Returns
+    -------
+    Stream of pyarrow.RecordBatch
+        int64 columns `vertex` and `community`; each vertex once.
+
+    Raises
+    ------
+    UsageError
+        If `rounds` is less than 0. When it is built.
+
+    Notes
+    -----
+    Work per round of the order of d log d for each vertex with d neighbours; only
+    labels that have changed are told. Memory: 24 bytes per edge beside the batches.
+
+    Source: U. N. Raghavan, R. Albert, S. Kumara, "Near linear time algorithm to detect
+    community structures", 2007; in the deterministic form of LDBC Graphalytics (CDLP).
+
+    Examples
+    --------
+    Two triangles. Vertex 2 takes the 1 that, of its neighbours' 1 and 3, is less.
+
+    >>> import pointstamp as ps
+    >>> def build(scope):
+    ...     edges = [(1, 2), (2, 3), (3, 1), (7, 8), (8, 9), (9, 7)]
+    ...     return communities(scope.to_stream(edges), rounds=2, directed=False)
+    >>> [record for _, record in ps.testing.collect(build)]
+    [(1, 1), (2, 1), (3, 1), (7, 7), (8, 7), (9, 7)]
+    """
+    if rounds < 0:
+        raise UsageError(f"communities needs rounds of 0 or more, not {rounds}")
+    directions: list[Direction] = ["in", "out"] if directed else ["both"]
+    parts = shares(edges, vertices, directions, "pull")
+    return solve(parts, partial(_Votes, rounds=rounds), _Votes.result, "Communities")
+
+
+class _Votes:
+    """The labels of a worker's vertices, and of those that it hears of."""
+
+    def __init__(self, share: Share, rounds: int) -> None:
+        self._share = share
+        self._rounds = rounds
+        self._labels = share.ids.copy()
+        none = Links(np.zeros(share.n, np.int64), np.zeros(share.n, np.int64), _NOBODY)
+        self._links = share.links if len(share.links) == 2 else [*share.links, none]
+
+    def step(self, round: int, news: list[Arrays]) -> Sent:
+        """Vote, and tell whose label has changed."""
+        share = self._share
+        if news:
+            self._labels[share.heard(news)] = value_of(news)
+        if round >= self._rounds:
+            return [], False
+        labels = self._vote()
+        changed = np.flatnonzero(labels != self._labels[: share.n]).astype(np.int32)
+        self._labels[: share.n] = labels
+        # Where no label has changed, here and in the news, none would change next time.
+        return [share.tell(changed, value=labels)], len(changed) > 0
+
+    def _vote(self) -> Any:
+        first, second = self._links
+        return common_labels(
+            first.begins,
+            first.ends,
+            first.others,
+            settled(second.begins),
+            settled(second.ends),
+            settled(second.others),
+            settled(self._labels),
+        )
+
+    def result(self) -> Any:
+        """Vertices and their labels."""
+        labels = self._labels[: self._share.n]
+        return to_arrow(Arrays({VERTEX: self._share.vertices, COMMUNITY: labels}))
+
+
+_NOBODY = np.empty(0, np.int32)
