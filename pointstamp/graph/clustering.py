@@ -1,0 +1,218 @@
+"""Local clustering coefficients: how many of a vertex's neighbours are neighbours.
+
+The edges between neighbours of a vertex are the opposite edges of its triangles. A
+triangle a, b, c is found once, with its vertices in order of their degrees, where b
+is: the owner of a sends its list of higher neighbours to the owners of these, once
+each, and intersects it itself with those of its own.
+
+    round 0  degrees are told        round 2  lists are intersected, counts of ghosts sent
+    round 1  lists are sent          round 3  counts are added up
+
+Source: D. J. Watts, S. H. Strogatz, 1998; directed as in LDBC Graphalytics; the order
+by degree of N. Chiba, T. Nishizeki, 1985.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pointstamp.containers import Arrays
+from pointstamp.containers.convert import to_arrow
+from pointstamp.dataflow.stream import Stream
+from pointstamp.graph.addressed import TO
+from pointstamp.graph.columns import VERTEX
+from pointstamp.graph.rounds import Sent
+from pointstamp.graph.share import SLOT, VALUE, Direction, Share, value_of
+from pointstamp.graph.sharing import shares, solve
+from pointstamp.kernels.hashing import settled
+from pointstamp.kernels.lists import Ints, Numbers, group, numbers_of, positions
+from pointstamp.kernels.triads import Marks, count_triads
+
+COEFFICIENT = "coefficient"
+
+_NO_SLOT = -1
+
+
+def local_clustering(
+    edges: Stream[Any], vertices: Stream[Any] | None = None, *, directed: bool = False
+) -> Stream[Any]:
+    """The local clustering coefficient of each vertex.
+
+    Of a vertex with d neighbours, in either direction, the share of the d (d - 1)
+    ordered pairs of different neighbours that are edges; 0 if d is less than 2. Loops
+    are dropped, and edges that repeat count once.
+
+    Parameters
+    ----------
+    edges : Stream
+        Arrow batches (or `Arrays`) with integer columns `src` and `dst`, or else the
+        first two columns; or rows, pairs of integers. On any worker.
+    vertices : Stream, optional
+        Vertices that may have no edges, as for `pagerank`.
+    directed : bool
+        If not, each edge counts in both directions.
+
+    Returns
+    -------
+    Stream of pyarrow.RecordBatch
+        Columns `vertex`, int64, and `coefficient`, float64; each vertex once.
+
+    Notes
+    -----
+    Work of the order of m^(3/2) at most, for m edges. A worker is sent at most the
+    higher neighbours of all vertices that have edges to its own, 15 bytes for each.
+    Memory: 40 bytes per edge beside the batches and what is sent.
+
+    Examples
+    --------
+    Of the three neighbours of 3, only 1 and 2 are neighbours: 2 of 6 ordered pairs.
+
+    >>> import pointstamp as ps
+    >>> def build(scope):
+    ...     return local_clustering(scope.to_stream([(1, 2), (2, 3), (3, 1), (3, 4)]))
+    >>> [(v, round(c, 3)) for _, (v, c) in ps.testing.collect(build)]
+    [(1, 1.0), (2, 1.0), (3, 0.333), (4, 0.0)]
+    """
+    directions: list[Direction] = ["in", "out"] if directed else ["both"]
+    parts = shares(edges, vertices, directions, "pull")
+    return solve(parts, _Triads, _Triads.result, "Clustering")
+
+
+class _Triads:
+    """How many edges there are between the neighbours of each vertex.
+
+    Lists are of the higher neighbours of each row, as places; the marks with them
+    say in how many directions there is an edge.
+    """
+
+    def __init__(self, share: Share) -> None:
+        self._share = share
+        self._tails, self._heads, self._marks = _neighbours(share)
+        self._degrees = np.zeros(share.n_places, np.int64)
+        self._degrees[: share.n] = np.bincount(self._tails, minlength=share.n)
+        self._counts = np.zeros(share.n_places, np.int64)
+        self._starts = np.zeros(share.n + 1, np.int64)
+
+    def step(self, round: int, news: list[Arrays]) -> Sent:
+        """One of the four rounds that the head of this module lists."""
+        share = self._share
+        if round == 0:
+            degrees = self._degrees
+            return [share.tell(vertex=np.zeros(share.n, np.int64), value=degrees)], True
+        if round == 1:
+            if news:
+                self._degrees[share.heard(news)] = value_of(news)
+            self._keep_higher()
+            self._intersect(np.arange(share.n), self._starts, self._heads, self._marks)
+            return [self._lists()], True
+        if round == 2:
+            if news:
+                self._take_lists(news)
+            return [self._ghost_counts()], False
+        rows = numbers_of(share.vertices, value_of(news, VERTEX))
+        np.add.at(self._counts, rows, value_of(news))
+        return [], False
+
+    def _keep_higher(self) -> None:
+        """Drop the neighbours of lower degree; of equal degree, those with lower ids."""
+        degrees, ids = self._degrees, self._share.ids
+        tails, heads = self._tails, self._heads
+        higher = degrees[heads] > degrees[tails]
+        equal = degrees[heads] == degrees[tails]
+        higher |= equal & (ids[heads] > ids[tails])
+        self._tails = tails[higher]
+        self._heads, self._marks = settled(heads[higher]), settled(self._marks[higher])
+        np.cumsum(np.bincount(self._tails, minlength=self._share.n), out=self._starts[1:])
+
+    def _intersect(self, tails: Ints, starts: Ints, heads: Numbers, marks: Marks) -> None:
+        """Find the triangles of lists, ours or others', with our own."""
+        count_triads(
+            settled(tails.astype(np.int32)),
+            settled(starts[:-1]),
+            settled(starts[1:]),
+            settled(heads),
+            settled(marks),
+            settled(self._starts[:-1]),
+            settled(self._starts[1:]),
+            self._heads,
+            self._marks,
+            self._counts,
+        )
+
+    def _lists(self) -> Arrays:
+        """The list of each row, for the owners of the ghosts in it."""
+        share = self._share
+        rows, to, slots = share.listeners
+        away = self._heads >= share.n
+        owners = share.ghost_owners[self._heads[away] - share.n]
+        wanted = np.zeros((share.n, share.peers), np.bool_)
+        wanted[self._tails[away], owners] = True
+        chosen = wanted[rows, to]
+        rows, to, slots = rows[chosen], to[chosen], slots[chosen]
+        begins, ends = self._starts[rows], self._starts[rows + 1]
+        members = positions(begins, ends)
+        return Arrays(
+            {
+                TO: np.repeat(to, ends - begins),
+                SLOT: np.repeat(slots, ends - begins),
+                VERTEX: share.ids[self._heads[members]],
+                VALUE: self._marks[members].astype(np.int64),
+            }
+        )
+
+    def _take_lists(self, news: list[Arrays]) -> None:
+        share = self._share
+        places = share.places_of(value_of(news, VERTEX))
+        # A vertex that is not named here is no neighbour of any of ours.
+        named = places >= 0
+        slots, places = value_of(news, SLOT)[named], places[named]
+        n_ghosts = len(share.ghosts)
+        starts, heads = group(slots, n_ghosts, places)
+        _, marks = group(slots, n_ghosts, value_of(news)[named].astype(np.int8))
+        self._intersect(np.arange(share.n, share.n_places), starts, heads, marks)
+
+    def _ghost_counts(self) -> Arrays:
+        """What was counted here at others' vertices, for their owners."""
+        share = self._share
+        counts = self._counts[share.n :]
+        ghosts = np.flatnonzero(counts)
+        ghosts = ghosts[np.argsort(share.ghost_owners[ghosts], kind="stable")]
+        return Arrays(
+            {
+                TO: share.ghost_owners[ghosts],
+                SLOT: np.full(len(ghosts), _NO_SLOT, np.int32),
+                VERTEX: share.ghosts[ghosts],
+                VALUE: counts[ghosts],
+            }
+        )
+
+    def result(self) -> Any:
+        """Vertices and their coefficients."""
+        n = self._share.n
+        degrees = self._degrees[:n]
+        pairs = degrees * (degrees - 1)
+        coefficients = self._counts[:n] / np.maximum(pairs, 1)
+        return to_arrow(
+            Arrays({VERTEX: self._share.vertices, COEFFICIENT: coefficients.astype(np.float64)})
+        )
+
+
+def _neighbours(share: Share) -> tuple[Ints, Numbers, npt.NDArray[np.int8]]:
+    """Row and place of each pair of neighbours, and in how many directions it is an edge."""
+    rows = [np.repeat(np.arange(share.n), links.sizes) for links in share.links]
+    packed = np.concatenate(rows) * share.n_places
+    packed += np.concatenate([links.others for links in share.links])
+    if len(share.links) == 1:  # undirected: an edge is one in both
+        marks = np.full(len(packed), 2, np.int8)
+    else:
+        packed.sort()
+        first = np.ones(len(packed), np.bool_)
+        np.not_equal(packed[1:], packed[:-1], out=first[1:])
+        begins = np.flatnonzero(first)
+        marks = np.diff(begins, append=len(packed)).astype(np.int8)
+        packed = packed[begins]
+    tails, heads = np.divmod(packed, max(share.n_places, 1))
+    return tails, heads.astype(np.int32), marks
