@@ -33,7 +33,7 @@ def test_an_example_says_what_it_should(name: str) -> None:
 
 def test_the_rounds_of_hello_are_shared_and_in_order() -> None:
     seen = [eval(line.partition("saw ")[2]) for line in run("hello.py").splitlines()]
-    assert sorted(sum(seen, [])) == list(range(10))
+    assert sorted(round for part in seen for round in part) == list(range(10))
     assert all(part == sorted(part) for part in seen)
 
 

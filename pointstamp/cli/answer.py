@@ -58,7 +58,7 @@ def _outcome(request: Request) -> Outcome:
     # Rich and Arrow are imported when a request has turned out to make sense.
     from pointstamp.cli.display import Display
 
-    display = Display(request.query.title)
+    display = Display(request.command)
     if request.on == "spark":
         from pointstamp.cli import on_spark
 
