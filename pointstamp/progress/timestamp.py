@@ -402,7 +402,8 @@ class Outside:
     To a scope its outputs may lead back to its inputs. Such a path forgets what
     of the time is the scope's own: `(epoch, round)` leaves as `epoch`, advances
     outside, and enters at round 0. So unlike other summaries it may give a
-    time that is not after the one it was given.
+    time that is not after the one it was given. The scope outside may itself have
+    paths outside, so `outer` may be an `Outside`, of the scope around that.
     """
 
     refinement: Any
@@ -423,12 +424,12 @@ class Outside:
         """Any path that goes outside at least once forgets the same things."""
         if not isinstance(other, Outside):
             return self._then(self.outer, self.inner.followed_by(other))
-        around = self.outer.followed_by(self.refinement.summarize(self.inner))
-        return self._then(around and around.followed_by(other.outer), other.inner)
+        around = followed_by(self.outer, self.refinement.summarize(self.inner))
+        return self._then(around and followed_by(around, other.outer), other.inner)
 
     def preceded_by(self, inner: Any) -> Outside | None:
         """First a path inside, then this one."""
-        return self._then(self.refinement.summarize(inner).followed_by(self.outer), self.inner)
+        return self._then(followed_by(self.refinement.summarize(inner), self.outer), self.inner)
 
     def _then(self, outer: Any, inner: Any) -> Outside | None:
         return None if outer is None or inner is None else Outside(self.refinement, outer, inner)
@@ -437,7 +438,9 @@ class Outside:
         """Comparable with paths that go outside; others are kept beside it."""
         if not isinstance(other, Outside):
             return False
-        return bool(self.outer.less_equal(other.outer) and self.inner.less_equal(other.inner))
+        return summary_less_equal(self.outer, other.outer) and bool(
+            self.inner.less_equal(other.inner)
+        )
 
 
 def followed_by(first: Any, second: Any) -> Any | None:
