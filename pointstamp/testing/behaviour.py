@@ -20,7 +20,7 @@ from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.progress.operate import Interest
 from pointstamp.progress.timestamp import Product, Timestamp
 from pointstamp.testing.moments import EventProcessing, Moment
-from pointstamp.testing.plans import OperatorPlan, Plan, Record
+from pointstamp.testing.plans import N_GROUPS, OperatorPlan, Plan, Record
 
 
 def later(timestamp: Timestamp, time: Any, draw: Callable[[], int]) -> Any:
@@ -198,7 +198,7 @@ class Waiter(Behaviour):
         for capability in notificator:
             self.notified.append(capability.time)
             with output.session(capability) as session:
-                session.give_many(sorted(self.waiting.pop(capability.time)))
+                session.give_many(self.answer(self.waiting.pop(capability.time)))
             capability.drop()
         return False
 
@@ -210,8 +210,14 @@ class Waiter(Behaviour):
             return
         rng = self.draws(time.time, port, record)
         new_time = later(self.timestamp, time.time, lambda: rng.choice([0, 0, 1, 2]))
-        self.waiting.setdefault(new_time, []).extend(self.descendants(record, rng))
+        self.waiting.setdefault(new_time, []).append(record)
         notificator.notify_at(time.delayed(new_time))
+
+    def answer(self, records: list[Record]) -> list[Record]:
+        """What is sent of all that was kept for a time."""
+        if self.own.style == "total":
+            return _totals(records)
+        return [(number * 31 % 1009, lives - 1) for number, lives in records]
 
     def check_not_complete(self, time: Any) -> None:
         """Nothing may come at or before a time of which there was a notification."""
@@ -221,6 +227,15 @@ class Waiter(Behaviour):
                     f"operator {self.own.name!r} was notified of {complete}, and got a record of "
                     f"{time} after that"
                 )
+
+
+def _totals(records: Iterable[Record]) -> list[Record]:
+    """One record for each group of numbers, which says how many there were of which sum."""
+    totals: dict[int, tuple[int, int, int]] = {}
+    for number, lives in records:
+        n, total, longest = totals.get(number % N_GROUPS, (0, 0, 0))
+        totals[number % N_GROUPS] = (n + 1, total + number, max(longest, lives))
+    return [((total * 31 + n) % 1009, lives - 1) for n, total, lives in totals.values()]
 
 
 def _may_come(inputs: Iterable[Input], time: Any) -> bool:

@@ -393,6 +393,11 @@ class Oracle:
             if channel is not None:
                 self._channels[channel.id] = (number, Place(scope, node, port, True))
 
+    def _operators(self) -> Iterator[Operator]:
+        """All operators on all workers."""
+        for instance in self._instances.values():
+            yield from instance.operators.values()
+
     def _patch(self, owner: type, name: str, replacement: Any) -> None:
         self._patches.append((owner, name, getattr(owner, name)))
         setattr(owner, name, replacement)

@@ -8,7 +8,7 @@ here runs anything.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
@@ -17,6 +17,12 @@ from pointstamp.progress.operate import Interest
 Record = tuple[int, int]
 """A number, and how many lives are left: what goes around a loop must end."""
 
+PACTS = ("pipeline", "exchange", "exchange", "broadcast")
+"""As often as they are to be drawn."""
+
+N_GROUPS = 4
+"""Of how many groups of records sums are made."""
+
 
 @dataclass(frozen=True)
 class OperatorPlan:
@@ -24,7 +30,7 @@ class OperatorPlan:
 
     name: str
     style: str
-    """"free", "notify", or "concat"."""
+    """"free", "notify", "total" (sums by group of what a time had), or "concat"."""
     inputs: tuple[int, ...]
     """Streams of the scope, by number."""
     pacts: tuple[str, ...]
@@ -95,7 +101,8 @@ def random_plan(rng: Random, *, steady: bool = False, size: int = 5, depth: int 
     n_inputs = rng.randint(1, 2)
     knotted = rng.random() < 0.4
     drawing = _Drawing(rng, steady, 3 if knotted else size, knotted)
-    root = drawing.scope("root", tuple(range(n_inputs)), 2 if knotted else depth)
+    depth = rng.choice([2, 2, 3, 4]) if knotted else depth
+    root = drawing.scope("root", tuple(range(n_inputs)), depth)
     n_epochs = rng.randint(1, 4)
     epochs = tuple(
         (
@@ -133,6 +140,10 @@ class _Drawing:
                 n_streams += len(part.leaves)
             elif 0 < drawn < 0.35 and n_streams:
                 part = ProbePlan(rng.randrange(n_streams))
+            elif drawn > 0.85 and n_streams:
+                detour, part = self.detour(n_streams)
+                parts.append(detour)
+                n_streams += 2
             else:
                 part = self.operator(n_streams)
                 n_streams += len(part.initial)
@@ -158,20 +169,45 @@ class _Drawing:
         enters = tuple(self.pick(n_streams, looping) for _ in range(rng.randint(1, 2)))
         return self.scope(kind, enters, depth - 1)
 
+    def detour(self, n_streams: int) -> tuple[OperatorPlan, OperatorPlan]:
+        """Two ways from a stream to another: past an operator that takes it later, and straight."""
+        start = self.rng.randrange(n_streams)
+        later = replace(
+            self.operator(n_streams),
+            name=f"free {self.n_operators}",
+            style="free",
+            inputs=(start,),
+            pacts=(self.rng.choice(PACTS),),
+            initial=(False,),
+            summaries=((1,),),
+        )
+        ways = self.rng.choice([(start, n_streams), (n_streams, start)])
+        joined = replace(
+            later,
+            name=f"concat {self.n_operators}",
+            style="concat",
+            inputs=ways,
+            pacts=("pipeline",) * 2,
+            summaries=((0, 0),),
+        )
+        return later, joined
+
     def operator(self, n_streams: int) -> OperatorPlan:
         rng = self.rng
         self.n_operators += 1
-        style = rng.choice(["free", "free", "free", "notify", "concat"]) if n_streams else "free"
+        styles = ["free", "free", "free", "notify", "total", "concat"]
+        style = rng.choice(styles) if n_streams else "free"
         n_inputs = min(rng.choice([1, 1, 2, 2, 3]), n_streams) if n_streams else 0
-        if style == "notify":
+        if style in ("notify", "total"):
             n_inputs = min(n_inputs, 2)
         n_outputs = rng.choice([1, 1, 2]) if style == "free" else 1
-        pacts = ["pipeline", "exchange", "exchange", "broadcast"]
+        forced = {"concat": ("pipeline",), "total": ("grouped",)}
+        pacts = forced.get(style, PACTS)
         return OperatorPlan(
             f"{style} {self.n_operators}",
             style,
             tuple(rng.randrange(n_streams) for _ in range(n_inputs)),
-            tuple("pipeline" if style == "concat" else rng.choice(pacts) for _ in range(n_inputs)),
+            tuple(rng.choice(pacts) for _ in range(n_inputs)),
             rng.choice([Interest.NEVER, Interest.IF_CAPABILITY, Interest.ALWAYS]),
             tuple(style == "free" and rng.random() < 0.5 for _ in range(n_outputs)),
             tuple(tuple(self.summary(style) for _ in range(n_inputs)) for _ in range(n_outputs)),

@@ -26,7 +26,15 @@ from pointstamp.runtime.worker import Worker
 from pointstamp.testing.behaviour import Behaviour, Waiter, later
 from pointstamp.testing.moments import EventProcessing
 from pointstamp.testing.oracle import Oracle
-from pointstamp.testing.plans import OperatorPlan, Plan, ProbePlan, Record, ScopePlan, random_plan
+from pointstamp.testing.plans import (
+    N_GROUPS,
+    OperatorPlan,
+    Plan,
+    ProbePlan,
+    Record,
+    ScopePlan,
+    random_plan,
+)
 
 MAX_DECISIONS = 100_000
 """A random dataflow needs some hundreds; one that needs so many never ends."""
@@ -233,7 +241,7 @@ class _Building:
         inputs = [streams[number] for number in plan.inputs]
         if plan.style == "concat":
             return [scope.concatenate(inputs)]
-        if plan.style == "notify":
+        if plan.style in ("notify", "total"):
             return [self.notify(scope, plan, inputs)]
         return self.free(scope, plan, inputs)
 
@@ -281,4 +289,6 @@ def _aged(record: Record) -> list[Record]:
 def _pact(name: str) -> Pact:
     if name == "exchange":
         return Exchange(lambda record: record[0])
+    if name == "grouped":
+        return Exchange(lambda record: record[0] % N_GROUPS)
     return Broadcast() if name == "broadcast" else Pipeline()
