@@ -32,25 +32,24 @@ class Terminated(KeyboardInterrupt):
 def answer(request: Callable[[], Request], *, as_object: bool, with_traceback: bool) -> int:
     """Make the request, answer it, print; the exit status."""
     # Terminated or interrupted, everything that was begun is cleaned up on the way out.
-    before = signal.signal(signal.SIGTERM, _terminate)
+    handler = signal.signal(signal.SIGTERM, _terminate)
     try:
         asked = request()
         outcome = _outcome(asked)
         _print(asked, outcome, as_object)
-    except Terminated:
-        _say("terminated; nothing was written")
-        return TERMINATED
-    except KeyboardInterrupt:
-        _say("interrupted; nothing was written")
-        return INTERRUPTED
+    except KeyboardInterrupt as interruption:
+        return _stopped(interruption)
     except BrokenPipeError:
         # Whoever read our output has gone. What is buffered must not be tried again.
         sys.stdout = None
         return UNHEARD
     except Exception as error:  # noqa: BLE001  (the one place where all of them end)
+        before = _interruption_before(error)
+        if before is not None:
+            return _stopped(before)
         return _failed(error, with_traceback)
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, handler)
     return DONE
 
 
@@ -78,6 +77,23 @@ def _print(request: Request, outcome: Outcome, as_object: bool) -> None:
         sys.stdout.flush()
         print_summary(request, outcome)
     sys.stdout.flush()
+
+
+# When it is stopped.
+
+
+def _stopped(interruption: KeyboardInterrupt) -> int:
+    is_terminated = isinstance(interruption, Terminated)
+    _say(f"{'terminated' if is_terminated else 'interrupted'}; nothing was written")
+    return TERMINATED if is_terminated else INTERRUPTED
+
+
+def _interruption_before(error: BaseException) -> KeyboardInterrupt | None:
+    """The interruption during whose handling `error` was raised: Spark's cancelled job, for one."""
+    before: BaseException | None = error
+    while before is not None and not isinstance(before, KeyboardInterrupt):
+        before = before.__cause__ or before.__context__
+    return before
 
 
 # When it fails.

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import logging
 import re
+import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from pointstamp import errors
 from pointstamp.cli.board import LOOPBACK, Board
@@ -28,6 +30,8 @@ from pointstamp.cli.tally import Address, Tally
 from pointstamp.dataflow.scope import Scope
 from pointstamp.dataflow.stream import Stream
 from pointstamp.errors import PointstampError, UsageError, WorkerError
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -46,34 +50,59 @@ class Build:
 
 def answer(request: Request, display: Display) -> Outcome:
     """Answer a question by a Spark job."""
-    from pointstamp.spark import run
-
-    # Interrupted while it waits for Java, Py4J would log the traceback of that.
+    # What Py4J has to say when it is interrupted says nothing to our users.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addHandler(logging.NullHandler())
     clock = _Clock()
     # A line that stays, since Java may print one of its own below it.
     display.print_line("starting Spark")
     with _session(request) as spark, display.working("reading"):
         clock.end("start")
-        edges, facts = _edges(spark, request, display)
-        clock.end("read")
-        display.now("searching")
-        with Board(request.workers, _host(spark), display.update) as board:
-            build = Build(request.query, request.wanted, board.address)
-            columns = result_columns(request.query, request.wanted)
-            schema = ", ".join(f"`{name}` long" for name in columns)
-            frame = run(build, {"edges": edges}, schema, workers=request.workers)
-            table = _collected(frame)
-            reports = board.last_words() if board.heard() else []
-        clock.end("search")
-        outcome = Outcome(facts=facts, reports=reports)
-        display.now("writing" if request.out is not None else "stopping Spark")
+        table, outcome = _beside(lambda: _found(spark, request, display, clock))
+        display.now("stopping Spark" if request.out is None else "writing")
+        # Here and not beside: a file that is begun is removed when this is interrupted.
         _take(request, table, outcome)
         if request.out is not None:
             clock.end("write")
     clock.end("stop")
     outcome.seconds = clock.with_total()
     return outcome
+
+
+def _beside(work: Callable[[], Result]) -> Result:
+    """`work()` in a thread of its own, so that this one can be interrupted at any time.
+
+    PySpark's calls cannot: one that is interrupted may go on to wait for the end of
+    its job before it says so. Here the session is stopped instead, which ends both.
+    """
+    future: Future[Result] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001  (raised by whoever waits)
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="pointstamp-spark", daemon=True).start()
+    return future.result()
+
+
+def _found(spark: Any, request: Request, display: Display, clock: _Clock) -> tuple[Any, Outcome]:
+    """Read and search: the result as an Arrow table, and what is known beside it."""
+    from pointstamp.spark import run
+
+    edges, facts = _edges(spark, request, display)
+    clock.end("read")
+    display.now("searching")
+    with Board(request.workers, _host(spark), display.update) as board:
+        build = Build(request.query, request.wanted, board.address)
+        columns = result_columns(request.query, request.wanted)
+        schema = ", ".join(f"`{name}` long" for name in columns)
+        frame = run(build, {"edges": edges}, schema, workers=request.workers)
+        table = _collected(frame)
+        reports = board.last_words() if board.heard() else []
+    clock.end("search")
+    return table, Outcome(facts=facts, reports=reports)
 
 
 class _Clock:
