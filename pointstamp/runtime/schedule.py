@@ -105,8 +105,8 @@ class Schedule:
             fits = rest[0] in (alive if what == "crash" else runnable)
         if not fits:
             raise UsageError(
-                f"the record of decisions does not fit this run: number {len(self.decisions)} is "
-                f"{decision}; workers that can go on are {list(runnable)}, and messages wait on "
+                f"the record of decisions does not fit this run of seed {self.seed}: number "
+                f"{len(self.decisions)} is {decision}; workers that can go on are {list(runnable)}, and messages wait on "
                 f"{list(pending)}; play a record with the program and the workers that it is of"
             )
         return tuple(decision)

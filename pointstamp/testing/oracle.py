@@ -211,17 +211,24 @@ class Oracle:
         if self._found is not None:
             raise SafetyError(f"{self._found} ({simulation.where})")
         if len(simulation.schedule.decisions) % CHECK_EVERY == 0:
-            self.check_antichains()
+            self._check_antichains(simulation)
 
-    def check_antichains(self) -> None:
+    def _check_antichains(self, simulation: Simulation) -> None:
         """Recompute every counted antichain from its counts, and compare."""
+        try:
+            for counts in self._antichains():
+                counts.check()
+        except AssertionError as wrong:
+            raise AssertionError(
+                f"a frontier differs from its counts: {wrong} ({simulation.where})"
+            ) from None
+
+    def _antichains(self) -> Iterator[MutableAntichain]:
         for instance in self._instances.values():
             for subgraph in instance.scopes.values():
-                for counts in _antichains(subgraph):
-                    counts.check()
+                yield from _antichains(subgraph)
             for operator in instance.operators.values():
-                for counts in operator.frontiers:
-                    counts.check()
+                yield from operator.frontiers
 
     def check_end(self, simulation: Simulation) -> None:
         """Check that a run that ended well left nothing behind (I2).
@@ -232,7 +239,7 @@ class Oracle:
             With what is left, and where.
         """
         self._meet_dataflows(simulation)
-        self.check_antichains()
+        self._check_antichains(simulation)
         for number, map_ in self._maps.items():
             for place, time in sorted(self._pointstamps(number), key=str):
                 raise LivenessError(

@@ -78,6 +78,8 @@ class Plan:
     steady: bool
     eager: bool
     """Whether progress is sent at once, rather than on demand."""
+    n_dataflows: int
+    """How many times it is built and fed, one after the other and all at once."""
     root: ScopePlan
     epochs: tuple[tuple[tuple[Record, ...], int, int, bool], ...]
     """Records sent, how far time is advanced then, steps done, whether to wait for a probe."""
@@ -113,7 +115,8 @@ def random_plan(rng: Random, *, steady: bool = False, size: int = 5, depth: int 
         )
         for _ in range(n_epochs)
     )
-    return Plan(rng.randrange(1 << 16), timestamp, steady, rng.random() < 0.2, root, epochs)
+    seed, eager, n_dataflows = rng.randrange(1 << 16), rng.random() < 0.2, rng.choice([1] * 5 + [2])
+    return Plan(seed, timestamp, steady, eager, n_dataflows, root, epochs)
 
 
 @dataclass

@@ -16,6 +16,7 @@ from typing import Any
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.operators.probe import Probe
+from pointstamp.dataflow.operators.sources import InputHandle
 from pointstamp.dataflow.pact import Broadcast, Exchange, Pact, Pipeline
 from pointstamp.dataflow.scope import Scope
 from pointstamp.dataflow.stream import Stream
@@ -112,13 +113,20 @@ def expected_outputs(plan: Plan) -> Outputs | None:
 
 def plan_main(worker: Worker, plan: Plan) -> Outputs:
     """The program of a plan: build, send, advance, step; what was seen where."""
-    building = _Building(plan, worker.index, worker.peers)
-    timestamp = TIMESTAMPS[plan.timestamp]
+    seen: Outputs = Counter()
     worker.environment.eager = plan.eager
-    with worker.dataflow("random", timestamp) as scope:
-        pairs = [scope.new_input() for _ in plan.root.enters]
-        handles = [handle for handle, _ in pairs]
-        building.fill(scope, plan.root, [stream for _, stream in pairs])
+    for number in range(plan.n_dataflows):
+        building = _Building(plan, worker.index, worker.peers, f"{number}", seen)
+        with worker.dataflow(f"random {number}", TIMESTAMPS[plan.timestamp]) as scope:
+            pairs = [scope.new_input() for _ in plan.root.enters]
+            building.fill(scope, plan.root, [stream for _, stream in pairs])
+        _feed(worker, plan, [handle for handle, _ in pairs], building.probes)
+    return seen
+
+
+def _feed(worker: Worker, plan: Plan, handles: list[InputHandle], probes: list[Probe]) -> None:
+    """Send this worker's share of the records, and step in between."""
+    timestamp = TIMESTAMPS[plan.timestamp]
     for records, advance, n_steps, wait in plan.epochs:
         for position, record in enumerate(records):
             if (record[0] + position) % worker.peers == worker.index:
@@ -127,13 +135,12 @@ def plan_main(worker: Worker, plan: Plan) -> Outputs:
             handle.advance_to(later(timestamp, handle.time, lambda: advance // 2))  # noqa: B023
         for _ in range(n_steps):
             worker.step()
-        if wait and building.probes:
-            _wait(worker, building.probes, handles)
-    handles[0].close()
-    return building.seen
+        if wait and probes:
+            _wait(worker, probes, handles)
+    handles[0].close()  # the others are left for the worker to close
 
 
-def _wait(worker: Worker, probes: list[Probe], handles: list[Any]) -> None:
+def _wait(worker: Worker, probes: list[Probe], handles: list[InputHandle]) -> None:
     """Step until the outermost probes have passed what all inputs have passed."""
     time = min(handle.time for handle in handles)
     outer = [probe for probe in probes if all(isinstance(t, int) for t in probe.elements)]
@@ -198,7 +205,8 @@ class _Building:
     plan: Plan
     index: int
     peers: int
-    seen: Outputs = field(default_factory=Counter)
+    name: str
+    seen: Outputs
     probes: list[Probe] = field(default_factory=list)
 
     def fill(self, scope: Scope, plan: ScopePlan, streams: list[Stream[Any]]) -> list[Stream[Any]]:
@@ -216,7 +224,7 @@ class _Building:
         for loop, fed_back in loops:
             loop.connect(streams[fed_back].flat_map(_aged))
         for number, stream in enumerate(streams):
-            self.watch(f"{scope.address} {number}", stream)
+            self.watch(f"{self.name} {scope.address} {number}", stream)
         return [streams[number] for number in plan.leaves]
 
     def watch(self, name: str, stream: Stream[Any]) -> None:

@@ -81,13 +81,14 @@ def test_the_plans_cover_what_they_are_for():
         plan = random_case(seed).plan
         kinds = {plan.timestamp, "eager" if plan.eager else "on demand"}
         kinds |= {"steady"} if plan.steady else set()
+        kinds |= {"two dataflows"} if plan.n_dataflows == 2 else set()
         kinds |= set(_kinds(plan.root, 1))
         for kind in kinds:
             found[kind] = found.get(kind, 0) + 1
     wanted = {"Int", "Product", "EventProcessing", "eager", "steady", "depth 2", "depth 3"}
     wanted |= {"loop", "limited loop", "loop through a scope", "probe", "several inputs"}
     wanted |= {"several outputs", "pipeline", "exchange", "broadcast", "notify", "concat", "free"}
-    wanted |= {"total", "grouped", "depth 4"}
+    wanted |= {"two dataflows", "total", "grouped", "depth 4"}
     wanted |= {"region", "iterative", "iterative over moments", "advancing operator", "no way"}
     assert {kind for kind in wanted if found.get(kind, 0) < N_CASES / 20} == set()
 
