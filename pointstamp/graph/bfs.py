@@ -50,8 +50,8 @@ def bfs(
     Notes
     -----
     A round for each level. Every edge is looked at once, and each worker that has
-    edges from a vertex is told once that it was reached. Memory: 12 bytes per edge
-    beside the batches.
+    edges from a vertex is told once that it was reached. Memory at its peak:
+    about twice the edges as two int64 columns, four times if undirected.
 
     Examples
     --------

@@ -28,7 +28,7 @@ from pointstamp.graph.rounds import Sent
 from pointstamp.graph.share import SLOT, VALUE, Direction, Share, value_of
 from pointstamp.graph.sharing import shares, solve
 from pointstamp.kernels.hashing import settled
-from pointstamp.kernels.lists import Ints, Numbers, group, numbers_of, positions
+from pointstamp.kernels.lists import Ints, Numbers, group, numbers_of, positions, tally
 from pointstamp.kernels.triads import Marks, count_triads
 
 COEFFICIENT = "coefficient"
@@ -64,7 +64,7 @@ def local_clustering(
     -----
     Work of the order of m^(3/2) at most, for m edges. A worker is sent at most the
     higher neighbours of all vertices that have edges to its own, 15 bytes for each.
-    Memory: 40 bytes per edge beside the batches and what is sent.
+    Memory at its peak, beside that: about four times the edges as two int64 columns.
 
     Examples
     --------
@@ -92,7 +92,7 @@ class _Triads:
         self._share = share
         self._tails, self._heads, self._marks = _neighbours(share)
         self._degrees = np.zeros(share.n_places, np.int64)
-        self._degrees[: share.n] = np.bincount(self._tails, minlength=share.n)
+        self._degrees[: share.n] = tally(self._tails, share.n)
         self._counts = np.zeros(share.n_places, np.int64)
         self._starts = np.zeros(share.n + 1, np.int64)
 
@@ -125,7 +125,7 @@ class _Triads:
         higher |= equal & (ids[heads] > ids[tails])
         self._tails = tails[higher]
         self._heads, self._marks = settled(heads[higher]), settled(self._marks[higher])
-        np.cumsum(np.bincount(self._tails, minlength=self._share.n), out=self._starts[1:])
+        np.cumsum(tally(self._tails, self._share.n), out=self._starts[1:])
 
     def _intersect(self, tails: Ints, starts: Ints, heads: Numbers, marks: Marks) -> None:
         """Find the triangles of lists, ours or others', with our own."""
@@ -200,19 +200,19 @@ class _Triads:
         )
 
 
-def _neighbours(share: Share) -> tuple[Ints, Numbers, npt.NDArray[np.int8]]:
+def _neighbours(share: Share) -> tuple[Numbers, Numbers, npt.NDArray[np.int8]]:
     """Row and place of each pair of neighbours, and in how many directions it is an edge."""
-    rows = [np.repeat(np.arange(share.n), links.sizes) for links in share.links]
-    packed = np.concatenate(rows) * share.n_places
-    packed += np.concatenate([links.others for links in share.links])
+    rows = np.arange(share.n, dtype=np.int32)
+    tails = np.concatenate([np.repeat(rows, links.sizes) for links in share.links])
+    heads = np.concatenate([links.others for links in share.links])
     if len(share.links) == 1:  # undirected: an edge is one in both
-        marks = np.full(len(packed), 2, np.int8)
-    else:
-        packed.sort()
-        first = np.ones(len(packed), np.bool_)
-        np.not_equal(packed[1:], packed[:-1], out=first[1:])
-        begins = np.flatnonzero(first)
-        marks = np.diff(begins, append=len(packed)).astype(np.int8)
-        packed = packed[begins]
-    tails, heads = np.divmod(packed, max(share.n_places, 1))
-    return tails, heads.astype(np.int32), marks
+        return tails, heads, np.full(len(tails), 2, np.int8)
+    packed = tails.astype(np.int64)
+    packed *= share.n_places
+    packed += heads
+    packed.sort()
+    first = np.ones(len(packed), np.bool_)
+    np.not_equal(packed[1:], packed[:-1], out=first[1:])
+    begins = np.flatnonzero(first)
+    tails, heads = (part.astype(np.int32) for part in np.divmod(packed[begins], share.n_places))
+    return tails, heads, np.diff(begins, append=len(packed)).astype(np.int8)

@@ -26,6 +26,8 @@ def vertex_column(batch: Any) -> Arrays:
 
     Raises
     ------
+    ColumnError
+        If there are no columns.
     SchemaError
         If vertices are not integers that fit into int64, or are null.
 
@@ -35,6 +37,10 @@ def vertex_column(batch: Any) -> Arrays:
     if kind_of(batch).name == "rows":
         return Arrays({VERTEX: edge_columns([(row, row) for row in batch])[SOURCE]})
     names = batch.names if isinstance(batch, Arrays) else batch.schema.names
+    if not names:
+        raise ColumnError(
+            f"vertices need a column, {VERTEX!r} or else the first; the batch has none"
+        )
     name = next((n for n in (VERTEX, "id") if n in names), names[0])
     return Arrays({VERTEX: int64_column(batch, name, "a graph")})
 

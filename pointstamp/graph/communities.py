@@ -61,7 +61,8 @@ def communities(
     Notes
     -----
     Work per round of the order of d log d for each vertex with d neighbours; only
-    labels that have changed are told. Memory: 24 bytes per edge beside the batches.
+    labels that have changed are told. Memory at its peak: about three times the edges as two int64
+    columns.
 
     Source: U. N. Raghavan, R. Albert, S. Kumara, "Near linear time algorithm to detect
     community structures", 2007; in the deterministic form of LDBC Graphalytics (CDLP).

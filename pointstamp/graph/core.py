@@ -55,8 +55,8 @@ def core_numbers(edges: Stream[Any], vertices: Stream[Any] | None = None) -> Str
     Notes
     -----
     A vertex is looked at again whenever a neighbour that supported its number stops
-    doing so, at the cost of a look at all neighbours. Memory: 32 bytes per edge
-    beside the batches.
+    doing so, at the cost of a look at all neighbours. Memory at its peak: about
+    four times the edges as two int64 columns.
 
     Examples
     --------

@@ -81,8 +81,8 @@ def pagerank(
     Notes
     -----
     Work per round is of the order of the edges; a worker sends 14 bytes for each of
-    its vertices and each other worker that has edges from it. Memory: 12 bytes per
-    edge beside the batches, and some 40 per vertex.
+    its vertices and each other worker that has edges from it. Memory at its peak: about
+    twice the edges as two int64 columns.
 
     Source: Page, Brin, Motwani, Winograd, "The PageRank citation ranking", 1999;
     LDBC Graphalytics specification.

@@ -85,9 +85,6 @@ def _rounds(
     builder.new_input(news, Addressed())
     sent = builder.new_output(initial=False)
     quiet = builder.new_output(initial=False)
-    # What is quiet is sent with the right that came with the program. If news could
-    # lead there, that right would hold up the very news that it waits for.
-    builder.set_summary(1, 1, None)
     notificator = Notificator(programs.scope.timestamp, [Frontier(c) for c in builder.frontiers])
 
     def make_logic(

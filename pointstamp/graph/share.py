@@ -37,6 +37,7 @@ from pointstamp.kernels.lists import (
     group_distinct,
     numbers_of,
     positions,
+    tally,
 )
 
 Floats = npt.NDArray[np.float64]
@@ -115,42 +116,35 @@ class Half:
 
 def half_of(
     form: Form,
-    edges: Sequence[tuple[Ints, Ints, Floats | None]],
+    edges: list[tuple[Ints, Ints, Floats | None]],
     vertices: Ints,
     peers: int,
-    loops: bool,
 ) -> Half:
     """Put the edges here into lists.
 
     Parameters
     ----------
     edges : for each links, heads and tails, int64[m], and weights, float64[m] or None
+        The list is emptied: edges are the largest thing there is, and let go early.
     vertices : int64[k], of which there may be no edges
     peers : how many workers own vertices
-    loops : whether edges from a vertex to itself stay
     """
     heads = distinct(np.concatenate([distinct(at) for at, _, _ in edges] + [vertices]))
-    if not loops:
-        edges = [_without_loops(*columns) for columns in edges]
     tails = distinct(np.concatenate([distinct(of) for _, of, _ in edges]))
     owners = (hash_ints(tails) % np.uint64(peers)).astype(np.int16)
     lists = []
-    for at, of, weights in edges:
-        at_numbers, of_numbers = numbers_of(heads, at), numbers_of(tails, of)
+    while edges:
+        at, of, weights = edges.pop(0)
+        at_numbers = numbers_of(heads, at)
+        del at
+        of_numbers = numbers_of(tails, of)
+        del of
         if form == "pull":
             lists.append(_lists_to_pull(at_numbers, of_numbers, len(heads)))
         else:
             lists.append(_lists_to_push(at_numbers, of_numbers, len(tails), weights))
     counted = lists[0][2] if form == "pull" else np.empty(0, np.int32)
-    counts = np.bincount(counted, minlength=len(tails)).astype(np.int64)
-    return Half(form, heads, tails, owners, counts, lists)
-
-
-def _without_loops(at: Ints, of: Ints, weights: Floats | None) -> tuple[Ints, Ints, Floats | None]:
-    proper = at != of
-    if proper.all():
-        return at, of, weights
-    return at[proper], of[proper], None if weights is None else weights[proper]
+    return Half(form, heads, tails, owners, tally(counted, len(tails)), lists)
 
 
 def _lists_to_pull(

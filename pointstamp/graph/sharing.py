@@ -82,9 +82,30 @@ def shares(
         Whether the third column, or `weight`, is wanted too.
     """
     arrays = edges.map_batches(weighted_columns) if weighted else edge_stream(edges)
+    if not loops:
+        # A vertex that has a loop and no other edge is one all the same.
+        with_loops = arrays.map_batches(_loop_vertices)
+        vertices = (
+            vertices.map_batches(vertex_column).concat(with_loops) if vertices else with_loops
+        )
+        arrays = arrays.map_batches(_without_loops)
+    elif vertices:
+        vertices = vertices.map_batches(vertex_column)
     pairs = [arrays.map_batches(partial(_pairs, direction)) for direction in directions]
-    halves, wanted = _gather(pairs, vertices and vertices.map_batches(vertex_column), form, loops)
+    halves, wanted = _gather(pairs, vertices, form)
     return _share(halves, wanted, form, len(directions))
+
+
+def _loop_vertices(edges: Arrays) -> Arrays | None:
+    loops = edges[SOURCE] == edges[TARGET]
+    return Arrays({VERTEX: edges[SOURCE][loops]}) if loops.any() else None
+
+
+def _without_loops(edges: Arrays) -> Arrays | None:
+    proper = edges[SOURCE] != edges[TARGET]
+    if proper.all():
+        return edges
+    return Arrays({name: column[proper] for name, column in edges.items()})
 
 
 def _pairs(direction: Direction, edges: Arrays) -> Arrays:
@@ -106,7 +127,7 @@ def _pairs(direction: Direction, edges: Arrays) -> Arrays:
 
 
 def _gather(
-    pairs: list[Stream[Arrays]], vertices: Stream[Arrays] | None, form: Form, loops: bool
+    pairs: list[Stream[Arrays]], vertices: Stream[Arrays] | None, form: Form
 ) -> tuple[Stream[Any], Stream[Arrays]]:
     builder = pairs[0].scope.operator("Gather edges")
     for stream in pairs:
@@ -129,7 +150,7 @@ def _gather(
                     held[time.time].batches[i].append(batch)
             for time in _complete(held, inputs):
                 capabilities, batches = held[time].capabilities, held.pop(time).batches
-                found = _half(batches, form, len(pairs), info.peers, loops)
+                found = _half(batches, form, len(pairs), info.peers)
                 outputs[0].session(capabilities[0]).give(found)
                 outputs[1].session(capabilities[1]).give_batch(wishes(found, info.index))
                 for capability in capabilities:
@@ -154,21 +175,21 @@ def _complete(held: dict[Any, _Held], inputs: list[Input]) -> list[Any]:
     return [t for t in held if not any(i.frontier.less_equal(t) for i in inputs)]
 
 
-def _half(batches: list[list[Arrays]], form: Form, n_links: int, peers: int, loops: bool) -> Half:
+def _half(batches: list[list[Arrays]], form: Form, n_links: int, peers: int) -> Half:
     vertices = [batch[VERTEX] for of_input in batches[n_links:] for batch in of_input]
     edges = [_edges_of(of_input) for of_input in batches[:n_links]]
-    batches.clear()  # the edges are twice there; let the first ones go
-    return half_of(form, edges, np.concatenate([np.empty(0, np.int64), *vertices]), peers, loops)
+    return half_of(form, edges, np.concatenate([np.empty(0, np.int64), *vertices]), peers)
 
 
 def _edges_of(batches: list[Arrays]) -> tuple[Ints, Ints, Floats | None]:
+    """The columns of all batches, which are let go on the way, so that few are twice there."""
     if not batches:
         return np.empty(0, np.int64), np.empty(0, np.int64), None
-    weights = None
-    if WEIGHT in batches[0]:
-        weights = np.concatenate([batch[WEIGHT] for batch in batches])
-    at = np.concatenate([batch[AT] for batch in batches])
-    return at, np.concatenate([batch[OF] for batch in batches]), weights
+    names = batches[0].names
+    parts = {name: [batch[name] for batch in batches] for name in names}
+    batches.clear()
+    columns = {name: np.concatenate(parts.pop(name)) for name in names}
+    return columns[AT], columns[OF], columns.get(WEIGHT)
 
 
 def _share(halves: Stream[Any], wanted: Stream[Arrays], form: Form, n_links: int) -> Stream[Any]:
@@ -197,4 +218,4 @@ def _share(halves: Stream[Any], wanted: Stream[Arrays], form: Form, n_links: int
 def _nothing(form: Form, n_links: int, peers: int) -> Half:
     """The half of a worker that others' edges lead from, and none lead to."""
     none = np.empty(0, np.int64)
-    return half_of(form, [(none, none, None)] * n_links, none, peers, loops=True)
+    return half_of(form, [(none, none, None)] * n_links, none, peers)

@@ -118,25 +118,56 @@ def group(numbers: Numbers, n: int, items: npt.NDArray[Any]) -> tuple[Ints, npt.
     >>> starts.tolist(), items.tolist()
     ([0, 1, 3, 3], [20, 10, 30])
     """
+    return _group(settled(numbers), n, settled(items))
+
+
+def _group_plain(
+    numbers: Numbers, n: int, items: npt.NDArray[Any]
+) -> tuple[Ints, npt.NDArray[Any]]:
     starts = np.zeros(n + 1, np.int64)
     np.cumsum(np.bincount(numbers, minlength=n), out=starts[1:])
-    return starts, _scatter(settled(starts), settled(numbers), settled(items))
+    return starts, items[np.argsort(numbers, kind="stable")]
 
 
-def _scatter_plain(starts: Ints, numbers: Numbers, items: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    return items[np.argsort(numbers, kind="stable")]
-
-
-@kernel(plain=_scatter_plain)
-def _scatter(starts: Ints, numbers: Numbers, items: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Put each item at the next place of its list; twin `_scatter_plain`."""
-    places = starts.copy()
+@kernel(plain=_group_plain)
+def _group(numbers: Numbers, n: int, items: npt.NDArray[Any]) -> tuple[Ints, npt.NDArray[Any]]:
+    """`group`: count, then put each item at the next place of its list; twin `_group_plain`."""
+    starts = np.zeros(n + 1, np.int64)
+    for i in range(len(numbers)):
+        starts[numbers[i] + 1] += 1
+    for i in range(n):
+        starts[i + 1] += starts[i]
+    places = starts[:-1].copy()
     grouped = np.empty(len(items), items.dtype)
     for i in range(len(items)):
         place = places[numbers[i]]
         grouped[place] = items[i]
         places[numbers[i]] = place + 1
-    return grouped
+    return starts, grouped
+
+
+def tally(numbers: Numbers, n: int) -> Ints:
+    """How often each number from 0 to n - 1 occurs: `numpy.bincount` without a copy as int64.
+
+    numbers : int32[m], from 0 to n - 1 · returns int64[n]
+
+    >>> tally(np.array([2, 0, 2], np.int32), 4).tolist()
+    [1, 0, 2, 0]
+    """
+    return _tally(settled(numbers), n)
+
+
+def _tally_plain(numbers: Numbers, n: int) -> Ints:
+    return np.bincount(numbers, minlength=n).astype(np.int64)
+
+
+@kernel(plain=_tally_plain)
+def _tally(numbers: Numbers, n: int) -> Ints:
+    """`tally`; twin `_tally_plain`."""
+    counts = np.zeros(n, np.int64)
+    for i in range(len(numbers)):
+        counts[numbers[i]] += 1
+    return counts
 
 
 def group_distinct(numbers: Numbers, n: int, items: Numbers) -> tuple[Ints, Numbers]:

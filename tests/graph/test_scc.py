@@ -9,8 +9,8 @@ import networkx
 import pytest
 from hypothesis import given
 
-from pointstamp.graph import strongly_connected_components
-from tests.graph.answers import graphs, published, quick, real_edges, same_on_all
+from pointstamp.graph import scc, strongly_connected_components
+from tests.graph.answers import answer, graphs, published, quick, real_edges, same_on_all
 
 
 def by_networkx(edges, vertices=()):
@@ -37,6 +37,23 @@ def test_rings_in_a_chain_that_colours_must_undo_one_by_one():
 def test_a_path_is_trimmed():
     edges = [(i, i + 1) for i in range(40)]
     assert same_on_all(strongly_connected_components, edges) == {i: i for i in range(41)}
+
+
+def test_a_path_between_rings_is_trimmed_once_a_ring_is_closed(monkeypatch):
+    """Not marked vertex by vertex, which would take as many times round as it is long."""
+    times_round = []
+
+    class Mark(scc._Mark):
+        def __init__(self, search):
+            times_round.append(int(search.is_open.sum()))
+            super().__init__(search)
+
+    monkeypatch.setattr(scc, "_Mark", Mark)
+    ring = [(0, 1), (1, 2), (2, 0)]
+    edges = [*ring, *((i, i + 1) for i in range(2, 30)), (30, 31), (31, 30)]
+    assert answer(strongly_connected_components, edges) == by_networkx(edges)
+    # All at first; then, without the first ring and the path, the ring at the end.
+    assert times_round == [32, 2]
 
 
 @pytest.mark.parametrize("name", ["email-Eu-core", "p2p-Gnutella08", "wiki-Vote"])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pointstamp.kernels import lists
 from pointstamp.kernels.hashing import settled
-from pointstamp.kernels.lists import distinct, group, group_distinct, numbers_of, positions
+from pointstamp.kernels.lists import distinct, group, group_distinct, numbers_of, positions, tally
 
 near = st.integers(-5, 30)
 far = st.one_of(near, st.integers(-(2**63), 2**63 - 1))
@@ -63,10 +63,9 @@ def test_grouping_keeps_the_order_of_each_list(pairs):
     expected = [[item for number, item in pairs if number == i] for i in range(8)]
     assert lists_of(*group(numbers, 8, items)) == expected
     assert lists_of(*group(numbers, 8, items.astype(np.float64))) == expected
-    starts, _ = group(numbers, 8, items)
-    assert lists._scatter.plain(starts, numbers, items).tolist() == [
-        item for part in expected for item in part
-    ]
+    assert lists_of(*lists._group.plain(numbers, 8, items)) == expected
+    counts = [len(part) for part in expected]
+    assert tally(numbers, 8).tolist() == lists._tally.plain(numbers, 8).tolist() == counts
 
 
 @given(pairs)
