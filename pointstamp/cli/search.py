@@ -21,8 +21,7 @@ def results(query: Query, wanted: Wanted, edges: Stream[Any], tally: Tally) -> S
     With `Wanted.COUNT`, batches with the column `count`, to be added up; with
     `Wanted.FIRST`, the shortlist of each worker; with `Wanted.FILE`, the matches.
     """
-    environment: Any = edges.scope.environment  # operators note there what they have done
-    environment.note = tally.note
+    edges.scope.environment.note = tally.note  # operators say there what they have done
     edges = edges.inspect_batch(lambda _, batch: tally.note("edges", batch.num_rows))
     if wanted is Wanted.COUNT:
         counts = query.count(edges).inspect_batch(

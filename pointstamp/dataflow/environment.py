@@ -27,6 +27,8 @@ class Environment:
     outbox: list[tuple[int, Any]] = field(default_factory=list)
     """(scope, changes) that the peers are to hear of; the runtime sends them."""
     n_scopes: int = 0
+    note: Callable[[str, int], None] = field(default=lambda what, n: None)
+    """Operators say here that they have done `n` more of `what`, for whoever watches."""
 
     @property
     def index(self) -> int:

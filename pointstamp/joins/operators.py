@@ -121,7 +121,7 @@ def with_graph(
     def build(capability: Capability, info: OperatorInfo) -> Logic:
         capability.drop()
         graphs = _Graphs(info, has_turns)
-        work = _Work(tactic, pace)
+        work = _Work(tactic, pace, prefixes.scope.environment.note)
         if pace is not None:
             pace.wake = info.activate
 
@@ -207,9 +207,12 @@ class _Item:
 class _Work:
     """Batches that wait or are being worked on, the least time first."""
 
-    def __init__(self, tactic: Tactic, pace: Pace | None) -> None:
+    def __init__(
+        self, tactic: Tactic, pace: Pace | None, note: Callable[[str, int], None]
+    ) -> None:
         self._tactic = tactic
         self._pace = pace
+        self._note = note
         self.items: list[_Item] = []
 
     def take(self, prefixes: Input) -> None:
@@ -259,6 +262,8 @@ class _Work:
             return size(piece)
         item.capability.drop()
         self.items.remove(item)
+        if self._pace is not None:
+            self._note("prefixes", len(item.batch))
         return 0
 
     def _end_turn(self, pace: Pace) -> None:

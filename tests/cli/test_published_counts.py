@@ -48,6 +48,8 @@ def check(edges: Path, triangles: int, on: str, workers: int) -> None:
     told = json.loads(result.stdout)
     assert told["matches"] == triangles
     assert told["workers"] == workers == len(told["per_worker"])
+    if triangles:
+        assert sum(worker["prefixes"] for worker in told["per_worker"]) > 0
 
 
 def known(data: Data, graph: str, by: str) -> int:
