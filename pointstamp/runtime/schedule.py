@@ -107,6 +107,7 @@ class Schedule:
             raise UsageError(
                 f"the record of decisions does not fit this run of seed {self.seed}: number "
                 f"{len(self.decisions)} is {decision}; workers that can go on are "
-                f"{list(runnable)}, and messages wait on {list(pending)}; play a record with the program and the workers that it is of"
+                f"{list(runnable)}, and messages wait on {list(pending)}; play a record with the "
+                "program and the workers that it is of"
             )
         return tuple(decision)
