@@ -37,6 +37,7 @@ class _Dataflow:
         self.lines: list[str] = []
         self.root: Subgraph | None = None
         self.scopes: list[int] = []
+        self.channels: list[int] = []
         self.is_queued = False
         self.agreed: set[int] = set()
         """The peers that are known to have built the same."""
@@ -95,11 +96,13 @@ class Worker:
         dataflow = _Dataflow(self._n_built, name)
         scope = Scope(self.environment, name, timestamp, wake=lambda: self._activate(dataflow))
         self._is_building = True
+        known = set(self.environment.arrivals)
         try:
             yield scope
             scope.close()
         finally:
             self._is_building = False
+        dataflow.channels = [c for c in self.environment.arrivals if c not in known]
         self._n_built += 1
         self._start(dataflow, scope)
 
@@ -257,6 +260,10 @@ class Worker:
         del self._dataflows[dataflow.number]
         for number in dataflow.scopes:
             del self._subgraphs[number]
+        for channel in dataflow.channels:
+            del self.environment.arrivals[channel]
+        inputs = self.environment.inputs
+        inputs[:] = [handle for handle in inputs if not handle.is_closed]
 
     def _send_progress(self) -> None:
         outbox = self.environment.outbox

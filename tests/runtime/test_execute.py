@@ -107,6 +107,30 @@ def test_a_dataflow_may_be_added_while_another_runs(carrier: Any) -> None:
     assert sum(ps.execute(main, **carrier)) == 10
 
 
+@pytest.mark.parametrize("carrier", CARRIERS)
+def test_dataflows_that_are_complete_leave_nothing_with_the_worker(carrier: Any) -> None:
+    def main(worker: Any) -> list[int]:
+        def held() -> int:
+            environment = worker.environment
+            return len(environment.arrivals) + len(environment.inputs) + len(worker.outstanding())
+
+        sizes = []
+        for _ in range(3):
+            with worker.dataflow() as scope:
+                input, stream = scope.new_input()
+                with scope.iterative() as inner:
+                    loop, again = inner.feedback(1, limit=2)
+                    loop.connect(stream.enter(inner).concat(again).exchange())
+            input.send(worker.index)
+            input.close()
+            worker.run()
+            sizes.append(held())
+        return sizes
+
+    for sizes in ps.execute(main, **carrier):
+        assert len(set(sizes)) == 1
+
+
 # I7: the first cause, and everybody stops.
 
 
