@@ -207,9 +207,7 @@ class _Item:
 class _Work:
     """Batches that wait or are being worked on, the least time first."""
 
-    def __init__(
-        self, tactic: Tactic, pace: Pace | None, note: Callable[[str, int], None]
-    ) -> None:
+    def __init__(self, tactic: Tactic, pace: Pace | None, note: Callable[[str, int], None]) -> None:
         self._tactic = tactic
         self._pace = pace
         self._note = note
