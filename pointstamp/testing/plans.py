@@ -100,9 +100,10 @@ def random_plan(rng: Random, *, steady: bool = False, size: int = 5, depth: int 
         How many scopes are nested at most.
     """
     timestamp = rng.choice(["Int", "Int", "Product", "EventProcessing"])
-    n_inputs = rng.randint(1, 2)
-    knotted = rng.random() < 0.4
-    drawing = _Drawing(rng, steady, 3 if knotted else size, knotted)
+    knotted = rng.random() < 0.5
+    # Open inputs cover much else, so often there is none.
+    n_inputs = rng.choice([0, 0, 1]) if knotted else rng.choice([0, 1, 1, 2])
+    drawing = _Drawing(rng, steady, rng.choice([1, 2, 3]) if knotted else size, knotted)
     depth = rng.choice([2, 2, 3, 4]) if knotted else depth
     root = drawing.scope("root", tuple(range(n_inputs)), depth)
     n_epochs = rng.randint(1, 4)
@@ -214,7 +215,7 @@ class _Drawing:
             rng.choice([Interest.NEVER, Interest.IF_CAPABILITY, Interest.ALWAYS]),
             tuple(style == "free" and rng.random() < 0.5 for _ in range(n_outputs)),
             tuple(tuple(self.summary(style) for _ in range(n_inputs)) for _ in range(n_outputs)),
-            (rng.randrange(4), rng.randrange(4), rng.randrange(2)),
+            (rng.randrange(5), rng.choice([0, 0, 1, 3]), rng.randrange(3)),
             tuple(rng.randint(0, 3) for _ in range(5)),  # type: ignore[arg-type]  # five they are
         )
 

@@ -12,7 +12,7 @@ import pytest
 from pointstamp.testing.mutants import MUTANTS, catcher, hunt
 from pointstamp.testing.random_dataflows import expected_outputs, random_case
 
-N_RUNS = 150
+N_RUNS = 300
 """How many cases, counted from 0, a mutant may survive at most."""
 
 

@@ -58,7 +58,7 @@ def test_answers_do_not_depend_on_workers_or_schedule(seed):
 @pytest.mark.parametrize("first", range(0, 40, 20))
 def test_nobody_is_told_too_much_while_a_worker_crashes(first):
     errors = [_crash(seed) for seed in range(first, first + 20)]
-    assert sum(error is not None for error in errors) > 10  # the others ended too soon
+    assert sum(error is not None for error in errors) > 5  # the others ended too soon
     for seed, error in zip(range(first, first + 20), errors, strict=True):
         if error is not None:
             assert f"worker {error.worker} crashed (simulation seed {seed}, " in str(error)

@@ -28,7 +28,7 @@ def holding(scope, stream, times, seen):
 
     def build(capabilities, info):
         held = [capabilities.pop()]
-        waiting = list(times)
+        later = list(times)
 
         def logic(inputs, outputs):
             seen.append(inputs[0].frontier.elements)
@@ -36,10 +36,12 @@ def holding(scope, stream, times, seen):
                 pass
             if not held:
                 return False
-            if waiting:
-                held[0].downgrade(waiting.pop(0))
+            if later:
+                held[0].downgrade(later.pop(0))
                 with outputs[0].session(held[0]) as session:
                     session.give(info.index)
+            if later:
+                held[0].downgrade(later[0])
                 return True
             held.pop().drop()
             return False
