@@ -199,8 +199,16 @@ def _said(exception: BaseException) -> str:
     if isinstance(exception, OperatorError):
         cause = exception.__cause__
         said = str(exception)
-        return said if cause is None or str(cause) in said else f"{said}: {_said(cause)}"
-    return f"{type(exception).__name__}: {exception}".removesuffix(": ")
+        return said if cause is None or _text(cause) in said else f"{said}: {_said(cause)}"
+    return f"{type(exception).__name__}: {_text(exception)}".removesuffix(": ")
+
+
+def _text(exception: BaseException) -> str:
+    """`str(exception)`, also where the user's own code for that fails."""
+    try:
+        return str(exception)
+    except Exception as error:  # noqa: BLE001  (user code runs here)
+        return f"(its text failed: {type(error).__name__})"
 
 
 def _root(exception: BaseException) -> BaseException:

@@ -6,11 +6,11 @@ one may `unpark` the worker, so parking waits on an event.
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 from pointstamp.communication.communicator import Message
 from pointstamp.communication.mailbox import ChannelEnd, Mailbox
+from pointstamp.communication.signal import Signal
 
 
 class SingleCommunicator:
@@ -28,7 +28,7 @@ class SingleCommunicator:
 
     def __init__(self) -> None:
         self._mailbox = Mailbox()
-        self._awake = threading.Event()
+        self._awake = Signal()
 
     def channel(self) -> ChannelEnd:
         """Make the next channel."""

@@ -9,7 +9,6 @@ its inbox. So whatever is appended is seen, at worst by a park that ends early.
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -17,6 +16,7 @@ from typing import Any, NoReturn
 from pointstamp.communication.communicator import Message
 from pointstamp.communication.failure import Notice, notice
 from pointstamp.communication.mailbox import ChannelEnd, Mailbox
+from pointstamp.communication.signal import Signal
 
 
 @dataclass
@@ -24,7 +24,7 @@ class _Group:
     """What the threads of one computation share."""
 
     inboxes: list[deque[tuple[int, Message]]]
-    awake: list[threading.Event]
+    awake: list[Signal]
     closed: set[int] = field(default_factory=set)
     notices: list[Notice] = field(default_factory=list)
 
@@ -42,7 +42,7 @@ def communicators(workers: int) -> list[ThreadCommunicator]:
     >>> one.receive(), channel.pull()
     ([0], Message(sender=0, tag='tag', batch=['a']))
     """
-    group = _Group([deque() for _ in range(workers)], [threading.Event() for _ in range(workers)])
+    group = _Group([deque() for _ in range(workers)], [Signal() for _ in range(workers)])
     return [ThreadCommunicator(index, group) for index in range(workers)]
 
 

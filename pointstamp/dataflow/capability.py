@@ -15,8 +15,9 @@ Source: timely-dataflow `dataflow/operators/capability.rs`.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from pointstamp.errors import CapabilityError
 from pointstamp.progress.change_batch import ChangeBatch
@@ -26,47 +27,83 @@ from pointstamp.progress.timestamp import Timestamp
 class Holdings:
     """The capabilities that an operator holds at one of its outputs, counted."""
 
-    __slots__ = ("_changed", "changes", "n_held", "operator", "output", "timestamp")
+    __slots__ = (
+        "_collected",
+        "_late",
+        "changed",
+        "changes",
+        "n_held",
+        "operator",
+        "output",
+        "timestamp",
+    )
 
     def __init__(
-        self, operator: str, output: int, timestamp: Timestamp, changed: Callable[[], None]
+        self,
+        operator: str,
+        output: int,
+        timestamp: Timestamp,
+        changed: Callable[[], None],
+        late: Callable[[Holdings], None] = lambda holdings: None,
     ) -> None:
         self.operator = operator
         self.output = output
         self.timestamp = timestamp
-        self._changed = changed
+        self.changed = changed
         self.changes: ChangeBatch[Any] = ChangeBatch()
         """Not reported yet."""
         self.n_held = 0
+        self._late = late
+        self._collected: deque[Any] = deque()
+        """Times of capabilities that were garbage: noted by any thread, at any moment."""
 
     def add(self, time: Any) -> Capability:
         """One more, at `time`."""
         self.n_held += 1
         self.changes.update(time, +1)
-        self._changed()
+        self.changed()
         return Capability(time, self)
 
     def remove(self, time: Any) -> None:
         """One less, at `time`."""
         self.n_held -= 1
         self.changes.update(time, -1)
-        self._changed()
+        self.changed()
+
+    def collected(self, time: Any) -> None:
+        """One less, at `time`, as soon as the worker looks.
+
+        The collector may run inside any other call here, and in any thread: so
+        nothing is counted now.
+        """
+        self._collected.append(time)
+        self._late(self)
+
+    def settle(self) -> bool:
+        """Count what the collector noted; whether there was anything."""
+        if not self._collected:
+            return False
+        while self._collected:
+            self.n_held -= 1
+            self.changes.update(self._collected.popleft(), -1)
+        return True
 
     def move(self, time: Any, new_time: Any) -> None:
         """One from `time` to `new_time`."""
         self.changes.update(new_time, +1)
         self.changes.update(time, -1)
-        self._changed()
+        self.changed()
 
-    def check_not_before(self, time: Any, new_time: Any, what: str) -> None:
-        """Raise unless `new_time` is a time at or after `time`."""
-        self.timestamp.check(new_time)
+    def check_not_before(self, time: Any, new_time: Any, what: str) -> Any:
+        """`new_time` as its type has it; raises unless it is at or after `time`."""
+        new_time = self.timestamp.check(new_time)
         if not self.timestamp.less_equal(time, new_time):
             raise CapabilityError(
                 f"operator {self.operator!r} cannot {what} its capability from {time} to "
                 f"{new_time}: {new_time} is not at or after {time}; keep an earlier capability "
                 "to send there"
             )
+        return new_time
 
 
 class Capability:
@@ -86,7 +123,7 @@ class Capability:
     def delayed(self, time: Any) -> Capability:
         """Another capability, for `time`, which must not be earlier."""
         self.check("delay")
-        self._holdings.check_not_before(self.time, time, "delay")
+        time = self._holdings.check_not_before(self.time, time, "delay")
         return self._holdings.add(time)
 
     def downgrade(self, time: Any) -> None:
@@ -97,7 +134,7 @@ class Capability:
         self.check("downgrade")
         if time == self.time:
             return
-        self._holdings.check_not_before(self.time, time, "downgrade")
+        time = self._holdings.check_not_before(self.time, time, "downgrade")
         self._holdings.move(self.time, time)
         self.time = time
 
@@ -128,7 +165,21 @@ class Capability:
         self.drop()
 
     def __del__(self) -> None:
-        self.drop()
+        if self.live:
+            self.live = False
+            self._holdings.collected(self.time)
+
+    def __copy__(self) -> Capability:
+        return self.delayed(self.time)
+
+    def __deepcopy__(self, memo: object) -> Capability:
+        return self.delayed(self.time)
+
+    def __reduce__(self) -> NoReturn:
+        raise CapabilityError(
+            f"{self!r} cannot be pickled: a capability counts on the worker that holds it; send "
+            "its time, and have the receiver retain one of its own"
+        )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Capability):
@@ -164,7 +215,7 @@ class InputCapability:
     def delayed(self, time: Any, output: int = 0) -> Capability:
         """A capability for a later time, at one of the outputs."""
         holdings = self._holdings("delay", output)
-        holdings.check_not_before(self._arrives(output), time, "delay")
+        time = holdings.check_not_before(self._arrives(output), time, "delay")
         return holdings.add(time)
 
     def check(self, what: str, holdings: Holdings | None = None) -> None:

@@ -6,6 +6,7 @@ operators need no worker, and can be built under a test's own environment.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,6 +30,8 @@ class Environment:
     n_scopes: int = 0
     note: Callable[[str, int], None] = field(default=lambda what, n: None)
     """Operators say here that they have done `n` more of `what`, for whoever watches."""
+    released: deque[Any] = field(default_factory=deque)
+    """Holdings with capabilities that the garbage collector took."""
 
     @property
     def index(self) -> int:
@@ -45,6 +48,11 @@ class Environment:
         channel = self.communicator.channel()
         self.arrivals[channel.id] = arrived
         return channel
+
+    def release(self, holdings: Any) -> None:
+        """Have the worker settle `holdings`; called by any thread, inside of anything."""
+        self.released.append(holdings)
+        self.communicator.unpark()
 
     def share(self, scope: int, updates: Any) -> None:
         """Have the peers' instances of `scope` hear of `updates`."""

@@ -24,10 +24,11 @@ class Notificator:
     each time once; asking for another while iterating is fine.
     """
 
-    __slots__ = ("_asked", "_frontiers", "_heap", "_key", "_waiting")
+    __slots__ = ("_asked", "_frontiers", "_heap", "_key", "_total", "_waiting")
 
     def __init__(self, timestamp: Timestamp, frontiers: Sequence[Frontier]) -> None:
         self._key = timestamp.key
+        self._total = timestamp.total
         self._frontiers = frontiers
         self._waiting: dict[Any, Capability] = {}
         self._heap: list[tuple[Any, Any]] = []
@@ -76,6 +77,8 @@ class Notificator:
                 found = self._waiting.pop(entry[1])
                 break
             passed.append(entry)
+            if self._total:
+                break
         for entry in passed:
             heapq.heappush(self._heap, entry)
         return found

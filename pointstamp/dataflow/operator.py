@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.dataflow.capability import Capability, Holdings
@@ -59,6 +60,8 @@ class Operator:
         "_inputs",
         "_logic",
         "_outputs",
+        "_owner",
+        "_release",
         "_running",
         "_summaries",
         "_wake",
@@ -74,7 +77,15 @@ class Operator:
         "timestamp",
     )
 
-    def __init__(self, name: str, timestamp: Timestamp, wake: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        name: str,
+        timestamp: Timestamp,
+        wake: Callable[[], None],
+        release: Callable[[Holdings], None],
+    ) -> None:
+        self._release = release
+        self._owner = get_ident()
         self.name = name
         self.timestamp = timestamp
         self.inputs = 0
@@ -140,6 +151,9 @@ class Operator:
             raise self._blame(error) from error
         finally:
             self._running = False
+        # From here on a collected capability is the worker's to settle; those before are ours.
+        for holdings in self.holdings:
+            holdings.settle()
         for input_ in self._inputs:
             input_.end_round()
         return self._active if again is True else self._idle
@@ -148,6 +162,11 @@ class Operator:
         """Something to report; outside of an activation it asks for one."""
         if not self._running:
             self._wake()
+
+    def collected(self, holdings: Holdings) -> None:
+        """A capability was garbage; unless we settle it anyway, the worker has to."""
+        if not (self._running and get_ident() == self._owner):
+            self._release(holdings)
 
     def set_logic(self, logic: Logic, inputs: list[Input], outputs: list[Output]) -> None:
         """Complete the operator; nothing is added after this."""
@@ -158,6 +177,13 @@ class Operator:
         self._idle = Progress(held, self.consumed, self.produced, False)
         self._active = Progress(held, self.consumed, self.produced, True)
 
+    def declared(self) -> str:
+        """What all workers must have declared alike, for `Scope.structure`."""
+        rows = [[[_written(s) for s in cell] for cell in row] for row in self._summaries]
+        stays = _written(self.timestamp.identity)
+        text = "" if all(cell == [stays] for row in rows for cell in row) else f" summaries {rows}"
+        return text if all(self.initial) else f"{text} initial {self.initial}"
+
     def set_summaries(self, summaries: list[list[Antichain]]) -> None:
         """How times advance, by input and output."""
         self._summaries = summaries
@@ -167,8 +193,17 @@ class Operator:
             (input_.last_time for input_ in self._inputs if input_.last_time is not None), None
         )
         at = "" if time is None else f" at time {time}"
-        what = str(error) if isinstance(error, PointstampError) else repr(error)
+        try:
+            what = str(error) if isinstance(error, PointstampError) else repr(error)
+        except Exception:  # noqa: BLE001  (user code runs here)
+            what = type(error).__name__
         return OperatorError(f"operator {self.name!r} failed{at}: {what}", self.name, time)
+
+
+def _written(summary: Any) -> str:
+    """The same in every process: not the default `repr`, which has an address."""
+    has_own = type(summary).__repr__ is not object.__repr__  # type: ignore[comparison-overlap]  # both are bound late
+    return repr(summary) if has_own else type(summary).__name__
 
 
 class OperatorBuilder:
@@ -183,7 +218,12 @@ class OperatorBuilder:
     def __init__(self, scope: Scope, name: str) -> None:
         self._scope = scope
         self._node = scope.reserve(name)
-        self._operator = Operator(name, scope.timestamp, lambda: scope.activate(self._node))
+        self._operator = Operator(
+            name,
+            scope.timestamp,
+            lambda: scope.activate(self._node),
+            scope.environment.release,
+        )
         self._inputs: list[Input] = []
         self._outputs: list[Output] = []
         self._summaries: dict[tuple[int, int], Any] = {}
@@ -246,7 +286,9 @@ class OperatorBuilder:
         operator.outputs += 1
         produced: ChangeBatch[Any] = ChangeBatch()
         tee = Tee(operator.name, produced)
-        holdings = Holdings(operator.name, port, operator.timestamp, operator.changed)
+        holdings = Holdings(
+            operator.name, port, operator.timestamp, operator.changed, operator.collected
+        )
         operator.produced.append(produced)
         operator.holdings.append(holdings)
         operator.initial.append(initial)

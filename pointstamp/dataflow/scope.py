@@ -18,7 +18,7 @@ from typing import Any
 
 from pointstamp.dataflow.channels import Egress, Ingress, Tee
 from pointstamp.dataflow.environment import Environment
-from pointstamp.dataflow.operator import OperatorBuilder
+from pointstamp.dataflow.operator import Operator, OperatorBuilder
 from pointstamp.dataflow.operators import sources, split_merge
 from pointstamp.dataflow.operators.feedback import Loop
 from pointstamp.dataflow.operators.sources import InputHandle
@@ -293,11 +293,12 @@ class Scope:
     def structure(self) -> list[str]:
         """What was built, a line for each part; the same on workers that built the same."""
         where = "/".join(map(str, self.address)) or "."
-        lines = [f"scope {where} {self.name!r} times {self.timestamp!r} number {self.number}"]
+        lines = [f"scope {where} {self.name!r} times {self.timestamp.name} number {self.number}"]
         for node in range(1, len(self._names)):
             child = self._children[node]
             lines.append(
                 f"{where}/{node} {child.name!r} inputs {child.inputs} outputs {child.outputs}"
+                f"{child.declared() if isinstance(child, Operator) else ''}"
             )
         lines.extend(f"{where} {line}" for line in self._structure)
         for scope in self.scopes:

@@ -153,6 +153,11 @@ class MutableAntichain:
         if time not in self._in_heap:
             self._in_heap.add(time)
             heapq.heappush(self._heap, time)
+            if len(self._heap) > 2 * len(self._counts) + 64:
+                # Times that came and went behind the frontier; amortized constant.
+                self._heap = [kept for kept, count in self._counts.items() if count > 0]
+                heapq.heapify(self._heap)
+                self._in_heap = set(self._heap)
         if not self.frontier:
             self.frontier = [time]
             return [(time, 1)]

@@ -20,7 +20,15 @@ Laws
   report said: an operator may take a push as the receipt for its last report.
 - A record may be reported consumed before it is reported produced.
 - A change of a frontier is pushed at the next visit. It is a reason for a visit
-  only as `frontier_interest` says.
+  only as `frontier_interest` says; a local operator is told nothing at all of an
+  input in which its interest is `NEVER`.
+- Initial capabilities are the same on all workers: those of a local operator are
+  counted once for each of them, before anybody has reported.
+
+Records do not pass through this protocol. An operator takes them from a
+`dataflow.channels.Queue` that a pact makes, and sends them to a `Tee`, whose
+counts it reports; `dataflow.operator` is the example to follow, and
+`Scope.reserve`, `add_edge`, `new_stream` and `install` are what puts one in place.
 """
 
 from __future__ import annotations
@@ -100,7 +108,11 @@ class Operate(Protocol):
         """`summaries[input][output]`, and the initial capabilities per output."""
 
     def set_external_summary(self, summaries: Summaries, capabilities: Changes) -> None:
-        """`summaries[output][input]`, and the initial frontier of each input."""
+        """`summaries[output][input]`, and the initial frontier of each input.
+
+        The summaries are empty where no path leads back, and for an operator that
+        does not want the outside: it has nothing to add.
+        """
 
     def push_external_progress(self, changes: Changes) -> None:
         """Tell how the frontier of each input has changed. Drains `changes`."""

@@ -67,6 +67,7 @@ class Worker:
         self._structures: dict[tuple[int, int], tuple[str, list[str]]] = {}
         self._finished: dict[int, int] = {}
         self._is_building = False
+        self._failure: BaseException | None = None
 
     @property
     def index(self) -> int:
@@ -96,10 +97,14 @@ class Worker:
         dataflow = _Dataflow(self._n_built, name)
         scope = Scope(self.environment, name, timestamp, wake=lambda: self._activate(dataflow))
         self._is_building = True
+        n_inputs = len(self.environment.inputs)
         known = set(self.environment.arrivals)
         try:
             yield scope
             scope.close()
+        except BaseException:
+            del self.environment.inputs[n_inputs:]
+            raise
         finally:
             self._is_building = False
         dataflow.channels = [c for c in self.environment.arrivals if c not in known]
@@ -108,10 +113,17 @@ class Worker:
 
     def step(self) -> bool:
         """Do the work at hand; whether there is more right away."""
-        self._take_in()
-        self._visit_dataflows()
-        self._send_progress()
-        self.communicator.flush()
+        if self._failure is not None:
+            # What the failed step left half-done cannot go on, and must not look complete.
+            raise self._failure
+        try:
+            self._take_in()
+            self._visit_dataflows()
+            self._send_progress()
+            self.communicator.flush()
+        except BaseException as failure:
+            self._failure = failure
+            raise
         return bool(self._active)
 
     def step_or_park(self, timeout_s: float | None = None) -> bool:
@@ -122,7 +134,7 @@ class Worker:
         timeout_s : float, optional
             Seconds to wait at most; without it, as long as it takes.
         """
-        if not self._active:
+        if not self._active and not self.environment.released and self._failure is None:
             self.communicator.park(timeout_s)
         return self.step()
 
@@ -156,6 +168,8 @@ class Worker:
 
     def finish(self) -> None:
         """Close the inputs, complete all dataflows, and wait until the peers have too."""
+        if self._failure is not None:
+            raise self._failure
         self.close_inputs()
         self.run()
         for peer in self._others():
@@ -211,6 +225,11 @@ class Worker:
     # A step.
 
     def _take_in(self) -> None:
+        released = self.environment.released
+        while released:
+            holdings = released.popleft()
+            if holdings.settle():
+                holdings.changed()
         arrivals = self.environment.arrivals
         for channel in self.communicator.receive():
             if channel in arrivals:

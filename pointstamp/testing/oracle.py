@@ -158,6 +158,7 @@ class Oracle:
         """Listen to capabilities and operators, until the end of the `with`."""
         live, told = self._live, self._told
         make, drop, downgrade = Capability.__init__, Capability.drop, Capability.downgrade
+        collect = Capability.__del__
         push = Operator.push_external_progress
 
         def __init__(capability: Capability, time: Any, holdings: Any) -> None:  # noqa: N807
@@ -166,6 +167,10 @@ class Oracle:
 
         def dropped(capability: Capability) -> None:
             drop(capability)
+            live.pop(id(capability), None)
+
+        def collected(capability: Capability) -> None:
+            collect(capability)
             live.pop(id(capability), None)
 
         def downgraded(capability: Capability, time: Any) -> None:
@@ -180,6 +185,7 @@ class Oracle:
 
         self._patch(Capability, "__init__", __init__)
         self._patch(Capability, "drop", dropped)
+        self._patch(Capability, "__del__", collected)
         self._patch(Capability, "downgrade", downgraded)
         self._patch(Operator, "push_external_progress", pushed)
         return self
