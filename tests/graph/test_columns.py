@@ -59,7 +59,6 @@ def test_weighted_edges_are_read_from(batch):
         (weighted_columns, [(1, 2, None)], SchemaError, "triples"),
         (weighted_columns, [(1, 2, -0.5), (1, 2, 1)], SchemaError, "1 of 2 are not"),
     ],
-    ids=str,
 )
 def test_what_cannot_be_read_is_refused(read, batch, error, message):
     with pytest.raises(error, match=message):
