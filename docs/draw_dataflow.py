@@ -116,7 +116,7 @@ class Built:
         self.names: dict[tuple[str, int], str] = {}
         self._streams: list[tuple[str, int, int, int, str]] = []
         for line in lines:
-            if found := re.fullmatch(r"(\S+)/(\d+) '(\w+)' inputs \d+ outputs \d+", line):
+            if found := re.fullmatch(r"(\S+)/(\d+) '(\w+)' inputs \d+ outputs \d+.*", line):
                 self.names[found[1], int(found[2])] = found[3]
             elif found := re.fullmatch(
                 r"(\S+) stream \((\d), (\d)\) -> \((\d), \d\) by (\w+)", line

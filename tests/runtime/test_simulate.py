@@ -439,7 +439,9 @@ class _Local:
 
 
 def _greenlets():
-    return [o for o in gc.get_objects() if isinstance(o, greenlet.greenlet) and not o.dead and o]
+    # By type: `isinstance` would ask weak proxies of dead objects what they stand for.
+    found = [o for o in gc.get_objects() if issubclass(type(o), greenlet.greenlet)]
+    return [o for o in found if not o.dead and o]
 
 
 @pytest.mark.parametrize("how", ["well", "stalled", "failed", "crashed", "interrupted"])
