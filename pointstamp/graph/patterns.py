@@ -18,7 +18,9 @@ What the grammar leaves open, and what we chose:
   whose columns are vertices.
 - `!(a)-[]->(b)` says that there is no such edge. Both its vertices must be bound
   by other terms, for otherwise it would speak of all vertices there are.
-- `(a)-[]->(a)` is an edge from a vertex to itself.
+- `(a)-[]->(a)` is an edge from a vertex to itself. It may be one of the terms, but
+  not all of them: a motif of one vertex joins nothing, it is a filter over edges,
+  and is refused with the advice to write that.
 
 Source: the user guide of GraphFrames, "Motif finding".
 """
@@ -262,7 +264,11 @@ class _Parser:
     def _check_size(self) -> None:
         n = len(self._names)
         if n < 2:
-            self._fail("a motif has at least two vertices, and this has one", self._first_seen[0])
+            self._fail(
+                "a motif has at least two vertices, and this has one: no join is needed for the "
+                "edges whose source is their target, keep those by a filter",
+                self._first_seen[0],
+            )
         if n > MAX_VERTICES:
             self._fail(
                 f"a motif has at most {MAX_VERTICES} vertices, and this has {n}; "

@@ -36,6 +36,14 @@ def test_edges_may_be_denied_and_may_be_loops():
     assert pattern.absent == ((1, 0),)
 
 
+def test_a_loop_is_a_term_beside_others_and_alone_a_filter_says_the_message():
+    assert parse_pattern("(a)-[]->(b); !(a)-[]->(a)").absent == ((0, 0),)
+    assert parse_pattern("(a)-[]->(a); (a)-[]->()").edges == ((0, 0), (0, 1))
+    for alone in ("(a)-[]->(a)", "(a)-[loop]->(a)"):
+        with pytest.raises(PatternError, match="source is their target, keep those by a filter"):
+            parse_pattern(alone)
+
+
 MISTAKES = {
     # text: (what the message says, and under it the caret)
     "": ("'(' was expected", "^"),
