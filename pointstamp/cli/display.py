@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import IO, Any
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -30,13 +30,21 @@ _COLUMNS = ("edges", "prefixes", "found")
 _HEADINGS = {"edges": "edges read", "prefixes": "prefixes extended", "found": "found"}
 
 
+def console_for(file: IO[str]) -> Console:
+    """A console that shows text as it is.
+
+    Names of files and patterns have brackets and colons in them, which are no markup.
+    """
+    return Console(file=file, highlight=False, markup=False, emoji=False)
+
+
 class Display:
     """Shows what is going on."""
 
     def __init__(self, title: str, console: Console | None = None) -> None:
         self._status = ""
         self._title = title
-        self._console = console or Console(stderr=True, highlight=False)
+        self._console = console or console_for(sys.stderr)
         self._began = time.monotonic()
         self._n_files = 0
         self._n_read = 0
@@ -152,7 +160,7 @@ def megabytes(n_bytes: int) -> str:
 
 def print_summary(request: Request, outcome: Outcome, console: Console | None = None) -> None:
     """The summary, for people."""
-    console = console or Console(stderr=True, highlight=False)
+    console = console or console_for(sys.stderr)
     facts = outcome.facts
     where = "on Spark" if request.on == "spark" else "on this machine"
     workers = f"{request.workers} worker{'s' if request.workers > 1 else ''}"
