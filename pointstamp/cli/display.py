@@ -1,7 +1,9 @@
 """What people see: progress while it works, then a summary, both on stderr.
 
-On a terminal, a table that is drawn over and over and then vanishes; elsewhere, a
-line when there is news, every few seconds at most, so that a log stays readable.
+On a terminal, a table that is drawn over and over, with the seconds that have passed,
+and then vanishes; elsewhere, a line when there is news, every few seconds at most, so
+that a log stays readable, and now and then one that says that there is none: some steps
+take long, and have nothing to count meanwhile.
 Answers go to stdout, so that they can be piped; nothing else does.
 """
 
@@ -24,6 +26,7 @@ from pointstamp.cli.outcome import Outcome, Request, Wanted
 from pointstamp.cli.tally import Report
 
 LINE_EVERY_S = 2.0
+SIGN_OF_LIFE_EVERY_S = 10.0
 FRAMES_PER_S = 8
 
 _COLUMNS = ("edges", "prefixes", "found")
@@ -75,7 +78,8 @@ class Display:
 
     def print_line(self, what: str) -> None:
         """Print a line that stays."""
-        elapsed = time.monotonic() - self._began
+        self._last_line = time.monotonic()
+        elapsed = self._last_line - self._began
         self._console.print(f"{self._title} {elapsed:6.1f} s  {what}", soft_wrap=True)
 
     def update(self, board: Board) -> None:
@@ -108,12 +112,15 @@ class Display:
     # Not on a terminal.
 
     def _maybe_print_line(self) -> None:
-        if self._console.is_terminal or time.monotonic() - self._last_line < LINE_EVERY_S:
+        since = time.monotonic() - self._last_line
+        if self._console.is_terminal or since < LINE_EVERY_S:
             return
         news = self._news()
         if news and news != self._last_news:
-            self._last_line, self._last_news = time.monotonic(), news
+            self._last_news = news
             self.print_line(f"{self._status}: {news}{self._found_per_worker()}")
+        elif since >= SIGN_OF_LIFE_EVERY_S:
+            self.print_line(f"{self._status}: still at it, {news or 'nothing to count yet'}")
 
     def _found_per_worker(self) -> str:
         found = [f"{report.found:,}" for report in self._reports]

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import io
+import re
+import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from rich.console import Console
 
+from pointstamp.cli.board import Board
 from pointstamp.cli.display import Display, console_for
 from tests.cli.conftest import EDGES, Ran
 
@@ -26,3 +31,34 @@ def test_progress_shows_what_it_is_told_as_it_is() -> None:
     shown = io.StringIO()
     Display("motifs", console_for(shown)).print_line("[red]:warning:[/nothing]")
     assert shown.getvalue().endswith("[red]:warning:[/nothing]\n")
+
+
+def test_a_log_says_now_and_then_that_there_is_no_news(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [100.0]
+    monkeypatch.setattr("pointstamp.cli.display.time", SimpleNamespace(monotonic=lambda: clock[0]))
+    shown, board = io.StringIO(), Board(1)
+    display = Display("cliques", console_for(shown))
+    with display.working("searching"):
+        board.reports()[0].edges = 5
+        for _ in range(25):
+            clock[0] += 1
+            display.update(board)
+    board._listener.close()
+    board._selector.close()
+    assert shown.getvalue().splitlines() == [
+        "cliques    0.0 s  searching",
+        "cliques    2.0 s  searching: edges read 5",
+        "cliques   12.0 s  searching: still at it, edges read 5",
+        "cliques   22.0 s  searching: still at it, edges read 5",
+    ]
+
+
+def test_a_terminal_shows_the_seconds_pass_without_any_news() -> None:
+    shown = io.StringIO()
+    console = Console(file=shown, force_terminal=True, width=80)
+    until = time.monotonic() + 5
+    with Display("cliques", console).working("searching"):
+        # Drawn by Rich's thread: nobody tells the display anything.
+        while len(seconds := set(re.findall(r"searching, (\d+\.\d) s", shown.getvalue()))) < 3:
+            assert time.monotonic() < until, f"only {seconds} in five seconds"
+            time.sleep(0.01)
