@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
+from pointstamp.containers.vertices import RANGE
 from pointstamp.errors import FileFormatError
 
 # The source and target vertices of some edges: two int64 or two string arrays of
@@ -305,9 +306,9 @@ def _integer_in(field: bytes) -> int:
         )
     value = int(field)
     if value < 0:
-        raise ValueError("is negative; vertices are integers from 0 to 2**63 - 1")
+        raise ValueError("is negative; " + RANGE)
     if value > _GREATEST:
-        raise ValueError("is too large; vertices are integers from 0 to 2**63 - 1")
+        raise ValueError("is too large; " + RANGE)
     return value
 
 

@@ -24,11 +24,11 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pointstamp.containers import edge_text
 from pointstamp.containers.edge_text import Ends, Form
+from pointstamp.containers.vertices import as_vertices
 from pointstamp.errors import FileFormatError
 
 Source = str | os.PathLike[str] | BinaryIO
@@ -271,7 +271,12 @@ def _ends_in_parquet(
             names = _chosen_columns(parquet.schema_arrow, columns, where)
             n_before = 0
             for batch in parquet.iter_batches(batch_size=batch_rows, columns=names):
-                src, dst = (_vertices(batch.column(n), n, where, n_before) for n in names)
+                src, dst = (as_vertices(batch.column(n), n, where, n_before) for n in names)
+                if src.type != dst.type:
+                    raise FileFormatError(
+                        f"{where}: column {names[0]!r} holds {_said(src)} and {names[1]!r} "
+                        f"{_said(dst)}; write all vertices as integers, or none"
+                    )
                 yield src, dst
                 n_before += batch.num_rows
     except pa.ArrowException as error:
@@ -279,48 +284,20 @@ def _ends_in_parquet(
 
 
 def _chosen_columns(schema: pa.Schema, columns: tuple[str, str], where: str) -> list[str]:
-    if all(name in schema.names for name in columns):
-        return list(columns)
-    if len(schema.names) < 2:
+    named = all(name in schema.names for name in columns)
+    chosen = list(columns) if named else schema.names[:2]
+    if len(chosen) < 2:
         raise FileFormatError(
             f"{where}: an edge needs two columns, but this Parquet file has {schema.names}"
         )
-    return schema.names[:2]
+    for name in chosen:
+        if schema.names.count(name) > 1:
+            raise FileFormatError(
+                f"{where}: which column {name!r} is an end of the edges? This Parquet file has "
+                f"{schema.names}; give its columns different names"
+            )
+    return chosen
 
 
-def _vertices(column: Any, name: str, where: str, n_before: int) -> Any:
-    """A column of vertices, as int64 or string."""
-    kind = column.type
-    if pa.types.is_dictionary(kind):
-        return _vertices(column.dictionary_decode(), name, where, n_before)
-    if not _holds_vertices(kind):
-        raise FileFormatError(
-            f"{where}: column {name!r} is of type {kind}; vertices are integers or text"
-        )
-    if column.null_count:
-        row = n_before + pc.index(column.is_null(), True).as_py()
-        raise FileFormatError(f"{where}: row {row}, column {name!r}: null where a vertex should be")
-    if not pa.types.is_integer(kind):
-        return column.cast(pa.string())
-    _check_range(column, name, where, n_before)
-    return column.cast(pa.int64())
-
-
-def _holds_vertices(kind: pa.DataType) -> bool:
-    return (
-        pa.types.is_integer(kind)
-        or pa.types.is_string(kind)
-        or pa.types.is_large_string(kind)
-        or pa.types.is_string_view(kind)
-    )
-
-
-def _check_range(column: Any, name: str, where: str, n_before: int) -> None:
-    values = column.to_numpy()
-    outside = (values < 0) | (values > np.iinfo(np.int64).max)
-    if outside.any():
-        row = int(np.argmax(outside))
-        raise FileFormatError(
-            f"{where}: row {n_before + row}, column {name!r}: {values[row]} is no vertex; "
-            "vertices are integers from 0 to 2**63 - 1"
-        )
+def _said(ends: Any) -> str:
+    return "integers" if pa.types.is_integer(ends.type) else "names"

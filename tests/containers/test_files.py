@@ -153,6 +153,13 @@ def parquet(**columns) -> bytes:
     return sink.getvalue()
 
 
+def parquet_of(names: list[str]) -> bytes:
+    """Columns of a one each, of any names, which may be the same."""
+    sink = io.BytesIO()
+    pq.write_table(pa.Table.from_arrays([pa.array([1])] * len(names), names), sink)
+    return sink.getvalue()
+
+
 def test_parquet_is_read_by_name_or_else_by_place(tmp_path):
     for data in (
         parquet(src=[1, 2, 1], dst=[2, 3, 3]),
@@ -162,6 +169,10 @@ def test_parquet_is_read_by_name_or_else_by_place(tmp_path):
         path = tmp_path / "edges.dat"
         path.write_bytes(data)
         assert edges_of(read_edges(str(path))) == edges_in(data) == EDGES
+
+
+def test_a_dot_in_the_name_of_a_parquet_column_is_part_of_the_name():
+    assert edges_in(parquet(**{"x.y": [1, 2, 1], "x.z": [2, 3, 3], "x": [0, 0, 0]})) == EDGES
 
 
 def test_parquet_of_names_gives_them_back():
@@ -228,6 +239,15 @@ WRONG = {
         r"row 0, column 'dst': 9223372036854775808",
     ),
     "parquet floats": (parquet(src=[1.5], dst=[1]), r"'src' is of type double"),
+    "parquet of both": (
+        parquet(src=[1], dst=["a"]),
+        r"'src' holds integers and 'dst' names; write all",
+    ),
+    "parquet twice": (
+        parquet_of(["src", "src", "dst"]),
+        r"which column 'src' .* has \['src', 'src', 'dst'\]",
+    ),
+    "parquet twice by place": (parquet_of(["u", "u"]), r"which column 'u' "),
     "parquet cut off": (parquet(src=[1], dst=[2])[:-9], r"Parquet file cannot be read"),
     "gzip cut off": (gzip.compress(b"1 2\n" * 99)[:-12], r"gzip file is truncated"),
     "gzip damaged": (gzip.compress(b"1 2\n" * 99)[:-8] + b"damaged!", r"gzip file is damaged"),
