@@ -8,6 +8,7 @@ from pointstamp.cli.outcome import Wanted
 from pointstamp.cli.queries import Query
 from pointstamp.cli.shortlist import shortlist_columns, shortlists
 from pointstamp.cli.tally import Tally
+from pointstamp.containers.vertices import check_vertices
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
@@ -22,7 +23,7 @@ def results(query: Query, wanted: Wanted, edges: Stream[Any], tally: Tally) -> S
     `Wanted.FIRST`, the shortlist of each worker; with `Wanted.FILE`, the matches.
     """
     edges.scope.environment.note = tally.note  # operators say there what they have done
-    edges = edges.inspect_batch(lambda _, batch: tally.note("edges", batch.num_rows))
+    edges = edges.inspect_batch(lambda _, batch: _taken(batch, tally))
     if wanted is Wanted.COUNT:
         counts = query.count(edges).inspect_batch(
             lambda _, batch: tally.note("found", int(batch.column(0).to_numpy().sum()))
@@ -32,6 +33,11 @@ def results(query: Query, wanted: Wanted, edges: Stream[Any], tally: Tally) -> S
     if wanted is Wanted.FIRST:
         found = shortlists(found, len(query.columns))
     return _with_end(found, tally)
+
+
+def _taken(batch: Any, tally: Tally) -> None:
+    check_vertices(batch, "the graph")  # what Spark scanned by itself nobody has checked yet
+    tally.note("edges", batch.num_rows)
 
 
 def result_columns(query: Query, wanted: Wanted) -> list[str]:

@@ -48,17 +48,17 @@ def as_vertices(column: Any, name: str, where: str, n_before: int) -> Any:
 
 
 def check_vertices(batch: Any, where: str) -> None:
-    """Check that all columns of a batch hold integers that can be vertices, at any place.
+    """Check that no integer of a batch is less than 0; nulls are refused by who reads on.
 
     Raises
     ------
     FileFormatError
-        For the first column that does not, with a value. Which row it was nobody knows
-        once Spark has dealt the rows.
+        For the first column that has one, with the least. In which row it was nobody
+        knows once Spark has dealt the rows.
+
+    >>> check_vertices(pa.record_batch({"src": [3], "dst": [0]}), "the graph")
     """
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        if column.null_count:
-            raise FileFormatError(f"{where}: column {name!r}: null where a vertex should be")
         least = pc.min(column).as_py()
         if least is not None and least < 0:
             raise FileFormatError(f"{where}: column {name!r}: {least} is no vertex; {RANGE}")
