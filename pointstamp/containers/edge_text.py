@@ -9,7 +9,11 @@ of which only two fields matter, and names the line that is wrong.
 
 *Rules.* A line whose first character is `#` or `%` is a comment, blank lines are
 nothing. Vertices are integers from 0 to 2**63 - 1, or else names, for the whole
-file. Knows nothing of files: pieces of bytes in, arrays out.
+file. Where a Matrix Market file says that its matrix is symmetric (skew-symmetric,
+Hermitian), it lists each entry off the diagonal once for two: both are edges. A
+first line of two names before lines of integers is a header, whatever the names;
+where they are none that headers have, the form tells, so that nobody loses an edge
+unawares. Knows nothing of files: pieces of bytes in, arrays out.
 """
 
 from __future__ import annotations
@@ -49,6 +53,10 @@ _HEADER_WORDS = frozenset(
 )
 
 
+# What a Matrix Market file that has only one triangle of its matrix is called.
+_SYMMETRIES = frozenset({b"symmetric", b"skew-symmetric", b"hermitian"})
+
+
 @dataclass(frozen=True)
 class Form:
     """How a text writes its edges."""
@@ -61,6 +69,10 @@ class Form:
     """The fields that hold the two vertices."""
     n_skipped: int
     """How many lines at the start of the piece are no data: a header, sizes."""
+    mirrored: bool = False
+    """Whether each line stands for the edge back as well."""
+    odd_header: str | None = None
+    """The header, where only the integers after it made us take it for one."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +103,7 @@ def detect(piece: bytes, columns: tuple[str, str], where: str, first_line: int) 
             "plain or .gz, or as Parquet"
         )
     lines = _sample(piece)
-    n_skipped = _n_size_lines(piece, lines, where)
+    n_skipped, mirrored = _matrix_of(piece, lines, where)
     lines = [line for line in lines if line.index >= n_skipped]
     if not lines:
         return None
@@ -99,15 +111,16 @@ def detect(piece: bytes, columns: tuple[str, str], where: str, first_line: int) 
         [line.fields[0] for line in lines], where, first_line + lines[0].index
     )
     rows = [Line(line.index, _fields_of(line.fields[0], delimiter)) for line in lines]
-    positions, has_header = _header_of(rows, columns)
-    data = rows[1:] if has_header else rows
-    if has_header:
+    positions, header = _header_of(rows, columns)
+    data = rows if header is None else rows[1:]
+    if header is not None:
         n_skipped = rows[0].index + 1
     n_integers = sum(_are_integers(row.fields, positions) for row in data)
     named = bool(data) and 2 * n_integers < len(data)
     if named:
         _check_even(data, where, first_line)
-    return Form(delimiter, named, positions, n_skipped)
+    odd_header = None if header is None or _is_usual(header, columns) else delimiter.join(header)
+    return Form(delimiter, named, positions, n_skipped, mirrored, odd_header)
 
 
 def parse(piece: bytes, form: Form, where: str, first_line: int) -> Ends:
@@ -118,6 +131,11 @@ def parse(piece: bytes, form: Form, where: str, first_line: int) -> Ends:
     FileFormatError
         For a line that is no edge of this form, with its number.
     """
+    ends = _parse_piece(piece, form, where, first_line)
+    return _with_mirrored(ends) if form.mirrored else ends
+
+
+def _parse_piece(piece: bytes, form: Form, where: str, first_line: int) -> Ends:
     cleaned = _cleaned(piece, form)
     if not cleaned.strip():
         empty = pa.array([], pa.string() if form.named else pa.int64())
@@ -127,6 +145,13 @@ def parse(piece: bytes, form: Form, where: str, first_line: int) -> Ends:
     except (pa.ArrowInvalid, pa.ArrowKeyError):
         return _parse_lines(piece, form, where, first_line)
     return ends if _are_valid(ends, form) else _parse_lines(piece, form, where, first_line)
+
+
+def _with_mirrored(ends: Ends) -> Ends:
+    """The edges, and after them those back; a loop is its own."""
+    src, dst = ends
+    proper = pc.not_equal(src, dst)
+    return pa.concat_arrays([src, dst.filter(proper)]), pa.concat_arrays([dst, src.filter(proper)])
 
 
 def _sample(piece: bytes) -> list[Line]:
@@ -150,17 +175,17 @@ def _data_lines(piece: bytes) -> Iterator[tuple[int, bytes]]:
         start, index = stop + 1, index + 1
 
 
-def _n_size_lines(piece: bytes, lines: Sequence[Line], where: str) -> int:
-    """How many lines a Matrix Market file starts with before its data."""
+def _matrix_of(piece: bytes, lines: Sequence[Line], where: str) -> tuple[int, bool]:
+    """How many lines a Matrix Market file starts with before its data; whether it is mirrored."""
     banner = piece.partition(b"\n")[0].lower().split()
     if not banner or banner[0] != b"%%matrixmarket":
-        return 0
+        return 0, False
     if b"coordinate" not in banner:
         raise FileFormatError(
             f"{where}: line 1: a Matrix Market file of edges is of format 'coordinate', "
             f"found {b' '.join(banner[1:]).decode(errors='replace')!r}"
         )
-    return lines[0].index + 1 if lines else 0
+    return lines[0].index + 1 if lines else 0, not _SYMMETRIES.isdisjoint(banner)
 
 
 def _delimiter_of(lines: Sequence[bytes], where: str, line_number: int) -> str:
@@ -198,18 +223,27 @@ def _are_integers(fields: Sequence[bytes], positions: tuple[int, int]) -> bool:
     return all(_INTEGER.fullmatch(fields[at]) is not None for at in positions)
 
 
-def _header_of(rows: Sequence[Line], columns: tuple[str, str]) -> tuple[tuple[int, int], bool]:
-    """The positions of the two ends, and whether the first row is a header."""
+def _header_of(
+    rows: Sequence[Line], columns: tuple[str, str]
+) -> tuple[tuple[int, int], list[str] | None]:
+    """The positions of the two ends; the fields of the first row, if it is a header."""
     first = [field.decode(errors="replace") for field in rows[0].fields]
     if all(name in first for name in columns):
-        return (first.index(columns[0]), first.index(columns[1])), True
+        return (first.index(columns[0]), first.index(columns[1])), first
     positions = (0, 1)
     if _are_integers(rows[0].fields, positions):
-        return positions, False
+        return positions, None
     n_integers = sum(_are_integers(row.fields, positions) for row in rows[1:])
-    says_so = len(first) > 1 and all(word.lower() in _HEADER_WORDS for word in first[:2])
     no_integer = not any(_INTEGER.fullmatch(field) for field in rows[0].fields[:2])
-    return positions, says_so or (no_integer and 0 < len(rows) - 1 <= 2 * n_integers)
+    before_integers = no_integer and 0 < len(rows) - 1 <= 2 * n_integers
+    return positions, first if _is_usual(first, columns) or before_integers else None
+
+
+def _is_usual(header: Sequence[str], columns: tuple[str, str]) -> bool:
+    """Whether a line calls two columns what people call the ends of edges."""
+    if all(name in header for name in columns):
+        return True
+    return len(header) > 1 and all(word.lower() in _HEADER_WORDS for word in header[:2])
 
 
 def _check_even(rows: Sequence[Line], where: str, first_line: int) -> None:

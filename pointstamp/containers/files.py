@@ -46,12 +46,14 @@ class Edges:
     ----------
     columns : names of the two columns of each batch
     n_edges : how many edges the latest `batches()` has given so far
+    notes : what was taken to mean something, where it could have meant something else
     """
 
     def __init__(self, source: Source, columns: tuple[str, str], batch_rows: int) -> None:
         self.source = source
         self.columns = columns
         self.n_edges = 0
+        self.notes: list[str] = []
         self._batch_rows = batch_rows
         self._ids: dict[str, int] = {}
         self._named: bool | None = None
@@ -76,8 +78,9 @@ class Edges:
             When the file turns out not to hold edges, with the line or row.
         """
         self.n_edges = 0
+        self.notes = []
         for where, source in self._files:
-            for ends in _ends_in(source, where, self.columns, self._batch_rows):
+            for ends in _ends_in(source, where, self.columns, self._batch_rows, self.notes):
                 yield from self._batched(ends, where)
 
     def _batched(self, ends: Ends, where: str) -> Iterator[pa.RecordBatch]:
@@ -118,7 +121,8 @@ def read_edges(
     ----------
     source
         A path, `-` for standard input, or a binary file: SNAP text, CSV, TSV, Matrix Market
-        coordinates, each plain or gzipped, or Parquet; or a directory of such files.
+        coordinates (where symmetric, with the edges back), each plain or gzipped, or Parquet;
+        or a directory of such files.
     columns
         How the two columns of the batches are called; and which columns are read, where the
         file names columns and has both. Otherwise the first two are; others are ignored.
@@ -163,7 +167,7 @@ def _files_of(source: Source) -> list[tuple[str, Source]]:
 
 
 def _ends_in(
-    source: Source, where: str, columns: tuple[str, str], batch_rows: int
+    source: Source, where: str, columns: tuple[str, str], batch_rows: int, notes: list[str]
 ) -> Iterator[Ends]:
     try:
         with _opened(source) as file:
@@ -172,9 +176,9 @@ def _ends_in(
                 yield from _ends_in_parquet(_seekable(file, source), where, columns, batch_rows)
             elif start.startswith(_GZIP):
                 with gzip.GzipFile(fileobj=file) as unzipped:
-                    yield from _ends_in_text(cast("BinaryIO", unzipped), where, columns)
+                    yield from _ends_in_text(cast("BinaryIO", unzipped), where, columns, notes)
             else:
-                yield from _ends_in_text(cast("BinaryIO", file), where, columns)
+                yield from _ends_in_text(cast("BinaryIO", file), where, columns, notes)
     except EOFError:
         raise FileFormatError(
             f"{where}: this gzip file is truncated: it ends before its end-of-stream mark; "
@@ -212,18 +216,32 @@ def _seekable(file: io.BufferedReader, source: Source) -> Any:
 # Text.
 
 
-def _ends_in_text(file: BinaryIO, where: str, columns: tuple[str, str]) -> Iterator[Ends]:
+def _ends_in_text(
+    file: BinaryIO, where: str, columns: tuple[str, str], notes: list[str]
+) -> Iterator[Ends]:
     form: Form | None = None
     first_line = 1
+    before = b""  # comments, until the first line of data tells the form
     for piece in _pieces(file, where):
         if form is None:
+            piece = before + piece
             form = edge_text.detect(piece, columns, where, first_line)
-            if form is not None:
-                # Skipping by emptying the lines keeps the numbers of those that follow.
-                piece = _without_lines(piece, form.n_skipped)
-        if form is not None:
-            yield edge_text.parse(piece, form, where, first_line)
+            if form is None:
+                before = piece
+                continue
+            notes.extend(_notes_of(form, where))
+            # Skipping by emptying the lines keeps the numbers of those that follow.
+            piece = _without_lines(piece, form.n_skipped)
+        yield edge_text.parse(piece, form, where, first_line)
         first_line += piece.count(b"\n")
+
+
+def _notes_of(form: Form, where: str) -> Iterator[str]:
+    if form.odd_header is not None:
+        yield (
+            f"{where}: line {form.n_skipped}, {form.odd_header!r}, was taken for a header and not "
+            "for an edge, since integers follow"
+        )
 
 
 def _pieces(file: BinaryIO, where: str) -> Iterator[bytes]:

@@ -43,7 +43,7 @@ FORMS = {
     "ragged csv": b"1,2,0.5\n2,3\n1,3,7,8,9\n",
     "plus and zeros": b"+1 002\n2 +3\n01 3\n",
     "matrix market": (
-        b"%%MatrixMarket matrix coordinate pattern symmetric\n% note\n3 3 3\n1 2\n2 3\n1 3\n"
+        b"%%MatrixMarket matrix coordinate pattern general\n% note\n3 3 3\n1 2\n2 3\n1 3\n"
     ),
 }
 
@@ -83,6 +83,31 @@ def test_every_form_gives_the_same_edges(text):
 @pytest.mark.parametrize("form", ["spaces", "snap", "windows", "csv", "runs of blanks", "ragged"])
 def test_pieces_end_between_lines(form, piece_bytes):
     assert edges_in(FORMS[form] * 5) == EDGES * 5
+
+
+@pytest.mark.parametrize("symmetry", ["symmetric", "skew-symmetric", "Hermitian"])
+def test_a_symmetric_matrix_has_each_entry_off_its_diagonal_twice(symmetry, piece_bytes):
+    text = f"%%MatrixMarket matrix coordinate real {symmetry}\n% note\n3 3 3\n2 1 9\n3 3 9\n3 2 9\n"
+    assert sorted(edges_in(text.encode())) == [(1, 2), (2, 1), (2, 3), (3, 2), (3, 3)]
+
+
+def test_a_header_that_could_be_an_edge_is_noted(tmp_path):
+    path = tmp_path / "edges.txt"
+    path.write_bytes(b"# c\nann bob\n1 2\n2 3\n1 3\n")
+    edges = read_edges(path)
+    for _ in range(2):
+        assert edges_of(edges) == EDGES
+        (note,) = edges.notes
+        assert "edges.txt: line 2, 'ann bob', was taken for a header and not for an edge" in note
+
+
+@pytest.mark.parametrize(
+    "text", [b"Source,Target\n1,2\n", b"w,dst,src\n1,2,3\n", b"1 2\n", b"a b\nb c\n"]
+)
+def test_what_can_only_be_meant_one_way_is_not_noted(text):
+    edges = read_edges(io.BytesIO(text))
+    assert edges_of(edges)
+    assert edges.notes == []
 
 
 def test_gzip_of_several_members_is_read_to_the_end():
@@ -309,7 +334,7 @@ def test_nonsense_options_are_refused():
         (("ca-GrQc", "ca-GrQc.txt.gz"), 28_980, 5_242),
         (("wiki-Vote", "wiki-Vote.txt.gz"), 103_689, 7_115),
         (("soc-sign-bitcoin-otc", "soc-sign-bitcoinotc.csv.gz"), 35_592, 5_881),
-        (("lagraph-small", "karate.mtx.gz"), 78, 34),
+        (("lagraph-small", "karate.mtx.gz"), 2 * 78, 34),
     ],
     ids=lambda part: part[0] if isinstance(part, tuple) else None,
 )
