@@ -189,6 +189,8 @@ def print_summary(request: Request, outcome: Outcome, console: Console | None = 
     console.print(table)
     if outcome.reports:
         console.print(_table_of(outcome.reports))
+    for note in facts.notes:
+        console.print(f"  note: {note}", soft_wrap=True)
 
 
 def _files_note(n_files: int, n_skipped: int) -> str:

@@ -105,6 +105,8 @@ def as_json(request: Request, outcome: Outcome) -> dict[str, Any]:
     }
     if facts.n_files:
         told |= {"files": facts.n_files, "files_skipped": facts.n_skipped}
+    if facts.notes:
+        told["notes"] = facts.notes
     if request.wanted is Wanted.FIRST:
         told |= {"columns": list(request.query.columns), "first": outcome.first_named()}
     if request.out is not None:

@@ -38,6 +38,7 @@ class Facts:
     names : list of str, by vertex, where vertices have names
     n_files, n_skipped : source files read, and those that could not be parsed, where it
         was source files that were read
+    notes : what was taken to mean something, where it could have meant something else
     began, ended : seconds of the machine's monotonic clock
     """
 
@@ -46,6 +47,7 @@ class Facts:
     names: list[str] | None = None
     n_files: int = 0
     n_skipped: int = 0
+    notes: list[str] = field(default_factory=list)
     began: float = 0.0
     ended: float = 0.0
 
@@ -90,7 +92,7 @@ class FileSource:
 
         edges = read_edges(self.path, COLUMNS)
         yield from edges.batches()
-        facts.names = edges.names
+        facts.names, facts.notes = edges.names, edges.notes
 
 
 @dataclass(frozen=True)
