@@ -10,7 +10,8 @@ from typing import Any
 from pointstamp.cli.queries import Query
 from pointstamp.cli.sources import Facts, Source
 from pointstamp.cli.tally import Report
-from pointstamp.errors import PatternError, UsageError
+from pointstamp.containers.whole_file import folder_beside
+from pointstamp.errors import FileFormatError, PatternError, UsageError
 
 
 class Wanted(Enum):
@@ -48,10 +49,12 @@ class Request:
             return
         if self.wanted is Wanted.COUNT:
             raise UsageError("--count makes no matches that --out could write; leave out one")
-        if self.out.is_dir():
-            raise UsageError(f"--out {self.out}: this is a directory, and a file is needed")
-        if not self.out.absolute().parent.is_dir():
-            raise UsageError(f"--out {self.out}: there is no directory {self.out.parent}")
+        try:
+            # A search may take hours, so whether there is writing is tried before it.
+            with folder_beside(self.out):
+                pass
+        except FileFormatError as error:
+            raise UsageError(f"--out {error}") from error
 
 
 @dataclass

@@ -1,14 +1,9 @@
-"""Record batches put together: as one table, or as one Parquet file.
-
-A file is written beside its place under another name, and takes its place when it
-is whole: whoever looks sees the old file, or none, or all of the new one.
-"""
+"""Record batches put together: as one table, or as one Parquet file, whole or not at all."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pointstamp.errors import FileFormatError
+from pointstamp.containers.whole_file import replacing
 
 
 def integer_schema(columns: Sequence[str]) -> pa.Schema:
@@ -103,23 +98,3 @@ def _named(
     for batch in batches:
         columns = [names.take(column) for column in batch.columns]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-@contextlib.contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """The name of a file to write, which is renamed to `path` if the block succeeds.
-
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with replacing(Path(folder, "a")) as temporary:
-    ...         _ = temporary.write_text("whole")
-    ...     [file.name for file in Path(folder).iterdir()]
-    ['a']
-    """
-    final = Path(path)
-    try:
-        with tempfile.TemporaryDirectory(prefix=f".{final.name}.", dir=final.parent) as folder:
-            temporary = Path(folder, final.name)
-            yield temporary
-            temporary.replace(final)
-    except OSError as error:
-        raise FileFormatError(f"{final}: cannot be written: {error}") from error
