@@ -2,17 +2,43 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+from contextlib import suppress
+from types import FrameType
+
+from pointstamp.cli import streams
 
 
 def main() -> None:
     """Run the command line; what `pointstamp` calls. Ends the process with its status."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _end_at_once)
+    streams.settle()
+    try:
+        _run()
+    except OSError as error:  # of --help and --version; of answers `answer` has its own
+        sys.exit(streams.unwritten(error))
+
+
+def _run() -> None:
     if sys.argv[1:] in (["--version"], ["-V"]):
         # Nothing is imported for this, so that it answers at once.
         from pointstamp import __version__
 
-        print(f"pointstamp {__version__}")
+        print(f"pointstamp {__version__}", flush=True)
         return
     from pointstamp.cli.app import app
 
     app()
+
+
+def _end_at_once(number: int, frame: FrameType | None) -> None:
+    """What Ctrl-C does until there is something to clean up: while we import, mostly.
+
+    Not an exception: half of an import may swallow it, or turn it into another.
+    """
+    with suppress(OSError):
+        os.write(2, b"pointstamp: interrupted; nothing was written\n")
+    os._exit(130)

@@ -2,8 +2,9 @@
 
 0: it went well. 1: the computation failed. 2: it was asked for wrongly, or the
 input is not what it should be. 130 and 143: interrupted and terminated, as shells
-have it. An error that we expect is one message; `--traceback` shows where it came
-from, and always for one that we do not expect.
+have it. 141: whoever read standard output has gone. An error that we expect is one
+message; `--traceback` shows where it came from, and always for one that we do not
+expect.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 
-from pointstamp.cli.outcome import Outcome, Request, as_json
+from pointstamp.cli import streams
+from pointstamp.cli.outcome import Outcome, Request, Wanted, as_json
 from pointstamp.errors import InternalError, PointstampError, UsageError
 
-DONE, FAILED, MISUSED, INTERRUPTED, TERMINATED, UNHEARD = 0, 1, 2, 130, 143, 141
+DONE, FAILED, MISUSED, INTERRUPTED, TERMINATED = 0, streams.FAILED, 2, 130, 143
 
 
 class Terminated(KeyboardInterrupt):
@@ -31,26 +34,40 @@ class Terminated(KeyboardInterrupt):
 
 def answer(request: Callable[[], Request], *, as_object: bool, with_traceback: bool) -> int:
     """Make the request, answer it, print; the exit status."""
-    # Terminated or interrupted, everything that was begun is cleaned up on the way out.
-    handler = signal.signal(signal.SIGTERM, _terminate)
     try:
-        asked = request()
-        outcome = _outcome(asked)
-        _print(asked, outcome, as_object)
+        # Terminated or interrupted, everything that was begun is cleaned up on the way out.
+        with _raising_signals():
+            asked = request()
+            _check_is_heard(asked, as_object)
+            return _print(asked, _outcome(asked), as_object)
     except KeyboardInterrupt as interruption:
         return _stopped(interruption)
-    except BrokenPipeError:
-        # Whoever read our output has gone. What is buffered must not be tried again.
-        sys.stdout = None
-        return UNHEARD
     except Exception as error:  # noqa: BLE001  (the one place where all of them end)
         before = _interruption_before(error)
         if before is not None:
             return _stopped(before)
         return _failed(error, with_traceback)
+
+
+@contextmanager
+def _raising_signals() -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM raise meanwhile, but for a Ctrl-C that we are told to ignore."""
+    before = {signal.SIGTERM: signal.signal(signal.SIGTERM, _terminate)}
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
     finally:
-        signal.signal(signal.SIGTERM, handler)
-    return DONE
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _check_is_heard(request: Request, as_object: bool) -> None:
+    if sys.stdout is None and (as_object or request.wanted is not Wanted.FILE):
+        raise UsageError(
+            "standard output is closed, and the answer would go there; open it (> FILE), or ask "
+            "for all matches in a file (--out FILE)"
+        )
 
 
 def _outcome(request: Request) -> Outcome:
@@ -67,16 +84,22 @@ def _outcome(request: Request) -> Outcome:
     return local.answer(request, display)
 
 
-def _print(request: Request, outcome: Outcome, as_object: bool) -> None:
+def _print(request: Request, outcome: Outcome, as_object: bool) -> int:
+    """Print the answer, and the summary; the exit status."""
     from pointstamp.cli.display import print_answer, print_summary
 
-    if as_object:
-        print(json.dumps(as_json(request, outcome)))
-    else:
-        print_answer(request, outcome)
-        sys.stdout.flush()
+    try:
+        if as_object:
+            print(json.dumps(as_json(request, outcome)))
+        else:
+            print_answer(request, outcome)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:
+        return streams.unwritten(error)
+    if not as_object:
         print_summary(request, outcome)
-    sys.stdout.flush()
+    return DONE
 
 
 # When it is stopped.

@@ -82,6 +82,10 @@ class FileSource:
 
     def check(self) -> None:
         """Raise FileFormatError if there is no such file."""
+        if self.path == "-" and sys.stdin is None:
+            raise FileFormatError("standard input is closed; open it (< FILE), or name a file")
+        if not self.path:
+            raise FileFormatError("the name of the file of edges is empty; name one, or none")
         if self.path != "-" and not Path(self.path).exists():
             raise FileFormatError(f"{self.path}: there is no such file (looked from {Path.cwd()})")
 
@@ -129,8 +133,13 @@ def at_hand(source: Source) -> Iterator[Source]:
         return
     with tempfile.TemporaryDirectory(prefix="pointstamp-stdin-") as folder:
         path = Path(folder, "standard input")
-        with path.open("wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file, 1 << 20)
+        try:
+            with path.open("wb") as file:
+                shutil.copyfileobj(sys.stdin.buffer, file, 1 << 20)
+        except OSError as error:
+            raise FileFormatError(
+                f"standard input: cannot be read, or not be kept in {folder}: {error.strerror}"
+            ) from error
         yield FileSource(str(path))
 
 

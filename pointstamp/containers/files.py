@@ -194,6 +194,8 @@ def _ends_in(
 def _opened(source: Source) -> Iterator[io.BufferedReader]:
     """The bytes of a source, which can be peeked at; what we did not open stays open."""
     if source == "-":
+        if sys.stdin is None:
+            raise FileFormatError("standard input is closed; open it, or name a file")
         source = sys.stdin.buffer
     if isinstance(source, (str, os.PathLike)):
         with Path(source).open("rb") as file:

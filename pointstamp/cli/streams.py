@@ -1,0 +1,60 @@
+"""The standard streams, any of which may be closed, full, or read by nobody.
+
+Standard output carries the answer: where it cannot be written the command failed, and
+says so in a line. Standard error is for the eyes: where it cannot be written, nobody
+looks, and the answer is the same.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from contextlib import suppress
+
+FAILED, UNHEARD = 1, 141
+
+
+class _Forgiving(io.TextIOWrapper):
+    """Text to a descriptor; what cannot be written is dropped."""
+
+    def write(self, text: str) -> int:
+        with suppress(OSError):
+            super().write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            super().flush()
+
+
+def settle() -> None:
+    """Make the streams what the rest relies on; called first.
+
+    A closed descriptor is opened, on nothing. Otherwise the next socket or file of
+    ours would get its number, and what somebody prints would go there. `sys.stdin` and
+    `sys.stdout` stay None where they were closed, so that we can say it.
+    """
+    while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(fd, True)
+    os.close(fd)
+    encoding = sys.stderr.encoding if sys.stderr is not None else "utf-8"
+    raw: io.RawIOBase = io.FileIO(2, "wb", closefd=False)
+    # Without a buffer, as for `python -u`: so nothing that failed is tried again.
+    sys.stderr = _Forgiving(
+        raw,  # type: ignore[arg-type]  # it says that it needs a buffer, and does not
+        encoding=encoding,
+        errors="backslashreplace",
+        write_through=True,
+    )
+
+
+def unwritten(error: OSError) -> int:
+    """Standard output could not be written: say so; the exit status."""
+    # What is left in its buffer must not be tried again at the end.
+    sys.stdout = None
+    if isinstance(error, BrokenPipeError):
+        return UNHEARD  # whoever read it has seen enough
+    why = error.strerror or error
+    print(f"pointstamp: standard output cannot be written: {why}", file=sys.stderr)
+    return FAILED
