@@ -1,0 +1,77 @@
+"""The command line of the benchmarks; `python -m benchmarks --help` says what it takes."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+from benchmarks.harness.case import SIZES
+from benchmarks.harness.driver import run
+from benchmarks.harness.find import find, names
+
+
+def main(arguments: list[str]) -> int:
+    """Run what is asked for; 1 if a benchmark failed, 2 if it was asked for wrongly."""
+    asked = _parser().parse_args(arguments)
+    try:
+        chosen = [find(name) for name in asked.names or names()]
+    except LookupError as error:
+        print(f"benchmarks: {error.args[0]}", file=sys.stderr)
+        return 2
+    if asked.list:
+        for benchmark in chosen:
+            print(f"{benchmark.name:20} {benchmark.title}")
+        return 0
+    status = 0 if asked.page else _run(chosen, asked)
+    if asked.page or (asked.size == "full" and not asked.no_page):
+        from benchmarks.harness.page import write_page
+
+        for path in write_page():
+            print(f"wrote {path}")
+    return status
+
+
+def _run(chosen: list, asked: argparse.Namespace) -> int:
+    status = 0
+    began = time.monotonic()
+    for benchmark in chosen:
+        print(f"{benchmark.name}: {benchmark.title}", flush=True)
+        try:
+            results = run(
+                benchmark, asked.size, asked.samples, lambda line: print(line, flush=True)
+            )
+        except RuntimeError as error:
+            print(f"  failed: {error}", flush=True)
+            status = 1
+            continue
+        if asked.size == "full" or asked.save:
+            results.save()
+        print(f"  {time.monotonic() - began:.0f} s so far", flush=True)
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="pointstamp bench",
+        description="Measure what is claimed, with baselines in the same run.",
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="which; all if none is named")
+    parser.add_argument("--list", action="store_true", help="say which there are")
+    parser.add_argument(
+        "--size",
+        choices=SIZES,
+        default="full",
+        help="small and tiny are for trying: their results are not kept",
+    )
+    parser.add_argument("--samples", type=int, default=5, help="of each case (5)")
+    parser.add_argument("--save", action="store_true", help="keep results of any size")
+    parser.add_argument("--no-page", action="store_true", help="leave docs/benchmarks.md as it is")
+    parser.add_argument(
+        "--page", action="store_true", help="only make docs/benchmarks.md and its plots again"
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

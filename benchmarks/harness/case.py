@@ -1,0 +1,160 @@
+"""What a benchmark is made of: cases, the quantity they measure, what they are held to.
+
+A case is one contender on one input: it runs in a process of its own and gives a
+`Reading`. Cases of one benchmark whose `data` are the same must give the same
+answer, so that nobody is quick by being wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Size = Literal["tiny", "small", "full"]
+SIZES: tuple[Size, ...] = ("tiny", "small", "full")
+
+OURS = "Pointstamp"
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """How seconds for an amount of work are told: a time per piece, or pieces per second.
+
+    >>> Quantity("us per round", 1e6).of(seconds=0.5, amount=100_000)
+    5.0
+    >>> Quantity("M records/s", 1e-6, is_rate=True).of(seconds=0.5, amount=3_000_000)
+    6.0
+    """
+
+    unit: str
+    scale: float = 1.0
+    is_rate: bool = False
+
+    def of(self, seconds: float, amount: float) -> float:
+        """`seconds` for `amount` pieces of work, in this unit."""
+        return self.scale * (amount / seconds if self.is_rate else seconds / amount)
+
+
+@dataclass
+class Reading:
+    """What a case gives: seconds of each sample, peak bytes of each process, its answer."""
+
+    seconds: list[float]
+    peaks: list[int] = field(default_factory=list)
+    answer: Any = None
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+Measure = Callable[["Effort"], Reading]
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How often to measure: `samples` times, fewer where one takes long.
+
+    >>> Effort(5).wanted(0.1), Effort(5).wanted(8.0), Effort(5).wanted(30.0)
+    (5, 5, 1)
+    >>> Effort(5, patience_s=3.0).wanted(8.0)
+    3
+    """
+
+    samples: int
+    patience_s: float = 20.0
+
+    def wanted(self, first_s: float) -> int:
+        """How many samples, now that the first took `first_s` seconds."""
+        if first_s > 20.0:
+            return 1
+        return min(3, self.samples) if first_s > self.patience_s else self.samples
+
+
+PEER_PATIENCE_S = 3.0
+"""Peers that take longer than this are measured three times, not five."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One contender on one input.
+
+    Attributes
+    ----------
+    who : the contender, `OURS` or a baseline's name.
+    at : what varies: workers, or the point of a curve.
+    measure : does it; called in a process of its own.
+    amount : pieces of work in a sample, for `Quantity`.
+    data : cases with the same must give the same answer; None if it has none.
+    needs : modules that must be importable.
+    in_both_modes : measured interpreted as well where the core is compiled.
+    """
+
+    who: str
+    measure: Measure
+    amount: float = 1.0
+    at: Mapping[str, int] = field(default_factory=dict)
+    data: str | None = None
+    needs: tuple[str, ...] = ()
+    in_both_modes: bool = False
+    samples: int = 5
+    note: str = ""
+
+    @property
+    def key(self) -> str:
+        """The case in words, unique within its benchmark.
+
+        >>> Case("Pointstamp", lambda effort: Reading([]), at={"workers": 2}).key
+        'Pointstamp, workers 2'
+        """
+        return ", ".join([self.who, *(f"{name} {value}" for name, value in self.at.items())])
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this is Pointstamp."""
+        return self.who.startswith(OURS)
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a case of ours is to reach, in the benchmark's unit."""
+
+    at: Mapping[str, int]
+    reach: float
+    aim: float | None = None
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """A figure that was measured elsewhere, on a machine of this kind, not in this run."""
+
+    who: str
+    at: Mapping[str, int]
+    value: float
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A claim, and what shows whether it holds.
+
+    Attributes
+    ----------
+    cases : called with the size; small sizes are for trying and for tests.
+    baselines : who ours is compared with; the first that has a fitting case.
+    axis : for a curve: the entry of `at` along which it is drawn.
+    growth : targets for a point of the curve in terms of its first point.
+    prepare : makes the input files in a folder, in a process of its own, so that
+        their making does not count as anybody's memory.
+    input_bytes : the size of the input at the point `at`, for memory in terms of it.
+    """
+
+    name: str
+    title: str
+    about: str
+    quantity: Quantity
+    cases: Callable[[Size], Sequence[Case]]
+    baselines: tuple[str, ...] = ()
+    targets: tuple[Target, ...] = ()
+    elsewhere: tuple[Elsewhere, ...] = ()
+    axis: str | None = None
+    growth: tuple[Target, ...] = ()
+    prepare: Callable[[Size], None] | None = None
+    input_bytes: Callable[[Size, Mapping[str, int]], int] | None = None

@@ -1,0 +1,154 @@
+"""Runs benchmarks: their cases one after the other, each in a new process.
+
+A case that needs what is not installed is said to be missing, one that fails or
+takes too long is said to have, and the others go on. Answers that differ where they should be equal are an
+error of the run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from benchmarks.harness import inputs
+from benchmarks.harness.case import Benchmark, Case, Size
+from benchmarks.harness.machine import machine, versions
+from benchmarks.harness.results import Results, Row
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+LIMIT_S = 300.0
+"""After so long a case is ended: no case is worth a sixth of the whole."""
+
+INTERPRETED = {"POINTSTAMP_COMPILED": "0"}
+
+Say = Callable[[str], None]
+
+
+def run(benchmark: Benchmark, size: Size, samples: int, say: Say) -> Results:
+    """Measure all cases of a benchmark.
+
+    Raises
+    ------
+    RuntimeError
+        If its inputs cannot be made, or if answers differ.
+    """
+    cases = benchmark.cases(size)
+    rows: list[Row] = []
+    with _inputs(benchmark, size):
+        for case in cases:
+            for row in _measured(benchmark, case, size, samples):
+                rows.append(row)
+                say(_said(row, benchmark))
+    _check_answers(cases, rows)
+    sizes = {}
+    if benchmark.input_bytes is not None:
+        sizes = {_point(case.at): benchmark.input_bytes(size, case.at) for case in cases}
+    date = datetime.now(UTC).strftime("%Y-%m-%d")
+    return Results(benchmark.name, size, date, machine(), versions(), rows, sizes)
+
+
+@contextmanager
+def _inputs(benchmark: Benchmark, size: Size) -> Iterator[None]:
+    before = os.environ.get(inputs.VARIABLE)
+    with tempfile.TemporaryDirectory(prefix="pointstamp-bench-") as folder:
+        os.environ[inputs.VARIABLE] = folder
+        try:
+            if benchmark.prepare is not None:
+                _, failed = _child([benchmark.name, size, "prepare"], {})
+                if failed:
+                    raise RuntimeError(f"the inputs of {benchmark.name} cannot be made: {failed}")
+            yield
+        finally:
+            if before is None:
+                del os.environ[inputs.VARIABLE]
+            else:
+                os.environ[inputs.VARIABLE] = before
+
+
+def _measured(benchmark: Benchmark, case: Case, size: Size, samples: int) -> Iterator[Row]:
+    """A row; two if the core is compiled and the case asks for both modes."""
+    absent = [module for module in case.needs if find_spec(module) is None]
+    if absent:
+        yield Row(case.who, dict(case.at), case.amount, missing=f"{absent[0]} is not installed")
+        return
+    command = [benchmark.name, size, str(min(samples, case.samples)), case.key]
+    row = _row(case, *_child(command, {}))
+    yield row
+    if case.in_both_modes and row.mode == "compiled":
+        yield _row(case, *_child(command, INTERPRETED))
+
+
+def _row(case: Case, found: dict[str, Any], failed: str) -> Row:
+    missing = f"failed: {failed}" if failed else ""
+    return Row(case.who, dict(case.at), case.amount, note=case.note, missing=missing, **found)
+
+
+def _child(command: Sequence[str], environment: dict[str, str]) -> tuple[dict[str, Any], str]:
+    """What the child wrote, and why it could not if it could not."""
+    with tempfile.TemporaryDirectory(prefix="pointstamp-bench-") as folder:
+        result = Path(folder) / "result.json"
+        with (Path(folder) / "log").open("w+") as log:
+            program = [sys.executable, "-m", "benchmarks.harness.child", str(result), *command]
+            # Signals stop it with us: it stays in our process group.
+            process = subprocess.Popen(
+                program,
+                cwd=ROOT,
+                env={**os.environ, **environment},
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+            try:
+                status = process.wait(LIMIT_S)
+            except subprocess.TimeoutExpired:
+                return {}, f"not done after {LIMIT_S:.0f} s"
+            finally:
+                if process.poll() is None:
+                    process.terminate()
+                    process.wait()
+            log.seek(0)
+            lines = [line.strip() for line in log if line.strip()]
+        if status != 0:
+            return {}, lines[-1][:200] if lines else f"exit status {status}"
+        return json.loads(result.read_text()) if result.exists() else {}, ""
+
+
+def _check_answers(cases: Sequence[Case], rows: Sequence[Row]) -> None:
+    data = {(case.who, *sorted(case.at.items())): case.data for case in cases}
+    first: dict[str, Row] = {}
+    for row in rows:
+        name = data[row.who, *sorted(row.at.items())]
+        if name is None or not row.seconds:
+            continue
+        other = first.setdefault(name, row)
+        if row.answer != other.answer:
+            raise RuntimeError(
+                f"on {name}, {row.who} {row.at} answers {row.answer!r} and {other.who} "
+                f"{other.at} {other.answer!r}"
+            )
+
+
+def _point(at: Any) -> str:
+    """The input's part of `at`: how many workers there are does not change it."""
+    return ",".join(f"{name}={value}" for name, value in at.items() if name != "workers")
+
+
+def _said(row: Row, benchmark: Benchmark) -> str:
+    where = " ".join(f"{name}={value}" for name, value in row.at.items())
+    what = f"  {row.who:34} {where:18} {row.mode or '':12}"
+    if row.missing:
+        return f"{what} {row.missing}"
+    low, high = row.spread(benchmark.quantity)
+    return (
+        f"{what} {row.value(benchmark.quantity):10.4g} {benchmark.quantity.unit}"
+        f" ({low:.4g} to {high:.4g}, {len(row.seconds)} runs)"
+        f" {max(row.peaks, default=0) >> 20} MiB"
+    )

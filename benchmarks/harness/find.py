@@ -1,0 +1,41 @@
+"""Which benchmarks there are: the files beside this folder that have a `BENCHMARK`."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+from benchmarks.harness.case import Benchmark
+
+FOLDER = Path(__file__).resolve().parent.parent
+
+
+def names() -> list[str]:
+    """The names of all, in the order of the page."""
+    return [name for name in ORDER if (FOLDER / f"{name}.py").exists()]
+
+
+def find(name: str) -> Benchmark:
+    """The benchmark of that name.
+
+    Raises
+    ------
+    LookupError
+        If there is none; says which there are.
+    """
+    if name not in names():
+        raise LookupError(f"no benchmark {name!r}; there are {', '.join(names())}")
+    benchmark: Benchmark = import_module(f"benchmarks.{name}").BENCHMARK
+    return benchmark
+
+
+ORDER = (
+    # Coordination.
+    "barrier", "record", "pingpong", "chain", "many_dataflows", "loop_round", "keyed_count",
+    # Throughput.
+    "exchange", "epochs", "words", "integers", "hash_join", "spark_bridge",
+    # Graphs.
+    "pagerank", "bfs", "triangles", "directed_triangles", "real_graphs", "algorithms", "skew",
+    # How cost grows, and what starting costs.
+    "idle_operators", "outstanding_times", "simulated_workers", "startup",
+)  # fmt: skip

@@ -1,0 +1,39 @@
+"""Input files: made once per run, by a process of their own, and read by all cases.
+
+They live in a folder that the driver makes and removes; cases find it by an
+environment variable, which their workers inherit.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+VARIABLE = "POINTSTAMP_BENCH_INPUTS"
+
+
+def folder() -> Path:
+    """Where the input files of this run are."""
+    try:
+        return Path(os.environ[VARIABLE])
+    except KeyError:
+        raise RuntimeError(
+            f"{VARIABLE} does not say where the input files are; run `python -m benchmarks`"
+        ) from None
+
+
+def save(name: str, **columns: npt.NDArray[Any]) -> None:
+    """Write named columns."""
+    for column, values in columns.items():
+        np.save(folder() / f"{name}.{column}.npy", values)
+
+
+def load(name: str, column: str, index: int = 0, peers: int = 1) -> npt.NDArray[Any]:
+    """A column, or the part of it that worker `index` of `peers` has, in memory of one's own."""
+    whole = np.load(folder() / f"{name}.{column}.npy", mmap_mode="r")
+    n = len(whole)
+    return np.array(whole[n * index // peers : n * (index + 1) // peers])

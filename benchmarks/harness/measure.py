@@ -1,0 +1,97 @@
+"""Measuring: a function again and again, in this process or on workers.
+
+Each sample is set up anew, outside of what is timed. The first is thrown away: it
+imports, compiles kernels and warms caches, and is no part of any claim here.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+import pointstamp as ps
+from benchmarks.harness.case import Effort, Measure, Reading
+from benchmarks.harness.memory import peaks
+from pointstamp.cli.memory import peak_bytes
+
+Run = Callable[[], Any]
+
+
+def alone(setup: Callable[..., Run], *args: Any) -> Measure:
+    """Measure `setup(*args)()` in this process; only the second call is timed."""
+
+    def measure(effort: Effort) -> Reading:
+        seconds, answer = _samples(effort, lambda: setup(*args), lambda: None, lambda s: s)
+        return Reading(seconds, peaks(), answer)
+
+    return measure
+
+
+def on_workers(
+    setup: Callable[..., Run],
+    *args: Any,
+    workers: int,
+    total: Callable[[list[Any]], Any] | None = None,
+) -> Measure:
+    """Measure `setup(worker, *args)()` on workers that begin together.
+
+    A sample takes as long as its slowest worker. `total` makes one answer of the workers'.
+    """
+
+    def measure(effort: Effort) -> Reading:
+        parts = ps.execute(_attend, setup, args, effort, workers=workers)
+        seconds = [max(sample) for sample in zip(*(part[0] for part in parts), strict=True)]
+        answers = [part[1] for part in parts]
+        return Reading(seconds, [part[2] for part in parts], total(answers) if total else None)
+
+    return measure
+
+
+def _attend(worker: Any, setup: Callable[..., Run], args: Any, effort: Effort) -> Any:
+    seconds, answer = _samples(
+        effort, lambda: setup(worker, *args), lambda: meet(worker), lambda s: agree(worker, s)
+    )
+    return seconds, answer, peak_bytes()
+
+
+def _samples(
+    effort: Effort, setup: Callable[[], Run], start: Run, slowest: Callable[[float], float]
+) -> tuple[list[float], Any]:
+    _timed(setup(), start)
+    first, answer = _timed(setup(), start)
+    seconds = [first]
+    # All workers decide alike, by the slowest, or some would wait for others' samples.
+    wanted = effort.wanted(slowest(first))
+    while len(seconds) < wanted:
+        sample, answer = _timed(setup(), start)
+        seconds.append(sample)
+    return seconds, answer
+
+
+def _timed(run: Run, start: Run) -> tuple[float, Any]:
+    gc.collect()
+    start()
+    began = perf_counter()
+    answer = run()
+    return perf_counter() - began, answer
+
+
+def meet(worker: Any) -> None:
+    """Wait until all workers are here."""
+    with worker.dataflow("meet") as scope:
+        input, stream = scope.new_input()
+        probe = stream.probe()
+    input.close()
+    worker.step_while(lambda: not probe.done)
+
+
+def agree(worker: Any, value: float) -> float:
+    """The largest of all workers' values."""
+    values: list[float] = []
+    with worker.dataflow("agree") as scope:
+        stream = scope.to_stream([value]).broadcast()
+        probe = stream.inspect(values.append).probe()
+    worker.step_while(lambda: not probe.done)
+    return max(values)
