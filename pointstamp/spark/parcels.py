@@ -69,9 +69,9 @@ def deal(
 
     Small batches are put together and large ones cut, to the preferred size of a
     container. The same batches are always dealt alike, so that a task that Spark
-    runs twice gives the same rows.
+    runs twice gives the same rows. All fields may be null in what is dealt.
     """
-    for n, batch in enumerate(resized(batches), start=first):
+    for n, batch in enumerate(resized(map(_may_be_null, batches)), start=first):
         yield pack(Parcel(n % workers, input, batch))
 
 
@@ -85,3 +85,44 @@ def resized(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         ready.clear()
     builder.flush()
     yield from ready
+
+
+# Spark knows of some columns that they have no nulls, of `range` for one, and two
+# DataFrames often differ in nothing else. Operators have no use for the promise, and
+# streams that differ in it could not be concatenated, nor their batches with those
+# that an operator makes, in which any field may be null. So it ends here, where
+# batches come in; a comparison that overlooks it would only move the failure to where
+# Arrow puts batches together. What the result promises, its own schema says. Metadata
+# of fields stays: Arrow's comparison overlooks it, and some types of Spark need it.
+
+
+def _may_be_null(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The same columns, not copied, without the promise that there are no nulls.
+
+    >>> batch = pa.RecordBatch.from_pydict(
+    ...     {"n": [1]}, schema=pa.schema([pa.field("n", pa.int64(), nullable=False)])
+    ... )
+    >>> _may_be_null(batch).schema.field("n").nullable
+    True
+    """
+    schema = pa.schema([_nullable(field) for field in batch.schema])
+    return batch if schema.equals(batch.schema) else batch.cast(schema)
+
+
+def _nullable(field: pa.Field[Any]) -> pa.Field[Any]:
+    return field.with_type(_with_nullable_fields(field.type)).with_nullable(True)
+
+
+# Any, since the stubs of pyarrow have a class for each type, and no `map_` of fields.
+def _with_nullable_fields(kind: Any) -> Any:
+    if pa.types.is_struct(kind):
+        return pa.struct([_nullable(field) for field in kind])
+    if pa.types.is_map(kind):  # whose keys are never null
+        key: Any = kind.key_field.with_type(_with_nullable_fields(kind.key_type))
+        item: Any = _nullable(kind.item_field)
+        return pa.map_(key, item)
+    if pa.types.is_large_list(kind):
+        return pa.large_list(_nullable(kind.value_field))
+    if pa.types.is_list(kind):
+        return pa.list_(_nullable(kind.value_field))
+    return kind

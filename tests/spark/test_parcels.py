@@ -33,6 +33,29 @@ def test_what_is_dealt_arrives_once_and_in_order(sizes, first, workers):
     assert records == list(range(starts[-1]))
 
 
+def nested(nullable):
+    """A schema with fields at every level, of which all may be null, or none."""
+
+    def field(name, kind):
+        return pa.field(name, kind, nullable=nullable, metadata={"of": name})
+
+    pair = pa.struct([field("x", pa.int32()), field("few", pa.list_(field("item", pa.int8())))])
+    map = pa.map_(pa.field("key", pa.string(), nullable=False), field("value", pair))
+    return pa.schema(
+        [field("n", pa.int64()), field("map", map), field("many", pa.large_list(pair))]
+    )
+
+
+def test_fields_may_be_null_at_every_level_once_they_are_dealt():
+    pair = {"x": 1, "few": [2, 3]}
+    row = {"n": 7, "map": [("a", pair)], "many": [pair, pair]}
+    batch = pa.RecordBatch.from_pylist([row], schema=nested(False))
+    [parcel] = unpack(deal([batch], 0, 0, 1))
+    assert parcel.batch.to_pylist() == [row]
+    assert parcel.batch.schema.equals(nested(True), check_metadata=True)
+    assert conform(parcel.batch, nested(False)).equals(batch)  # and back, for the result
+
+
 def test_workers_are_dealt_to_in_turn():
     batches = [numbered(0, PREFERRED_RECORDS)] * 5
     assert [parcel.worker for parcel in unpack(deal(batches, 0, 4, 3))] == [1, 2, 0, 1, 2]

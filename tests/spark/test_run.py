@@ -98,6 +98,20 @@ def test_several_inputs_meet_in_one_stage(spark):
     assert Counter(row["from"] for row in rows) == {"left": 3, "right": 2}
 
 
+def test_inputs_that_differ_in_what_may_be_null_are_one_stream(spark):
+    fields = "id long {0}, pair struct<x: int {0}> {0}, list array<int>"
+    never = spark.createDataFrame([(1, (2,), [3])], fields.format("not null"))
+    maybe = spark.createDataFrame([(4, (5,), [6])], fields.format(""))
+    assert never.schema != maybe.schema
+
+    def both(scope, left, right):
+        return left.concat(right)
+
+    result = run(both, {"left": never, "right": maybe}, never.schema)
+    assert result.schema == never.schema
+    assert sorted(result.collect()) == [*never.collect(), *maybe.collect()]
+
+
 def test_inputs_go_by_position_where_the_names_differ(spark):
     inputs = {"these": spark.range(3), "those": spark.range(5)}
     assert run(lambda scope, x, y: y, inputs, "id long").count() == 5
