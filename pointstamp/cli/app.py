@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from enum import StrEnum
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -68,61 +69,38 @@ def _processors() -> int:
     return os.cpu_count() or 1
 
 
-@app.command(epilog=_EPILOG)
-def motifs(
-    pattern: Annotated[
-        str, typer.Argument(metavar="PATTERN", help="As '(a)-[]->(b); (b)-[]->(c); (a)-[]->(c)'.")
-    ],
-    edges: Edges = None,
-    workers: Workers = None,
-    on: On = Place.LOCAL,
-    master: Master = None,
-    out: Out = None,
-    count: Count = False,
-    distinct: Annotated[
-        bool, typer.Option("--distinct", help="Different names are different vertices.")
-    ] = False,
-    json: Json = False,
-    traceback: Traceback = False,
-) -> None:
-    """Find a pattern of directed edges."""
+def _question(query: Callable[..., Query]) -> Callable[..., Query]:
+    """Make a command of a function that makes a query: its arguments, then those of all.
 
-    def query() -> Query:
-        from pointstamp.cli.queries import MotifQuery
+    Typer reads a command's arguments from its signature, so the two are put together.
+    """
+    asked, common = _parameters(query), _parameters(_answer)
 
-        return MotifQuery(pattern, distinct)
+    def command(**given: Any) -> None:
+        own = {parameter.name: given.pop(parameter.name) for parameter in asked}
+        _answer(query.__name__, lambda: query(**own), **given)
 
-    _run(lambda: _request("motifs", query, edges, workers, on, master, out, count), json, traceback)
+    parameters = sorted([*asked, *common], key=lambda p: p.default is not Parameter.empty)
+    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # PEP 362 has it
+    app.command(query.__name__, help=query.__doc__, epilog=_EPILOG)(command)
+    return query
 
 
-@app.command(epilog=_EPILOG)
-def triangles(
-    edges: Edges = None,
-    workers: Workers = None,
-    on: On = Place.LOCAL,
-    master: Master = None,
-    out: Out = None,
-    count: Count = False,
-    json: Json = False,
-    traceback: Traceback = False,
-) -> None:
-    """Find the triangles, each once, whatever the directions of edges."""
-
-    def query() -> Query:
-        from pointstamp.cli.queries import CliqueQuery
-
-        return CliqueQuery(3)
-
-    _run(
-        lambda: _request("triangles", query, edges, workers, on, master, out, count),
-        json,
-        traceback,
-    )
+def _parameters(function: Callable[..., Any]) -> list[Parameter]:
+    """What Typer is to ask for `function`: its arguments that say how, with their types."""
+    # What it returns is imported for type checkers only.
+    types = get_type_hints(function, localns={"Query": object}, include_extras=True)
+    return [
+        parameter.replace(annotation=types[parameter.name], kind=Parameter.KEYWORD_ONLY)
+        for parameter in signature(function).parameters.values()
+        if parameter.kind is not Parameter.POSITIONAL_ONLY
+    ]
 
 
-@app.command(epilog=_EPILOG)
-def cliques(
-    k: Annotated[int, typer.Argument(metavar="K", help="How many vertices: 2 to 26.")],
+def _answer(
+    name: str,
+    query: Callable[[], Query],
+    /,
     edges: Edges = None,
     workers: Workers = None,
     on: On = Place.LOCAL,
@@ -132,29 +110,13 @@ def cliques(
     json: Json = False,
     traceback: Traceback = False,
 ) -> None:
-    """Find all sets of K vertices that are all neighbours."""
+    """Answer the question `query`; what all commands do, and ask."""
+    from pointstamp.cli.answer import answer
 
-    def query() -> Query:
-        from pointstamp.cli.queries import CliqueQuery
+    def request() -> Request:
+        return _request(name, query, edges, workers, on, master, out, count)
 
-        return CliqueQuery(k)
-
-    _run(
-        lambda: _request("cliques", query, edges, workers, on, master, out, count),
-        json,
-        traceback,
-    )
-
-
-@app.callback(invoke_without_command=True)
-def _options(
-    version: Annotated[bool, typer.Option("--version", "-V", help="Say which this is.")] = False,
-) -> None:
-    if version:
-        from pointstamp import __version__
-
-        print(f"pointstamp {__version__}")
-        raise typer.Exit
+    raise typer.Exit(answer(request, as_object=json, with_traceback=traceback))
 
 
 def _request(
@@ -188,7 +150,48 @@ def _request(
     return request
 
 
-def _run(request: Callable[[], Request], json: bool, traceback: bool) -> None:
-    from pointstamp.cli.answer import answer
+# The commands: what each asks besides what all ask.
 
-    raise typer.Exit(answer(request, as_object=json, with_traceback=traceback))
+
+@_question
+def motifs(
+    pattern: Annotated[
+        str, typer.Argument(metavar="PATTERN", help="As '(a)-[]->(b); (b)-[]->(c); (a)-[]->(c)'.")
+    ],
+    distinct: Annotated[
+        bool, typer.Option("--distinct", help="Different names are different vertices.")
+    ] = False,
+) -> Query:
+    """Find a pattern of directed edges."""
+    from pointstamp.cli.queries import MotifQuery
+
+    return MotifQuery(pattern, distinct)
+
+
+@_question
+def triangles() -> Query:
+    """Find the triangles, each once, whatever the directions of edges."""
+    from pointstamp.cli.queries import CliqueQuery
+
+    return CliqueQuery(3)
+
+
+@_question
+def cliques(
+    k: Annotated[int, typer.Argument(metavar="K", help="How many vertices: 2 to 26.")],
+) -> Query:
+    """Find all sets of K vertices that are all neighbours."""
+    from pointstamp.cli.queries import CliqueQuery
+
+    return CliqueQuery(k)
+
+
+@app.callback(invoke_without_command=True)
+def _options(
+    version: Annotated[bool, typer.Option("--version", "-V", help="Say which this is.")] = False,
+) -> None:
+    if version:
+        from pointstamp import __version__
+
+        print(f"pointstamp {__version__}")
+        raise typer.Exit
