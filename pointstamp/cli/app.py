@@ -137,8 +137,14 @@ def _request(
     """
     from pointstamp.cli.outcome import Request, Wanted
     from pointstamp.cli.sources import FileSource, ImportSource, Source
+    from pointstamp.errors import UsageError
 
     asked = query()
+    if master is not None and on is not Place.SPARK:
+        raise UsageError(
+            f"--master {master} says where Spark is, and the workers are to be processes of this "
+            f"machine; add --on spark, or leave it out"
+        )
     source: Source = ImportSource()
     if edges is not None:
         source = FileSource(edges)
