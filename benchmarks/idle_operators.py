@@ -19,7 +19,7 @@ ROUNDS = {"tiny": 10, "small": 2_000, "full": 5_000}
 def idle(worker: ps.Worker, n_idle: int, rounds: int) -> Run:
     """A record per round through a map, beside `n_idle` operators that wait."""
     with worker.dataflow("idle") as scope:
-        waiting, quiet = scope.new_input("waiting")
+        _, quiet = scope.new_input("waiting")
         for _ in range(n_idle):
             quiet.unary(ps.Pipeline(), "Idle", _keep)
         input, stream = scope.new_input("moving")
@@ -32,9 +32,6 @@ def idle(worker: ps.Worker, n_idle: int, rounds: int) -> Run:
             input.send(round)
             input.advance_to(round + 1)
             worker.step_while(lambda: probe.less_than(input.time))
-        # Ending 100,000 operators is not a round's cost.
-        input.close()
-        worker.step_while(lambda: not probe.done)
 
     return run
 

@@ -29,7 +29,6 @@ def dataflows(worker: ps.Worker, n_dataflows: int, rounds: int) -> Run:
             input.send(round)
             input.advance_to(round + 1)
             worker.step_while(lambda: probe.less_than(input.time))
-        worker.close_inputs()
 
     return run
 

@@ -1,8 +1,8 @@
 """Runs benchmarks: their cases one after the other, each in a new process.
 
 A case that needs what is not installed is said to be missing, one that fails or
-takes too long is said to have, and the others go on. Answers that differ where they should be equal are an
-error of the run.
+takes too long is said to have, and the others go on. Answers that differ where they
+should be equal are an error of the run.
 """
 
 from __future__ import annotations

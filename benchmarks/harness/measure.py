@@ -23,7 +23,9 @@ def alone(setup: Callable[..., Run], *args: Any) -> Measure:
     """Measure `setup(*args)()` in this process; only the second call is timed."""
 
     def measure(effort: Effort) -> Reading:
-        seconds, answer = _samples(effort, lambda: setup(*args), lambda: None, lambda s: s)
+        seconds, answer = _samples(
+            effort, lambda: setup(*args), lambda: None, lambda: None, lambda s: s
+        )
         return Reading(seconds, peaks(), answer)
 
     return measure
@@ -51,31 +53,47 @@ def on_workers(
 
 def _attend(worker: Any, setup: Callable[..., Run], args: Any, effort: Effort) -> Any:
     seconds, answer = _samples(
-        effort, lambda: setup(worker, *args), lambda: meet(worker), lambda s: agree(worker, s)
+        effort,
+        lambda: setup(worker, *args),
+        lambda: meet(worker),
+        lambda: _end(worker),
+        lambda s: agree(worker, s),
     )
     return seconds, answer, peak_bytes()
 
 
+def _end(worker: ps.Worker) -> None:
+    """Complete what a sample has left open, so that the next does not carry it along."""
+    worker.close_inputs()
+    worker.run()
+
+
 def _samples(
-    effort: Effort, setup: Callable[[], Run], start: Run, slowest: Callable[[float], float]
+    effort: Effort,
+    setup: Callable[[], Run],
+    start: Run,
+    end: Run,
+    slowest: Callable[[float], float],
 ) -> tuple[list[float], Any]:
-    _timed(setup(), start)
-    first, answer = _timed(setup(), start)
+    _timed(setup(), start, end)
+    first, answer = _timed(setup(), start, end)
     seconds = [first]
     # All workers decide alike, by the slowest, or some would wait for others' samples.
     wanted = effort.wanted(slowest(first))
     while len(seconds) < wanted:
-        sample, answer = _timed(setup(), start)
+        sample, answer = _timed(setup(), start, end)
         seconds.append(sample)
     return seconds, answer
 
 
-def _timed(run: Run, start: Run) -> tuple[float, Any]:
+def _timed(run: Run, start: Run, end: Run) -> tuple[float, Any]:
     gc.collect()
     start()
     began = perf_counter()
     answer = run()
-    return perf_counter() - began, answer
+    elapsed = perf_counter() - began
+    end()
+    return elapsed, answer
 
 
 def meet(worker: Any) -> None:

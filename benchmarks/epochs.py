@@ -1,0 +1,148 @@
+"""Epochs of columns: input, exchange, map, filter and count, until the epoch is complete.
+
+Every worker sends a batch per epoch and waits until the probe says that the epoch is
+over, everywhere. Small epochs show what an epoch costs, large ones what a record does.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+import pointstamp as ps
+from benchmarks.harness.case import OURS, Benchmark, Case, Elsewhere, Quantity, Size, Target
+from benchmarks.harness.measure import Run, alone, on_workers
+
+SIZES = {
+    "tiny": (100,),
+    "small": (1_000, 100_000),
+    "full": (100, 1_000, 10_000, 100_000, 1_000_000),
+}
+RECORDS = {"tiny": 1_000, "small": 5_000_000, "full": 20_000_000}
+MOST_EPOCHS = 2_000
+
+NUMPY, ARROW, POLARS = "NumPy, no dataflow", "pyarrow, no dataflow", "Polars, no dataflow"
+
+
+def epochs(worker: ps.Worker, n_epochs: int, n_records: int) -> Run:
+    """`n_epochs`, each a batch of `n_records` from every worker."""
+    columns = _columns(n_records, worker.index)
+    counts: list[int] = []
+    with worker.dataflow("epochs") as scope:
+        input, stream = scope.new_input()
+        even = stream.exchange("x").map_batches(_plus_one).map_batches(_even)
+        probe = even.count().inspect(counts.append).probe()
+
+    def run() -> int:
+        for epoch in range(n_epochs):
+            input.send_batch(ps.Arrays(x=columns[epoch % len(columns)]))
+            input.advance_to(epoch + 1)
+            worker.step_while(lambda: probe.less_than(input.time))
+        return sum(counts)
+
+    return run
+
+
+def _plus_one(batch: ps.Arrays) -> ps.Arrays:
+    return ps.Arrays(x=batch["x"] + np.uint64(1))
+
+
+def _even(batch: ps.Arrays) -> ps.Arrays:
+    x = batch["x"]
+    return ps.Arrays(x=x[(x & np.uint64(1)) == 0])
+
+
+def in_numpy(n_epochs: int, n_records: int) -> Run:
+    """The same functions in a loop."""
+    columns = _columns(n_records)
+
+    def run() -> int:
+        return sum(
+            len(_even(_plus_one(ps.Arrays(x=columns[epoch % len(columns)]))))
+            for epoch in range(n_epochs)
+        )
+
+    return run
+
+
+def in_arrow(n_epochs: int, n_records: int) -> Run:
+    """The same with Arrow's kernels."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    columns = [pa.array(column) for column in _columns(n_records)]
+    one, zero = pa.scalar(1, pa.uint64()), pa.scalar(0, pa.uint64())
+
+    def run() -> int:
+        n_found = 0
+        for epoch in range(n_epochs):
+            x = pc.add(columns[epoch % len(columns)], one)
+            n_found += len(x.filter(pc.equal(pc.bit_wise_and(x, one), zero)))
+        return n_found
+
+    return run
+
+
+def in_polars(n_epochs: int, n_records: int) -> Run:
+    """The same as a lazy query per epoch; Polars may use all cores."""
+    import polars as pl
+
+    frames = [pl.DataFrame({"x": column}) for column in _columns(n_records)]
+    next_x = pl.col("x") + 1
+    query = [f.lazy().select(next_x).filter(pl.col("x") % 2 == 0).select(pl.len()) for f in frames]
+
+    def run() -> int:
+        return sum(query[epoch % len(query)].collect().item() for epoch in range(n_epochs))
+
+    return run
+
+
+def _columns(n_records: int, index: int = 0) -> list:
+    # Below 2^63, so that adding one does not overflow where that is an error.
+    rng = np.random.default_rng(index)
+    return [rng.integers(0, 2**63, n_records, np.uint64) for _ in range(4)]
+
+
+def cases(size: Size) -> list[Case]:
+    """Sizes of epochs, and workers."""
+    found = []
+    for n_records in SIZES[size]:
+        n_epochs = max(2, min(MOST_EPOCHS, RECORDS[size] // n_records))
+        at = {"epoch": n_records}
+        args = (n_epochs, n_records)
+        data = f"{n_epochs} epochs of {n_records}"
+        found += [
+            Case(
+                OURS,
+                on_workers(epochs, *args, workers=workers, total=sum),
+                workers * n_epochs * n_records,
+                {**at, "workers": workers},
+                data if workers == 1 else None,
+                in_both_modes=n_records == 100_000,
+            )
+            for workers in (1, 2, 4)
+        ]
+        found += [
+            Case(NUMPY, alone(in_numpy, *args), n_epochs * n_records, at, data),
+            Case(ARROW, alone(in_arrow, *args), n_epochs * n_records, at, data),
+            Case(POLARS, alone(in_polars, *args), n_epochs * n_records, at, data, ("polars",)),
+        ]
+    return found
+
+
+BENCHMARK = Benchmark(
+    name="epochs",
+    title="Epochs of columns: input, exchange, map, filter, count",
+    about="Records of all workers together; each sends as many per epoch, and waits for its end.",
+    quantity=Quantity("M records/s", 1e-6, is_rate=True),
+    cases=cases,
+    baselines=(NUMPY,),
+    targets=(
+        Target({"epoch": 100_000, "workers": 1}, 100, 250),
+        Target({"epoch": 100_000, "workers": 2}, 60, 200),
+    ),
+    elsewhere=(
+        Elsewhere("Rust timely", {"epoch": 100_000, "workers": 1}, 104),
+        Elsewhere("Rust timely, two processes", {"epoch": 100_000, "workers": 2}, 12),
+    ),
+    axis="epoch",
+)

@@ -1,0 +1,78 @@
+"""Starting: what `import pointstamp` costs, and how soon a program has its first answer.
+
+Each sample is a new interpreter; an interpreter that imports nothing is the baseline.
+"""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from time import perf_counter
+
+from benchmarks.harness.case import (
+    OURS,
+    Benchmark,
+    Case,
+    Effort,
+    Measure,
+    Quantity,
+    Reading,
+    Size,
+    Target,
+)
+
+BARE = "an empty program"
+PROGRAMS = {
+    (BARE, 0): "pass",
+    (f"{OURS}, import", 0): "import pointstamp",
+    (f"{OURS}, a first answer from rows", 1): (
+        "import pointstamp as ps; ps.execute(lambda worker: worker.index)"
+    ),
+    (f"{OURS}, a first answer from rows", 2): (
+        "import pointstamp as ps; ps.execute(lambda worker: worker.index, workers=2)"
+    ),
+    (f"{OURS}, triangles of three edges", 1): (
+        "import pointstamp as ps; from pointstamp.graph import count_triangles; "
+        "print(ps.testing.collect(lambda scope: "
+        "count_triangles(scope.to_stream([(1, 2), (2, 3), (1, 3)]))))"
+    ),
+    ("NumPy, import", 0): "import numpy",
+    ("pyarrow, import", 0): "import pyarrow",
+    ("Numba, import", 0): "import numba",
+}
+
+
+def starting(program: str) -> Measure:
+    """From starting the interpreter to its end; the first time, caches are filled."""
+
+    def measure(effort: Effort) -> Reading:
+        seconds = []
+        for _ in range(effort.samples + 1):
+            began = perf_counter()
+            subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+            seconds.append(perf_counter() - began)
+        peak_kib = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+        return Reading(seconds[1:], [peak_kib * 1024])
+
+    return measure
+
+
+def cases(size: Size) -> list[Case]:
+    """The same for all sizes: it does not get smaller."""
+    chosen = list(PROGRAMS.items())[: 2 if size == "tiny" else None]
+    return [
+        Case(who, starting(program), at={"workers": workers} if workers else {})
+        for (who, workers), program in chosen
+    ]
+
+
+BENCHMARK = Benchmark(
+    name="startup",
+    title="Starting a program",
+    about="A whole process, from its start to its end, with caches filled by one before it.",
+    quantity=Quantity("ms", 1e3),
+    cases=cases,
+    baselines=(BARE,),
+    targets=(Target({}, 150),),
+)
