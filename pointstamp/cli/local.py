@@ -7,7 +7,6 @@ them together: so no match crosses a process border to be written.
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -23,6 +22,7 @@ from pointstamp.cli.search import results
 from pointstamp.cli.shortlist import merged
 from pointstamp.cli.sources import Facts, Reading, Source, at_hand
 from pointstamp.cli.tally import Address, Report, Tally
+from pointstamp.containers.whole_file import folder_beside
 from pointstamp.runtime.execute import execute
 from pointstamp.runtime.worker import Worker
 
@@ -115,8 +115,8 @@ def _parts_folder(out: Path | None) -> Iterator[str | None]:
     if out is None:
         yield None
         return
-    with tempfile.TemporaryDirectory(prefix=f".{out.name}.parts-", dir=out.parent) as folder:
-        yield folder
+    with folder_beside(out) as folder:
+        yield str(folder)
 
 
 def _outcome(request: Request, shares: list[Share], began: float, ended: float) -> Outcome:

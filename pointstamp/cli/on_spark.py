@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -32,6 +32,9 @@ from pointstamp.dataflow.stream import Stream
 from pointstamp.errors import PointstampError, UsageError, WorkerError
 
 Result = TypeVar("Result")
+
+START_S = 20.0
+"""How long Java, at the most, takes to start and to tell PySpark its port."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ def answer(request: Request, display: Display) -> Outcome:
     display.print_line("starting Spark")
     with _session(request) as spark, display.working("reading"):
         clock.end("start")
-        table, outcome = _beside(lambda: _found(spark, request, display, clock))
+        table, outcome = _beside(lambda: _found(spark, request, display, clock)).result()
         display.now("stopping Spark" if request.out is None else "writing")
         # Here and not beside: a file that is begun is removed when this is interrupted.
         _take(request, table, outcome)
@@ -69,7 +72,7 @@ def answer(request: Request, display: Display) -> Outcome:
     return outcome
 
 
-def _beside(work: Callable[[], Result]) -> Result:
+def _beside(work: Callable[[], Result]) -> Future[Result]:
     """`work()` in a thread of its own, so that this one can be interrupted at any time.
 
     PySpark's calls cannot: one that is interrupted may go on to wait for the end of
@@ -84,7 +87,7 @@ def _beside(work: Callable[[], Result]) -> Result:
             future.set_exception(error)
 
     threading.Thread(target=run, name="pointstamp-spark", daemon=True).start()
-    return future.result()
+    return future
 
 
 def _found(spark: Any, request: Request, display: Display, clock: _Clock) -> tuple[Any, Outcome]:
@@ -125,13 +128,17 @@ class _Clock:
 def _session(request: Request) -> Iterator[Any]:
     from pointstamp.spark import is_active, session
 
-    is_ours = not is_active()
-    spark = session(request.master, request.workers)
+    if is_active():
+        yield session(request.master, request.workers)
+        return
+    starting = _beside(lambda: session(request.master, request.workers))
     try:
-        yield spark
+        yield starting.result()
     finally:
-        if is_ours:
-            spark.stop()
+        # When interrupted, too. A Java that is left while it starts does not notice that
+        # we are gone, and stays for ever; one that has started does, so this wait may end.
+        with suppress(Exception):
+            starting.result(START_S).stop()
 
 
 def _host(spark: Any) -> str:

@@ -1,0 +1,141 @@
+"""Being stopped: at any moment, by a terminal that closes, and what a killed worker is called."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pointstamp.cli.sources import FileSource
+from tests.cli.conftest import Ran
+
+Run = Callable[..., Ran]
+
+END_S = 30.0
+"""How long everything that was started may take to end: Java takes a few seconds."""
+
+ON_SPARK = ["--on", "spark", "--workers", "2"]
+spark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+
+def processes(group: int) -> list[str]:
+    """The names of the processes of a group that are alive, as `ps` has them."""
+    found = []
+    for process in Path("/proc").iterdir():
+        if not process.name.isdigit():
+            continue
+        try:
+            name, _, rest = (process / "stat").read_text().partition("(")[2].rpartition(")")
+        except OSError:
+            continue  # it ended while we were looking
+        state, _, its_group = rest.split()[:3]
+        if int(its_group) == group and state != "Z":
+            found.append(name)
+    return found
+
+
+def wait_until(condition: Callable[[], bool], what: str) -> None:
+    until = time.monotonic() + END_S
+    while not condition():
+        assert time.monotonic() < until, what
+        time.sleep(0.01)
+
+
+@contextmanager
+def a_long_search(
+    command: list[str], folder: Path, options: list[str], until: str
+) -> Iterator[subprocess.Popen[str]]:
+    """A search of minutes in a process group of its own, once it has said `until`."""
+    path = folder / "dense.txt"
+    path.write_text("\n".join(f"{i} {j}" for i in range(200) for j in range(i)))
+    args = ["cliques", "8", str(path), *options, "--out", str(folder / "out.parquet")]
+    running = subprocess.Popen(
+        [*command, *args], stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        assert running.stderr is not None
+        with running.stderr:
+            assert any(until in line for line in running.stderr), "it ended by itself"
+            yield running
+        wait_until(lambda: not processes(running.pid), "somebody of its group is left")
+    finally:
+        for name in processes(running.pid):
+            print(f"left behind: {name}")
+        if processes(running.pid):
+            os.killpg(running.pid, signal.SIGKILL)
+        running.wait()
+    assert list(folder.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param(["--workers", "1"], id="one worker"),
+        pytest.param(["--workers", "2"], id="two workers"),
+        pytest.param(ON_SPARK, id="on Spark", marks=spark),
+    ],
+)
+def test_a_terminal_that_closes_ends_all_and_leaves_no_file(
+    command: list[str], tmp_path: Path, options: list[str]
+) -> None:
+    with a_long_search(command, tmp_path, options, "edges read") as running:
+        os.killpg(running.pid, signal.SIGHUP)  # as a terminal does: to all of them
+        assert running.wait(END_S) == 143
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["ctrl-c", "kill"]
+)
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_a_signal_while_java_starts_leaves_no_java(
+    command: list[str], tmp_path: Path, sent: signal.Signals, status: int
+) -> None:
+    with a_long_search(command, tmp_path, ON_SPARK, "starting Spark") as running:
+        # The name of the launcher's last incarnation; there are Javas before that say
+        # what they are, or how to call the next.
+        wait_until(lambda: _is_gateway(running.pid), "Java does not start")
+        running.send_signal(sent)
+        assert running.wait(END_S) == status
+
+
+def _is_gateway(group: int) -> bool:
+    for process in Path("/proc").iterdir():
+        try:
+            if os.getpgid(int(process.name)) != group:
+                continue
+            command = (process / "cmdline").read_bytes().split(b"\0")
+        except (ValueError, OSError):
+            continue
+        if b"org.apache.spark.deploy.SparkSubmit" in command and b"-cp" in command:
+            return True
+    return False
+
+
+@pytest.mark.parametrize("is_ignored", [True, False], ids=["nohup", "heard"])
+def test_a_hangup_is_heard_unless_we_are_told_to_ignore_it(
+    run: Run, graph: Path, monkeypatch: pytest.MonkeyPatch, is_ignored: bool
+) -> None:
+    batches = FileSource.batches
+
+    def hung_up(self: FileSource, *args: Any) -> Iterator[pa.RecordBatch]:
+        signal.raise_signal(signal.SIGHUP)
+        return batches(self, *args)
+
+    monkeypatch.setattr(FileSource, "batches", hung_up)
+    ours = signal.SIG_IGN if is_ignored else lambda number, frame: None
+    before = signal.signal(signal.SIGHUP, ours)
+    try:
+        ran = run("triangles", graph, "--workers", 1, "--count")
+        assert signal.getsignal(signal.SIGHUP) is ours
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert (ran.status, ran.out) == ((0, "2\n") if is_ignored else (143, ""))
