@@ -177,7 +177,19 @@ def first_cause(text: str) -> PointstampError:
         if name == "WorkerError":
             return WorkerError(message)
     causes = re.findall(r"^Caused by: (.+)", text, re.MULTILINE) or text.splitlines()[:1]
-    return WorkerError(f"the Spark job failed: {causes[-1]}")
+    ended_silently = any(_SILENT_END.search(cause) for cause in causes)
+    return WorkerError(f"the Spark job failed: {causes[-1]}{_KILLED if ended_silently else ''}")
+
+
+# What Spark says when the process of a task ends in the middle of a message. An end of
+# file with words to it is that of a file that is cut off.
+_SILENT_END = re.compile(
+    r"EOFException$|: Unexpected end of input|Python worker exited unexpectedly|Connection reset"
+)
+_KILLED = (
+    " (as if a worker's process ended without a word: was it killed, or out of memory? fewer "
+    "workers, or more memory for each, help with the latter)"
+)
 
 
 # Edges in.
