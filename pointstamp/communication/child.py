@@ -1,9 +1,9 @@
 """What a process that `run_processes` started does, from its first import to its end.
 
 It was given file descriptors and nothing else: a control socket, over which the
-target comes and the result goes, and one stream to each peer. All of them are
-ends of socket pairs that the parent made, so only the parent and its children can
-hold the other ends: that is the authentication.
+target comes and the result goes, one stream to each peer, and memory that it
+shares with them. The parent made all of these and gave them no name, so only the
+parent and its children can hold the other ends: that is the authentication.
 
 A daemon thread waits for the control socket to end. That it does means that the
 parent is gone, however it went, and then this process goes too.
@@ -24,19 +24,29 @@ import cloudpickle  # type: ignore[import-untyped, unused-ignore]  # it has no a
 from pointstamp.communication.failure import UncarriedResult, dump, failure
 from pointstamp.communication.framing import Frame, FrameKind, FrameReader, frame
 from pointstamp.communication.mesh import MeshCommunicator
+from pointstamp.communication.segment import Segment
 
 ORPHANED_STATUS = 70
 """With what a process exits whose parent is gone; nobody is there to read it."""
 
 
-def main(index: int, peers: int, control_fd: int, peer_fds: Mapping[int, int]) -> None:
+def main(
+    index: int,
+    peers: int,
+    control_fd: int,
+    peer_fds: Mapping[int, int],
+    shared_fd: int | None,
+) -> None:
     """Run the target that comes over `control_fd` as worker `index` of `peers`."""
     # Ctrl-C goes to the parent as well, which stops us. A handler, rather than
     # ignoring the signal, so that programs we start do not inherit it.
     signal.signal(signal.SIGINT, lambda *_: None)
     control = _adopt(control_fd)
     communicator = MeshCommunicator(
-        index, peers, {peer: _adopt(fd) for peer, fd in peer_fds.items()}
+        index,
+        peers,
+        {peer: _adopt(fd) for peer, fd in peer_fds.items()},
+        _mapped(shared_fd, peers),
     )
     asked = _read_target(control)
     threading.Thread(
@@ -59,6 +69,16 @@ def _adopt(fd: int) -> socket.socket:
     """A socket of ours, which the programs that the user starts do not get."""
     os.set_inheritable(fd, False)
     return socket.socket(fileno=fd)
+
+
+def _mapped(fd: int | None, peers: int) -> Segment | None:
+    """The memory that the workers share, without the descriptor that it came by."""
+    if fd is None:
+        return None
+    try:
+        return Segment(fd, peers)
+    finally:
+        os.close(fd)
 
 
 def _read_target(control: socket.socket) -> Frame:

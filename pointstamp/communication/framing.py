@@ -47,6 +47,16 @@ class FrameKind(IntEnum):
     """From a process that was started: what its target returned."""
     FAILURE = 7
     """From a process that was started: why there is no result."""
+    PACKED = 8
+    """Like DATA, compressed: as `containers.compression` packs the codec's buffers."""
+    BLOCK = 9
+    """Like DATA, in shared memory: number, place and size of a block that has the buffers."""
+    START = 10
+    """The size of a message that follows in pieces, in shared memory."""
+    PIECE = 11
+    """The next piece of a message that was started."""
+    ROWS = 12
+    """A message of rows, without the codec's header."""
 
 
 class Frame(NamedTuple):
@@ -185,7 +195,7 @@ class FrameReader:
     def _start_body(self, header: tuple[FrameKind, int], start: int, end: int, n_body: int) -> None:
         """Give a large body its own memory, and move there what has come of it."""
         self._header = header
-        self._body = _unset_bytes(n_body)
+        self._body = unset_bytes(n_body)
         self._filled = end - start
         self._body[: self._filled] = self._area[start:end]
 
@@ -200,7 +210,7 @@ class FrameReader:
         self._start, self._end = start, end
 
 
-def _unset_bytes(n_bytes: int) -> memoryview:
+def unset_bytes(n_bytes: int) -> memoryview:
     """New memory that is not set to zero first, as a bytearray's would be.
 
     NumPy is imported here and not above: a process that was just started reads

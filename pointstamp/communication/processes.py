@@ -4,7 +4,8 @@ Each is a fresh interpreter (a fork would copy locks that other threads hold) wi
 this one's module search path, flags, environment and directory. The target
 travels by cloudpickle, so that functions of `__main__`, closures and lambdas need
 no guard and no module. Workers are connected to each other, and to this process,
-by socket pairs made here and inherited: nobody else can reach them.
+by socket pairs made here and inherited, and share memory that has no name (see
+`segment`), where the system has such: nobody else can reach either.
 
 What holds when something goes wrong:
 
@@ -18,6 +19,7 @@ What holds when something goes wrong:
 from __future__ import annotations
 
 import contextlib
+import os
 import selectors
 import socket
 import subprocess
@@ -28,6 +30,7 @@ from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped, unused-ignore]  # it has no annotations
 
+from pointstamp.communication import segment
 from pointstamp.communication.attend import Result, Target, check_workers
 from pointstamp.communication.failure import Failure, death, first_cause, load
 from pointstamp.communication.framing import Buffer, FrameKind, FrameReader, frame
@@ -165,11 +168,14 @@ def _start(children: list[_Child], workers: int) -> None:
     # ends[i][j] is worker i's end of its stream to j, until i is started.
     ends: list[dict[int, socket.socket]] = [{} for _ in range(workers)]
     with contextlib.ExitStack() as stack:
+        shared_fd = segment.create(workers) if workers > 1 else None
+        if shared_fd is not None:
+            stack.callback(os.close, shared_fd)
         for index in range(workers):
             for peer in range(index + 1, workers):
                 ends[index][peer], ends[peer][index] = map(stack.enter_context, _pair())
             ours, theirs = map(stack.enter_context, _pair())
-            process = _spawn(index, workers, theirs, ends[index])
+            process = _spawn(index, workers, theirs, ends[index], shared_fd)
             children.append(_Child(index, process, ours.dup()))
             for end in (ours, theirs, *ends[index].values()):
                 end.close()
@@ -184,20 +190,28 @@ def _pair() -> tuple[socket.socket, socket.socket]:
 
 
 def _spawn(
-    index: int, workers: int, control: socket.socket, ends: dict[int, socket.socket]
+    index: int,
+    workers: int,
+    control: socket.socket,
+    ends: dict[int, socket.socket],
+    shared_fd: int | None,
 ) -> subprocess.Popen[bytes]:
     peer_fds = {peer: end.fileno() for peer, end in ends.items()}
     program = (
         f"import sys; sys.path[:] = {[str(path) for path in sys.path]!r}\n"
         f"from pointstamp.communication.child import main\n"
-        f"main({index}, {workers}, {control.fileno()}, {peer_fds!r})"
+        f"main({index}, {workers}, {control.fileno()}, {peer_fds!r}, {shared_fd})"
     )
     # -W, -O, -X and the like, as multiprocessing hands them on.
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # not public
     return subprocess.Popen(
         [sys.executable, *flags, "-c", program],
         stdin=subprocess.DEVNULL,
-        pass_fds=[control.fileno(), *peer_fds.values()],
+        pass_fds=[
+            control.fileno(),
+            *peer_fds.values(),
+            *([] if shared_fd is None else [shared_fd]),
+        ],
     )
 
 

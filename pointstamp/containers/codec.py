@@ -8,6 +8,10 @@ columns can be read where they arrived, without a copy:
     magic  version  n_name  n_tag  n_payloads | sizes of payloads | name | tag | padding
     payload  padding   payload  padding   ...
 
+A message of rows, as all news of progress is, has no buffers worth aligning and is
+one pickle of (tag, rows), behind a mark of its own and its size: most messages are
+small, and what they cost is what a round of coordination costs.
+
 Integers are little-endian. The pickled parts run code when decoded: bytes come
 here only from peers that proved to know the secret of the computation.
 
@@ -24,13 +28,15 @@ from typing import Any
 
 from pointstamp.containers.kind import Buffer
 from pointstamp.containers.registry import kind_named, kind_of
-from pointstamp.containers.rows import dump
+from pointstamp.containers.rows import dump, dump_records
 from pointstamp.errors import ContainerError, PointstampError, SerializationError
 
 _MAGIC = b"ptSt"
 _VERSION = 1
 _HEAD = struct.Struct("<4sIIII")
 _ALIGNMENT = 64
+_ROWS_MAGIC = b"ptRw"
+_ROWS_HEAD = struct.Struct("<4sQ")
 
 
 def encode(batch: Any, tag: Any) -> list[Buffer]:
@@ -43,6 +49,9 @@ def encode(batch: Any, tag: Any) -> list[Buffer]:
     SerializationError
         If a record, or the tag, cannot be pickled.
     """
+    if type(batch) is list:
+        rows = encode_rows(batch, tag)
+        return [_ROWS_HEAD.pack(_ROWS_MAGIC, len(rows)) + rows]
     kind = kind_of(batch)
     name = kind.name.encode()
     packed = _dump_tag(tag)
@@ -76,6 +85,8 @@ def decode(buffers: Sequence[Buffer]) -> tuple[Any, Any]:
     views = [memoryview(buffer).cast("B") for buffer in buffers]
     if not views:
         raise SerializationError("no bytes came where a message should be")
+    if views[0][: len(_ROWS_MAGIC)] == _ROWS_MAGIC:
+        return decode_rows(_rows_in(views))
     name, packed, sizes, n_header = _read_header(views[0])
     payloads = list(_payloads(views, sizes, n_header))
     try:
@@ -91,6 +102,53 @@ def decode(buffers: Sequence[Buffer]) -> tuple[Any, Any]:
             f"read: {error!r}; either the bytes are damaged, or this process cannot import what "
             "the sender could"
         ) from error
+
+
+def encode_rows(batch: list[Any], tag: Any) -> bytes:
+    """A message of rows, for a carrier that keeps its size and that it is one.
+
+    Raises `SerializationError` as `encode` does.
+    """
+    try:
+        return pickle.dumps((tag, batch), protocol=5)
+    except Exception:  # noqa: BLE001  (pickling runs code of the records' classes)
+        # In two parts, either of which says what is wrong with it.
+        return pickle.dumps((_Parts, (_dump_tag(tag), dump_records(batch))), protocol=5)
+
+
+def decode_rows(data: Buffer) -> tuple[Any, list[Any]]:
+    """The (tag, batch) that `encode_rows` made `data` of; nothing refers to `data` after.
+
+    >>> decode_rows(encode_rows([1, 2], tag="round 3"))
+    ('round 3', [1, 2])
+    """
+    try:
+        tag, batch = pickle.loads(data)
+        if tag is _Parts:
+            tag, batch = map(pickle.loads, batch)
+    except Exception as error:  # foreign bytes may fail in any way inside pickle
+        raise SerializationError(
+            f"a message of rows in {len(data)} bytes cannot be read: {error!r}; either the bytes "
+            "are damaged, or this process cannot import what the sender could"
+        ) from error
+    return tag, batch
+
+
+class _Parts:
+    """Stands for the tag of a message whose tag and batch were pickled each for itself."""
+
+
+def _rows_in(views: list[memoryview]) -> memoryview:
+    """The pickle of a message of rows, if that is what these buffers are."""
+    view = views[0]
+    if len(views) == 1 and view.nbytes >= _ROWS_HEAD.size:
+        _, n_bytes = _ROWS_HEAD.unpack_from(view)
+        if view.nbytes == _ROWS_HEAD.size + n_bytes:
+            return view[_ROWS_HEAD.size :]
+    raise SerializationError(
+        f"a message of rows came as {sum(v.nbytes for v in views)} bytes in {len(views)} buffers, "
+        "which are not those that its header tells"
+    )
 
 
 def _dump_tag(tag: Any) -> bytes:

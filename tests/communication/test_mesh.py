@@ -66,7 +66,7 @@ def test_nothing_is_written_before_a_flush_and_then_all_in_one_piece(bare):
     assert select.select([theirs], [], [], 0)[0] == []
     end.flush()
     one_read = theirs.recv(1 << 16)
-    assert one_read.count(b"ptSt") == 3  # the codec's mark
+    assert one_read.count(b"ptRw") == 3  # the codec's mark
 
 
 def test_a_send_to_a_peer_that_does_not_read_returns(ends):
@@ -262,25 +262,3 @@ def test_unpark_after_close_does_nothing(ends):
 def test_a_connection_to_each_peer_is_needed():
     with pytest.raises(CommunicationError, match=r"worker 0 of 3 needs .* has them to \[\]"):
         MeshCommunicator(0, 3, {})
-
-
-def test_spinning_is_given_up_when_it_does_not_pay(monkeypatch):
-    monkeypatch.setattr(mesh, "_n_processors", lambda: 2)
-    spin = mesh._Spin(2)
-    spins = []
-    for number in range(200):
-        if spin.is_due():
-            spins.append(number)
-            spin.learn(paid=False)
-    assert spins == [0, 2, 6, 14, 30, 62, 126, 190]
-    while not spin.is_due():
-        pass
-    spin.learn(paid=True)
-    assert spin.is_due()
-    assert spin.is_due()
-
-
-def test_more_workers_than_processors_do_not_spin(monkeypatch):
-    monkeypatch.setattr(mesh, "_n_processors", lambda: 2)
-    assert not mesh._Spin(3).is_due()
-    assert not mesh._Spin(1).is_due()

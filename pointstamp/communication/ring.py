@@ -1,0 +1,160 @@
+"""A ring in shared memory from one worker to one other: records in, records out.
+
+A record is a word, which says what it is and how long, and so many bytes; it lies
+in one piece, and a record that has no room before the end of the ring goes to its
+beginning, behind a mark. Tail and head count bytes since the beginning of time and
+are never set back, so that full and empty cannot be confused:
+
+    writer   puts records behind the tail, then says the new tail (`publish`)
+    reader   takes records up to the tail, then says the new head (`release`)
+
+Each says its own word and only reads that of the other. Neither ever waits: a
+record that does not fit is refused, and a ring with nothing new gives nothing.
+
+Knows nothing of what records mean, nor of who sleeps.
+"""
+
+from __future__ import annotations
+
+from pointstamp.communication.segment import RING_BYTES, Segment
+
+MAX_RECORD_BYTES = RING_BYTES // 4
+"""Of what is put into one record; so that one always fits into an empty ring."""
+
+MAX_CHANNEL = (1 << 24) - 1
+_MASK = RING_BYTES - 1
+_SIZE_MASK = (1 << 32) - 1
+_SKIP = 0
+"""The word of a mark that the rest of the ring is empty."""
+
+
+def described(kind: int, channel: int) -> int:
+    """What a record is, as the upper half of its word; `kind` from 1 to 127."""
+    return kind << 56 | channel << 32
+
+
+class RingWriter:
+    """The end of worker `source` of its ring to worker `target`."""
+
+    def __init__(self, segment: Segment, source: int, target: int) -> None:
+        self._words = segment.words
+        self._memory = segment.memory
+        self._fence = segment.fence
+        self._start = segment.layout.ring_byte(source, target)
+        self._tail_word = segment.layout.tail_word(source, target)
+        self._head_word = segment.layout.head_word(source, target)
+        self._starved_word = segment.layout.starved_word(source, target)
+        self._tail = 0
+        self._head = 0  # as last read
+        self._published = 0
+
+    def put(self, what: int, data: bytes | bytearray | memoryview) -> bool:
+        """Add a record of `data`, whose `what` is `described`; False if it does not fit."""
+        n_bytes = len(data)
+        n_whole = n_bytes + 15 & -8
+        tail = self._tail
+        at = tail & _MASK
+        n_skipped = 0
+        if at + n_whole > RING_BYTES:
+            n_skipped = RING_BYTES - at
+        if tail + n_skipped + n_whole - self._head > RING_BYTES:
+            self._head = self._words[self._head_word]
+            if tail + n_skipped + n_whole - self._head > RING_BYTES:
+                return False
+            self._fence.between()
+        if n_skipped:
+            self._words[self._start + at >> 3] = _SKIP
+            at = 0
+        at += self._start
+        self._words[at >> 3] = what | n_bytes
+        self._memory[at + 8 : at + 8 + n_bytes] = data
+        self._tail = tail + n_skipped + n_whole
+        return True
+
+    def has_room_for(self, n_bytes: int) -> bool:
+        """Whether `put` would take that many bytes now."""
+        n_whole = n_bytes + 15 & -8
+        rest = RING_BYTES - (self._tail & _MASK)
+        needed = self._tail + n_whole + (rest if n_whole > rest else 0) - RING_BYTES
+        if needed > self._head:
+            self._head = self._words[self._head_word]
+            self._fence.between()
+        return needed <= self._head
+
+    @property
+    def n_unpublished(self) -> int:
+        """How many bytes the reader does not know of yet."""
+        return self._tail - self._published
+
+    def publish(self) -> None:
+        """Let the reader have what was put."""
+        self._fence.between()
+        self._words[self._tail_word] = self._published = self._tail
+
+    def starve(self) -> bool:
+        """Ask the reader to say when it made room; True if it has some already."""
+        self._words[self._starved_word] = 1
+        self._fence.full()
+        return self.has_more_room
+
+    @property
+    def has_more_room(self) -> bool:
+        """Whether the reader took something since a record did not fit."""
+        return bool(self._words[self._head_word] != self._head)
+
+
+class RingReader:
+    """The end of worker `target` of the ring from worker `source`."""
+
+    def __init__(self, segment: Segment, source: int, target: int) -> None:
+        self._words = segment.words
+        self._memory = segment.memory
+        self._fence = segment.fence
+        self._start = segment.layout.ring_byte(source, target)
+        self._tail_word = segment.layout.tail_word(source, target)
+        self._head_word = segment.layout.head_word(source, target)
+        self._starved_word = segment.layout.starved_word(source, target)
+        self._head = 0
+        self._tail = 0  # as last read
+        self.kind = 0
+        """Of the record that was taken last."""
+        self.channel = 0
+        """Of the record that was taken last."""
+
+    @property
+    def has_news(self) -> bool:
+        """Whether there is a record to take."""
+        return bool(self._words[self._tail_word] != self._head)
+
+    def look(self) -> None:
+        """Find out up to where `take` may go."""
+        self._tail = self._words[self._tail_word]
+        self._fence.between()
+
+    def take(self) -> bytes | None:
+        """The bytes of the next record, or None if that is behind what `look` saw."""
+        head = self._head
+        if head == self._tail:
+            return None
+        at = head & _MASK
+        word = self._words[self._start + at >> 3]
+        if word == _SKIP:
+            head += RING_BYTES - at
+            at = 0
+            word = self._words[self._start >> 3]
+        n_bytes = word & _SIZE_MASK
+        self.kind = word >> 56
+        self.channel = word >> 32 & MAX_CHANNEL
+        at += self._start + 8
+        self._head = head + (n_bytes + 15 & -8)
+        return self._memory[at : at + n_bytes]
+
+    def release(self) -> bool:
+        """Give the room of what was taken to the writer; whether that waits for it."""
+        self._fence.between()
+        self._words[self._head_word] = self._head
+        self._fence.full()
+        if not self._words[self._starved_word]:
+            return False
+        self._words[self._starved_word] = 0
+        return True

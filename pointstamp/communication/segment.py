@@ -1,0 +1,154 @@
+"""The memory that the workers of one machine share: one file without a name, mapped by each.
+
+Whoever starts the workers makes the file (`create`) and hands its descriptor down;
+it is nowhere in a file system, so that the last process to end, however it ends,
+takes it along. Here is only where things lie in it:
+
+    parked flags     a line of 64 bytes for each worker
+    ring controls    two lines for each ordered pair of workers: what the writer
+                     says (tail, starved), and what the reader says (head)
+    rings            RING_BYTES for each ordered pair
+    block states     one byte for each block of each worker
+    arenas           ARENA_BYTES of each worker, for what it sends and is too large for a ring
+
+Pages that nobody touches take no memory, so the sizes are bounds and not costs.
+
+What we rely on. An aligned word is read and written in one piece: a memoryview of
+format "Q" copies eight bytes at once, as compiled code does. Stores of one process
+are seen by the others in their order on x86; elsewhere `Fence.between` orders
+them. Nowhere is a store ordered before a *later load* of another word without
+`Fence.full`, and both sides of every "I am going to sleep" need that.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import platform
+import threading
+
+LINE_WORDS = 8
+"""Words in a line of the cache: what two processors write to lies in two."""
+
+RING_BYTES = 1 << 18
+"""A power of two, and small enough to stay in the cache."""
+
+ARENA_BYTES = 1 << 27
+N_BLOCKS = 1 << 10
+"""How many blocks of one worker can be under way at a time."""
+
+PAGE_BYTES = 4096
+
+_TAIL, _STARVED, _HEAD = 0, 1, LINE_WORDS
+_CONTROL_WORDS = 2 * LINE_WORDS
+
+
+def create(workers: int) -> int | None:
+    """A new file for `workers`, as a descriptor; None where the system has no such files."""
+    if not hasattr(os, "memfd_create"):
+        return None
+    try:
+        fd = os.memfd_create("pointstamp")
+    except OSError:
+        return None  # forbidden, as some sandboxes do
+    n_bytes = _Layout(workers).n_bytes
+    try:
+        os.ftruncate(fd, n_bytes)
+        # Whether so much can be mapped is found out here, where there is another way.
+        mmap.mmap(fd, n_bytes).close()
+    except (OSError, ValueError):
+        os.close(fd)
+        return None
+    return fd
+
+
+class Segment:
+    """The shared memory, as one worker has it mapped.
+
+    Parameters
+    ----------
+    fd : int
+        Of a file made by `create`; stays open, and is not needed any more.
+    workers : int
+        The number that it was made for.
+    """
+
+    def __init__(self, fd: int, workers: int) -> None:
+        self.layout = _Layout(workers)
+        self.memory = mmap.mmap(fd, self.layout.n_bytes)
+        self.words = memoryview(self.memory).cast("Q")
+        self.fence = Fence()
+
+
+class _Layout:
+    """Where things lie: `..._word` counts words, `..._byte` bytes, from the beginning."""
+
+    def __init__(self, workers: int) -> None:
+        pairs = workers * workers
+        self._workers = workers
+        self._controls = workers * LINE_WORDS
+        self._rings = _whole_pages((self._controls + pairs * _CONTROL_WORDS) * 8)
+        self._states = self._rings + pairs * RING_BYTES
+        self._arenas = _whole_pages(self._states + workers * N_BLOCKS)
+        self.n_bytes = self._arenas + workers * ARENA_BYTES
+
+    def parked_word(self, worker: int) -> int:
+        """Whether `worker` sleeps, and has to be woken."""
+        return worker * LINE_WORDS
+
+    def tail_word(self, source: int, target: int) -> int:
+        """How many bytes `source` has put into its ring to `target`, ever."""
+        return self._control(source, target) + _TAIL
+
+    def starved_word(self, source: int, target: int) -> int:
+        """Whether `source` waits for room in its ring to `target`."""
+        return self._control(source, target) + _STARVED
+
+    def head_word(self, source: int, target: int) -> int:
+        """How many bytes `target` has taken out of that ring, ever."""
+        return self._control(source, target) + _HEAD
+
+    def ring_byte(self, source: int, target: int) -> int:
+        """Where the ring from `source` to `target` begins."""
+        return self._rings + (source * self._workers + target) * RING_BYTES
+
+    def states_byte(self, worker: int) -> int:
+        """Where the states of the blocks that `worker` sends begin."""
+        return self._states + worker * N_BLOCKS
+
+    def arena_byte(self, worker: int) -> int:
+        """Where the blocks that `worker` sends lie."""
+        return self._arenas + worker * ARENA_BYTES
+
+    def _control(self, source: int, target: int) -> int:
+        return self._controls + (source * self._workers + target) * _CONTROL_WORDS
+
+
+def _whole_pages(n_bytes: int) -> int:
+    return n_bytes + -n_bytes % PAGE_BYTES
+
+
+class Fence:
+    """Orders what this process writes and reads, as others see it.
+
+    Python has no fences. An atomic instruction is one on x86, and on ARM the
+    release of a lock and the taking of it, in this order, are: so we take and
+    release a lock that nobody else wants, which costs 70 ns. It belongs to one
+    thread, as a second one would wait for it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.is_needed_between = platform.machine() not in ("x86_64", "AMD64", "i686")
+
+    def full(self) -> None:
+        """What was written before is seen before what is read after is read."""
+        self._lock.acquire()
+        self._lock.release()
+        self._lock.acquire()
+        self._lock.release()
+
+    def between(self) -> None:
+        """The same where even the order of stores, or of loads, is not kept."""
+        if self.is_needed_between:
+            self.full()

@@ -1,0 +1,318 @@
+"""A link between two processes of one machine: a ring of records in shared memory.
+
+*Small* messages lie in the ring itself. *Large* ones are written into a block of
+the sender's arena, and the ring carries the block's number: the receiver reads
+them where they are. Where no block is free, a large message goes through the ring
+*in pieces*, which costs a second copy, but needs nothing of anybody except that
+the receiver reads; so a receiver that keeps everything it was sent cannot bring
+the sender to a halt. What the ring does not take is kept by the sender.
+
+The socket carries no message. A byte on it wakes a peer that sleeps, its end
+tells that the peer is gone. A peer that is awake finds what came by looking at
+the ring, and no system call is made on either side.
+
+Going to sleep. The one who sends publishes, and *then* looks whether the peer is
+parked; the one who parks says so, and *then* looks into its rings. With a fence
+between the two steps on both sides, one of them sees the other. The same holds for
+a writer that waits for room (`starved`) and the reader that makes it.
+
+After a crash of the peer, what it published is whole, and is read before its end
+is told.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections import deque
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pointstamp.communication.arena import Arena
+from pointstamp.communication.communicator import Message
+from pointstamp.communication.framing import Buffer, FrameKind, unset_bytes
+from pointstamp.communication.link import Ending
+from pointstamp.communication.mailbox import Mailbox
+from pointstamp.communication.ring import (
+    MAX_CHANNEL,
+    MAX_RECORD_BYTES,
+    RingReader,
+    RingWriter,
+    described,
+)
+from pointstamp.communication.segment import Segment
+from pointstamp.containers.codec import decode, decode_rows, encode, encode_rows
+from pointstamp.errors import FileFormatError, SerializationError
+
+if TYPE_CHECKING:
+    from pointstamp.communication.lending import Lender
+
+INLINE_BYTES = 1 << 15
+"""Messages up to this size lie in the ring: copying them costs less than lending a block."""
+
+EAGER_BYTES = 1 << 16
+"""With this much put, and not published, `send` publishes: the peer may begin to read."""
+
+_ROWS = int(FrameKind.ROWS)
+_DATA = int(FrameKind.DATA)
+_BLOCK = int(FrameKind.BLOCK)
+_START = int(FrameKind.START)
+_PIECE = int(FrameKind.PIECE)
+_PLACE = struct.Struct("<BQQQ")
+_SIZE = struct.Struct("<BQ")
+
+
+class _Unsent(NamedTuple):
+    """A message that waits for room."""
+
+    kind: int
+    channel: int
+    buffers: list[Buffer]
+    n_bytes: int
+
+
+class SharedLink:
+    """The link of worker `index` to `peer`: through `segment`, with a socket beside it."""
+
+    def __init__(
+        self,
+        index: int,
+        peer: int,
+        peers: int,
+        connection: socket.socket,
+        mailbox: Mailbox,
+        segment: Segment,
+        arena: Arena,
+    ) -> None:
+        connection.setblocking(False)
+        self.peer = peer
+        self.connection = connection
+        self.fd = connection.fileno()
+        self.is_blocked = False
+        self.is_broken = False
+        self.is_deaf = False
+        self.ending = Ending()
+        self.n_unsent = 0
+        self._unsent: deque[_Unsent] = deque()
+        self._pieces: deque[memoryview] = deque()  # of the first of them, if it was started
+        self._writer = RingWriter(segment, index, peer)
+        self._reader = RingReader(segment, peer, index)
+        self._mailbox = mailbox
+        self._words = segment.words
+        self._memory = segment.memory
+        self._fence = segment.fence
+        self._arena = arena
+        self._parked_word = segment.layout.parked_word(peer)
+        self._segment = segment
+        self._peers = peers
+        self._lender: Lender | None = None
+        self._body: memoryview | None = None  # of a message that comes in pieces
+        self._body_kind = 0
+        self._body_channel = 0
+        self._filled = 0
+
+    # Sending.
+
+    def send(self, channel: int, tag: Any, batch: Any) -> None:
+        """Put a message into the ring, or queue it where that is full."""
+        if channel > MAX_CHANNEL:
+            raise SerializationError(
+                f"channel {channel} has no number in shared memory: there can be {MAX_CHANNEL + 1}"
+            )
+        if type(batch) is list:
+            data = encode_rows(batch, tag)
+            if len(data) <= INLINE_BYTES:
+                self._put_small(_ROWS, channel, data)
+            else:
+                self._put_large(_Unsent(_ROWS, channel, [data], len(data)))
+            return
+        buffers = encode(batch, tag)
+        n_bytes = sum(map(len, buffers))
+        if n_bytes <= INLINE_BYTES:
+            self._put_small(_DATA, channel, b"".join(buffers))
+        else:
+            self._put_large(_Unsent(_DATA, channel, buffers, n_bytes))
+
+    def say(self, kind: FrameKind, body: bytes = b"") -> None:
+        """Put a word into the ring."""
+        self._put_small(int(kind), 0, body)
+
+    def _put_small(self, kind: int, channel: int, data: bytes) -> None:
+        if self.n_unsent or not self._writer.put(described(kind, channel), data):
+            self._keep(_Unsent(kind, channel, [data], len(data)))
+        elif self._writer.n_unpublished > EAGER_BYTES:
+            self._publish()
+
+    def _put_large(self, message: _Unsent) -> None:
+        """Put a message into a block; what is as large should be on its way at once."""
+        self._keep(message)
+        self.write()
+
+    def _keep(self, message: _Unsent) -> None:
+        self._unsent.append(message)
+        # A message of no bytes counts as well, so that zero means that there is none.
+        self.n_unsent += message.n_bytes + 1
+
+    def write(self) -> None:
+        """Put what the ring takes, and let the peer have it."""
+        if self.n_unsent:
+            self._put_unsent()
+        if self._writer.n_unpublished:
+            self._publish()
+
+    def _put_unsent(self) -> None:
+        self.is_blocked = False
+        while self._unsent:
+            message = self._unsent[0]
+            if self._put(message):
+                self._unsent.popleft()
+                self.n_unsent -= message.n_bytes + 1
+            else:
+                # What was put must be published, or the peer would make no room.
+                self._publish()
+                if not self._writer.starve():
+                    self.is_blocked = True
+                    return
+
+    def _put(self, message: _Unsent) -> bool:
+        """Put a message, or as many pieces of it as fit; whether that was all."""
+        what = described(message.kind, message.channel)
+        if self._pieces:
+            return self._put_pieces()
+        if message.n_bytes <= MAX_RECORD_BYTES:
+            return self._writer.put(what, b"".join(message.buffers))
+        if not self._writer.has_room_for(_PLACE.size):
+            return False
+        block = self._arena.take(message.n_bytes)
+        if block is None:
+            head = _SIZE.pack(message.kind, message.n_bytes)
+            self._writer.put(described(_START, message.channel), head)
+            self._pieces.extend(memoryview(buffer) for buffer in message.buffers)
+            return self._put_pieces()
+        at = block.start
+        for buffer in message.buffers:
+            self._memory[at : at + len(buffer)] = buffer
+            at += len(buffer)
+        place = _PLACE.pack(message.kind, block.number, block.start, message.n_bytes)
+        return self._writer.put(described(_BLOCK, message.channel), place)
+
+    def _put_pieces(self) -> bool:
+        while self._pieces:
+            piece = self._pieces[0]
+            if not self._writer.put(described(_PIECE, 0), piece[:MAX_RECORD_BYTES]):
+                return False
+            if len(piece) > MAX_RECORD_BYTES:
+                self._pieces[0] = piece[MAX_RECORD_BYTES:]
+            else:
+                self._pieces.popleft()
+            if self._writer.n_unpublished > EAGER_BYTES:
+                self._publish()
+        return True
+
+    def _publish(self) -> None:
+        self._writer.publish()
+        self._fence.full()
+        if self._words[self._parked_word]:
+            self._wake()
+
+    def _wake(self) -> None:
+        """Wake the peer, which is about to sleep or does."""
+        self._words[self._parked_word] = 0
+        try:
+            self.connection.send(b"\0")
+        except BlockingIOError:
+            pass  # there are bytes that it has not read: they wake it
+        except OSError:
+            self.is_broken = True  # reading tells it
+            self._forget()
+
+    @property
+    def can_write(self) -> bool:
+        """Whether it is blocked no more."""
+        return self.is_blocked and self._writer.has_more_room
+
+    # Receiving.
+
+    @property
+    def has_news(self) -> bool:
+        """Whether there is something in the ring."""
+        return self._reader.has_news
+
+    def read(self) -> None:
+        """Take in what is in the ring."""
+        if self._lender is not None:
+            self._lender.settle()
+        reader = self._reader
+        reader.look()
+        try:
+            while (data := reader.take()) is not None:
+                if reader.kind == _ROWS:
+                    self._deliver(_ROWS, reader.channel, data)
+                else:
+                    self._take(reader.kind, reader.channel, data)
+        finally:
+            if reader.release() and self._words[self._parked_word]:
+                self._wake()
+
+    def _take(self, kind: int, channel: int, data: bytes) -> None:
+        """Do what a record asks for that is no small message of rows."""
+        if kind == _DATA:
+            self._deliver(kind, channel, data)
+        elif kind == _BLOCK:
+            kind, number, start, n_bytes = _PLACE.unpack(data)
+            self._deliver(kind, channel, self._borrow(number, start, n_bytes))
+        elif kind == _START:
+            self._body_kind, n_bytes = _SIZE.unpack(data)
+            self._body, self._body_channel = unset_bytes(n_bytes), channel
+            self._filled = 0
+        elif kind == _PIECE:
+            self._add(data)
+        else:
+            self.ending.take(FrameKind(kind), data)
+
+    def _deliver(self, kind: int, channel: int, body: Buffer) -> None:
+        if not self.is_deaf:
+            tag, batch = decode_rows(body) if kind == _ROWS else decode([body])
+            self._mailbox.put(channel, Message(self.peer, tag, batch))
+
+    def _borrow(self, number: int, start: int, n_bytes: int) -> memoryview:
+        if self._lender is None:
+            from pointstamp.communication.lending import Lender  # imports NumPy
+
+            self._lender = Lender(self._segment, self.peer, self._peers)
+        return self._lender.lend(number, start, n_bytes)
+
+    def _add(self, data: bytes) -> None:
+        """Add a piece to the message that was started, which may complete it."""
+        body = self._body
+        if body is None:
+            raise FileFormatError("a piece of a message came, and no message was started")
+        body[self._filled : self._filled + len(data)] = data
+        self._filled += len(data)
+        if self._filled == len(body):
+            self._body = None
+            self._deliver(self._body_kind, self._body_channel, body)
+
+    def hear(self) -> str | None:
+        """Forget what woke us; how the link ended, if it did."""
+        how = None
+        try:
+            if self.connection.recv(256) == b"":
+                how = "its connection ended"
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            how = f"its connection broke ({error})"
+        # What it said before it ended was published before, and is all here.
+        self.read()
+        return how
+
+    def close(self) -> None:
+        """Close the socket; blocks that are lent out stay readable while they are used."""
+        self._forget()
+        self.connection.close()
+
+    def _forget(self) -> None:
+        self.is_blocked = False
+        self._unsent.clear()
+        self._pieces.clear()
+        self.n_unsent = 0

@@ -1,0 +1,157 @@
+"""A link over a connected socket: frames on a stream of bytes.
+
+Small frames are put together; the buffers of large ones are handed to the system
+as they are, many in one call, and arrive in memory of their own that columns can
+be views of: between the column that is sent and the socket nothing is copied,
+unless it is to be compressed.
+
+To be compressed is what the *receiver* chooses, who said so when they met.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections import deque
+from itertools import islice
+from typing import Any
+
+from pointstamp.communication.communicator import Message
+from pointstamp.communication.framing import Buffer, Frame, FrameKind, FrameReader, frame
+from pointstamp.communication.link import Ending
+from pointstamp.communication.mailbox import Mailbox
+from pointstamp.containers.codec import decode, encode
+from pointstamp.errors import FileFormatError
+
+EAGER_BYTES = 1 << 18
+"""With this much queued, `send` already tries to write."""
+
+READS_PER_CALL = 16
+"""How often one `hear` reads, so that a busy peer starves nobody."""
+
+PIECES_PER_WRITE = 512
+PACK_BYTES = 1 << 12
+"""Messages below this size are not compressed: it would save less than it costs."""
+
+
+class StreamLink:
+    """The link to `peer` over `connection`.
+
+    Parameters
+    ----------
+    compression : str, optional
+        What the peer wants to be sent: "lz4", "zstd", or nothing compressed.
+    """
+
+    def __init__(
+        self,
+        peer: int,
+        connection: socket.socket,
+        mailbox: Mailbox,
+        compression: str | None = None,
+    ) -> None:
+        connection.setblocking(False)
+        self.peer = peer
+        self.connection = connection
+        self.fd = connection.fileno()
+        self.compression = compression
+        self.is_blocked = False
+        self.is_broken = False
+        self.is_deaf = False
+        self.ending = Ending()
+        self.n_unsent = 0
+        self.unsent: deque[Buffer] = deque()
+        self._reader = FrameReader()
+        self._mailbox = mailbox
+
+    def send(self, channel: int, tag: Any, batch: Any) -> None:
+        """Queue a message; write if that makes much."""
+        buffers = encode(batch, tag)
+        kind = FrameKind.DATA
+        if self.compression is not None and sum(map(len, buffers)) >= PACK_BYTES:
+            from pointstamp.containers.compression import pack  # imports Arrow
+
+            kind, buffers = FrameKind.PACKED, pack(buffers, self.compression)
+        self.queue(frame(kind, channel, buffers))
+        if self.n_unsent > EAGER_BYTES:
+            self.write()
+
+    def say(self, kind: FrameKind, body: bytes = b"") -> None:
+        """Queue a word."""
+        self.queue(frame(kind, 0, [body]))
+
+    def queue(self, pieces: list[Buffer]) -> None:
+        """Add a frame to what is to be written."""
+        self.unsent.extend(pieces)
+        self.n_unsent += sum(map(len, pieces))
+
+    def write(self) -> None:
+        """Write what the socket takes; `is_blocked` says whether some is left."""
+        try:
+            while self.unsent:
+                self._written(self._write_some())
+            self.is_blocked = False
+        except BlockingIOError:
+            self.is_blocked = True
+        except OSError:
+            # The peer is gone. What it said before is still to be read, and the
+            # end of that stream is what is reported.
+            self.is_broken = True
+            self._forget()
+
+    def _write_some(self) -> int:
+        if len(self.unsent) == 1:
+            return self.connection.send(self.unsent[0])
+        return self.connection.sendmsg(islice(self.unsent, PIECES_PER_WRITE))
+
+    def _written(self, n_bytes: int) -> None:
+        """Take the first `n_bytes` off the queue."""
+        self.n_unsent -= n_bytes
+        while self.unsent and len(self.unsent[0]) <= n_bytes:
+            n_bytes -= len(self.unsent.popleft())
+        if n_bytes:
+            self.unsent[0] = memoryview(self.unsent[0])[n_bytes:]
+
+    def hear(self) -> str | None:
+        """Take in what came; how the stream ended, if it did."""
+        reader = self._reader
+        try:
+            for _ in range(READS_PER_CALL):
+                space = reader.space()
+                n_bytes = self.connection.recv_into(space)
+                if n_bytes == 0:
+                    return "its connection ended"
+                for found in reader.advance(n_bytes):
+                    self._take(found)
+                if n_bytes < len(space):
+                    break
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            return f"its connection broke ({error})"
+        except FileFormatError as error:
+            return f"it sent what cannot be read ({error})"
+        return None
+
+    def _take(self, found: Frame) -> None:
+        if found.kind is FrameKind.DATA:
+            buffers = [found.body]
+        elif found.kind is FrameKind.PACKED:
+            from pointstamp.containers.compression import unpack  # imports Arrow
+
+            buffers = unpack(found.body)
+        else:
+            self.ending.take(found.kind, found.body)
+            return
+        if not self.is_deaf:
+            tag, batch = decode(buffers)
+            self._mailbox.put(found.channel, Message(self.peer, tag, batch))
+
+    def close(self) -> None:
+        """Close the socket; what was not written is lost."""
+        self._forget()
+        self.connection.close()
+
+    def _forget(self) -> None:
+        self.is_blocked = False
+        self.unsent.clear()
+        self.n_unsent = 0
