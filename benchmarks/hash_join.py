@@ -177,7 +177,10 @@ def _sides() -> list[dict[str, Any]]:
     ]
 
 
-QUERY = "select count(*), sum(xor(l.value, r.value)) from left_side l join right_side r on l.key = r.key"
+QUERY = """
+select count(*), sum(xor(l.value, r.value))
+from left_side l join right_side r on l.key = r.key
+"""
 
 
 def in_duckdb() -> Run:

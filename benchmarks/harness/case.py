@@ -16,6 +16,9 @@ SIZES: tuple[Size, ...] = ("tiny", "small", "full")
 
 OURS = "Pointstamp"
 
+At = Mapping[str, int | str]
+"""Where a case is: how many workers, which graph, which point of a curve."""
+
 
 @dataclass(frozen=True)
 class Quantity:
@@ -91,7 +94,7 @@ class Case:
     who: str
     measure: Measure
     amount: float = 1.0
-    at: Mapping[str, int] = field(default_factory=dict)
+    at: At = field(default_factory=dict)
     data: str | None = None
     needs: tuple[str, ...] = ()
     in_both_modes: bool = False
@@ -117,9 +120,17 @@ class Case:
 class Target:
     """What a case of ours is to reach, in the benchmark's unit."""
 
-    at: Mapping[str, int]
+    at: At
     reach: float
     aim: float | None = None
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """How many times the baseline's time a case of ours may take."""
+
+    at: At
+    reach: float
 
 
 @dataclass(frozen=True)
@@ -127,7 +138,7 @@ class Elsewhere:
     """A figure that was measured elsewhere, on a machine of this kind, not in this run."""
 
     who: str
-    at: Mapping[str, int]
+    at: At
     value: float
 
 
@@ -153,8 +164,9 @@ class Benchmark:
     cases: Callable[[Size], Sequence[Case]]
     baselines: tuple[str, ...] = ()
     targets: tuple[Target, ...] = ()
+    ratios: tuple[Ratio, ...] = ()
     elsewhere: tuple[Elsewhere, ...] = ()
     axis: str | None = None
     growth: tuple[Target, ...] = ()
     prepare: Callable[[Size], None] | None = None
-    input_bytes: Callable[[Size, Mapping[str, int]], int] | None = None
+    input_bytes: Callable[[Size, At], int] | None = None

@@ -22,7 +22,7 @@ from typing import Any
 from benchmarks.harness import inputs
 from benchmarks.harness.case import Benchmark, Case, Size
 from benchmarks.harness.machine import machine, versions
-from benchmarks.harness.results import Results, Row
+from benchmarks.harness.results import Results, Row, point
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LIMIT_S = 300.0
@@ -48,10 +48,10 @@ def run(benchmark: Benchmark, size: Size, samples: int, say: Say) -> Results:
             for row in _measured(benchmark, case, size, samples):
                 rows.append(row)
                 say(_said(row, benchmark))
+        sizes = {}
+        if benchmark.input_bytes is not None:
+            sizes = {point(case.at): benchmark.input_bytes(size, case.at) for case in cases}
     _check_answers(cases, rows)
-    sizes = {}
-    if benchmark.input_bytes is not None:
-        sizes = {_point(case.at): benchmark.input_bytes(size, case.at) for case in cases}
     date = datetime.now(UTC).strftime("%Y-%m-%d")
     return Results(benchmark.name, size, date, machine(), versions(), rows, sizes)
 
@@ -134,11 +134,6 @@ def _check_answers(cases: Sequence[Case], rows: Sequence[Row]) -> None:
                 f"on {name}, {row.who} {row.at} answers {row.answer!r} and {other.who} "
                 f"{other.at} {other.answer!r}"
             )
-
-
-def _point(at: Any) -> str:
-    """The input's part of `at`: how many workers there are does not change it."""
-    return ",".join(f"{name}={value}" for name, value in at.items() if name != "workers")
 
 
 def _said(row: Row, benchmark: Benchmark) -> str:

@@ -37,3 +37,8 @@ def load(name: str, column: str, index: int = 0, peers: int = 1) -> npt.NDArray[
     whole = np.load(folder() / f"{name}.{column}.npy", mmap_mode="r")
     n = len(whole)
     return np.array(whole[n * index // peers : n * (index + 1) // peers])
+
+
+def n_bytes(name: str) -> int:
+    """The bytes of all columns."""
+    return sum(np.load(path, mmap_mode="r").nbytes for path in folder().glob(f"{name}.*.npy"))

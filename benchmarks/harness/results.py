@@ -7,13 +7,13 @@ here, so that a page can be drawn again without measuring again.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.harness.case import OURS, Benchmark, Quantity, Target
+from benchmarks.harness.case import OURS, At, Benchmark, Quantity, Target
 
 FOLDER = Path(__file__).resolve().parent.parent / "results"
 
@@ -23,7 +23,7 @@ class Row:
     """One case, measured once or in one of two modes; or the reason why it was not."""
 
     who: str
-    at: dict[str, int]
+    at: dict[str, int | str]
     amount: float
     seconds: list[float] = field(default_factory=list)
     peaks: list[int] = field(default_factory=list)
@@ -125,7 +125,12 @@ def verdict(row: Row, target: Target, quantity: Quantity) -> str:
     return "aim" if meets(target.aim) else "reach" if meets(target.reach) else "missed"
 
 
-def _same_input(theirs: Mapping[str, int], ours: Mapping[str, int]) -> bool:
+def point(at: At) -> str:
+    """The input's part of `at`: how many workers there are does not change it."""
+    return ",".join(f"{name}={value}" for name, value in at.items() if name != "workers")
+
+
+def _same_input(theirs: At, ours: At) -> bool:
     return all(ours.get(name) == value for name, value in theirs.items())
 
 

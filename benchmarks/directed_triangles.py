@@ -1,0 +1,98 @@
+"""Directed triangles, (a)->(b), (b)->(c), (a)->(c), of directed R-MAT graphs, counted.
+
+The generic join finds them; the bar is a loop that merges the sorted rows of the two
+ends of each edge, on one core.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pointstamp as ps
+from benchmarks import graphs
+from benchmarks.harness import inputs
+from benchmarks.harness.case import OURS, At, Benchmark, Case, Quantity, Ratio, Size
+from benchmarks.harness.measure import Run, alone, on_workers
+from benchmarks.triangles import n_told
+
+SCALES = {"tiny": (8,), "small": (12,), "full": (14, 15, 16)}
+PATTERN = "(a)-[]->(b); (b)-[]->(c); (a)-[]->(c)"
+
+NUMBA, DUCKDB = "Numba, one thread", "DuckDB, two joins"
+
+JOINS = """
+select count(*) from edges a join edges b on a.dst = b.src
+join edges c on c.src = a.src and c.dst = b.dst
+"""
+
+
+def prepare(size: Size) -> None:
+    """The graphs."""
+    for scale in SCALES[size]:
+        graphs.save(f"directed-{scale}", graphs.rmat(scale, directed=True))
+
+
+def ours(worker: ps.Worker, name: str) -> Run:
+    """How many this worker knows of."""
+    from pointstamp.graph import count_motifs
+
+    return graphs.solving(worker, name, partial(count_motifs, pattern=PATTERN), n_told)
+
+
+def in_numba(name: str, n: int) -> Run:
+    """Merges sorted rows."""
+    from benchmarks import compiled
+
+    edges = graphs.load(name)
+    return lambda: int(compiled.count_directed(*edges, n))
+
+
+def in_duckdb(name: str) -> Run:
+    """SQL over the columns, on all cores."""
+    import duckdb
+    import pyarrow as pa
+
+    sources, targets = graphs.load(name)
+    connection = duckdb.connect()
+    connection.register("edges", pa.table({"src": sources, "dst": targets}))
+    return lambda: int(connection.execute(JOINS).fetchone()[0])
+
+
+def cases(size: Size) -> list[Case]:
+    """Ours on one worker, two and four; a growing graph."""
+    found = []
+    for scale in SCALES[size]:
+        name, n = f"directed-{scale}", 1 << scale
+        at, data = {"scale": scale}, name
+        found += [
+            Case(
+                OURS,
+                on_workers(ours, name, workers=workers, total=sum),
+                at={**at, "workers": workers},
+                data=data,
+            )
+            for workers in (1, 2, 4)
+        ]
+        found.append(Case(NUMBA, alone(in_numba, name, n), at=at, data=data))
+        if scale == SCALES[size][0]:
+            found.append(Case(DUCKDB, alone(in_duckdb, name), at=at, data=data, needs=("duckdb",)))
+    return found
+
+
+def input_bytes(size: Size, at: At) -> int:
+    """The graph as two columns."""
+    return inputs.n_bytes(f"directed-{at['scale']}")
+
+
+BENCHMARK = Benchmark(
+    name="directed_triangles",
+    title="Directed triangles by the generic join, with building",
+    about="The motif `(a)-[]->(b); (b)-[]->(c); (a)-[]->(c)`, counted, on directed R-MAT graphs.",
+    quantity=Quantity("s"),
+    cases=cases,
+    baselines=(NUMBA,),
+    ratios=(Ratio({"scale": 16, "workers": 1}, 2.0),),
+    axis="scale",
+    prepare=prepare,
+    input_bytes=input_bytes,
+)

@@ -1,0 +1,121 @@
+"""Triangles of real graphs, directed and not, from columns of edges on.
+
+The graphs are not part of the repository: `POINTSTAMP_DATA` says where they are.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+import pointstamp as ps
+from benchmarks import graphs
+from benchmarks.directed_triangles import PATTERN
+from benchmarks.harness import inputs
+from benchmarks.harness.case import OURS, At, Benchmark, Case, Quantity, Size
+from benchmarks.harness.measure import Run, alone, on_workers
+from benchmarks.triangles import in_networkit, n_told
+
+ROOT = Path(__file__).resolve().parent.parent
+FILES = {
+    "wiki-Vote": "wiki-Vote/wiki-Vote.txt.gz",
+    "soc-sign-bitcoin": "soc-sign-bitcoin-otc/soc-sign-bitcoinotc.csv.gz",
+    "facebook": "facebook_combined/facebook_combined.txt.gz",
+    "p2p-Gnutella24": "p2p-Gnutella24/p2p-Gnutella24.txt.gz",
+}
+CHOSEN = {"tiny": 1, "small": 2, "full": 4}
+
+NUMBA, NETWORKIT = "Numba, one thread", "NetworKit"
+
+
+def _data() -> Path:
+    return Path(os.environ.get("POINTSTAMP_DATA") or ROOT.parent / "shared" / "data")
+
+
+def _chosen(size: Size) -> list[str]:
+    return list(FILES)[: CHOSEN[size]]
+
+
+def prepare(size: Size) -> None:
+    """Read the files; vertices are numbered from 0, in order."""
+    from pointstamp.containers.files import read_edges
+
+    for name in _chosen(size):
+        path = _data() / FILES[name]
+        if not path.exists():
+            raise FileNotFoundError(f"no {FILES[name]} in POINTSTAMP_DATA: it is needed here")
+        ends = [np.concatenate(c) for c in zip(*map(_columns, read_edges(path)), strict=True)]
+        _, numbers = np.unique(np.concatenate(ends), return_inverse=True)
+        sources, targets = np.split(numbers, 2)
+        for form, directed in (("directed", True), ("undirected", False)):
+            edges = graphs.simple(sources, targets, directed=directed)
+            graphs.save(f"{name}-{form}", edges)
+
+
+def _columns(batch) -> tuple:
+    return tuple(np.asarray(column) for column in batch.columns[:2])
+
+
+def ours(worker: ps.Worker, name: str, form: str) -> Run:
+    """How many triangles, or motifs, this worker knows of."""
+    from pointstamp.graph import count_motifs, count_triangles
+
+    build = count_triangles if form == "undirected" else partial(count_motifs, pattern=PATTERN)
+    return graphs.solving(worker, f"{name}-{form}", build, n_told)
+
+
+def in_numba(name: str, form: str) -> Run:
+    """Merges sorted rows."""
+    from benchmarks import compiled
+
+    edges = graphs.load(f"{name}-{form}")
+    n = int(max(map(np.max, edges))) + 1
+    count = compiled.count_triangles if form == "undirected" else compiled.count_directed
+    return lambda: int(count(*edges, n))
+
+
+def cases(size: Size) -> list[Case]:
+    """Each graph in both forms, on one worker and two."""
+    found = []
+    for name in _chosen(size):
+        for form in ("undirected", "directed"):
+            at, data = {"graph": name, "form": form}, f"{name}, {form}"
+            found += [
+                Case(
+                    OURS,
+                    on_workers(ours, name, form, workers=workers, total=sum),
+                    at={**at, "workers": workers},
+                    data=data,
+                )
+                for workers in (1, 2)
+            ]
+            found.append(Case(NUMBA, alone(in_numba, name, form), at=at, data=data))
+            if form == "undirected":
+                count = alone(_networkit, name)
+                found.append(Case(NETWORKIT, count, at=at, data=data, needs=("networkit",)))
+    return found
+
+
+def _networkit(name: str) -> Run:
+    n = int(max(map(np.max, graphs.load(f"{name}-undirected")))) + 1
+    return in_networkit(f"{name}-undirected", n)
+
+
+def input_bytes(size: Size, at: At) -> int:
+    """The graph as two columns."""
+    return inputs.n_bytes(f"{at['graph']}-{at['form']}")
+
+
+BENCHMARK = Benchmark(
+    name="real_graphs",
+    title="Triangles of real graphs, undirected and directed",
+    about="Graphs of 35,000 to 100,000 edges: what is paid before the kernels count.",
+    quantity=Quantity("ms", 1e3),
+    cases=cases,
+    baselines=(NUMBA,),
+    prepare=prepare,
+    input_bytes=input_bytes,
+)
