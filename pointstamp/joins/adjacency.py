@@ -19,8 +19,9 @@ import numpy.typing as npt
 
 from pointstamp.errors import InternalError
 from pointstamp.joins.plan import Direction
-from pointstamp.kernels.csr import build_csr, build_table, find_spans
+from pointstamp.kernels.csr import build_csr, find_spans
 from pointstamp.kernels.hashing import hash_ints, settled
+from pointstamp.kernels.tables import build_table
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -36,7 +37,7 @@ class Adjacency:
     keys : int64[n], the vertices that have neighbours, sorted
     starts : int64[n + 1], where those of each begin in `values`
     values : int64[m], the neighbours
-    table, dense : see `kernels.csr.build_table`
+    table, dense : see `kernels.tables.build_table`
     """
 
     direction: Direction

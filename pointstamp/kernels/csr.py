@@ -2,8 +2,8 @@
 
 Of edges as two int64 arrays, in any order and with repeats, this makes three:
 `keys`, the vertices that have neighbours; `values`, all neighbours; `starts`,
-where those of each key begin. Vertices are arbitrary int64 ids, so a table leads
-from a vertex to its row.
+where those of each key begin. Vertices are arbitrary int64 ids, so a table
+(`tables.py`) leads from a vertex to its row.
 
 Sorting pairs is sorting integers: a pair is packed into one int64 where the
 ranges of ids allow it, and ids are replaced by their ranks where they do not.
@@ -18,9 +18,9 @@ import numpy.typing as npt
 
 from pointstamp.kernels.jit import kernel
 from pointstamp.kernels.sorting import unique_sorted
+from pointstamp.kernels.tables import Rows, bits_of, row_of
 
 Ints = npt.NDArray[np.int64]
-Rows = npt.NDArray[np.int32]
 
 _NONE = np.empty(0, np.int64)
 
@@ -120,63 +120,6 @@ def split_packed(
     return keys, starts, packed[:n_values]
 
 
-# From a vertex to its row.
-
-_SPREAD = np.int64(-7046029254386353131)  # 2^64 / golden ratio, odd: multiplicative hashing
-
-
-def build_table(keys: Ints) -> tuple[Rows, bool]:
-    """A table that leads from each of `keys` to its row; for `find_spans`.
-
-    keys : int64[n], sorted, distinct, n < 2^31
-    returns (table, dense). Where the keys lie close together (dense), the row of
-    `v` is `table[v - keys[0]]`; elsewhere the table is hashed, with linear probing.
-    Both hold -1 where there is no row, and take at most 20 bytes per key.
-
-    >>> build_table(np.array([5, 6, 8]))
-    (array([ 0,  1, -1,  2], dtype=int32), True)
-    """
-    if len(keys) == 0:
-        return np.empty(0, np.int32), True
-    span = int(keys[-1]) - int(keys[0]) + 1
-    if span <= 4 * len(keys) + 64:
-        table = np.full(span, -1, np.int32)
-        table[keys - keys[0]] = np.arange(len(keys), dtype=np.int32)
-        return table, True
-    return hash_rows(keys, (2 * len(keys) - 1).bit_length()), False
-
-
-def _hash_rows_plain(keys: Ints, n_bits: int) -> Rows:
-    table = np.full(1 << n_bits, -1, np.int32)
-    with np.errstate(over="ignore"):
-        slots = ((keys * _SPREAD).view(np.uint64) >> np.uint64(64 - n_bits)).astype(np.int64)
-    for row, slot in enumerate(slots.tolist()):
-        while table[slot] >= 0:
-            slot = (slot + 1) & (len(table) - 1)
-        table[slot] = row
-    return table
-
-
-@kernel(plain=_hash_rows_plain)
-def hash_rows(keys: Ints, n_bits: int) -> Rows:
-    """A hash table of `2^n_bits` slots with the row of each key, -1 where empty.
-
-    keys : int64[n], distinct · n_bits : 1 to 31, 2^n_bits > n
-    """
-    table = np.full(1 << n_bits, -1, np.int32)
-    for row in range(len(keys)):
-        slot = _slot(keys[row], n_bits)
-        while table[slot] >= 0:
-            slot = (slot + 1) & (len(table) - 1)
-        table[slot] = row
-    return table
-
-
-@kernel
-def _slot(vertex: int, n_bits: int) -> np.int64:
-    return np.int64(np.uint64(vertex * _SPREAD) >> np.uint64(64 - n_bits))
-
-
 def _find_spans_plain(
     keys: Ints, starts: Ints, table: Rows, dense: bool, vertices: Ints
 ) -> tuple[Ints, Ints]:
@@ -201,22 +144,9 @@ def find_spans(
     ends = np.zeros(len(vertices), np.int64)
     if len(keys) == 0:
         return begins, ends
-    low, high = keys[0], keys[len(keys) - 1]
-    n_bits = 0
-    while (1 << n_bits) < len(table):
-        n_bits += 1
+    n_bits = bits_of(len(table))
     for i in range(len(vertices)):
-        vertex = vertices[i]
-        if vertex < low or vertex > high:
-            continue
-        if dense:
-            row = table[vertex - low]
-        else:
-            slot = _slot(vertex, n_bits)
-            row = table[slot]
-            while row >= 0 and keys[row] != vertex:
-                slot = (slot + 1) & (len(table) - 1)
-                row = table[slot]
+        row = row_of(keys, table, dense, n_bits, vertices[i])
         if row >= 0:
             begins[i] = starts[row]
             ends[i] = starts[row + 1]

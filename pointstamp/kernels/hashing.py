@@ -195,22 +195,37 @@ def _hash_slices(
     """
     hashes = np.empty(len(starts), np.uint64)
     for i in range(len(starts)):
-        start, stop = starts[i], stops[i]
-        hash = _TEXT_64 + np.uint64(stop - start)
-        at = start
-        while at + 8 <= stop:
-            word = np.uint64(0)
-            for k in range(8):
-                word |= np.uint64(data[at + k]) << np.uint64(8 * k)
-            hash = _mixed(hash * _STEP_64 + word)
-            at += 8
-        if at < stop:
-            word = np.uint64(0)
+        hashes[i] = hash_slice(data, starts[i], stops[i])
+    return hashes
+
+
+@kernel
+def hash_slice(data: npt.NDArray[np.uint8], start: int, stop: int) -> np.uint64:
+    """The hash of `data[start:stop]`."""
+    hash = _TEXT_64 + np.uint64(stop - start)
+    at = start
+    while at + 8 <= stop:
+        hash = _mixed(hash * _STEP_64 + _word_at(data, at))
+        at += 8
+    if at < stop:
+        n_bits = np.uint64(8 * (stop - at))
+        word = np.uint64(0)
+        if at + 8 <= len(data):  # read too much, and forget what is not ours
+            word = _word_at(data, at) & ((_ONE << n_bits) - _ONE)
+        else:
             for k in range(stop - at):
                 word |= np.uint64(data[at + k]) << np.uint64(8 * k)
-            hash = _mixed(hash * _STEP_64 + word)
-        hashes[i] = _mixed(hash)
-    return hashes
+        hash = _mixed(hash * _STEP_64 + word)
+    return _mixed(hash)
+
+
+@kernel
+def _word_at(data: npt.NDArray[np.uint8], at: int) -> np.uint64:
+    """Eight bytes, the first of them lowest; one read on machines that have them so."""
+    word = np.uint64(0)
+    for k in range(8):
+        word |= np.uint64(data[at + k]) << np.uint64(8 * k)
+    return word
 
 
 def _combine_all_plain(hashes: Hashes, more: Hashes) -> Hashes:

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pointstamp.kernels.csr import _slot, build_table
 from pointstamp.kernels.hashing import settled
 from pointstamp.kernels.jit import kernel
 from pointstamp.kernels.sorting import unique_sorted
+from pointstamp.kernels.tables import bits_of, build_table, row_of
 
 Ints = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.int32]
@@ -90,21 +90,9 @@ def _find(keys: Ints, table: Numbers, dense: bool, ids: Ints) -> Numbers:
     found = np.full(len(ids), -1, np.int32)
     if len(keys) == 0:
         return found
-    low, high = keys[0], keys[len(keys) - 1]
-    n_bits = 0
-    while (1 << n_bits) < len(table):
-        n_bits += 1
+    n_bits = bits_of(len(table))
     for i in range(len(ids)):
-        id = ids[i]
-        if id < low or id > high:
-            continue
-        if dense:
-            found[i] = table[id - low]
-        else:
-            slot = _slot(id, n_bits)
-            while table[slot] >= 0 and keys[table[slot]] != id:
-                slot = (slot + 1) & (len(table) - 1)
-            found[i] = table[slot]
+        found[i] = row_of(keys, table, dense, n_bits, ids[i])
     return found
 
 

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pointstamp.kernels import csr
-from pointstamp.kernels.csr import build_csr, build_table, find_spans, hash_rows, split_packed
+from pointstamp.kernels.csr import build_csr, find_spans, split_packed
+from pointstamp.kernels.tables import build_table, hash_rows
 
 FORMS = ["compiled", "plain"]
 

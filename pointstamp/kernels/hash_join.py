@@ -1,0 +1,209 @@
+"""Values kept by key, and asked for by key, a batch at a time: half of a hash join.
+
+A `Multimap` holds the values of each int64 key side by side, in one long array, so
+that what matches a key is read in a row. A list that is full moves to the end of the
+array, with room for twice as many; what it leaves behind is not used again, and is
+at most as much as is in use.
+
+A join of two streams keeps one for each side: a batch of one side asks the other's,
+then is added to its own. Values are int64: numbers of rows that are kept elsewhere,
+or the values themselves.
+
+State is a value: a function takes it and returns the next one, which may share (and
+have overwritten) the arrays of the last; the last is not to be used again.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pointstamp.kernels.hashing import settled
+from pointstamp.kernels.jit import kernel
+from pointstamp.kernels.tables import (
+    BLOCK,
+    FEW,
+    Slots,
+    bits_of,
+    reserved,
+    slot_of,
+    touch,
+    with_room,
+)
+
+Ints = npt.NDArray[np.int64]
+
+_LEAST = 4
+"""How many values a list has room for at first."""
+
+_PIECE = 65_536
+"""How many values room is made for at a time."""
+
+
+class Multimap(NamedTuple):
+    """Values by key; made by `no_values`.
+
+    Attributes
+    ----------
+    slots : int64[2^k, 4]
+        A key, how many values it has, 0 in an empty slot, and where they begin; the last
+        column makes a slot half a cache line. A list has room for a power of two,
+        4 or more.
+    n : how many keys there are
+    lists : int64[s], the values; and room
+    n_used : how much of `lists` is taken
+    """
+
+    slots: Slots
+    n: int
+    lists: Ints
+    n_used: int
+
+
+def no_values() -> Multimap:
+    """No keys yet."""
+    return Multimap(np.zeros((FEW, 4), np.int64), 0, np.empty(FEW, np.int64), 0)
+
+
+def add_values(kept: Multimap, keys: Ints, values: Ints) -> Multimap:
+    """The values with those of a batch, each after those that its key has already.
+
+    Parameters
+    ----------
+    kept : Multimap, not to be used again
+    keys, values : int64[m]
+
+    >>> kept = add_values(no_values(), np.array([7, 9, 7]), np.array([1, 2, 3]))
+    >>> records, values = find_values(kept, np.array([5, 7]))
+    >>> records.tolist(), values.tolist()
+    ([1, 1], [1, 3])
+    """
+    slots, n, lists, n_used = kept
+    for start in range(0, len(keys), _PIECE):
+        of, new = settled(keys[start : start + _PIECE]), settled(values[start : start + _PIECE])
+        slots = reserved(slots, n, len(of))
+        done = 0
+        while done < len(of):
+            n, n_used, done = _add_values(slots, n, lists, n_used, of, new, done)
+            if done < len(of):  # a list that had to move did not find room
+                lists = with_room(lists, n_used, len(lists) - n_used + 1)
+    return Multimap(slots, n, lists, n_used)
+
+
+def find_values(kept: Multimap, keys: Ints) -> tuple[Ints, Ints]:
+    """The values of each key of a batch.
+
+    Parameters
+    ----------
+    kept : Multimap
+    keys : int64[m]
+
+    Returns
+    -------
+    (records, values) : both int64[found]
+        `values[i]` is one of `keys[records[i]]`; records ascend, and the values of each
+        are in the order in which they were added.
+    """
+    return _find_values(*kept, settled(keys))
+
+
+def _lists_of(slots: Slots, lists: Ints) -> dict[int, list[int]]:
+    used = slots[slots[:, 1] > 0].tolist()
+    return {key: lists[begin : begin + size].tolist() for key, size, begin, _ in used}
+
+
+def _add_values_plain(
+    slots: Slots, n: int, lists: Ints, n_used: int, keys: Ints, values: Ints, done: int
+) -> tuple[int, int, int]:
+    found = _lists_of(slots, lists)
+    added = zip(keys[done:].tolist(), values[done:].tolist(), strict=True)
+    for key, value in added:
+        found.setdefault(key, []).append(value)
+    sizes = [len(of_key) for of_key in found.values()]
+    if sum(sizes) > len(lists):
+        return n, n_used, done
+    begins = np.cumsum([0, *sizes])
+    slots[:] = 0
+    slots[: len(found)] = np.stack([list(found), sizes, begins[:-1], 0 * begins[:-1]], 1)
+    lists[: begins[-1]] = [value for of_key in found.values() for value in of_key]
+    return len(found), int(begins[-1]), len(keys)
+
+
+@kernel(plain=_add_values_plain)
+def _add_values(
+    slots: Slots, n: int, lists: Ints, n_used: int, keys: Ints, values: Ints, done: int
+) -> tuple[int, int, int]:
+    """Add a piece, from its record `done` on, until `lists` is full.
+
+    slots, n, lists, n_used : of `Multimap`, with slots for all keys; changed
+    keys, values : int64[m]
+    returns (n, n_used, done), done = m if all are added. Twin `_add_values_plain`, whose
+    slots are not where a search would look, and which adds all or nothing.
+    """
+    n_bits = bits_of(len(slots))
+    read = np.empty(BLOCK, np.int64)
+    for start in range(done, len(keys), BLOCK):
+        stop = min(start + BLOCK, len(keys))
+        touch(slots, n_bits, keys, start, stop, read)
+        for i in range(start, stop):  # and the ends of the lists
+            slot = slot_of(slots, n_bits, keys[i])
+            read[i - start] = lists[min(slots[slot, 2] + slots[slot, 1], len(lists) - 1)]
+        for i in range(start, stop):
+            slot = slot_of(slots, n_bits, keys[i])
+            size, begin = slots[slot, 1], slots[slot, 2]
+            if size == 0 or (size >= _LEAST and size & (size - 1) == 0):  # no room for one more
+                room = max(2 * size, _LEAST)
+                if n_used + room > len(lists):
+                    return n, n_used, i
+                for k in range(size):
+                    lists[n_used + k] = lists[begin + k]
+                begin = n_used
+                n_used += room
+                n += size == 0
+                slots[slot, 0] = keys[i]
+                slots[slot, 2] = begin
+            lists[begin + size] = values[i]
+            slots[slot, 1] = size + 1
+    return n, n_used, len(keys)
+
+
+def _find_values_plain(
+    slots: Slots, n: int, lists: Ints, n_used: int, keys: Ints
+) -> tuple[Ints, Ints]:
+    by_key = _lists_of(slots, lists)
+    found = [by_key.get(key, []) for key in keys.tolist()]
+    records = np.repeat(np.arange(len(keys)), np.array(list(map(len, found)), np.int64))
+    return records, np.array([value for values in found for value in values], np.int64)
+
+
+@kernel(plain=_find_values_plain)
+def _find_values(slots: Slots, n: int, lists: Ints, n_used: int, keys: Ints) -> tuple[Ints, Ints]:
+    """`find_values`, on the parts of `Multimap`; twin `_find_values_plain`."""
+    n_bits = bits_of(len(slots))
+    begins = np.empty(len(keys), np.int64)
+    sizes = np.empty(len(keys), np.int64)
+    read = np.empty(BLOCK, np.int64)
+    n_found = 0
+    for start in range(0, len(keys), BLOCK):
+        stop = min(start + BLOCK, len(keys))
+        touch(slots, n_bits, keys, start, stop, read)
+        for i in range(start, stop):
+            slot = slot_of(slots, n_bits, keys[i])
+            sizes[i] = slots[slot, 1]
+            begins[i] = slots[slot, 2]
+            n_found += sizes[i]
+    records = np.empty(n_found, np.int64)
+    values = np.empty(n_found, np.int64)
+    at = 0
+    for start in range(0, len(keys), BLOCK):
+        stop = min(start + BLOCK, len(keys))
+        for i in range(start, stop):
+            read[i - start] = lists[begins[i]]
+        for i in range(start, stop):
+            for k in range(begins[i], begins[i] + sizes[i]):
+                records[at] = i
+                values[at] = lists[k]
+                at += 1
+    return records, values

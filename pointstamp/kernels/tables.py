@@ -1,0 +1,183 @@
+"""From an arbitrary int64 to what belongs to it, without sorting: tables of two forms.
+
+- *Rows*, of sorted keys that are known beforehand: an array of row numbers, by the
+  distance from the least key where keys lie close together, else by hash.
+- *Slots*, of keys that come one after the other: records of a key, something that
+  is not 0, and more; a slot of zeros is empty.
+
+Hashing is open addressing with linear probing; a key's first slot is the top of its
+product with an odd number near 2^64 / golden ratio. Large tables are read at random,
+and what costs is waiting for memory. A loop that goes on or not by what it has read
+waits for each read; so kernels that look up many keys touch the first slots of
+`BLOCK` keys before they look at any, and wait for all at once (half the time, with a
+million keys). For the same reason tables are allocated here by NumPy, which asks
+for huge pages, and not inside a kernel.
+
+Source: D. E. Knuth, "The Art of Computer Programming" vol. 3, 6.4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pointstamp.kernels.jit import kernel
+
+Ints = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.int32]
+Slots = npt.NDArray[np.int64]
+
+BLOCK = 256
+"""How many keys are looked up at a time."""
+
+_SPREAD = np.int64(-7046029254386353131)  # 2^64 / golden ratio, odd
+
+
+def _first_slot_plain(key: int, n_bits: int) -> np.int64:
+    return np.int64(((int(key) * int(_SPREAD)) & (2**64 - 1)) >> (64 - int(n_bits)))
+
+
+def build_table(keys: Ints) -> tuple[Rows, bool]:
+    """A table that leads from each of `keys` to its row; for `row_of`.
+
+    keys : int64[n], sorted, distinct, n < 2^31
+    returns (table, dense). Where the keys lie close together (dense), the row of
+    `v` is `table[v - keys[0]]`; elsewhere the table is hashed. Both hold -1 where
+    there is no row, and take at most 20 bytes per key.
+
+    >>> build_table(np.array([5, 6, 8]))
+    (array([ 0,  1, -1,  2], dtype=int32), True)
+    """
+    if len(keys) == 0:
+        return np.empty(0, np.int32), True
+    span = int(keys[-1]) - int(keys[0]) + 1
+    if span <= 4 * len(keys) + 64:
+        table = np.full(span, -1, np.int32)
+        table[keys - keys[0]] = np.arange(len(keys), dtype=np.int32)
+        return table, True
+    return hash_rows(keys, (2 * len(keys) - 1).bit_length()), False
+
+
+def _hash_rows_plain(keys: Ints, n_bits: int) -> Rows:
+    table = np.full(1 << n_bits, -1, np.int32)
+    for row, key in enumerate(keys.tolist()):
+        slot = _first_slot_plain(key, n_bits)
+        while table[slot] >= 0:
+            slot = (slot + 1) & (len(table) - 1)
+        table[slot] = row
+    return table
+
+
+@kernel(plain=_hash_rows_plain)
+def hash_rows(keys: Ints, n_bits: int) -> Rows:
+    """A hash table of `2^n_bits` slots with the row of each key, -1 where empty.
+
+    keys : int64[n], distinct · n_bits : 1 to 31, 2^n_bits > n · twin `_hash_rows_plain`
+    """
+    table = np.full(1 << n_bits, -1, np.int32)
+    for row in range(len(keys)):
+        slot = first_slot(keys[row], n_bits)
+        while table[slot] >= 0:
+            slot = (slot + 1) & (len(table) - 1)
+        table[slot] = row
+    return table
+
+
+@kernel(plain=_first_slot_plain)
+def first_slot(key: int, n_bits: int) -> np.int64:
+    """Where a key's search begins in a table of `2^n_bits` slots; twin `_first_slot_plain`."""
+    return np.int64(np.uint64(key * _SPREAD) >> np.uint64(64 - n_bits))
+
+
+@kernel
+def bits_of(n_slots: int) -> int:
+    """The exponent of the least power of two that is not below `n_slots`."""
+    n_bits = 0
+    while (1 << n_bits) < n_slots:
+        n_bits += 1
+    return n_bits
+
+
+@kernel
+def row_of(keys: Ints, table: Rows, dense: bool, n_bits: int, key: int) -> int:
+    """The row of `key`, or -1; `keys` has one at least, `n_bits` is `bits_of(len(table))`."""
+    if key < keys[0] or key > keys[len(keys) - 1]:
+        return -1
+    if dense:
+        return int(table[key - keys[0]])
+    slot = first_slot(key, n_bits)
+    while table[slot] >= 0 and keys[table[slot]] != key:
+        slot = (slot + 1) & (len(table) - 1)
+    return int(table[slot])
+
+
+# Slots.
+
+FEW = 1024
+"""Slots of an empty table."""
+
+
+def reserved(slots: Slots, n: int, n_more: int) -> Slots:
+    """The same slots, or larger ones, in which `n + n_more` keys fill at most five eighths.
+
+    slots : int64[2^k, w], of which `n` are not empty · returns int64[2^l, w], l >= k
+
+    >>> reserved(np.zeros((8, 2), np.int64), 3, 3).shape
+    (16, 2)
+    """
+    size = len(slots)
+    while 8 * (n + n_more) > 5 * size:
+        size *= 2
+    if size == len(slots):
+        return slots
+    larger = np.zeros((size, slots.shape[1]), np.int64)
+    refill(slots, larger)
+    return larger
+
+
+def with_room(values: npt.NDArray[Any], n: int, n_more: int) -> npt.NDArray[Any]:
+    """The same array, or one of twice the length or more, with room for `n_more` after `n`."""
+    if n + n_more <= len(values):
+        return values
+    larger = np.empty(max(n + n_more, 2 * len(values)), values.dtype)
+    larger[:n] = values[:n]
+    return larger
+
+
+def _refill_plain(slots: Slots, larger: Slots) -> None:
+    n_bits = (len(larger) - 1).bit_length()
+    for record in slots[slots[:, 1] != 0]:
+        slot = _first_slot_plain(record[0], n_bits)
+        while larger[slot, 1] != 0:
+            slot = (slot + 1) & (len(larger) - 1)
+        larger[slot] = record
+
+
+@kernel(plain=_refill_plain)
+def refill(slots: Slots, larger: Slots) -> None:
+    """Put the records of `slots` into `larger`, int64[2^l, w], all zeros; twin `_refill_plain`."""
+    n_bits = bits_of(len(larger))
+    for i in range(len(slots)):
+        if slots[i, 1] != 0:
+            slot = first_slot(slots[i, 0], n_bits)
+            while larger[slot, 1] != 0:
+                slot = (slot + 1) & (len(larger) - 1)
+            larger[slot] = slots[i]
+
+
+@kernel
+def slot_of(slots: Slots, n_bits: int, key: int) -> int:
+    """The slot that has `key`, or the empty one that it belongs in; `n_bits` of `len(slots)`."""
+    slot = first_slot(key, n_bits)
+    while slots[slot, 1] != 0 and slots[slot, 0] != key:
+        slot = (slot + 1) & (len(slots) - 1)
+    return int(slot)
+
+
+@kernel
+def touch(slots: Slots, n_bits: int, keys: Ints, start: int, stop: int, read: Ints) -> None:
+    """Have the first slots of `keys[start:stop]` brought near; `read` is int64[BLOCK], scratch."""
+    for i in range(start, stop):
+        read[i - start] = slots[first_slot(keys[i], n_bits), 1]
