@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import time
+from importlib.util import find_spec
+from types import FrameType
 
-from benchmarks.harness.case import SIZES
+from benchmarks.harness.case import SIZES, Benchmark
 from benchmarks.harness.driver import run
 from benchmarks.harness.find import find, names
 
 
 def main(arguments: list[str]) -> int:
-    """Run what is asked for; 1 if a benchmark failed, 2 if it was asked for wrongly."""
+    """Run what is asked for; 1 if a case of ours failed, 2 if it was asked for wrongly."""
     asked = _parser().parse_args(arguments)
     try:
         chosen = [find(name) for name in asked.names or names()]
@@ -25,14 +28,22 @@ def main(arguments: list[str]) -> int:
         return 0
     status = 0 if asked.page else _run(chosen, asked)
     if asked.page or (asked.size == "full" and not asked.no_page):
-        from benchmarks.harness.page import write_page
-
-        for path in write_page():
-            print(f"wrote {path}")
+        return max(status, _write_page())
     return status
 
 
-def _run(chosen: list, asked: argparse.Namespace) -> int:
+def _write_page() -> int:
+    if find_spec("matplotlib") is None:
+        print("benchmarks: the page needs matplotlib: pip install -e '.[bench]'", file=sys.stderr)
+        return 1
+    from benchmarks.harness.page import write_page
+
+    for path in write_page():
+        print(f"wrote {path}")
+    return 0
+
+
+def _run(chosen: list[Benchmark], asked: argparse.Namespace) -> int:
     status = 0
     began = time.monotonic()
     for benchmark in chosen:
@@ -45,6 +56,8 @@ def _run(chosen: list, asked: argparse.Namespace) -> int:
             print(f"  failed: {error}", flush=True)
             status = 1
             continue
+        if any(row.is_ours and row.missing for row in results.rows):
+            status = 1
         if asked.size == "full" or asked.save:
             results.save()
         print(f"  {time.monotonic() - began:.0f} s so far", flush=True)
@@ -64,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
         default="full",
         help="small and tiny are for trying: their results are not kept",
     )
-    parser.add_argument("--samples", type=int, default=5, help="of each case (5)")
+    parser.add_argument("--samples", type=int, default=5, metavar="N", help="of each case (5)")
     parser.add_argument("--save", action="store_true", help="keep results of any size")
     parser.add_argument("--no-page", action="store_true", help="leave docs/benchmarks.md as it is")
     parser.add_argument(
@@ -73,5 +86,12 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _end(number: int, frame: FrameType | None) -> None:
+    """Unwind, so that the case under way is ended and its files are removed."""
+    sys.exit(128 + number)
+
+
 if __name__ == "__main__":
+    for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, _end)
     sys.exit(main(sys.argv[1:]))

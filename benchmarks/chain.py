@@ -70,6 +70,7 @@ BENCHMARK = Benchmark(
     quantity=Quantity("us per operator", 1e6),
     cases=cases,
     baselines=(CALLS,),
+    floors=(CALLS,),
     targets=(Target({"workers": 1}, 2.5, 1.2),),
     elsewhere=(Elsewhere("Rust timely", {"workers": 1}, 1.15),),
 )

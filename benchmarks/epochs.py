@@ -136,6 +136,7 @@ BENCHMARK = Benchmark(
     quantity=Quantity("M records/s", 1e-6, is_rate=True),
     cases=cases,
     baselines=(NUMPY,),
+    floors=(NUMPY, ARROW),
     targets=(
         Target({"epoch": 100_000, "workers": 1}, 100, 250),
         Target({"epoch": 100_000, "workers": 2}, 60, 200),

@@ -242,6 +242,7 @@ BENCHMARK = Benchmark(
     quantity=Quantity("us per epoch", 1e6),
     cases=cases,
     baselines=(BYTEWAX, PLAIN),
+    floors=(PLAIN,),
     targets=(Target({"workers": 1}, 43, 20), Target({"workers": 2}, 100, 40)),
     elsewhere=(
         Elsewhere("Bytewax", {"workers": 1}, 43),

@@ -149,6 +149,7 @@ BENCHMARK = Benchmark(
     quantity=Quantity("us per round", 1e6),
     cases=cases,
     baselines=(PATHWAY, PLAIN),
+    floors=(PLAIN,),
     targets=(Target({"workers": 1}, 20, 10),),
     elsewhere=(
         Elsewhere("Pathway", {"workers": 1}, 37),

@@ -49,6 +49,7 @@ BENCHMARK = Benchmark(
     quantity=Quantity("us per hop", 1e6),
     cases=cases,
     baselines=(plain.ASYNCIO, plain.PIPE),
+    floors=plain.FLOORS,
     targets=(Target({"workers": 1}, 9, 5), Target({"workers": 2}, 25, 10)),
     elsewhere=(
         Elsewhere("Rust timely", {"workers": 1}, 5.6),

@@ -47,7 +47,9 @@ def prepare(size: Size) -> None:
         path = _data() / FILES[name]
         if not path.exists():
             raise FileNotFoundError(f"no {FILES[name]} in POINTSTAMP_DATA: it is needed here")
-        ends = [np.concatenate(c) for c in zip(*map(_columns, read_edges(path)), strict=True)]
+        ends = [
+            np.concatenate(c) for c in zip(*map(_columns, read_edges(path).batches()), strict=True)
+        ]
         _, numbers = np.unique(np.concatenate(ends), return_inverse=True)
         sources, targets = np.split(numbers, 2)
         for form, directed in (("directed", True), ("undirected", False)):

@@ -56,6 +56,7 @@ BENCHMARK = Benchmark(
     quantity=Quantity("us per round", 1e6),
     cases=cases,
     baselines=(plain.ASYNCIO, plain.PIPE),
+    floors=plain.FLOORS,
     targets=(Target({"workers": 1}, 6, 3.5), Target({"workers": 2}, 30, 10)),
     elsewhere=(
         Elsewhere("Rust timely", {"workers": 1}, 3.4),

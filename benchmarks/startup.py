@@ -74,5 +74,6 @@ BENCHMARK = Benchmark(
     quantity=Quantity("ms", 1e3),
     cases=cases,
     baselines=(BARE,),
+    floors=(BARE,),
     targets=(Target({}, 150),),
 )

@@ -150,6 +150,7 @@ class Benchmark:
     ----------
     cases : called with the size; small sizes are for trying and for tests.
     baselines : who ours is compared with; the first that has a fitting case.
+    floors : those among the others who do less than we do, and so are no rivals.
     axis : for a curve: the entry of `at` along which it is drawn.
     growth : targets for a point of the curve in terms of its first point.
     prepare : makes the input files in a folder, in a process of its own, so that
@@ -163,6 +164,7 @@ class Benchmark:
     quantity: Quantity
     cases: Callable[[Size], Sequence[Case]]
     baselines: tuple[str, ...] = ()
+    floors: tuple[str, ...] = ()
     targets: tuple[Target, ...] = ()
     ratios: tuple[Ratio, ...] = ()
     elsewhere: tuple[Elsewhere, ...] = ()

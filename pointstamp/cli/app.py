@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from pointstamp.cli.bench import bench
+
 if TYPE_CHECKING:
     from pointstamp.cli.outcome import Request
     from pointstamp.cli.queries import Query
@@ -209,6 +211,9 @@ def cliques(
     from pointstamp.cli.queries import CliqueQuery
 
     return CliqueQuery(k)
+
+
+app.command()(bench)
 
 
 @app.callback(invoke_without_command=True)

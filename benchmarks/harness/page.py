@@ -1,0 +1,314 @@
+"""docs/benchmarks.md and its plots, made of what is in results/ and of nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from benchmarks.harness import results as kept
+from benchmarks.harness.case import At, Benchmark, Elsewhere, Quantity
+from benchmarks.harness.find import find, names
+from benchmarks.harness.plots import draw
+from benchmarks.harness.results import Results, Row
+from benchmarks.harness.text import said, table, where
+
+DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
+PAGE = DOCS / "benchmarks.md"
+PLOTS = DOCS / "benchmarks"
+
+Measured = tuple[Benchmark, Results]
+
+HOW = """\
+# Benchmarks
+
+What is measured, with what it is compared with, and where we lose. Every figure on this page
+comes from the files in [`benchmarks/results/`](../benchmarks/results), which one command writes:
+
+```console
+$ make bench                      # all of it: under 30 minutes on two cores
+$ pointstamp bench --list         # which benchmarks there are
+$ pointstamp bench triangles      # one of them
+$ python -m benchmarks --page     # this page and its plots again, from the results
+```
+
+How it is done:
+
+- Every case, ours and each baseline, runs in a process of its own, one after the other, on the
+  same machine in the same run. Its input is made before, by another process.
+- The first sample is thrown away: it imports, compiles and warms caches. Then there are five.
+  What takes more than 20 s is measured once; others' programs that take more than 3 s, three times.
+- Told are the median and, as the spread, the least and the greatest sample. "x baseline" is time
+  over the time of the baseline that is named, of the same run: below 1 is faster than it.
+- Answers are compared: a run in which two contenders disagree fails.
+- Peak memory is the greatest resident memory of any one process of the case (for us: per worker),
+  interpreter and libraries included.
+- *Floors* do less than we do, and nobody can be below them: a byte that goes to another process
+  and back, or a loop in plain Python.
+- Figures marked *elsewhere* were not measured in this run, but on a machine of this kind before;
+  they are for orientation, mostly of programs in Rust, which this suite does not build.
+"""
+
+
+def write_page() -> list[Path]:
+    """Write the page and a plot for each benchmark that has results; what was written."""
+    measured = [(find(name), kept.load(path)) for name in names() if (path := _path(name)).exists()]
+    PLOTS.mkdir(parents=True, exist_ok=True)
+    plots = [
+        draw(benchmark, results, PLOTS / f"{benchmark.name}.svg") for benchmark, results in measured
+    ]
+    PAGE.write_text(page(measured))
+    return [PAGE, *plots]
+
+
+def page(measured: Sequence[Measured]) -> str:
+    """The whole page."""
+    parts = [HOW, *_machines(measured), *_glance(measured), *_losses(measured)]
+    for benchmark, results in measured:
+        parts += _section(benchmark, results)
+    return "\n".join(parts)
+
+
+def _path(name: str) -> Path:
+    return kept.FOLDER / f"{name}.json"
+
+
+# The machine, and who else was there.
+
+
+def _machines(measured: Sequence[Measured]) -> Iterator[str]:
+    yield "## The machine\n"
+    for text in dict.fromkeys(_machine(results) for _, results in measured):
+        of = [b.name for b, results in measured if _machine(results) == text]
+        yield f"- {text}" if len(of) == len(measured) else f"- {text}: {', '.join(of)}"
+    yield ""
+
+
+def _machine(results: Results) -> str:
+    machine, versions = results.machine, results.versions
+    return (
+        f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB, "
+        f"{machine['system']}, Python {machine['python']}; "
+        + ", ".join(f"{name} {version}" for name, version in versions.items())
+        + f"; {results.date}"
+    )
+
+
+# The table of targets.
+
+
+def _glance(measured: Sequence[Measured]) -> Iterator[str]:
+    yield "## What was to be reached\n"
+    rows = []
+    for benchmark, results in measured:
+        rows += _targets(benchmark, results) + _growths(benchmark, results)
+        rows += _ratios(benchmark, results)
+    yield table(
+        ["work", "at", "compiled", "interpreted", "reach", "aim", "", "best other, this run",
+         "elsewhere"],
+        rows,
+    )  # fmt: skip
+
+
+def _targets(benchmark: Benchmark, results: Results) -> list[list[str]]:
+    rows = []
+    for target in benchmark.targets:
+        of_mode = _by_mode(results, target.at)
+        best = of_mode.get("compiled") or of_mode.get("interpreted")
+        if best is None:
+            continue
+        quantity = benchmark.quantity
+        others = [r for r in results.rows if _is_peer(r, benchmark) and _fits(r.at, target.at)]
+        leader = min(others, key=lambda r: r.value(Quantity("s")), default=None)
+        rows.append(
+            [
+                _link(benchmark),
+                where(target.at),
+                *(_value(of_mode.get(mode), quantity) for mode in ("compiled", "interpreted")),
+                f"{said(target.reach)} {quantity.unit}",
+                said(target.aim) if target.aim is not None else "",
+                kept.verdict(best, target, quantity),
+                f"{leader.who} {said(leader.value(quantity))}" if leader else "",
+                _elsewhere(benchmark.elsewhere, target.at),
+            ]
+        )
+    return rows
+
+
+def _growths(benchmark: Benchmark, results: Results) -> list[list[str]]:
+    rows = []
+    for target in benchmark.growth:
+        grown = {mode: _growth(benchmark, results, mode, target.at) for mode in MODES}
+        best = grown["compiled"] or grown["interpreted"]
+        if best is None:
+            continue
+        meets = best <= target.reach
+        aimed = target.aim is not None and best <= target.aim
+        rows.append(
+            [
+                _link(benchmark),
+                where(target.at),
+                *(f"{said(grown[mode])} x the first" if grown[mode] else "" for mode in MODES),
+                f"{said(target.reach)} x",
+                said(target.aim) if target.aim is not None else "",
+                "aim" if aimed else "reach" if meets else "missed",
+                "",
+                _elsewhere(benchmark.elsewhere, target.at),
+            ]
+        )
+    return rows
+
+
+MODES = ("compiled", "interpreted")
+
+
+def _growth(benchmark: Benchmark, results: Results, mode: str, at: At) -> float | None:
+    """How many times its first point's time the point `at` takes."""
+    rows = [row for row in results.rows if row.is_ours and row.mode == mode and row.seconds]
+    last = next((row for row in rows if row.at == at), None)
+    if last is None:
+        return None
+    per_piece = Quantity("s")
+    return last.value(per_piece) / rows[0].value(per_piece)
+
+
+def _ratios(benchmark: Benchmark, results: Results) -> list[list[str]]:
+    rows = []
+    for ratio in benchmark.ratios:
+        times = {
+            mode: kept.times_baseline(row, results.rows, benchmark)
+            for mode, row in _by_mode(results, ratio.at).items()
+        }
+        best = times.get("compiled") or times.get("interpreted")
+        if best is None:
+            continue
+        rows.append(
+            [
+                _link(benchmark),
+                where(ratio.at),
+                *(f"{said(times[mode])} x" if times.get(mode) else "" for mode in MODES),
+                f"{said(ratio.reach)} x {benchmark.baselines[0]}",
+                "",
+                "reach" if best <= ratio.reach else "missed",
+                "",
+                "",
+            ]
+        )
+    return rows
+
+
+def _by_mode(results: Results, at: At) -> dict[str, Row]:
+    rows = [row for row in results.rows if row.is_ours and row.at == at and row.seconds]
+    return {row.mode or "": row for row in rows}
+
+
+def _is_peer(row: Row, benchmark: Benchmark) -> bool:
+    return not row.is_ours and row.who not in benchmark.floors and bool(row.seconds)
+
+
+def _fits(theirs: At, ours: At) -> bool:
+    return theirs.items() <= ours.items()
+
+
+def _value(row: Row | None, quantity: Quantity) -> str:
+    return "" if row is None else said(row.value(quantity))
+
+
+def _elsewhere(figures: Sequence[Elsewhere], at: At) -> str:
+    return "; ".join(f"{f.who} {said(f.value)}" for f in figures if f.at == at)
+
+
+def _link(benchmark: Benchmark) -> str:
+    return f"[{benchmark.name}](#{benchmark.name})"
+
+
+# Where we lose.
+
+
+def _losses(measured: Sequence[Measured]) -> Iterator[str]:
+    yield "\n## Where we lose\n"
+    yield "Who took less time than our best mode for the same; floors are not counted.\n"
+    for benchmark, results in measured:
+        lines = list(_lost(benchmark, results))
+        if lines:
+            yield f"- {_link(benchmark)}: " + "; ".join(lines)
+    yield ""
+
+
+def _lost(benchmark: Benchmark, results: Results) -> Iterator[str]:
+    per_piece = Quantity("s")
+    for row in _best_modes(results):
+        peers = [p for p in kept.faster_peers(row, results.rows) if p.who not in benchmark.floors]
+        if peers:
+            named = ", ".join(
+                f"{p.who} {said(row.value(per_piece) / p.value(per_piece))} times" for p in peers
+            )
+            yield f"{where(row.at) or row.who}: {named}"
+
+
+def _best_modes(results: Results) -> list[Row]:
+    """Our rows, those of interpreted runs only where there is no compiled one."""
+    found: dict[tuple[str, str], Row] = {}
+    for row in results.rows:
+        if row.is_ours and row.seconds:
+            key = (row.who, where(row.at))
+            if key not in found or row.mode == "compiled":
+                found[key] = row
+    return list(found.values())
+
+
+# A section for each.
+
+
+def _section(benchmark: Benchmark, results: Results) -> Iterator[str]:
+    quantity = benchmark.quantity
+    yield f'<a id="{benchmark.name}"></a>\n\n## {benchmark.title}\n'
+    unit = f"{quantity.unit}, {'more' if quantity.is_rate else 'less'} is better"
+    source = f"[`{benchmark.name}.py`](../benchmarks/{benchmark.name}.py)"
+    yield f"{benchmark.about} In {unit}. {source}\n"
+    if results.size != "full":
+        yield f"*A trial run with inputs of size {results.size!r}: figures to be replaced.*\n"
+    yield f"![{benchmark.title}](benchmarks/{benchmark.name}.svg)\n"
+    with_input = bool(results.input_bytes)
+    header = ["who", "at", "mode", "median", "spread", "runs", "x baseline", "peak MiB"]
+    rows = [_told(row, benchmark, results, with_input) for row in results.rows if row.seconds]
+    yield table(header + (["x input"] if with_input else []), rows)
+    baseline = " or ".join(benchmark.baselines)
+    if baseline:
+        yield f"\nBaseline: {baseline}."
+    if with_input:
+        yield '\n"x input": the peak in terms of the graph as two columns of 64-bit integers.'
+    if benchmark.floors:
+        yield f"\nFloors: {', '.join(benchmark.floors)}."
+    if benchmark.elsewhere:
+        figures = [f"{f.who} {said(f.value)} ({where(f.at)})" for f in benchmark.elsewhere]
+        yield f"\nMeasured elsewhere, on a machine of this kind: {'; '.join(figures)}."
+    for row in results.rows:
+        if row.missing:
+            yield f"\nNot there: {row.who} {where(row.at)}: {row.missing}."
+    yield ""
+
+
+def _told(row: Row, benchmark: Benchmark, results: Results, with_input: bool) -> list[str]:
+    quantity = benchmark.quantity
+    low, high = row.spread(quantity)
+    times = kept.times_baseline(row, results.rows, benchmark)
+    peak = max(row.peaks, default=0)
+    told = [
+        f"**{row.who}**" if row.is_ours else row.who + (f" ({row.note})" if row.note else ""),
+        where(row.at),
+        row.mode or "",
+        said(row.value(quantity)),
+        f"{said(low)} to {said(high)}",
+        str(len(row.seconds)),
+        said(times) if times is not None else "",
+        said(peak / 2**20) if peak else "",
+    ]
+    if with_input:
+        size = results.input_bytes.get(_input_of(row, results))
+        told.append(said(peak / size) if size and peak else "")
+    return told
+
+
+def _input_of(row: Row, results: Results) -> str:
+    """The input of a row: peers say as much of it as we do, but not always in that order."""
+    return kept.point(row.at)
