@@ -35,7 +35,7 @@ SETTINGS = {
     "svg.fonttype": "none",
     "svg.hashsalt": "pointstamp",
     "font.family": "sans-serif",
-    "font.sans-serif": ["system-ui", "Segoe UI", "DejaVu Sans", "sans-serif"],
+    "font.sans-serif": ["DejaVu Sans"],
     "font.size": 10,
     "text.color": INK,
     "axes.edgecolor": INK,

@@ -1,0 +1,77 @@
+"""Running: tiny sizes, in processes of their own, and what becomes of those that fail."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from benchmarks.harness import driver
+from benchmarks.harness.case import Benchmark, Case, Effort, Reading
+from benchmarks.harness.driver import run
+from benchmarks.harness.find import find
+from benchmarks.harness.results import Row
+
+
+def chosen(name: str, *keys: str) -> Benchmark:
+    """A benchmark with only some of its cases."""
+    benchmark = find(name)
+    return replace(
+        benchmark, cases=lambda size: [c for c in benchmark.cases(size) if c.key in keys]
+    )
+
+
+def test_a_case_of_ours_is_measured_on_each_number_of_workers() -> None:
+    said: list[str] = []
+    results = run(
+        chosen("barrier", "Pointstamp, workers 1", "Pointstamp, workers 2"), "tiny", 2, said.append
+    )
+    modes = {"compiled", "interpreted"}
+    measured = [row for row in results.rows if row.mode in modes]
+    assert {row.at["workers"] for row in measured} == {1, 2}
+    for row in measured:
+        assert len(row.seconds) == 2
+        assert all(seconds > 0 for seconds in row.seconds)
+        # One peak for each worker; an interpreter takes a few MiB at the least.
+        assert len(row.peaks) == row.at["workers"]
+        assert min(row.peaks) > 1 << 22
+    assert len(said) == len(results.rows)
+    assert results.machine["cores"] >= 1
+    assert "numpy" in results.versions
+
+
+def test_inputs_are_made_for_the_run_and_answers_compared() -> None:
+    results = run(chosen("words", "Pointstamp, workers 2", "pyarrow"), "tiny", 1, lambda line: None)
+    ours, arrow = results.rows
+    assert ours.answer == arrow.answer
+    assert ours.answer[1] == 10_000
+
+
+def test_answers_that_differ_are_an_error() -> None:
+    cases = [Case(who, _measure, data="the same") for who in ("one", "other")]
+    rows = [Row("one", {}, 1, [0.1], answer=3), Row("other", {}, 1, [0.1], answer=4)]
+    with pytest.raises(RuntimeError, match=r"on the same, other \{\} answers 4 and one \{\} 3"):
+        driver._check_answers(cases, rows)
+
+
+def test_a_peer_that_is_not_installed_is_missing_and_no_failure() -> None:
+    benchmark = find("chain")
+    case = Case("Other", _measure, needs=("no_such_module_here",))
+    (row,) = run(replace(benchmark, cases=lambda size: [case]), "tiny", 1, lambda line: None).rows
+    assert row.missing == "no_such_module_here is not installed"
+    assert not row.seconds
+
+
+def test_a_case_that_fails_says_why_and_the_others_go_on() -> None:
+    benchmark = find("chain")
+    # The process that is to run it knows no case of that name.
+    cases = [Case("Unheard of", _measure), *benchmark.cases("tiny")[1:]]
+    failed, other = run(
+        replace(benchmark, cases=lambda size: cases), "tiny", 1, lambda line: None
+    ).rows
+    assert failed.missing.startswith("failed: ValueError")
+    assert other.seconds
+
+
+def _measure(effort: Effort) -> Reading:
+    return Reading([0.1])
