@@ -27,7 +27,7 @@ from pointstamp.containers.convert import int64_column
 from pointstamp.dataflow.pact import Exchange
 from pointstamp.dataflow.stream import Stream
 from pointstamp.errors import ColumnError, SchemaError
-from pointstamp.joins.adjacency import Adjacency, Graph
+from pointstamp.joins.adjacency import Adjacency
 from pointstamp.joins.operators import SOURCE, TARGET, from_index, index, with_graph
 from pointstamp.joins.tactics import Pieces
 
@@ -101,7 +101,14 @@ def undirected(edges: Stream[Any]) -> Stream[Arrays]:
     """
     neighbours = index(directed(edges).map_batches(_both_ways), "forward")
     pairs = from_index(neighbours, "Degrees", _pairs_with_degree)
-    return with_graph(pairs, neighbours, Exchange(TARGET), "Orient", _oriented)
+    by_target = Exchange(TARGET)
+    return with_graph(pairs, neighbours, by_target, "Orient", _oriented, nothing=_nothing)
+
+
+def _nothing(index: int, peers: int) -> Adjacency:
+    """What a worker knows that owns no vertex."""
+    none = np.empty(0, np.int64)
+    return Adjacency.build("forward", none, none)
 
 
 def _both_ways(batch: Arrays) -> Arrays | None:
@@ -125,10 +132,10 @@ def _pairs_with_degree(neighbours: Adjacency) -> Iterator[Arrays]:
         yield Arrays({SOURCE: sources[once], TARGET: targets[once], _DEGREE: degrees[once]})
 
 
-def _oriented(graph: Graph, pairs: Arrays) -> Pieces:
+def _oriented(neighbours: Adjacency, pairs: Arrays) -> Pieces:
     """Turn the edges whose `dst`, whose row is here, has the lower degree."""
     sources, targets = pairs[SOURCE], pairs[TARGET]
-    begins, ends = graph.adjacency("forward").spans(targets)
+    begins, ends = neighbours.spans(targets)
     turned = ends - begins < pairs[_DEGREE]
     yield Arrays(
         {

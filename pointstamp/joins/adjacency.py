@@ -1,8 +1,8 @@
 """The neighbours of the vertices that one worker keeps: the index a join asks.
 
 An `Adjacency` has one direction, out-neighbours or in-neighbours, of all edges of
-one time whose key this worker owns. A `Graph` is what an operator of the worker
-has in hand for a time: one adjacency or two, and room to mark vertices in.
+one time whose key this worker owns. A `Graph` is what all operators of the worker
+have in hand for a time: one adjacency or two, and room to mark vertices in.
 
 Knows nothing of streams; who owns a vertex is decided by the hash that also
 exchanges records, so that a record sent by a vertex arrives where its row is.
@@ -10,9 +10,9 @@ exchanges records, so that a record sent by a vertex arrives where its row is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from pointstamp.errors import InternalError
 from pointstamp.joins.plan import Direction
 from pointstamp.kernels.csr import build_csr, find_spans
 from pointstamp.kernels.hashing import hash_ints, settled
+from pointstamp.kernels.lists import Numbers, distinct, find_numbers
 from pointstamp.kernels.tables import build_table
 
 Ints = npt.NDArray[np.int64]
@@ -36,14 +37,14 @@ class Adjacency:
     direction : "forward" or "reverse"
     keys : int64[n], the vertices that have neighbours, sorted
     starts : int64[n + 1], where those of each begin in `values`
-    values : int64[m], the neighbours
+    values : int64[m], the neighbours; or their numbers in a graph, int32[m]
     table, dense : see `kernels.tables.build_table`
     """
 
     direction: Direction
     keys: Ints
     starts: Ints
-    values: Ints
+    values: npt.NDArray[Any]
     table: npt.NDArray[np.int32]
     dense: bool
 
@@ -92,21 +93,48 @@ class Adjacency:
 
 
 class Graph:
-    """The edges of one time, as far as one of `peers` workers keeps them."""
+    """The edges of one time, as far as one of `peers` workers keeps them.
 
-    def __init__(self, index: int = 0, peers: int = 1) -> None:
+    Neighbours are *numbers* here, int32 from 0 in the order of their ids, so that a
+    list takes half the memory and there is a mark for each, however far ids are apart.
+    The numbers are this worker's own; what travels is ids.
+
+    Attributes
+    ----------
+    ids : int64[n], the id of each number
+    marks : uint8[n], all 0: room to mark numbers in, for whoever is at work
+
+    Raises
+    ------
+    InternalError
+        If a direction comes twice.
+    """
+
+    def __init__(
+        self, index: int = 0, peers: int = 1, adjacencies: Iterable[Adjacency] = ()
+    ) -> None:
         self._index = index
         self._peers = peers
-        self._adjacencies: dict[Direction, Adjacency] = {}
+        by_direction: dict[Direction, Adjacency] = {}
+        for adjacency in adjacencies:
+            if adjacency.direction in by_direction:
+                raise InternalError(f"two {adjacency.direction} indexes of one graph at one worker")
+            by_direction[adjacency.direction] = adjacency
+        neighbours = [distinct(adjacency.values) for adjacency in by_direction.values()]
+        self.ids: Ints = settled(distinct(np.concatenate([_NONE, *neighbours])))
+        self._table, self._dense = build_table(self.ids)
+        self._adjacencies = {d: self._numbered(a) for d, a in by_direction.items()}
+        self.marks = np.zeros(len(self.ids), np.uint8)
 
-    def add(self, adjacency: Adjacency) -> None:
-        """Take an index of the graph; each direction comes once."""
-        if adjacency.direction in self._adjacencies:
-            raise InternalError(f"two {adjacency.direction} indexes of one graph at one worker")
-        self._adjacencies[adjacency.direction] = adjacency
+    def _numbered(self, adjacency: Adjacency) -> Adjacency:
+        return replace(adjacency, values=settled(self.numbers_of(adjacency.values)))
+
+    def numbers_of(self, vertices: Ints) -> Numbers:
+        """The number of each vertex, int32; -1 for those that are in no list here."""
+        return find_numbers(self.ids, settled(self._table), self._dense, settled(vertices))
 
     def adjacency(self, direction: Direction) -> Adjacency:
-        """The index of that direction; an empty one where this worker got no edges."""
+        """The index of that direction, of numbers; an empty one where this worker has no edges."""
         return self._adjacencies.get(direction) or _EMPTY[direction]
 
     def owns(self, vertices: Ints) -> Bools:
@@ -116,29 +144,13 @@ class Graph:
         owners: Bools = hash_ints(vertices) % np.uint64(self._peers) == np.uint64(self._index)
         return owners
 
-    @cached_property
-    def low(self) -> int:
-        """The least neighbour: what the first mark is for."""
-        return min((int(a.values.min()) for a in self._filled), default=0)
-
-    @cached_property
-    def marks(self) -> npt.NDArray[np.uint8]:
-        """A zero for each vertex from `low` up; none where they are too far apart for that.
-
-        At most four bytes for each edge, for the whole graph's neighbours.
-        """
-        high = max((int(a.values.max()) for a in self._filled), default=-1)
-        span = high - self.low + 1
-        room = 4 * sum(a.n_edges for a in self._filled) + 65_536
-        return np.zeros(span if span <= room else 0, np.uint8)
-
-    @property
-    def _filled(self) -> list[Adjacency]:
-        return [a for a in self._adjacencies.values() if a.n_edges]
-
 
 _NONE = np.empty(0, np.int64)
-_EMPTY: dict[Direction, Adjacency] = {
-    "forward": Adjacency.build("forward", _NONE, _NONE),
-    "reverse": Adjacency.build("reverse", _NONE, _NONE),
-}
+
+
+def _empty(direction: Direction) -> Adjacency:
+    none = Adjacency.build(direction, _NONE, _NONE)
+    return replace(none, values=settled(np.empty(0, np.int32)))
+
+
+_EMPTY: dict[Direction, Adjacency] = {d: _empty(d) for d in ("forward", "reverse")}

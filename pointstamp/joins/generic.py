@@ -36,8 +36,8 @@ from pointstamp.dataflow.pact import Exchange, Pact, Pipeline
 from pointstamp.dataflow.scope import Scope
 from pointstamp.dataflow.stream import Stream
 from pointstamp.joins import tactics
-from pointstamp.joins.adjacency import Adjacency
-from pointstamp.joins.operators import Tactic, from_index, index, total, watch, with_graph
+from pointstamp.joins.adjacency import Adjacency, Graph
+from pointstamp.joins.operators import Tactic, from_index, graphs, index, total, watch, with_graph
 from pointstamp.joins.plan import Filter, Plan
 from pointstamp.joins.tactics import MATCHES, ROUTE, Extension, Part, column
 from pointstamp.joins.turns import Pace, Turns
@@ -83,6 +83,7 @@ class GenericJoin:
         self._scope = edges.scope
         self.paces: list[list[Pace]] = [[] for _ in range(levels(plan, edges.scope.peers)[-1] + 1)]
         self._by_direction = {d: index(edges, d) for d in plan.directions}
+        self._graphs = graphs(list(self._by_direction.values()))
 
     def matches(self) -> Stream[Arrays]:
         """Every match once: batches with a column `v0`, `v1`, ... for each output."""
@@ -106,9 +107,8 @@ class GenericJoin:
         return self._scope.iterative(Turns(len(self.paces) - 1), "Join")
 
     def _steps(self, scope: Scope) -> _Steps:
-        by_direction = {d: i.enter(scope) for d, i in self._by_direction.items()}
-        indexes = scope.concatenate(list(by_direction.values()))
-        return _Steps(self, scope.peers, by_direction[self.plan.seed], indexes)
+        seeds = self._by_direction[self.plan.seed].enter(scope)
+        return _Steps(self, scope.peers, seeds, self._graphs.enter(scope))
 
 
 def levels(plan: Plan, peers: int) -> list[int]:
@@ -133,14 +133,14 @@ class _Steps:
         join: GenericJoin,
         peers: int,
         seeds: Stream[Adjacency],
-        indexes: Stream[Adjacency],
+        graphs: Stream[Graph],
     ) -> None:
         self._join = join
         self._plan = join.plan
         self._peers = peers
         self._levels = levels(join.plan, peers)
         self._seeds = seeds
-        self._indexes = indexes
+        self._graphs = graphs
 
     def prefixes(self, n_steps: int) -> Stream[Arrays]:
         """The matches of the vertices that are bound by the first `n_steps` steps."""
@@ -196,7 +196,7 @@ class _Steps:
         for key in extension.keys:
             tactic = partial(tactics.count, extension, key)
             by_key = Exchange(column(key))
-            counted = with_graph(counted, self._indexes, by_key, f"Count {name}", tactic)
+            counted = with_graph(counted, self._graphs, by_key, f"Count {name}", tactic)
         room = 4 * self._join.batch_records
         proposed = self._paced(
             counted,
@@ -242,7 +242,7 @@ class _Steps:
         join = self._join
         pace = Pace(level, level + 1 == len(join.paces), join.batch_records)
         join.paces[level].append(pace)
-        found = with_graph(prefixes, self._indexes, pact, name, tactic, pace)
+        found = with_graph(prefixes, self._graphs, pact, name, tactic, pace)
         for before in join.paces[level - 1] if level else ():
             watch(found, before)
         return found
@@ -258,7 +258,7 @@ class _Steps:
         name = f"Validate {column(extension.step.vertex)}"
         tactic = partial(tactics.validate, extension)
         for _ in range(n_visits):
-            found = with_graph(found, self._indexes, Exchange(ROUTE), name, tactic)
+            found = with_graph(found, self._graphs, Exchange(ROUTE), name, tactic)
         names = [column(v) for v in (*extension.kept, extension.step.vertex)]
         return found.map_batches(lambda batch: tactics.selected(batch, names))
 
@@ -267,5 +267,5 @@ class _Steps:
             source, target = column(condition.source), column(condition.target)
             tactic = partial(tactics.test, condition)
             name = f"Test {source} to {target}"
-            prefixes = with_graph(prefixes, self._indexes, Exchange(source), name, tactic)
+            prefixes = with_graph(prefixes, self._graphs, Exchange(source), name, tactic)
         return prefixes

@@ -1,18 +1,20 @@
 """The operators of a join: they reason about times and leave arrays to the tactics.
 
 An index is a stream of its own, of one `Adjacency` per time and worker, sent when
-all edges of the time are there; whoever asks it takes that stream as a second
-input and holds prefixes back until the stream says that no more of it comes.
-So the graph of a time is the edges of that time, complete.
+all edges of the time are there; `graphs` makes one `Graph` of those of all
+directions. Whoever asks it takes that stream as a second input and holds prefixes
+back until the stream says that no more of it comes. So the graph of a time is the
+edges of that time, complete.
 
-Each operator keeps the indexes of a time until no more prefixes of it come.
+Each operator keeps the graph of a time until no more prefixes of it come.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -99,18 +101,44 @@ def _give_next(output: Output, capability: Capability, pieces: Pieces) -> bool:
     return False
 
 
-Tactic = Callable[[Graph, Any], Iterator[Any]]
+Tactic = Callable[[Any, Any], Iterator[Any]]
+"""From a graph, or whatever stands for one, and a batch, to pieces."""
+
+
+def graphs(indexes: Sequence[Stream[Adjacency]]) -> Stream[Graph]:
+    """The graph of each time, of the indexes of all directions that this worker has."""
+
+    def build(capability: Capability, info: OperatorInfo) -> Logic:
+        capability.drop()
+        held: dict[Capability, list[Adjacency]] = {}
+
+        def logic(input: Input, output: Output) -> bool:
+            for time, adjacencies in input:
+                held.setdefault(time.retain(), []).extend(adjacencies)
+            for cap in [c for c in held if not input.frontier.less_equal(c.time)]:
+                with cap, output.session(cap) as session:
+                    session.give(Graph(info.index, info.peers, held.pop(cap)))
+            return False
+
+        return logic
+
+    first, *more = indexes
+    return first.concat(*more).unary_frontier(Pipeline(), "Graph", build)
 
 
 def with_graph(
     prefixes: Stream[Any],
-    indexes: Stream[Adjacency],
+    graphs: Stream[Any],
     pact: Pact,
     name: str,
     tactic: Tactic,
     pace: Pace | None = None,
+    nothing: Callable[[int, int], Any] = Graph,
 ) -> Stream[Any]:
     """What `tactic` makes of each batch of `prefixes` and the graph of its time.
+
+    `graphs` has one graph per time, at the workers that have one; `nothing` makes what
+    stands for it elsewhere.
 
     Without a `pace`, all at once: for tactics that give at most what they get. A
     tactic that may give more is asked for one turn's pieces per activation, when
@@ -120,21 +148,21 @@ def with_graph(
 
     def build(capability: Capability, info: OperatorInfo) -> Logic:
         capability.drop()
-        graphs = _Graphs(info, has_turns)
+        known = _Graphs(partial(nothing, info.index, info.peers), has_turns)
         work = _Work(tactic, pace, prefixes.scope.environment.note)
         if pace is not None:
             pace.wake = info.activate
 
-        def logic(prefixes: Input, indexes: Input, output: Output) -> bool:
-            graphs.take(indexes)
+        def logic(prefixes: Input, graphs: Input, output: Output) -> bool:
+            known.take(graphs)
             work.take(prefixes)
-            again = work.advance(graphs, indexes, output)
-            graphs.release(prefixes, work.items)
+            again = work.advance(known, graphs, output)
+            known.release(prefixes, work.items)
             return again
 
         return logic
 
-    return prefixes.binary_frontier(indexes, pact, Pipeline(), name, build)
+    return prefixes.binary_frontier(graphs, pact, Pipeline(), name, build)
 
 
 def watch(stream: Stream[Any], pace: Pace) -> None:
@@ -160,25 +188,23 @@ def watch(stream: Stream[Any], pace: Pace) -> None:
 
 
 class _Graphs:
-    """The indexes that have arrived, by the time whose edges they have."""
+    """The graphs that have arrived, by their time."""
 
-    def __init__(self, info: OperatorInfo, has_turns: bool) -> None:
-        self._info = info
+    def __init__(self, nothing: Callable[[], Any], has_turns: bool) -> None:
+        self._nothing = nothing
         self._has_turns = has_turns
-        self._by_time: dict[Any, Graph] = {}
+        self._by_time: dict[Any, Any] = {}
 
-    def take(self, indexes: Input) -> None:
+    def take(self, graphs: Input) -> None:
         """Take what has arrived."""
-        for time, adjacencies in indexes:
-            graph = self.at(time.time)
-            for adjacency in adjacencies:
-                graph.add(adjacency)
+        for time, (graph,) in graphs:
+            self._by_time[self._start(time.time)] = graph
 
-    def at(self, time: Any) -> Graph:
-        """The graph of `time`; without edges where no index came."""
-        start = at_start(time) if self._has_turns else time
+    def at(self, time: Any) -> Any:
+        """The graph of `time`; without edges where none came."""
+        start = self._start(time)
         if start not in self._by_time:
-            self._by_time[start] = Graph(self._info.index, self._info.peers)
+            self._by_time[start] = self._nothing()
         return self._by_time[start]
 
     def release(self, prefixes: Input, items: list[_Item]) -> None:
@@ -225,13 +251,13 @@ class _Work:
             self.items.append(_Item(time.delayed(pace.now(time.time)), batch))
         pace.note_waiting(sum(len(item.batch) for item in self.items))
 
-    def advance(self, graphs: _Graphs, indexes: Input, output: Output) -> bool:
+    def advance(self, known: _Graphs, graphs: Input, output: Output) -> bool:
         """Work as far as can be done now; True if a turn ended and there may be more to do."""
         n_sent = n_pieces = 0
-        while (item := self._least(indexes)) is not None:
+        while (item := self._least(graphs)) is not None:
             if self._pace is not None and not self._pace.may_send(item.capability.time):
                 break  # we are woken when what is under way has changed
-            n_sent += self._next_piece(item, graphs, output)
+            n_sent += self._next_piece(item, known, output)
             n_pieces += 1
             if self._pace is not None and (
                 2 * n_sent >= self._pace.batch_records or n_pieces >= _PIECES_PER_ACTIVATION
@@ -241,18 +267,18 @@ class _Work:
             self._end_turn(self._pace)
         return item is not None and n_pieces > 0
 
-    def _least(self, indexes: Input) -> _Item | None:
+    def _least(self, graphs: Input) -> _Item | None:
         """The item of the least time, of those whose graph is complete.
 
         The least, even if another one was begun: `turns.py` needs that.
         """
-        ready = [i for i in self.items if not indexes.frontier.less_equal(i.capability.time)]
+        ready = [i for i in self.items if not graphs.frontier.less_equal(i.capability.time)]
         return min(ready, key=lambda item: item.capability.time, default=None)
 
-    def _next_piece(self, item: _Item, graphs: _Graphs, output: Output) -> int:
+    def _next_piece(self, item: _Item, known: _Graphs, output: Output) -> int:
         """Send the next piece of `item`, or be done with it; how many records."""
         if item.pieces is None:
-            item.pieces = self._tactic(graphs.at(item.capability.time), item.batch)
+            item.pieces = self._tactic(known.at(item.capability.time), item.batch)
         for piece in item.pieces:
             if piece is None:
                 return 0

@@ -40,10 +40,11 @@ import numpy.typing as npt
 from pointstamp.containers import Arrays
 from pointstamp.joins.adjacency import Adjacency, Graph
 from pointstamp.joins.carried import LIST, Carried
-from pointstamp.joins.plan import Filter, Step
+from pointstamp.joins.plan import Direction, Filter, Step
 from pointstamp.kernels import intersect
 from pointstamp.kernels.hashing import settled
 from pointstamp.kernels.intersect import FIRST, are_members
+from pointstamp.kernels.lists import Numbers
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -56,7 +57,6 @@ ROUTE, LEAST, KEY, TODO, MATCHES = "route", "least", "key", "todo", "matches"
 
 _UNKNOWN = -1
 _MOST = np.iinfo(np.int64).max
-_NONE = np.empty(0, np.int64)
 
 
 def column(vertex: int) -> str:
@@ -168,8 +168,8 @@ def _lists_of_keys(extension: Extension, graph: Graph, groups: Arrays) -> tuple[
     for j, constraint in enumerate(extension.step.constraints):
         lists.ends[j][groups[KEY] != constraint.key] = _UNKNOWN
     room = int(groups[LEAST].sum()) + 1
-    parents, found = np.empty(room, np.int64), np.empty(room, np.int64)
-    bound = np.empty((0, len(groups)), np.int64)
+    parents, found = np.empty(room, np.int64), np.empty(room, np.int32)
+    bound = np.empty((0, len(groups)), np.int32)
     at, resume, n_found = 0, FIRST, 0
     while at < len(groups):
         n, at, resume = _extend(
@@ -177,7 +177,7 @@ def _lists_of_keys(extension: Extension, graph: Graph, groups: Arrays) -> tuple[
         )
         n_found += n
     starts = np.searchsorted(parents[:n_found], np.arange(len(groups) + 1))
-    return starts, found[:n_found]
+    return starts, graph.ids[found[:n_found]]
 
 
 # Extend.
@@ -193,7 +193,7 @@ class _Lists:
     pool_of: npt.NDArray[np.int8]
     begins: Ints
     ends: Ints
-    carried: Ints
+    carried: Numbers
 
 
 def extend(
@@ -207,17 +207,16 @@ def extend(
     """
     prefixes, lists, away = _of_part(part, *_met(extension, graph, batch))
     with_todo = _may_miss(extension, batch)
-    bound = _stacked(prefixes, extension.bound)
+    bound = _stacked(graph, prefixes, extension.bound)
     at, resume = 0, FIRST
+    parents, found = np.empty(room, np.int64), np.empty(room, np.int32)
     while at < len(prefixes):
-        parents, found = np.empty(room, np.int64), np.empty(room, np.int64)
         n, at, resume = _extend(graph, lists, bound, at, resume, False, parents, found)
         if n == 0:
             yield None
             continue
         columns = {column(v): prefixes[column(v)][parents[:n]] for v in extension.kept}
-        # A piece that fills little of its room is copied, so as not to keep all of it.
-        columns[column(extension.step.vertex)] = found[:n] if 2 * n > room else found[:n].copy()
+        columns[column(extension.step.vertex)] = graph.ids[found[:n]]
         if with_todo:
             todo, here = away[parents[:n]], prefixes[ROUTE][parents[:n]]
             columns |= {TODO: todo, ROUTE: _next_route(extension, todo, columns, here)}
@@ -229,11 +228,11 @@ def count_matches(
 ) -> Pieces:
     """How many records `extend` would give, without making them: pieces of one number."""
     prefixes, lists, _ = _of_part(part, *_met(extension, graph, batch))
-    bound = _stacked(prefixes, extension.bound)
-    room = np.empty(4096, np.int64)
+    bound = _stacked(graph, prefixes, extension.bound)
+    room, found = np.empty(4096, np.int64), np.empty(4096, np.int32)
     at, resume = 0, FIRST
     while at < len(prefixes):
-        n, at, resume = _extend(graph, lists, bound, at, resume, True, room, room)
+        n, at, resume = _extend(graph, lists, bound, at, resume, True, room, found)
         yield Arrays({MATCHES: np.array([n])})
 
 
@@ -253,15 +252,25 @@ def _met(
     lists = _lists(extension, graph, prefixes)
     for j, constraint in enumerate(extension.step.constraints):
         lists.ends[j][(away >> j & 1).astype(np.bool_) | (key == constraint.key)] = _UNKNOWN
-    begins = np.where(numbers < 0, 0, batch.starts[numbers])
-    ends = np.where(numbers < 0, _UNKNOWN, batch.starts[numbers + 1])
+    starts, carried = _as_numbers(graph, batch)
+    begins = np.where(numbers < 0, 0, starts[numbers])
+    ends = np.where(numbers < 0, _UNKNOWN, starts[numbers + 1])
     with_carried = _Lists(
         np.append(lists.pool_of, np.int8(2)),
         np.vstack([lists.begins, begins]),
         np.vstack([lists.ends, ends]),
-        batch.values,
+        carried,
     )
     return prefixes, with_carried, away
+
+
+def _as_numbers(graph: Graph, batch: Carried) -> tuple[Ints, Numbers]:
+    """The lists that came along, without vertices that are in no list here."""
+    numbers = graph.numbers_of(batch.values)
+    known = numbers >= 0
+    n_known = np.zeros(len(numbers) + 1, np.int64)
+    np.cumsum(known, out=n_known[1:])
+    return n_known[batch.starts], numbers[known]
 
 
 def _away(extension: Extension, graph: Graph, prefixes: Arrays, key: Ints) -> Ints:
@@ -281,7 +290,7 @@ def _lists(extension: Extension, graph: Graph, prefixes: Arrays) -> _Lists:
         vertices = prefixes[column(constraint.key)]
         begins[j], ends[j] = graph.adjacency(constraint.direction).spans(vertices)
     pool_of = np.array([c.direction == "reverse" for c in constraints], np.int8)
-    return _Lists(pool_of, begins, ends, _NONE)
+    return _Lists(pool_of, begins, ends, np.empty(0, np.int32))
 
 
 def _of_part(
@@ -298,12 +307,12 @@ def _of_part(
 def _extend(
     graph: Graph,
     lists: _Lists,
-    bound: Ints,
+    bound: Numbers,
     at: int,
     resume: int,
     counting: bool,
     parents: Ints,
-    found: Ints,
+    found: Numbers,
 ) -> tuple[int, int, int]:
     return intersect.extend(
         graph.adjacency("forward").values,
@@ -314,7 +323,6 @@ def _extend(
         lists.ends,
         bound,
         graph.marks,
-        graph.low,
         at,
         resume,
         READ_BUDGET,
@@ -336,8 +344,7 @@ def validate(extension: Extension, graph: Graph, proposals: Arrays) -> Pieces:
         keys = proposals[column(constraint.key)]
         asked = np.flatnonzero((todo >> j & 1).astype(np.bool_) & kept & graph.owns(keys))
         if len(asked):
-            adjacency = graph.adjacency(constraint.direction)
-            kept[asked] = _are_edges(adjacency, keys[asked], values[asked])
+            kept[asked] = _are_edges(graph, constraint.direction, keys[asked], values[asked])
             todo[asked] &= ~(1 << j)
     route = _next_route(extension, todo, proposals, proposals[ROUTE])
     yield _taken(Arrays({**dict(proposals.items()), TODO: todo, ROUTE: route}), kept)
@@ -359,7 +366,7 @@ def _next_route(
 def test(condition: Filter, graph: Graph, prefixes: Arrays) -> Pieces:
     """Keep the prefixes in which an edge is there, or is absent; at the source's worker."""
     sources, targets = prefixes[column(condition.source)], prefixes[column(condition.target)]
-    found = _are_edges(graph.adjacency("forward"), sources, targets)
+    found = _are_edges(graph, "forward", sources, targets)
     yield _taken(prefixes, found != condition.absent)
 
 
@@ -376,15 +383,16 @@ def selected(records: Arrays, names: Iterable[str]) -> Arrays:
 # What they share.
 
 
-def _are_edges(adjacency: Adjacency, keys: Ints, values: Ints) -> Bools:
+def _are_edges(graph: Graph, direction: Direction, keys: Ints, values: Ints) -> Bools:
+    adjacency = graph.adjacency(direction)
     begins, ends = adjacency.spans(keys)
-    return are_members(adjacency.values, begins, ends, settled(values))
+    return are_members(adjacency.values, begins, ends, settled(graph.numbers_of(values)))
 
 
-def _stacked(prefixes: Arrays, vertices: tuple[int, ...]) -> Ints:
-    stacked = np.empty((len(vertices), len(prefixes)), np.int64)
+def _stacked(graph: Graph, prefixes: Arrays, vertices: tuple[int, ...]) -> Numbers:
+    stacked = np.empty((len(vertices), len(prefixes)), np.int32)
     for i, vertex in enumerate(vertices):
-        stacked[i] = prefixes[column(vertex)]
+        stacked[i] = graph.numbers_of(prefixes[column(vertex)])
     return stacked
 
 

@@ -5,6 +5,9 @@ lists, slices of two pools; what is in all k of its lists extends it. The work i
 that of the shortest list of each prefix, up to a logarithm, which is what makes
 the join worst-case optimal.
 
+Items are numbers from 0, int32, so that each can have a mark and a list is short in
+memory; whose numbers they are is the caller's to know.
+
 Theory of operation. For each prefix one list is read from end to end and the
 others are asked. There are three ways to ask:
 
@@ -29,6 +32,7 @@ import numpy.typing as npt
 from pointstamp.kernels.jit import kernel
 
 Ints = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.int32]
 Bools = npt.NDArray[np.bool_]
 Pools = npt.NDArray[np.int8]
 Marks = npt.NDArray[np.uint8]
@@ -41,21 +45,20 @@ _LONGER = 8
 
 
 def _extend_plain(
-    forward: Ints,
-    reverse: Ints,
-    carried: Ints,
+    forward: Numbers,
+    reverse: Numbers,
+    carried: Numbers,
     pool_of: Pools,
     begins: Ints,
     ends: Ints,
-    bound: Ints,
+    bound: Numbers,
     marks: Marks,
-    low: int,
     at: int,
     resume: int,
     budget: int,
     counting: bool,
     parents: Ints,
-    found: Ints,
+    found: Numbers,
 ) -> tuple[int, int, int]:
     n_found = 0
     n = begins.shape[1]
@@ -85,36 +88,36 @@ def _extend_plain(
 
 @kernel(plain=_extend_plain)
 def extend(
-    forward: Ints,
-    reverse: Ints,
-    carried: Ints,
+    forward: Numbers,
+    reverse: Numbers,
+    carried: Numbers,
     pool_of: Pools,
     begins: Ints,
     ends: Ints,
-    bound: Ints,
+    bound: Numbers,
     marks: Marks,
-    low: int,
     at: int,
     resume: int,
     budget: int,
     counting: bool,
     parents: Ints,
-    found: Ints,
+    found: Numbers,
 ) -> tuple[int, int, int]:
     """What is in all lists of each prefix, from a cursor on, until the room is used up.
 
-    forward, reverse, carried : int64[any], the pools, numbered 0, 1 and 2
+    forward, reverse, carried : int32[any], the pools, numbered 0, 1 and 2
     pool_of : int8[k], which pool the j-th list of every prefix is in; at most one is `carried`
     begins, ends : int64[k, n]; list j of prefix i is `pool[begins[j, i]:ends[j, i]]`, sorted
       and distinct; `ends[j, i]` is -1 where the list is elsewhere and not to be asked,
       but each prefix has one that is here
-    bound : int64[b, n], b >= 0, distinct down each column; not to be found for that prefix
-    marks : uint8[d], all 0, and again on return; `marks[v - low]` is vertex v's. All of
-      `forward` and `reverse` have one, or none does (d = 0) where ids are too far apart
+    bound : int32[b, n], b >= 0, distinct down each column but for -1; not to be found for
+      that prefix
+    marks : uint8[d], all 0, and again on return; one for each number in the pools
     at, resume : the cursor: first prefix, and least value for it (`FIRST` at its beginning)
     budget : about how many values may be read before the call returns
     counting : only count; `found` is then room to work in, and may have any length > 0
-    parents, found : int64[room], filled with prefixes (ascending) and their values (ascending)
+    parents, found : int64[room] and int32[room], filled with prefixes (ascending) and their
+      values (ascending)
     returns (n, at, resume): how many were found, and the cursor to go on from;
       at = n once all prefixes are done.
     """
@@ -128,18 +131,18 @@ def extend(
         n_here = 0
         for j in range(n_lists):
             n_here += ends[j, at] >= 0
-        if n_here > 1 and len(marks) > 0:
+        if n_here > 1:
             for j in range(min(n_lists, 8)):
-                if ends[j, at] < 0 or begins[j, at] == shown[j]:
+                if ends[j, at] < 0 or (begins[j, at] == shown[j] and ends[j, at] == shown_end[j]):
                     continue
                 pool = _pool(forward, reverse, carried, pool_of[j])
                 if marked[j]:
-                    _unmark(marks, low, pool, shown[j], shown_end[j], 1 << j)
+                    _unmark(marks, pool, shown[j], shown_end[j], 1 << j)
                 shown[j] = begins[j, at]
                 shown_end[j] = ends[j, at]
                 marked[j] = _worth_marking(begins, ends, j, at)
                 if marked[j]:
-                    _mark(marks, low, pool, shown[j], shown_end[j], 1 << j)
+                    _mark(marks, pool, shown[j], shown_end[j], 1 << j)
 
         # Which list to read: the shortest that is not marked, unless another is far shorter.
         shortest = -1
@@ -179,7 +182,7 @@ def extend(
                     if begin < end and _contains(pool, begin, end, bound[b, at]):
                         total -= 1
             else:
-                total += _count_marked(marks, low, pool, begin, end, needed, pool_of[chosen] == 2)
+                total += _count_marked(marks, pool, begin, end, needed)
                 budget -= end - begin
             budget -= 1
             at += 1
@@ -195,8 +198,7 @@ def extend(
                 n_kept = n_read
             else:
                 for i in range(begin, begin + n_read):
-                    place = pool[i] - low
-                    if 0 <= place < len(marks) and (marks[place] & needed) == needed:
+                    if (marks[pool[i]] & needed) == needed:
                         found[base + n_kept] = pool[i]
                         n_kept += 1
             for j in range(n_lists):
@@ -220,7 +222,7 @@ def extend(
     for j in range(n_lists):
         if marked[j]:
             pool = _pool(forward, reverse, carried, pool_of[j])
-            _unmark(marks, low, pool, shown[j], shown_end[j], 1 << j)
+            _unmark(marks, pool, shown[j], shown_end[j], 1 << j)
     return total, at, resume
 
 
@@ -230,7 +232,7 @@ def _worth_marking(begins: Ints, ends: Ints, j: int, at: int) -> bool:
     size = ends[j, at] - begins[j, at]
     asked = 0
     for i in range(at, begins.shape[1]):
-        if begins[j, i] != begins[j, at]:
+        if begins[j, i] != begins[j, at] or ends[j, i] != ends[j, at]:
             break
         least = size  # beyond its own size, a list is read instead of asked
         n_others = 0
@@ -246,48 +248,35 @@ def _worth_marking(begins: Ints, ends: Ints, j: int, at: int) -> bool:
 
 
 @kernel
-def _pool(forward: Ints, reverse: Ints, carried: Ints, number: int) -> Ints:
+def _pool(forward: Numbers, reverse: Numbers, carried: Numbers, number: int) -> Numbers:
     if number == 0:
         return forward
     return reverse if number == 1 else carried
 
 
-# What is carried may have vertices beyond the marks. No list of the other pools has
-# those, so they need no mark, and have none when asked for.
-
-
 @kernel
-def _count_marked(
-    marks: Marks, low: int, pool: Ints, begin: int, end: int, needed: int, is_carried: bool
-) -> int:
+def _count_marked(marks: Marks, pool: Numbers, begin: int, end: int, needed: int) -> int:
     bits = np.uint8(needed)
     total = 0
-    if is_carried:
-        for i in range(begin, end):
-            place = pool[i] - low
-            total += 0 <= place < len(marks) and (marks[place] & bits) == bits
-    else:  # without the question this is one instruction for eight
-        for i in range(begin, end):
-            total += (marks[pool[i] - low] & bits) == bits
+    for i in range(begin, end):
+        total += (marks[pool[i]] & bits) == bits
     return total
 
 
 @kernel
-def _mark(marks: Marks, low: int, pool: Ints, begin: int, end: int, bit: int) -> None:
+def _mark(marks: Marks, pool: Numbers, begin: int, end: int, bit: int) -> None:
     for i in range(begin, end):
-        if 0 <= pool[i] - low < len(marks):
-            marks[pool[i] - low] |= np.uint8(bit)
+        marks[pool[i]] |= np.uint8(bit)
 
 
 @kernel
-def _unmark(marks: Marks, low: int, pool: Ints, begin: int, end: int, bit: int) -> None:
+def _unmark(marks: Marks, pool: Numbers, begin: int, end: int, bit: int) -> None:
     for i in range(begin, end):
-        if 0 <= pool[i] - low < len(marks):
-            marks[pool[i] - low] &= np.uint8(255 - bit)
+        marks[pool[i]] &= np.uint8(255 - bit)
 
 
 @kernel
-def _gallop(pool: Ints, begin: int, end: int, value: int) -> int:
+def _gallop(pool: Numbers, begin: int, end: int, value: int) -> int:
     """The first position in `pool[begin:end]`, sorted, that holds `value` or more; or `end`.
 
     Cost: the logarithm of how far it is.
@@ -307,13 +296,13 @@ def _gallop(pool: Ints, begin: int, end: int, value: int) -> int:
 
 
 @kernel
-def _contains(pool: Ints, begin: int, end: int, value: int) -> bool:
+def _contains(pool: Numbers, begin: int, end: int, value: int) -> bool:
     where = _gallop(pool, begin, end, value)
     return where < end and pool[where] == value
 
 
 @kernel
-def _keep_common(found: Ints, base: int, n: int, other: Ints, begin: int, end: int) -> int:
+def _keep_common(found: Numbers, base: int, n: int, other: Numbers, begin: int, end: int) -> int:
     """Keep of `found[base:base + n]` what is in `other[begin:end]`, in place; how many."""
     n_kept = 0
     if end - begin > _LONGER * n:
@@ -341,7 +330,7 @@ def _keep_common(found: Ints, base: int, n: int, other: Ints, begin: int, end: i
 
 
 @kernel
-def _drop_bound(found: Ints, base: int, n: int, bound: Ints, at: int) -> int:
+def _drop_bound(found: Numbers, base: int, n: int, bound: Numbers, at: int) -> int:
     """Drop from `found[base:base + n]` the values of `bound[:, at]`, in place; how many stay."""
     n_kept = 0
     for i in range(base, base + n):
@@ -355,7 +344,7 @@ def _drop_bound(found: Ints, base: int, n: int, bound: Ints, at: int) -> int:
     return n_kept
 
 
-def _are_members_plain(pool: Ints, begins: Ints, ends: Ints, values: Ints) -> Bools:
+def _are_members_plain(pool: Numbers, begins: Ints, ends: Ints, values: Numbers) -> Bools:
     return np.fromiter(
         (
             bool(np.isin(value, pool[begin:end]))
@@ -367,10 +356,11 @@ def _are_members_plain(pool: Ints, begins: Ints, ends: Ints, values: Ints) -> Bo
 
 
 @kernel(plain=_are_members_plain)
-def are_members(pool: Ints, begins: Ints, ends: Ints, values: Ints) -> Bools:
+def are_members(pool: Numbers, begins: Ints, ends: Ints, values: Numbers) -> Bools:
     """Whether each value is in the list that comes with it.
 
-    pool : int64[any] · begins, ends, values : int64[m]; lists `pool[begin:end]` are sorted
+    pool : int32[any] · begins, ends : int64[m] · values : int32[m]
+    Lists `pool[begin:end]` are sorted.
     returns bool[m]. Cost: the logarithm of the length of each list.
     """
     found = np.zeros(len(values), np.bool_)

@@ -74,19 +74,19 @@ def numbers_of(keys: Ints, ids: Ints) -> Numbers:
     [1, -1, 0]
     """
     table, dense = build_table(keys)
-    return _find(settled(keys), settled(table), dense, settled(ids))
+    return find_numbers(settled(keys), settled(table), dense, settled(ids))
 
 
-def _find_plain(keys: Ints, table: Numbers, dense: bool, ids: Ints) -> Numbers:
+def _find_numbers_plain(keys: Ints, table: Numbers, dense: bool, ids: Ints) -> Numbers:
     if not len(keys):
         return np.full(len(ids), -1, np.int32)
     at = np.minimum(np.searchsorted(keys, ids), len(keys) - 1)
     return np.where(keys[at] == ids, at, -1).astype(np.int32)
 
 
-@kernel(plain=_find_plain)
-def _find(keys: Ints, table: Numbers, dense: bool, ids: Ints) -> Numbers:
-    """`numbers_of`, with the table of `build_table(keys)`; twin `_find_plain`."""
+@kernel(plain=_find_numbers_plain)
+def find_numbers(keys: Ints, table: Numbers, dense: bool, ids: Ints) -> Numbers:
+    """`numbers_of`, with the table of `build_table(keys)`; twin `_find_numbers_plain`."""
     found = np.full(len(ids), -1, np.int32)
     if len(keys) == 0:
         return found

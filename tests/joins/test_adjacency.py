@@ -59,25 +59,23 @@ def test_a_record_sent_by_a_vertex_arrives_where_its_row_is(vertices, peers):
 def test_a_graph_without_an_index_has_no_edges():
     graph = Graph()
     assert graph.adjacency("reverse").n_edges == 0
-    assert (graph.low, len(graph.marks)) == (0, 0)
+    assert len(graph.marks) == len(graph.ids) == 0
+    assert graph.numbers_of(np.array([3])).tolist() == [-1]
 
 
-def test_marks_span_the_neighbours_of_both_directions():
-    graph = Graph()
-    graph.add(adjacency("forward", [(1, 100), (1, 300)]))
-    graph.add(adjacency("reverse", [(1, 100), (1, 300)]))
-    assert graph.low == 1
-    assert len(graph.marks) == 300
-
-
-def test_vertices_too_far_apart_are_not_marked():
-    graph = Graph()
-    graph.add(adjacency("forward", [(1, 0), (1, 10**9)]))
-    assert len(graph.marks) == 0
+def test_numbers_are_of_the_neighbours_of_both_directions_in_order():
+    far = [(1, 300), (1, -(2**63)), (2**63 - 1, 300)]
+    graph = Graph(0, 1, [adjacency("forward", far), adjacency("reverse", far)])
+    assert graph.ids.tolist() == [-(2**63), 1, 300, 2**63 - 1]
+    assert graph.numbers_of(np.array([300, 7, 1])).tolist() == [2, -1, 1]
+    assert len(graph.marks) == 4
+    for direction, vertex, row in (("forward", 1, [0, 2]), ("reverse", 300, [1, 3])):
+        index = graph.adjacency(direction)
+        assert index.values.dtype == np.int32
+        (begin,), (end,) = index.spans(np.array([vertex]))
+        assert index.values[begin:end].tolist() == row
 
 
 def test_a_second_index_of_one_direction_is_a_bug_of_ours():
-    graph = Graph()
-    graph.add(adjacency("forward", [(1, 2)]))
     with pytest.raises(InternalError):
-        graph.add(adjacency("forward", [(1, 2)]))
+        Graph(0, 1, [adjacency("forward", [(1, 2)])] * 2)

@@ -26,11 +26,11 @@ def workers(edges, peers):
     table = np.array(edges, np.int64).reshape(-1, 2)
     graphs = []
     for index in range(peers):
-        graph = Graph(index, peers)
+        adjacencies = []
         for direction, key in (("forward", table[:, 0]), ("reverse", table[:, 1])):
-            mine = graph.owns(key)
-            graph.add(Adjacency.build(direction, table[mine, 0], table[mine, 1]))
-        graphs.append(graph)
+            mine = Graph(index, peers).owns(key)
+            adjacencies.append(Adjacency.build(direction, table[mine, 0], table[mine, 1]))
+        graphs.append(Graph(index, peers, adjacencies))
     return graphs
 
 
@@ -228,8 +228,8 @@ def test_much_reading_without_a_match_gives_control_back():
     n = 50_000
     ends = np.arange(n)
     sources = np.concatenate([np.zeros(n, np.int64), np.ones(n, np.int64)])
-    graph = Graph()
-    graph.add(Adjacency.build("forward", sources, np.concatenate([2 * ends, 2 * ends + 1])))
+    targets = np.concatenate([2 * ends, 2 * ends + 1])
+    graph = Graph(0, 1, [Adjacency.build("forward", sources, targets)])
     step = Step(2, (Constraint(0, "forward"), Constraint(1, "forward")))
     batch = Arrays(v0=np.zeros(1000, np.int64), v1=np.ones(1000, np.int64))
     pieces = list(tactics.extend(Extension(step), graph, batch, 100))
@@ -240,8 +240,7 @@ def test_much_reading_without_a_match_gives_control_back():
 
 def test_a_proposed_list_of_a_million_comes_in_pieces_of_the_size_asked_for():
     n = 1_000_000
-    graph = Graph()
-    graph.add(Adjacency.build("forward", np.zeros(n, np.int64), np.arange(n)))
+    graph = Graph(0, 1, [Adjacency.build("forward", np.zeros(n, np.int64), np.arange(n))])
     extension = Extension(Step(1, (Constraint(0, "forward"),)), kept=(0,))
     pieces = tactics.extend(extension, graph, Arrays(v0=[0, 0]), 65_536)
     sizes = [len(piece) for piece in itertools.islice(pieces, 20)]

@@ -53,7 +53,7 @@ def test_numbers_are_positions_among_the_keys(keys, others):
     expected = [ordered.index(v) if v in keys else -1 for v in ids.tolist()]
     assert found.tolist() == expected
     table, dense = lists.build_table(np.array(ordered, np.int64))
-    plain = lists._find.plain(np.array(ordered, np.int64), table, dense, ids)
+    plain = lists.find_numbers.plain(np.array(ordered, np.int64), table, dense, ids)
     assert plain.tolist() == expected
 
 
