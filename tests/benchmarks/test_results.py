@@ -83,7 +83,7 @@ def test_who_was_faster_at_the_same_is_found_fastest_first() -> None:
         (5.0, Quantity("s"), "reach"),
         (5.1, Quantity("s"), "missed"),
         (0.5, Quantity("per s", is_rate=True), "reach"),
-        (0.3, Quantity("per s", is_rate=True), "missed"),
+        (0.6, Quantity("per s", is_rate=True), "missed"),
     ],
 )
 def test_a_verdict_knows_which_way_is_better(
