@@ -1,10 +1,11 @@
 """Two ends of a connection prove to each other that they know the same secret.
 
-Both send a hello (magic, version, index, number of peers, a random nonce), and
+Both send a hello (magic, version, index, number of peers, how the sender wants
+what is sent to it compressed, a random nonce), and
 then an HMAC-SHA256, keyed with the secret, of their role and of both hellos. So
 neither sends the secret, a recorded proof fits no other connection (nonces), and
 a proof sent back to where it came from does not fit its role. All messages have a
-fixed length: before a peer has proved itself it can make us keep 82 bytes, and
+fixed length: before a peer has proved itself it can make us keep 83 bytes, and
 nothing that it sends is interpreted beyond these fields, unpickled least of all.
 
 What it does not do: the bytes that follow are neither encrypted nor signed. Who
@@ -25,10 +26,10 @@ from dataclasses import dataclass
 from pointstamp.errors import AuthenticationError, RendezvousError, UsageError, VersionError
 
 MAGIC = b"\x93PtStamp"
-VERSION = 1
+VERSION = 2
 MIN_SECRET_BYTES = 16
 
-_HELLO = struct.Struct("<8sHII32s")
+_HELLO = struct.Struct("<8sHIIB32s")
 _N_PREAMBLE = 10  # magic and version, whose places never change
 _N_PROOF = 32
 
@@ -45,11 +46,13 @@ class Hello:
     index: int
     peers: int
     nonce: bytes
+    wants: int = 0
+    """The number of a codec by which to compress what is sent to it; 0 for none."""
     version: int = VERSION
 
     def encode(self) -> bytes:
-        """As it goes over the wire, 50 bytes."""
-        return _HELLO.pack(MAGIC, self.version, self.index, self.peers, self.nonce)
+        """As it goes over the wire, 51 bytes."""
+        return _HELLO.pack(MAGIC, self.version, self.index, self.peers, self.wants, self.nonce)
 
 
 class Handshake:
@@ -63,6 +66,8 @@ class Handshake:
         This worker's, which the other end learns.
     dialled : bool
         Whether this end made the connection; the two ends must differ in it.
+    wants : int
+        A number that the other end finds in `peer_wants`.
 
     Examples
     --------
@@ -75,7 +80,9 @@ class Handshake:
     (0, 1)
     """
 
-    def __init__(self, secret: bytes, index: int, peers: int, *, dialled: bool) -> None:
+    def __init__(
+        self, secret: bytes, index: int, peers: int, *, dialled: bool, wants: int = 0
+    ) -> None:
         if len(secret) < MIN_SECRET_BYTES:
             raise UsageError(
                 f"a secret has at least {MIN_SECRET_BYTES} bytes, not {len(secret)}; "
@@ -83,13 +90,15 @@ class Handshake:
             )
         self._secret = secret
         self._dialled = dialled
-        self._own = Hello(index, peers, secrets.token_bytes(32))
+        self._own = Hello(index, peers, secrets.token_bytes(32), wants)
         self._received = bytearray()
         self._other: Hello | None = None
         self.claimed: int | None = None
         """The index that the other end says it has, once its hello is here."""
         self.peer: int | None = None
         """The index of the other end, once it has proved that it knows the secret."""
+        self.peer_wants = 0
+        """What the other end wants, once it has proved itself."""
 
     @property
     def greeting(self) -> bytes:
@@ -139,8 +148,8 @@ class Handshake:
                 )
         if len(received) < _HELLO.size:
             return b""
-        _, _, index, peers, nonce = _HELLO.unpack(received)
-        self._other = Hello(index, peers, nonce)
+        _, _, index, peers, wants, nonce = _HELLO.unpack(received)
+        self._other = Hello(index, peers, nonce, wants)
         self.claimed = index
         return self._proof(self._other, dialled=self._dialled)
 
@@ -156,6 +165,7 @@ class Handshake:
                 f"and this one is worker {self._own.index} of {self._own.peers}"
             )
         self.peer = other.index
+        self.peer_wants = other.wants
 
     def _proof(self, other: Hello, *, dialled: bool) -> bytes:
         """The proof of the end that dialled, or of the one that answered."""

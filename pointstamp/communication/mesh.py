@@ -71,8 +71,8 @@ class MeshCommunicator:
         A connected, authenticated stream for each other worker; owned by the
         communicator from here on.
     segment : Segment, optional
-        The memory that these workers share; messages go through it, and the
-        streams only wake, and tell of deaths.
+        The memory that these workers share, owned by the communicator too; messages
+        go through it, and the streams only wake, and tell of deaths.
     compressions : mapping of int to str, optional
         For each peer that wants what streams to it compressed, how.
     """
@@ -282,6 +282,9 @@ class MeshCommunicator:
         self._to_flush.clear()
         for link in self._links.values():
             link.close()
+        self._shared.clear()
+        if self._segment is not None:
+            self._segment.close()
         self._wake_reader.close()
         self._wake_writer.close()
 

@@ -22,6 +22,7 @@ them. Nowhere is a store ordered before a *later load* of another word without
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import platform
@@ -78,6 +79,12 @@ class Segment:
         self.memory = mmap.mmap(fd, self.layout.n_bytes)
         self.words = memoryview(self.memory).cast("Q")
         self.fence = Fence()
+
+    def close(self) -> None:
+        """Let go of the mapping; batches that lie in it keep it as long as they are used."""
+        self.words.release()
+        with contextlib.suppress(BufferError):
+            self.memory.close()
 
 
 class _Layout:

@@ -131,6 +131,7 @@ def connect(
     *,
     listener: Listener | None = None,
     timeout_s: float = 30.0,
+    compression: str | None = None,
 ) -> MeshCommunicator:
     """Connect worker `index` to all others; returns when it is connected to each.
 
@@ -143,6 +144,10 @@ def connect(
     listener
         This worker's, from `listen`, which is closed in the end. Without one, the
         worker listens at `addresses[index]`.
+    compression : {"lz4", "zstd"}, optional
+        How the peers shall compress what they send to this worker: worth it where
+        the network is slower than the codec. Each worker chooses for itself, and is
+        told the choices of the others when they meet.
 
     Raises
     ------
@@ -150,17 +155,39 @@ def connect(
         When peers did not turn up in `timeout_s`; the message names them.
     AuthenticationError, VersionError
         When a peer knows another secret, or speaks another version.
+    UsageError
+        When this worker cannot unpack the compression that it asks for.
     """
     if not 0 <= index < len(addresses):
         raise UsageError(f"there is no worker {index}: {len(addresses)} addresses were given")
     with listener or listen(*addresses[index]) as own:
-        meeting = _Rendezvous(index, list(addresses), secret, own)
+        meeting = _Rendezvous(index, list(addresses), secret, own, _wanted(compression))
         try:
             connections = meeting.meet(timeout_s)
         except BaseException:
             meeting.let_go()
             raise
-    return MeshCommunicator(index, len(addresses), connections)
+    compressions = {peer: name for peer, wants in meeting.wants.items() if (name := _name(wants))}
+    return MeshCommunicator(index, len(addresses), connections, compressions=compressions)
+
+
+def _wanted(compression: str | None) -> int:
+    """The number of a codec, by which peers are told of it."""
+    if compression is None:
+        return 0
+    from pointstamp.containers.compression import CODECS, check  # imports Arrow
+
+    check(compression)
+    return CODECS[compression]
+
+
+def _name(number: int) -> str | None:
+    """The codec that a peer asks for; None if this process cannot pack by it."""
+    if not number:
+        return None
+    from pointstamp.containers.compression import available  # imports Arrow
+
+    return available().get(number)
 
 
 @dataclass(eq=False)
@@ -201,7 +228,11 @@ class _Rendezvous:
     addresses: list[Address]
     secret: bytes
     listener: Listener
+    compression: int = 0
+    """What this worker wants to be sent."""
     connections: dict[int, socket.socket] = field(default_factory=dict)
+    wants: dict[int, int] = field(default_factory=dict)
+    """What the peers that are connected want to be sent."""
     calls: dict[int, _Call] = field(default_factory=dict)
     callers: dict[_Half, None] = field(default_factory=dict)
     refused: dict[int, _Refusal] = field(default_factory=dict)
@@ -330,7 +361,13 @@ class _Rendezvous:
     # Both.
 
     def _handshake(self, *, dialled: bool) -> Handshake:
-        return Handshake(self.secret, self.index, len(self.addresses), dialled=dialled)
+        return Handshake(
+            self.secret,
+            self.index,
+            len(self.addresses),
+            dialled=dialled,
+            wants=self.compression,
+        )
 
     def _talk(self, half: _Half, events: int) -> None:
         """Go on with a handshake as far as the connection lets us."""
@@ -381,6 +418,7 @@ class _Rendezvous:
                 self._part_from(peer)
             _tune(half.connection)
             self.connections[peer] = half.connection
+            self.wants[peer] = half.handshake.peer_wants
             self._selector.register(half.connection, selectors.EVENT_READ, peer)
 
     def _look_after(self, peer: int) -> None:

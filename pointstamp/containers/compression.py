@@ -5,9 +5,6 @@
 A buffer that would hardly get smaller (hashes, random numbers, what is compressed
 already) travels as it is: `after` equals `before`. Each buffer begins at a
 multiple of 64 bytes, so that one that was not compressed is read in place.
-
-Both ends have the same codecs where Arrow was built as its packages are; `check`
-finds out before anything is sent.
 """
 
 from __future__ import annotations
@@ -32,17 +29,19 @@ _HEAD = struct.Struct("<II")
 _SIZES = struct.Struct("<QQ")
 # Any, since the stubs list the names that they know.
 _ARROW_NAMES: dict[str, Any] = {"lz4": "lz4_raw", "zstd": "zstd"}
-_NAMES = {number: name for name, number in CODECS.items()}
 
 
-def check(name: str | None) -> None:
-    """Raise `UsageError` unless `name` is None or a codec of this Arrow."""
-    if name is None:
-        return
-    if name not in CODECS or not pa.Codec.is_available(_ARROW_NAMES[name]):
-        known = [known for known, arrow in _ARROW_NAMES.items() if pa.Codec.is_available(arrow)]
+def available() -> dict[int, str]:
+    """The codecs that this Arrow was built with, by number."""
+    return {n: name for name, n in CODECS.items() if pa.Codec.is_available(_ARROW_NAMES[name])}
+
+
+def check(name: str) -> None:
+    """Raise `UsageError` unless `name` is a codec of this Arrow."""
+    if name not in available().values():
         raise UsageError(
-            f"cannot compress by {name!r}: this Arrow has {known}, or None for nothing"
+            f"cannot compress by {name!r}: there are {sorted(available().values())}, "
+            "and None for no compression"
         )
 
 
@@ -88,7 +87,7 @@ def unpack(packed: Buffer) -> list[memoryview]:
 
 def _unpacked(view: memoryview) -> list[memoryview]:
     n_buffers, number = _HEAD.unpack_from(view)
-    codec: Any = pa.Codec(_ARROW_NAMES[_NAMES[number]])
+    codec: Any = pa.Codec(_ARROW_NAMES[available()[number]])
     at = _HEAD.size + n_buffers * _SIZES.size
     if at > view.nbytes:
         raise SerializationError(

@@ -36,14 +36,16 @@ def all_gather(communicator, value):
     return [values[index] for index in range(communicator.peers)]
 
 
-def run_tcp(run, target, workers):
+def run_tcp(run, target, workers, compression=None):
     """Run `target` on workers that `run` starts and that TCP connects."""
     secret = new_secret()
 
     def main(started):
         listener = tcp.listen()
         addresses = all_gather(started, listener.address)
-        mesh = tcp.connect(started.index, addresses, secret, listener=listener)
+        mesh = tcp.connect(
+            started.index, addresses, secret, listener=listener, compression=compression
+        )
         return attend(mesh, target)
 
     return run(main, workers)

@@ -69,16 +69,23 @@ def test_a_wrong_secret_is_an_error_at_both_ends(cuts):
     assert zero.claimed == 1
 
 
+def test_each_end_learns_what_the_other_wants():
+    one = Handshake(SECRET, 1, 2, dialled=True, wants=2)
+    zero = Handshake(SECRET, 0, 2, dialled=False)
+    assert talk(one, zero) == [None, None]
+    assert (one.peer_wants, zero.peer_wants) == (0, 2)
+
+
 def test_another_version_is_an_error_at_both_ends(monkeypatch):
     one, zero = pair()
     monkeypatch.setattr(one, "_own", Hello(1, 2, bytes(32), version=9))
     [_, at_zero] = talk(one, zero)
     assert isinstance(at_zero, VersionError)
-    assert "speaks version 9 of the protocol, and this one 1" in str(at_zero)
+    assert "speaks version 9 of the protocol, and this one 2" in str(at_zero)
     # The other way round: what the newer end, which is 9, makes of our hello.
     newer, zero = pair()
     monkeypatch.setattr(authentication, "VERSION", 9)
-    with pytest.raises(VersionError, match="speaks version 1 of the protocol, and this one 9"):
+    with pytest.raises(VersionError, match="speaks version 2 of the protocol, and this one 9"):
         newer.receive(zero.greeting)
 
 
@@ -144,9 +151,9 @@ def test_nothing_is_unpickled(monkeypatch):
 
 def test_what_is_kept_of_a_peer_is_bounded():
     _, zero = pair()
-    assert zero.n_missing == 50
+    assert zero.n_missing == 51
     zero.receive(MAGIC)
-    assert zero.n_missing == 42
+    assert zero.n_missing == 43
 
 
 def test_a_secret_that_can_be_guessed_is_refused():

@@ -22,6 +22,7 @@ RUNS = {
     "processes": run_processes,
     "tcp between threads": functools.partial(run_tcp, run_threads),
     "tcp between processes": functools.partial(run_tcp, run_processes),
+    "tcp, compressed": functools.partial(run_tcp, run_threads, compression="lz4"),
     "simulated": functools.partial(run_simulated, seed=1),
     "simulated, encoded": functools.partial(run_simulated, seed=2, serialize=True),
 }

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import os
 import select
 import socket
 import threading
 
 import pytest
 
-from pointstamp.communication import mesh
+from pointstamp.communication import mesh, segment
 from pointstamp.communication.framing import FrameKind, frame
 from pointstamp.communication.mesh import MeshCommunicator
+from pointstamp.communication.segment import Segment
 from pointstamp.errors import CommunicationError, PeerFailedError, PeerLostError
 
 LARGE = bytes(8 << 20)
 
 
+@pytest.fixture(params=["streams", "shared memory"])
+def plane(request):
+    """What carries the messages."""
+    if request.param == "shared memory" and not hasattr(os, "memfd_create"):
+        pytest.skip("this system has no memory without a name")
+    return request.param
+
+
 @pytest.fixture
-def ends(request):
+def ends(request, plane):
     """The communicators of as many workers as the test asks for (two), aborted in the end."""
-    made = meshed(getattr(request, "param", 2))
+    made = meshed(getattr(request, "param", 2), plane)
     yield made
     for end in made:
         end.abort()
@@ -32,11 +43,26 @@ def no_lingering(monkeypatch):
     monkeypatch.setattr(mesh, "LINGER_S", 0.0)
 
 
-def meshed(workers):
+def meshed(workers, plane):
     sockets = [{} for _ in range(workers)]
     for one, other in itertools.combinations(range(workers), 2):
         sockets[one][other], sockets[other][one] = socket.socketpair()
-    return [MeshCommunicator(index, workers, sockets[index]) for index in range(workers)]
+    with shared(workers, plane) as segments:
+        return [
+            MeshCommunicator(index, workers, sockets[index], segments[index])
+            for index in range(workers)
+        ]
+
+
+@contextlib.contextmanager
+def shared(workers, plane):
+    """A mapping of shared memory for each worker; None for each where there is none."""
+    if plane == "streams":
+        yield [None] * workers
+        return
+    fd = segment.create(workers)
+    yield [Segment(fd, workers) for _ in range(workers)]
+    os.close(fd)
 
 
 @pytest.fixture
@@ -69,13 +95,13 @@ def test_nothing_is_written_before_a_flush_and_then_all_in_one_piece(bare):
     assert one_read.count(b"ptRw") == 3  # the codec's mark
 
 
-def test_a_send_to_a_peer_that_does_not_read_returns(ends):
+def test_a_send_to_a_peer_that_does_not_read_returns(ends, plane):
     zero, one = ends
     channel = zero.channel()
     for number in range(4):
         channel.send(1, number, [LARGE])
     zero.flush()
-    assert zero._links[1].n_unsent > 0
+    assert zero._links[1].n_unsent > 0 or plane == "shared memory"
     other, got = one.channel(), []
     while len(got) < 4:
         zero.receive()  # which goes on writing what was left over
@@ -99,6 +125,7 @@ def test_park_goes_on_writing(ends):
     assert zero._links[1].n_unsent == 0
 
 
+@pytest.mark.parametrize("plane", ["streams"], indirect=True)
 def test_what_the_queue_holds_is_counted_right(ends):
     zero, _ = ends
     channel = zero.channel()

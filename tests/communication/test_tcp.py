@@ -62,6 +62,41 @@ def test_workers_meet_by_a_list_of_addresses(workers):
     assert run_threads(target, workers) == [list(range(workers))] * workers
 
 
+def test_each_worker_is_sent_what_it_asked_for():
+    addresses = free_addresses(3)
+    asked = ["zstd", None, "lz4"]
+    zeros = bytes(1 << 20)
+
+    def target(started):
+        with connect_as(started.index) as mesh:
+            channel = mesh.channel()
+            packed = {peer: link.compression for peer, link in mesh._links.items()}
+            for peer in range(3):
+                channel.send(peer, None, [zeros])
+            got = []
+            while len(got) < 3:
+                mesh.receive()
+                while (message := channel.pull()) is not None:
+                    got.append(message.batch == [zeros])
+                mesh.flush()
+            return packed, got
+
+    @contextlib.contextmanager
+    def connect_as(index):
+        mesh = connect(index, addresses, SECRET, timeout_s=20, compression=asked[index])
+        yield mesh
+        mesh.close()
+
+    for index, (packed, got) in enumerate(run_threads(target, 3)):
+        assert packed == {peer: asked[peer] for peer in range(3) if peer != index}
+        assert got == [True] * 3
+
+
+def test_a_compression_that_is_not_there_is_refused():
+    with pytest.raises(UsageError, match="cannot compress by 'rar'"):
+        connect(0, free_addresses(2), SECRET, compression="rar")
+
+
 @pytest.mark.parametrize("first", [0, 1, 2])
 def test_the_order_in_which_they_come_does_not_matter(first):
     addresses = free_addresses(3)
