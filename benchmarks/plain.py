@@ -19,7 +19,7 @@ from benchmarks.harness.memory import peaks
 ASYNCIO = "asyncio, call_soon"
 PIPE = "a byte to a process and back"
 BARRIER = "multiprocessing.Barrier"
-FLOORS = (ASYNCIO, PIPE)
+FLOORS = (ASYNCIO, PIPE, BARRIER)
 
 
 def floors(rounds: int) -> list[Case]:

@@ -1,7 +1,8 @@
 """Measuring: a function again and again, in this process or on workers.
 
-Each sample is set up anew, outside of what is timed. The first is thrown away: it
-imports, compiles kernels and warms caches, and is no part of any claim here.
+Each sample is set up anew, outside of what is timed. The first is thrown away, unless
+it took so long that it is the only one: it imports, compiles kernels and warms caches,
+which is no part of any claim here.
 """
 
 from __future__ import annotations
@@ -75,11 +76,10 @@ def _samples(
     end: Run,
     slowest: Callable[[float], float],
 ) -> tuple[list[float], Any]:
-    _timed(setup(), start, end)
-    first, answer = _timed(setup(), start, end)
-    seconds = [first]
     # All workers decide alike, by the slowest, or some would wait for others' samples.
+    first, answer = _timed(setup(), start, end)
     wanted = effort.wanted(slowest(first))
+    seconds = [first] if wanted == 1 < effort.samples else []
     while len(seconds) < wanted:
         sample, answer = _timed(setup(), start, end)
         seconds.append(sample)

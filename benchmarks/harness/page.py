@@ -36,7 +36,8 @@ How it is done:
 - Every case, ours and each baseline, runs in a process of its own, one after the other, on the
   same machine in the same run. Its input is made before, by another process.
 - The first sample is thrown away: it imports, compiles and warms caches. Then there are five.
-  What takes more than 20 s is measured once; others' programs that take more than 3 s, three times.
+  Others' programs that take more than 3 s are measured three times. What takes more than 20 s is
+  measured once, the first time.
 - Told are the median and, as the spread, the least and the greatest sample. "x baseline" is time
   over the time of the baseline that is named, of the same run: below 1 is faster than it.
 - Answers are compared: a run in which two contenders disagree fails.
@@ -152,10 +153,17 @@ def _growths(benchmark: Benchmark, results: Results) -> list[list[str]]:
                 said(target.aim) if target.aim is not None else "",
                 "aim" if aimed else "reach" if meets else "missed",
                 "",
-                _elsewhere(benchmark.elsewhere, target.at),
+                _grown_elsewhere(benchmark, target.at),
             ]
         )
     return rows
+
+
+def _grown_elsewhere(benchmark: Benchmark, at: At) -> str:
+    """The same of figures from elsewhere: the point in terms of the first."""
+    first, *_ = [*benchmark.elsewhere, None]
+    last = next((f for f in benchmark.elsewhere if f.at == at), None)
+    return f"{last.who} {said(last.value / first.value)} x" if first and last else ""
 
 
 MODES = ("compiled", "interpreted")
@@ -226,7 +234,10 @@ def _link(benchmark: Benchmark) -> str:
 
 def _losses(measured: Sequence[Measured]) -> Iterator[str]:
     yield "\n## Where we lose\n"
-    yield "Who took less time than our best mode for the same; floors are not counted.\n"
+    yield (
+        "Who is faster than our best mode at the same, on as many workers as there are cores or "
+        "fewer; of curves, the last point. Floors are not counted.\n"
+    )
     for benchmark, results in measured:
         lines = list(_lost(benchmark, results))
         if lines:
@@ -237,12 +248,21 @@ def _losses(measured: Sequence[Measured]) -> Iterator[str]:
 def _lost(benchmark: Benchmark, results: Results) -> Iterator[str]:
     per_piece = Quantity("s")
     for row in _best_modes(results):
+        if not _is_shown(row, benchmark, results):
+            continue
         peers = [p for p in kept.faster_peers(row, results.rows) if p.who not in benchmark.floors]
         if peers:
-            named = ", ".join(
-                f"{p.who} {said(row.value(per_piece) / p.value(per_piece))} times" for p in peers
-            )
-            yield f"{where(row.at) or row.who}: {named}"
+            times = [row.value(per_piece) / p.value(per_piece) for p in peers]
+            named = [f"{p.who} ({said(t)} x as fast)" for p, t in zip(peers, times, strict=True)]
+            yield f"{where(row.at) or row.who}: {', '.join(named)}"
+
+
+def _is_shown(row: Row, benchmark: Benchmark, results: Results) -> bool:
+    if int(row.at.get("workers", 1)) > int(results.machine["cores"]):
+        return False
+    axis = benchmark.axis
+    last = max((int(r.at[axis]) for r in results.rows if axis in r.at), default=0) if axis else 0
+    return axis is None or row.at.get(axis) == last
 
 
 def _best_modes(results: Results) -> list[Row]:

@@ -78,7 +78,7 @@ def draw(benchmark: Benchmark, results: Results, path: Path) -> Path:
 def _curves(benchmark: Benchmark, results: Results) -> Any:
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(7.6, 4.2), layout="constrained")
+    figure, axes = plt.subplots(figsize=(7.6, 4.8), layout="constrained")
     axis = str(benchmark.axis)
     shades = iter(SHADES * 3)
     shade_of: dict[str, str] = {}
@@ -97,11 +97,11 @@ def _curves(benchmark: Benchmark, results: Results) -> Any:
         axes.vlines(x, [low for low, _ in spread], [high for _, high in spread], color=colour)
     _scales(axes, axis, results.rows, benchmark.quantity)
     axes.set_xlabel(AXES.get(axis, axis))
-    axes.set_ylabel(benchmark.quantity.unit)
-    axes.set_title(benchmark.title, loc="left")
+    axes.set_ylabel(_unit(benchmark.quantity))
+    figure.suptitle(benchmark.title, x=0.01, ha="left", fontsize=11)
     axes.grid(True, which="major", linewidth=0.6)
     if len(axes.get_lines()) > 1:
-        figure.legend(loc="outside right upper", fontsize=9)
+        figure.legend(loc="outside lower center", ncols=2, fontsize=9)
     return figure
 
 
@@ -161,6 +161,8 @@ def _bars(benchmark: Benchmark, results: Results) -> Any:
     rows = [row for row in results.rows if row.seconds]
     places, y = _places(rows)
     figure, axes = plt.subplots(figsize=(7.6, 1.1 + 0.27 * (y + 1)), layout="constrained")
+    # Readers' fonts may be wider than the one that is measured here.
+    figure.get_layout_engine().set(w_pad=0.2)
     values = [row.value(benchmark.quantity) for row in rows]
     spread = [row.spread(benchmark.quantity) for row in rows]
     colours = [_colour(row, benchmark) for row in rows]
@@ -183,7 +185,7 @@ def _bars(benchmark: Benchmark, results: Results) -> Any:
     axes.tick_params(axis="y", length=0)
     better = "more" if benchmark.quantity.is_rate else "less"
     scale = ", logarithmic" if is_wide else ""
-    axes.set_xlabel(f"{benchmark.quantity.unit} ({better} is better{scale})")
+    axes.set_xlabel(f"{_unit(benchmark.quantity)} ({better} is better{scale})")
     figure.suptitle(benchmark.title, x=0.01, ha="left", fontsize=11)
     axes.grid(True, axis="x", linewidth=0.6)
     return figure
@@ -201,6 +203,10 @@ def _places(rows: Sequence[Row]) -> tuple[list[float], float]:
         places.append(y)
         y += 1
     return places, y
+
+
+def _unit(quantity: Quantity) -> str:
+    return re.sub(r"^s\b", "seconds", quantity.unit)
 
 
 def _label(row: Row) -> str:

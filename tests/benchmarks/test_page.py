@@ -78,7 +78,7 @@ def test_a_row_has_median_spread_ratio_and_memory() -> None:
 
 
 def test_where_we_lose_floors_are_not_counted() -> None:
-    assert "- [some](#some): scale 18, 1 worker: Baseline 2 times" in lines()
+    assert "- [some](#some): scale 18, 1 worker: Baseline (2 x as fast)" in lines()
 
 
 def test_who_is_not_there_is_said() -> None:
@@ -129,3 +129,9 @@ def test_a_plot_is_svg_whose_ink_turns_light_on_dark_ground(tmp_path: Path) -> N
         assert "Some work" in first
         # Drawn again, it is the same to the letter: pictures change when figures do.
         assert first == again
+
+
+def test_more_workers_than_cores_are_not_called_a_loss() -> None:
+    rows = [*RESULTS.rows, Row(OURS, {"scale": 18, "workers": 4}, 1, [9.0], mode="compiled")]
+    told = [line for line in lines(results=replace(RESULTS, rows=rows)) if "x as fast" in line]
+    assert told == ["- [some](#some): scale 18, 1 worker: Baseline (2 x as fast)"]
