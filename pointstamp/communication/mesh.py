@@ -136,8 +136,8 @@ class MeshCommunicator:
         if peer == self.index:
             self._mailbox.put(channel, Message(peer, tag, batch))
             return
-        link = self._links[peer]
-        if link.is_broken or self._is_closed:
+        link = self._links.get(peer)
+        if link is None or link.is_broken:
             return  # `receive`, `park` and `close` say why
         was_blocked = link.is_blocked
         link.send(channel, tag, batch)
@@ -282,9 +282,12 @@ class MeshCommunicator:
         self._to_flush.clear()
         for link in self._links.values():
             link.close()
-        self._shared.clear()
         if self._segment is not None:
             self._segment.close()
+        # What refers to the mapping goes, so that only batches that lie in it keep it.
+        self._links.clear()
+        self._shared.clear()
+        self._segment = self._arena = None
         self._wake_reader.close()
         self._wake_writer.close()
 

@@ -178,7 +178,7 @@ class SharedLink:
         what = described(message.kind, message.channel)
         if self._pieces:
             return self._put_pieces()
-        if message.n_bytes <= MAX_RECORD_BYTES:
+        if message.n_bytes <= INLINE_BYTES or message.kind not in (_ROWS, _DATA):
             return self._writer.put(what, b"".join(message.buffers))
         if not self._writer.has_room_for(_PLACE.size):
             return False

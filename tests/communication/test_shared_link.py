@@ -1,0 +1,314 @@
+"""Shared memory between two workers: what goes which way, who is woken, what a crash leaves."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import socket
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from pointstamp.communication import mesh, segment
+from pointstamp.communication.launch import run_processes
+from pointstamp.communication.mesh import MeshCommunicator
+from pointstamp.communication.ring import MAX_CHANNEL, RING_BYTES
+from pointstamp.communication.segment import ARENA_BYTES, Segment
+from pointstamp.communication.shared_link import INLINE_BYTES
+from pointstamp.containers import Arrays
+from pointstamp.errors import PeerLostError, SerializationError, WorkerError
+from pointstamp.testing import check_communicator
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="needs memfd_create")
+
+SIZES = [0, 1, INLINE_BYTES - 200, INLINE_BYTES, INLINE_BYTES + 1, RING_BYTES, 3 * RING_BYTES]
+
+
+@pytest.fixture
+def ends(monkeypatch):
+    monkeypatch.setattr(mesh, "LINGER_S", 0.0)
+    made = meshed()
+    yield made
+    for end in made:
+        end.abort()
+
+
+def meshed():
+    sockets = socket.socketpair()
+    fd = segment.create(2)
+    segments = [Segment(fd, 2) for _ in range(2)]
+    os.close(fd)
+    return [
+        MeshCommunicator(index, 2, {1 - index: sockets[index]}, segments[index])
+        for index in range(2)
+    ]
+
+
+def pulled(end, channel):
+    end.receive()
+    while (message := channel.pull()) is not None:
+        yield message
+
+
+def column(number, n_bytes):
+    return Arrays(v=np.full(n_bytes // 8 + 1, number))
+
+
+def is_shared(batch):
+    """Whether a column lies in shared memory."""
+    address = batch["v"].ctypes.data
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        start, end = (int(bound, 16) for bound in line.split()[0].split("-"))
+        if start <= address < end:
+            return "memfd:pointstamp" in line
+    raise AssertionError("a column that lies nowhere")
+
+
+@pytest.mark.parametrize("has_blocks", [True, False])
+@pytest.mark.parametrize("kind", ["rows", "arrays", "columns"])
+def test_messages_of_all_sizes_keep_their_order(ends, kind, has_blocks, monkeypatch):
+    zero, one = ends
+    if not has_blocks:
+        monkeypatch.setattr(zero._arena, "take", lambda n_bytes: None)
+    make = {
+        "rows": lambda n: [bytes(n)],
+        "arrays": lambda n: Arrays(v=np.arange(n)),
+        "columns": lambda n: pa.record_batch({"v": np.arange(n)}),
+    }[kind]
+    channel, other = zero.channel(), one.channel()
+    for tag, size in enumerate(2 * SIZES):
+        channel.send(1, tag, make(size))
+    tag = 0
+    zero.flush()
+    while tag < 2 * len(SIZES):
+        zero.receive()  # which goes on writing
+        for message in pulled(one, other):
+            assert message.tag == tag
+            assert message.batch == make(SIZES[tag % len(SIZES)])
+            tag += 1
+
+
+def test_a_large_column_is_read_where_it_was_written_and_a_small_one_is_not(ends):
+    zero, one = ends
+    channel, other = zero.channel(), one.channel()
+    channel.send(1, None, column(1, INLINE_BYTES))
+    channel.send(1, None, column(2, 100))
+    zero.flush()
+    large, small = [message.batch for message in pulled(one, other)]
+    assert is_shared(large)
+    assert not is_shared(small)
+    assert large == column(1, INLINE_BYTES)
+    assert large["v"].ctypes.data % 64 == 0
+    del large
+
+
+def test_memory_is_used_again(ends):
+    zero, one = ends
+    channel, other = zero.channel(), one.channel()
+    places = set()
+    for _ in range(50):
+        channel.send(1, None, column(1, 1 << 20))
+        zero.flush()
+        for message in pulled(one, other):
+            places.add(message.batch["v"].ctypes.data)
+            del message
+    assert len(places) <= 2
+    assert zero._arena.n_out <= 2
+
+
+def test_a_receiver_that_keeps_everything_stops_nobody(ends):
+    zero, one = ends
+    channel, other = zero.channel(), one.channel()
+    size, kept = 1 << 22, []
+    for number in range(ARENA_BYTES // size + 20):
+        channel.send(1, number, column(number, size))
+        kept += [message.batch for message in pulled(one, other)]
+        zero.flush()
+    kept += [message.batch for message in pulled(one, other)]
+    assert [batch["v"][-1] for batch in kept] == list(range(ARENA_BYTES // size + 20))
+    n_shared = sum(map(is_shared, kept))
+    assert 0 < n_shared * size <= ARENA_BYTES // 2
+    kept.clear()
+
+
+def test_what_does_not_fit_anywhere_waits_at_the_sender(ends):
+    zero, one = ends
+    channel, other = zero.channel(), one.channel()
+    size = 1 << 22
+    n_sent = ARENA_BYTES // size + 5
+    for number in range(n_sent):
+        channel.send(1, number, column(number, size))
+    assert zero._links[1].n_unsent > size
+    assert zero._links[1].is_blocked
+    tags = []
+    while len(tags) < n_sent:
+        tags += [message.tag for message in pulled(one, other)]
+        zero.receive()  # which goes on writing
+    assert tags == list(range(n_sent))
+    assert not zero._links[1].is_blocked
+
+
+def test_views_outlive_the_communicator(ends):
+    zero, one = ends
+    channel, other = zero.channel(), one.channel()
+    channel.send(1, None, column(5, 1 << 20))
+    zero.flush()
+    (batch,) = [message.batch for message in pulled(one, other)]
+    for end in ends:
+        end.abort()
+    assert batch == column(5, 1 << 20)
+
+
+def test_nothing_is_asked_of_the_system_between_workers_that_are_awake(ends, monkeypatch):
+    zero, one = ends
+    channel, other = zero.channel(), one.channel()
+    one.receive()  # which asks whether its peers live, and then not for a while
+    monkeypatch.setattr(one, "_serve", None)
+    monkeypatch.setattr(zero._links[1], "connection", None)
+    for number in range(100):
+        channel.send(1, number, [number])
+        zero.flush()
+        one._look_at = float("inf")
+        assert [message.tag for message in pulled(one, other)] == [number]
+    monkeypatch.undo()
+
+
+def test_only_a_peer_that_sleeps_is_woken(ends):
+    zero, one = ends
+    channel, other = zero.channel(), one.channel()
+    thread = threading.Thread(target=one.park)
+    thread.start()
+    word = one._segment.layout.parked_word(1)
+    while not zero._segment.words[word]:
+        time.sleep(0.001)
+    channel.send(1, None, ["x"])
+    zero.flush()
+    thread.join()
+    assert [message.batch for message in pulled(one, other)] == [["x"]]
+    assert not zero._segment.words[word]
+
+
+def test_a_sleeping_writer_is_woken_by_room(ends):
+    zero, one = ends
+    channel, other = zero.channel(), one.channel()
+    n_sent = 3 * RING_BYTES // 1_000
+    for number in range(n_sent):
+        channel.send(1, number, [bytes(1_000)])
+    thread = threading.Thread(target=zero.park)
+    thread.start()
+    tags = []
+    while len(tags) < n_sent:
+        tags += [message.tag for message in pulled(one, other)]
+    zero.unpark()
+    thread.join()
+    assert tags == list(range(n_sent))
+
+
+def test_wake_ups_are_never_lost():
+    """Two workers that pass one message back and forth, and sleep each time."""
+
+    def target(communicator):
+        communicator._spin.is_due = lambda: False
+        channel, peer = communicator.channel(), 1 - communicator.index
+        for number in range(5_000):
+            if communicator.index == number % 2:
+                channel.send(peer, number, [number])
+            else:
+                while (message := channel.pull()) is None:
+                    communicator.park(20)
+                    communicator.receive()
+                assert message.tag == number
+        return True
+
+    assert run_processes(target, 2) == [True, True]
+
+
+def test_what_a_peer_published_before_it_died_is_read(ends):
+    zero, one = ends
+    channel, other = zero.channel(), one.channel()
+    channel.send(1, "last", [1])
+    channel.send(1, "large", column(3, 1 << 20))
+    zero.flush()
+    zero._links[1].connection.close()
+    with pytest.raises(PeerLostError, match="worker 1 lost worker 0"):
+        while True:
+            one.park()
+            one.receive()
+    assert [other.pull().tag, other.pull().tag] == ["last", "large"]
+
+
+def test_a_channel_without_a_number_is_refused(ends):
+    with pytest.raises(SerializationError, match="channel 16777216 has no number"):
+        ends[0]._links[1].send(MAX_CHANNEL + 1, None, [1])
+
+
+def everything_everywhere(communicator, seconds):
+    """Send batches of all sizes to all, keep some of what comes, until time is up."""
+    rng, until = random.Random(communicator.index), time.monotonic() + seconds
+    channel, kept = communicator.channel(), []
+    while time.monotonic() < until:
+        for peer in range(communicator.peers):
+            channel.send(peer, None, column(1, rng.choice([8, 1_000, 100_000, 2_000_000])))
+            channel.send(peer, None, [rng.random()])
+        communicator.flush()
+        communicator.receive()
+        while (message := channel.pull()) is not None:
+            kept.append(message.batch)
+        del kept[: -rng.randrange(1, 40)]
+        communicator.park(0.001)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_worker_killed_at_any_moment_ends_all_and_leaves_nothing(seed):
+    """Files are looked after by the check for leaks that every test has."""
+    rng, before = random.Random(seed), set(os.listdir("/dev/shm"))  # noqa: PTH208
+    victim, delay_s = rng.randrange(3), rng.uniform(0.0, 0.3)
+
+    def target(communicator):
+        if communicator.index == victim:
+            threading.Timer(delay_s, os.kill, (os.getpid(), signal.SIGKILL)).start()
+        everything_everywhere(communicator, 20)
+
+    began = time.monotonic()
+    with pytest.raises(WorkerError, match=f"worker {victim} was killed by SIGKILL"):
+        run_processes(target, 3)
+    assert time.monotonic() - began < 6.0
+    assert set(os.listdir("/dev/shm")) <= before  # noqa: PTH208
+
+
+def test_a_worker_that_computes_learns_of_a_death_within_a_second():
+    def target(communicator):
+        if communicator.index == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        until = time.monotonic() + 10
+        with contextlib.suppress(PeerLostError):
+            while time.monotonic() < until:
+                communicator.receive()  # and never parks
+        assert time.monotonic() < until
+
+    began = time.monotonic()
+    with pytest.raises(WorkerError, match="worker 1 was killed"):
+        run_processes(target, 2)
+    assert time.monotonic() - began < 4.0
+
+
+def test_without_such_memory_messages_go_through_the_sockets(monkeypatch):
+    monkeypatch.delattr(os, "memfd_create")
+    assert segment.create(2) is None
+    check_communicator(run_processes, [pa.record_batch({"key": [1, 2, 3]})])
+
+
+def test_memory_that_cannot_be_mapped_is_done_without(monkeypatch):
+    monkeypatch.setattr(segment, "ARENA_BYTES", 1 << 47)
+    assert segment.create(2) is None
+    assert run_processes(_n_shared, 2) == [0, 0]
+
+
+def _n_shared(communicator):
+    return len(communicator._shared)
