@@ -8,8 +8,10 @@ Knows nothing of Arrow; nulls do not exist here.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import pickle
+import struct
 from collections.abc import ItemsView, Iterator, KeysView, Mapping, Sequence
 from typing import Any
 
@@ -24,6 +26,11 @@ from pointstamp.kernels.hashing import Hashes, combine_columns, hash_column
 from pointstamp.kernels.partition import partition
 
 Array = npt.NDArray[Any]
+
+_Named = tuple[tuple[str, "np.dtype[Any] | None"], ...]
+"""Columns by name and dtype; None for one of Python objects."""
+
+_N_RECORDS = struct.Struct("<Q")
 
 
 class Arrays:
@@ -152,17 +159,19 @@ class ArraysKind:
 
     def encode(self, batch: Arrays) -> list[Buffer]:
         """A header, then the bytes of each column (objects are pickled)."""
-        header = [(name, None if _is_objects(c) else c.dtype) for name, c in batch.items()]
+        named = [(name, None if _is_objects(c) else c.dtype) for name, c in batch.items()]
         return [
-            pickle.dumps((batch.n_records, header), protocol=5),
-            *(_column_bytes(column) for _, column in batch.items()),
+            _N_RECORDS.pack(batch.n_records) + _packed(tuple(named)),
+            *[_column_bytes(column) for _, column in batch.items()],
         ]
 
     def decode(self, buffers: Sequence[Buffer]) -> Arrays:
         """Columns that are views of `buffers`."""
-        n_records, header = pickle.loads(buffers[0])
+        header = memoryview(buffers[0])
+        (n_records,) = _N_RECORDS.unpack_from(header)
         columns = {}
-        for (name, dtype), buffer in zip(header, buffers[1:], strict=True):
+        named = _unpacked(bytes(header[_N_RECORDS.size :]))
+        for (name, dtype), buffer in zip(named, buffers[1:], strict=True):
             columns[name] = _column_of(buffer, dtype, n_records)
         return Arrays(columns)
 
@@ -184,6 +193,18 @@ def _frozen(name: str, column: npt.ArrayLike) -> Array:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+# Names and dtypes are those of the batch before, nearly always.
+@functools.lru_cache(maxsize=256)
+def _packed(named: _Named) -> bytes:
+    return pickle.dumps(named, protocol=5)
+
+
+@functools.lru_cache(maxsize=256)
+def _unpacked(packed: bytes) -> _Named:
+    named: _Named = pickle.loads(packed)
+    return named
 
 
 def _is_objects(column: Array) -> bool:

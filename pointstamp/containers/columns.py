@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pointstamp.containers.arrays import hash_array
+from pointstamp.containers.flat import is_flat, put_together, take_apart
 from pointstamp.containers.keys import checked_hashes, column_names, hash_keys
 from pointstamp.containers.kind import Buffer, Key
 from pointstamp.errors import KeyHashError
@@ -36,6 +37,12 @@ from pointstamp.kernels.partition import partition
 # Any, since the stubs of pyarrow give each type of column a class of its own, without
 # the buffers that are read here.
 ArrowArray = Any
+
+APART_BYTES = 1 << 15
+"""From this size on, what a copy costs counts."""
+
+APART_RECORDS = 1 << 10
+"""Of fewer records even the size is not asked for, as that takes as long as copying them."""
 
 
 class ColumnsKind:
@@ -90,7 +97,14 @@ class ColumnsKind:
         return [self.slice(sorted_by_peer, *span) for span in itertools.pairwise(bounds)]
 
     def encode(self, batch: pa.RecordBatch) -> list[Buffer]:
-        """One Arrow IPC stream of one batch, so that dictionaries come along."""
+        """The buffers of a large batch as they are; else one Arrow IPC stream.
+
+        The stream of a small one is a copy that costs less than taking it apart, and
+        dictionaries come along in it.
+        """
+        is_large = batch.num_rows >= APART_RECORDS and batch.nbytes >= APART_BYTES
+        if is_large and is_flat(batch.schema):
+            return take_apart(batch)
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, batch.schema) as writer:
             writer.write_batch(batch)
@@ -98,6 +112,8 @@ class ColumnsKind:
 
     def decode(self, buffers: Sequence[Buffer]) -> pa.RecordBatch:
         """The batch, whose columns are views of `buffers`."""
+        if len(buffers) > 1:
+            return put_together(buffers)
         with pa.ipc.open_stream(pa.py_buffer(buffers[0])) as reader:
             return reader.read_next_batch()
 

@@ -236,10 +236,14 @@ def test_what_a_peer_published_before_it_died_is_read(ends):
     channel.send(1, "large", column(3, 1 << 20))
     zero.flush()
     zero._links[1].connection.close()
-    with pytest.raises(PeerLostError, match="worker 1 lost worker 0"):
+
+    def go_on():
         while True:
             one.park()
             one.receive()
+
+    with pytest.raises(PeerLostError, match="worker 1 lost worker 0"):
+        go_on()
     assert [other.pull().tag, other.pull().tag] == ["last", "large"]
 
 

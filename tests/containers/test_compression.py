@@ -26,7 +26,7 @@ def test_buffers_come_back_as_they_were(buffers, codec):
 def test_what_repeats_gets_small_and_what_does_not_stays_as_it_is(codec):
     repeats = np.arange(100_000) % 7
     noise = np.random.default_rng(1).integers(0, 1 << 62, 10_000)
-    head, first, _, second, _ = pack([repeats.data.cast("B"), noise.data.cast("B")], codec)
+    _, first, _, second, _ = pack([repeats.data.cast("B"), noise.data.cast("B")], codec)
     assert len(first) < repeats.nbytes / 10
     assert second is not first
     assert len(second) == noise.nbytes
