@@ -10,8 +10,9 @@ exchanges records, so that a record sent by a vertex arrives where its row is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ from pointstamp.kernels.tables import build_table
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+
+_NOTHING: Mapping[Direction, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +102,14 @@ class Graph:
     list takes half the memory and there is a mark for each, however far ids are apart.
     The numbers are this worker's own; what travels is ids.
 
+    Parameters
+    ----------
+    index, peers : this worker's number, and how many there are
+    adjacencies : at most one of each direction
+        The lists of this worker's vertices, and those that all workers know.
+    known : from which length on all workers know a list, of each direction
+        -1, as for one that is not given: they know none.
+
     Attributes
     ----------
     ids : int64[n], the id of each number
@@ -111,10 +122,15 @@ class Graph:
     """
 
     def __init__(
-        self, index: int = 0, peers: int = 1, adjacencies: Iterable[Adjacency] = ()
+        self,
+        index: int = 0,
+        peers: int = 1,
+        adjacencies: Iterable[Adjacency] = (),
+        known: Mapping[Direction, int] = _NOTHING,
     ) -> None:
-        self._index = index
-        self._peers = peers
+        self.index = index
+        self.peers = peers
+        self._known = known
         by_direction: dict[Direction, Adjacency] = {}
         for adjacency in adjacencies:
             if adjacency.direction in by_direction:
@@ -137,12 +153,24 @@ class Graph:
         """The index of that direction, of numbers; an empty one where this worker has no edges."""
         return self._adjacencies.get(direction) or _EMPTY[direction]
 
-    def owns(self, vertices: Ints) -> Bools:
-        """Whether the row of each of `vertices` is here, if there is one."""
-        if self._peers == 1:
+    def owners(self, vertices: Ints) -> Ints:
+        """The worker of each vertex, where its lists are if they are anywhere."""
+        return (hash_ints(vertices) % np.uint64(self.peers)).astype(np.int64)
+
+    def has(self, direction: Direction, vertices: Ints) -> Bools:
+        """Whether the list of each vertex is here, if there is one."""
+        if self.peers == 1 or self._known.get(direction) == 1:
             return np.ones(len(vertices), np.bool_)
-        owners: Bools = hash_ints(vertices) % np.uint64(self._peers) == np.uint64(self._index)
-        return owners
+        here: Bools = self.owners(vertices) == self.index
+        if self._known.get(direction, -1) > 0:
+            begins, ends = self.adjacency(direction).spans(vertices)
+            here |= ends > begins
+        return here
+
+    def all_have(self, direction: Direction, sizes: Ints) -> Bools:
+        """Whether every worker has the lists of that direction that are so long."""
+        known = self._known.get(direction, -1)
+        return (sizes >= known) & (known > 0)
 
 
 _NONE = np.empty(0, np.int64)

@@ -52,6 +52,10 @@ class Carried:
     def __len__(self) -> int:
         return len(self.prefixes)
 
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        """A column of the prefixes."""
+        return self.prefixes[name]
+
     def part(self, prefixes: Arrays) -> Carried:
         """Some of the prefixes, with the lists that they name and no others."""
         numbers = prefixes[LIST]

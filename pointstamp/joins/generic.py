@@ -5,13 +5,18 @@
                                  v  v         v  v
                       seeds --> extend v1 --> extend v2 --> ... --> matches
 
-Every worker owns some vertices by hash, and keeps their neighbours. A step whose
-lists are all keyed by one vertex sends the prefixes to its worker and extends
-them there. A step with several keys, on several workers, counts at each of their
-workers, proposes the shortest list, extends at the next key's worker by what is in
-both, and validates at those of the rest:
+Every worker owns some vertices by hash, and keeps their neighbours; the longest
+lists, in small graphs all of them, are told to every worker (`known.py`, which says
+why). A step counts the lists of a prefix where they are, proposes the shortest,
+extends where the next list is, by what is in both, and validates at the workers of
+the rest:
 
-    count k1 --> count k2 --> count k3 --> propose --> extend --> validate --> next step
+    count --> count at k1, k2, ... --> propose --> extend --> validate --> next step
+
+A prefix says itself where it goes next, and one whose lists are all at hand stays
+through all of this. A prefix of long lists that all workers know is shared out: each
+extends it by a part, so that the prefixes of a hub are spread as well, and no worker
+works alone on a skewed graph.
 
 The work is within a logarithm of the largest number of matches that a graph with
 as many edges can have (worst-case optimal), and memory within some batches per
@@ -37,9 +42,11 @@ from pointstamp.dataflow.scope import Scope
 from pointstamp.dataflow.stream import Stream
 from pointstamp.joins import tactics
 from pointstamp.joins.adjacency import Adjacency, Graph
+from pointstamp.joins.known import KNOWN_ITEMS
 from pointstamp.joins.operators import Tactic, from_index, graphs, index, total, watch, with_graph
 from pointstamp.joins.plan import Filter, Plan
-from pointstamp.joins.tactics import MATCHES, ROUTE, Extension, Part, column
+from pointstamp.joins.routed import Routed
+from pointstamp.joins.tactics import MATCHES, Extension, Part, column
 from pointstamp.joins.turns import Pace, Turns
 
 BATCH_RECORDS = 65_536
@@ -60,6 +67,8 @@ class GenericJoin:
         Whether different vertices of the motif must be different in the graph.
     batch_records : int
         How many records a piece has at most.
+    known_items : int
+        How many neighbours, in each direction, every worker may know (`known.py`).
 
     Attributes
     ----------
@@ -75,6 +84,7 @@ class GenericJoin:
         outputs: Sequence[int] = (),
         distinct: bool = False,
         batch_records: int = BATCH_RECORDS,
+        known_items: int = KNOWN_ITEMS,
     ) -> None:
         self.plan = plan
         self.outputs = tuple(outputs)
@@ -83,7 +93,7 @@ class GenericJoin:
         self._scope = edges.scope
         self.paces: list[list[Pace]] = [[] for _ in range(levels(plan, edges.scope.peers)[-1] + 1)]
         self._by_direction = {d: index(edges, d) for d in plan.directions}
-        self._graphs = graphs(list(self._by_direction.values()))
+        self._graphs = graphs(list(self._by_direction.values()), known_items)
 
     def matches(self) -> Stream[Arrays]:
         """Every match once: batches with a column `v0`, `v1`, ... for each output."""
@@ -187,25 +197,27 @@ class _Steps:
         self, prefixes: Stream[Arrays], i: int, extension: Extension
     ) -> tuple[Stream[Any], Pact]:
         """The prefixes with what they need to be extended, and how they get where they can be."""
-        if i == 0 or self._peers == 1:
-            return prefixes, Pipeline()  # seeds are where their lists are
-        if len(extension.keys) == 1:
-            return prefixes, Exchange(column(extension.keys[0]))
-        counted = prefixes.map_batches(tactics.uncounted)
+        if self._peers == 1:
+            return prefixes, Pipeline()
+        counted = prefixes.map_batches(partial(tactics.uncounted, extension))
         name = column(extension.step.vertex)
-        for key in extension.keys:
-            tactic = partial(tactics.count, extension, key)
-            by_key = Exchange(column(key))
-            counted = with_graph(counted, self._graphs, by_key, f"Count {name}", tactic)
+        counting = partial(tactics.count, extension)
+        visits: list[Pact] = (
+            [] if i == 0 else [Routed()] * len(extension.keys)
+        )  # seeds are with their lists
+        for pact in (Pipeline(), *visits):
+            counted = with_graph(counted, self._graphs, pact, f"Count {name}", counting)
         room = 4 * self._join.batch_records
-        proposed = self._paced(
-            counted,
-            Exchange(ROUTE),
-            self._levels[i] - 1,
-            f"Propose {name}",
-            lambda graph, batch: tactics.propose(extension, graph, batch, room),
-        )
-        return proposed, Exchange(ROUTE)
+
+        def propose(graph: Graph, batch: Arrays) -> Any:
+            return tactics.propose(extension, graph, batch, room)
+
+        if len(extension.keys) == 1:  # nothing is carried, so what goes in is what comes out
+            proposed = with_graph(counted, self._graphs, Routed(), f"Propose {name}", propose)
+        else:
+            level = self._levels[i] - 1
+            proposed = self._paced(counted, Routed(), level, f"Propose {name}", propose)
+        return proposed, Routed()
 
     def _extend(
         self, prefixes: Stream[Any], pact: Pact, i: int, extension: Extension, part: Part
@@ -258,7 +270,7 @@ class _Steps:
         name = f"Validate {column(extension.step.vertex)}"
         tactic = partial(tactics.validate, extension)
         for _ in range(n_visits):
-            found = with_graph(found, self._graphs, Exchange(ROUTE), name, tactic)
+            found = with_graph(found, self._graphs, Routed(), name, tactic)
         names = [column(v) for v in (*extension.kept, extension.step.vertex)]
         return found.map_batches(lambda batch: tactics.selected(batch, names))
 

@@ -11,6 +11,7 @@ Each operator keeps the graph of a time until no more prefixes of it come.
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,14 +20,15 @@ from typing import Any
 
 import numpy as np
 
-from pointstamp.containers import Arrays
+from pointstamp.containers import Arrays, kind_of
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
-from pointstamp.dataflow.pact import Exchange, Pact, Pipeline
+from pointstamp.dataflow.pact import Broadcast, Exchange, Pact, Pipeline
 from pointstamp.dataflow.stream import Stream
 from pointstamp.joins.adjacency import Adjacency, Graph
 from pointstamp.joins.carried import size
+from pointstamp.joins.known import DIRECTIONS, known_with, least_bits, offers, sizes_of
 from pointstamp.joins.plan import Direction
 from pointstamp.joins.tactics import MATCHES, Pieces
 from pointstamp.joins.turns import Pace, Turns, at_end, at_start
@@ -48,14 +50,12 @@ def index(edges: Stream[Any], direction: Direction) -> Stream[Adjacency]:
 
     def build(capability: Capability, info: OperatorInfo) -> Logic:
         capability.drop()
-        held: dict[Capability, list[Arrays]] = {}
+        held = _Held()
 
         def logic(input: Input, output: Output) -> bool:
-            for time, batch in input:
-                held.setdefault(time.retain(), []).append(batch)
-            for cap in [c for c in held if not input.frontier.less_equal(c.time)]:
+            for cap, (batches,) in held.complete(input):
                 with cap, output.session(cap) as session:
-                    session.give(_adjacency_of(direction, held.pop(cap)))
+                    session.give(_adjacency_of(direction, batches))
             return False
 
         return logic
@@ -105,25 +105,79 @@ Tactic = Callable[[Any, Any], Iterator[Any]]
 """From a graph, or whatever stands for one, and a batch, to pieces."""
 
 
-def graphs(indexes: Sequence[Stream[Adjacency]]) -> Stream[Graph]:
-    """The graph of each time, of the indexes of all directions that this worker has."""
+def graphs(indexes: Sequence[Stream[Adjacency]], known_items: int) -> Stream[Graph]:
+    """The graph of each time at each worker, of the indexes of all directions.
 
-    def build(capability: Capability, info: OperatorInfo) -> Logic:
-        capability.drop()
-        held: dict[Capability, list[Adjacency]] = {}
-
-        def logic(input: Input, output: Output) -> bool:
-            for time, adjacencies in input:
-                held.setdefault(time.retain(), []).extend(adjacencies)
-            for cap in [c for c in held if not input.frontier.less_equal(c.time)]:
-                with cap, output.session(cap) as session:
-                    session.give(Graph(info.index, info.peers, held.pop(cap)))
-            return False
-
-        return logic
-
+    A worker has its own lists in it, and those that are told to all (`known.py`).
+    """
     first, *more = indexes
-    return first.concat(*more).unary_frontier(Pipeline(), "Graph", build)
+    own = first.concat(*more)
+    if own.scope.peers == 1:
+        return own.unary_frontier(Pipeline(), "Graph", _build_graphs)
+    sizes = own.map_batches(lambda batch: kind_of(Arrays()).concat([*map(sizes_of, batch)]))
+    offered = own.binary_frontier(
+        sizes, Pipeline(), Broadcast(), "Offer lists", partial(_build_offers, known_items)
+    )
+    return own.binary_frontier(offered, Pipeline(), Broadcast(), "Graph", _build_graphs)
+
+
+def _build_offers(known_items: int, capability: Capability, info: OperatorInfo) -> Logic:
+    capability.drop()
+    held = _Held()
+
+    def logic(own: Input, sizes: Input, output: Output) -> bool:
+        for cap, (adjacencies, of_all) in held.complete(own, sizes):
+            with cap, output.session(cap) as session:
+                for adjacency in itertools.chain.from_iterable(adjacencies):
+                    bits = least_bits(of_all, adjacency.direction, known_items)
+                    for piece in offers(adjacency, bits):
+                        session.give_batch(piece)
+        return False
+
+    return logic
+
+
+def _build_graphs(capability: Capability, info: OperatorInfo) -> Logic:
+    capability.drop()
+    held = _Held()
+
+    def logic(own: Input, *rest: Any) -> bool:
+        *offered, output = rest
+        for cap, (adjacencies, *pieces) in held.complete(own, *offered):
+            with cap, output.session(cap) as session:
+                session.give(_graph_of(info, [*itertools.chain(*adjacencies)], *pieces))
+        return False
+
+    return logic
+
+
+def _graph_of(
+    info: OperatorInfo, own: list[Adjacency], offered: list[Arrays] | None = None
+) -> Graph:
+    if not offered:
+        return Graph(info.index, info.peers, own)
+    by_direction = {adjacency.direction: adjacency for adjacency in own}
+    found = {d: known_with(by_direction.pop(d, None), offered, d) for d in DIRECTIONS}
+    known = {direction: least for direction, (_, least) in found.items()}
+    return Graph(info.index, info.peers, [index for index, _ in found.values()], known)
+
+
+class _Held:
+    """What has arrived of each time, by input, and the right to answer."""
+
+    def __init__(self) -> None:
+        self._by_time: dict[Any, tuple[Capability, list[list[Any]]]] = {}
+
+    def complete(self, *inputs: Input) -> Iterator[tuple[Capability, list[list[Any]]]]:
+        """Take what has arrived; the times of which nothing more comes, and their batches."""
+        for i, input in enumerate(inputs):
+            for time, batch in input:
+                if time.time not in self._by_time:
+                    self._by_time[time.time] = (time.retain(), [[] for _ in inputs])
+                self._by_time[time.time][1][i].append(batch)
+        for time in list(self._by_time):
+            if not any(input.frontier.less_equal(time) for input in inputs):
+                yield self._by_time.pop(time)
 
 
 def with_graph(

@@ -5,20 +5,25 @@ A prefix is a match of the vertices bound so far, a record of int64 columns `v0`
 k lists of neighbours, one for each constraint:
 
 - *count* visits the lists' workers and remembers which list is the shortest;
-- *propose* attaches to each prefix its shortest list, at the list's worker, to be
-  carried to the next one (`carried.py`);
+- *propose* attaches to each prefix its shortest list, at a worker that has it, to be
+  carried to the next one (`carried.py`), if there is one that is not there, too;
 - *extend* makes a record of each item that is in the carried list and in those at
   the present worker;
 - *validate* visits the workers of the rest, and drops what is not there.
 
-Where all the lists of a prefix are at one worker, as with one worker they always
-are, *extend* does it all, and nothing is proposed in vain. A record on its way
-has beside its vertices
+Where all the lists of a prefix are at the worker that it is at, as with one worker
+they always are, *extend* does it all, and nothing is proposed in vain. Where all are
+long, so that every worker knows them (`known.py`), each worker takes a part of the
+shortest one, lest a hub's worker work alone: the prefix goes to all of them.
 
-- `route`, a vertex whose worker it must go to next (or stays with), and
+A record on its way has beside its vertices
+
+- `route`, the worker that it must go to next (or stays with), and
+- `todo`, a bit for each constraint not counted yet, or once it is extended, not
+  tested yet, and
 - `least` and `key`, while it is counted, the length of the shortest list so far
-  and the vertex of the motif that it is a list of, or
-- `todo`, once it is extended, a bit for each constraint not tested yet.
+  and the vertex of the motif that it is a list of, and
+- `part`, once it is proposed: the part of that list that it is for, or -1 for all.
 
 These are generators over arrays: a batch in, pieces of at most the size asked
 for out, and None where much was read and nothing was found. They know nothing of
@@ -41,6 +46,7 @@ from pointstamp.containers import Arrays
 from pointstamp.joins.adjacency import Adjacency, Graph
 from pointstamp.joins.carried import LIST, Carried
 from pointstamp.joins.plan import Direction, Filter, Step
+from pointstamp.joins.routed import ROUTE
 from pointstamp.kernels import intersect
 from pointstamp.kernels.hashing import settled
 from pointstamp.kernels.intersect import FIRST, are_members
@@ -53,7 +59,7 @@ Pieces = Iterator[Arrays | None]
 READ_BUDGET = 4_000_000
 """How many neighbours may be read before control is given back: some 10 ms."""
 
-ROUTE, LEAST, KEY, TODO, MATCHES = "route", "least", "key", "todo", "matches"
+LEAST, KEY, TODO, PART, MATCHES = "least", "key", "todo", "part", "matches"
 
 _UNKNOWN = -1
 _MOST = np.iinfo(np.int64).max
@@ -97,32 +103,62 @@ def seeds(first: int, adjacency: Adjacency) -> Pieces:
 # Count.
 
 
-def uncounted(prefixes: Arrays) -> Arrays:
+def uncounted(extension: Extension, prefixes: Arrays) -> Arrays:
     """Prefixes made ready to be counted."""
-    n = len(prefixes)
+    n, n_constraints = len(prefixes), len(extension.step.constraints)
     none = np.zeros(n, np.int64)
-    return Arrays({**dict(prefixes.items()), LEAST: np.full(n, _MOST), KEY: none, ROUTE: none})
+    return Arrays(
+        {
+            **dict(prefixes.items()),
+            LEAST: np.full(n, _MOST),
+            KEY: none,
+            TODO: np.full(n, (1 << n_constraints) - 1),
+            ROUTE: none,
+        }
+    )
 
 
-def count(extension: Extension, key: int, graph: Graph, prefixes: Arrays) -> Pieces:
-    """See how long the lists of vertex `key` are; drop prefixes for which one is empty.
+def count(extension: Extension, graph: Graph, prefixes: Arrays) -> Pieces:
+    """See how long the lists here are; drop prefixes for which one is empty.
 
-    `least` becomes the shortest length so far, `key` and `route` whose list it is.
+    `least` becomes the shortest length so far, `key` whose list it is; `route` leads
+    to a worker of a list not counted yet, or when there is none, of the shortest.
     """
-    least, keys, route = prefixes[LEAST], prefixes[KEY], prefixes[ROUTE]
-    vertices = prefixes[column(key)]
-    for constraint in extension.step.constraints:
-        if constraint.key == key:
+    least, keys, todo = prefixes[LEAST], prefixes[KEY], prefixes[TODO]
+    if not todo.any():
+        yield prefixes
+        return
+    at_key = np.full(len(prefixes), graph.index)
+    for key in extension.keys:
+        vertices = prefixes[column(key)]
+        here, owners = has_lists(extension, graph, key, vertices), graph.owners(vertices)
+        for j, constraint in enumerate(extension.step.constraints):
+            if constraint.key != key:
+                continue
             begins, ends = graph.adjacency(constraint.direction).spans(vertices)
-            shorter = ends - begins < least
+            shorter = here & (ends - begins < least) & (todo >> j & 1 > 0)
             least = np.where(shorter, ends - begins, least)
             keys = np.where(shorter, key, keys)
-            route = np.where(shorter, vertices, route)
-    columns = {**dict(prefixes.items()), LEAST: least, KEY: keys, ROUTE: route}
+            todo = np.where(here, todo & ~(1 << j), todo)
+        at_key = np.where((keys == key) & ~here, owners, np.where(keys == key, graph.index, at_key))
+    route = next_route(extension, graph, todo, prefixes, at_key)
+    columns = {**dict(prefixes.items()), LEAST: least, KEY: keys, TODO: todo, ROUTE: route}
     yield _taken(Arrays(columns), least > 0)
 
 
+def has_lists(extension: Extension, graph: Graph, key: int, vertices: Ints) -> Bools:
+    """Whether all lists that constrain the new vertex by vertex `key` are here."""
+    here = np.ones(len(vertices), np.bool_)
+    for constraint in extension.step.constraints:
+        if constraint.key == key:
+            here &= graph.has(constraint.direction, vertices)
+    return here
+
+
 # Propose.
+
+SPREAD = 4096
+"""From how many neighbours on a list that every worker knows is worth sharing out."""
 
 
 def propose(
@@ -130,29 +166,74 @@ def propose(
 ) -> Iterator[Carried | None]:
     """Prefixes with what is in all lists of their key, on their way to the next key's worker.
 
-    What has all its lists here stays, and carries none. Prefixes of equal key share
-    one list; so that they are in one piece, prefixes are put in the order of keys.
-    A piece has lists of about `room` items, or one list that is longer.
+    What has all its lists here stays, and carries none; or goes to all workers, if all
+    its lists are long and known to them. Prefixes of equal key share one list; so that
+    they are in one piece, prefixes are put in the order of keys. A piece has lists of
+    about `room` items, or one list that is longer.
     """
     if not len(prefixes):
         return
-    prefixes = _taken(prefixes, np.lexsort((prefixes[ROUTE], prefixes[KEY])))
+    prefixes = _with(prefixes, PART, np.full(len(prefixes), -1))
     away = _away(extension, graph, prefixes, prefixes[KEY])
-    begins_group = _changes(prefixes[KEY]) | _changes(prefixes[ROUTE])
+    spread = (away == 0) & _spread(extension, graph, prefixes)
+    if spread.any():
+        yield _without_lists(_for_all(graph, _taken(prefixes, spread)))
+    here = (away == 0) & ~spread
+    if here.any():
+        stay = np.full(int(here.sum()), graph.index)
+        yield _without_lists(_with(_taken(prefixes, here), ROUTE, stay))
+    if away.any():
+        yield from _carrying(extension, graph, _taken(prefixes, away != 0), room)
+
+
+def _spread(extension: Extension, graph: Graph, prefixes: Arrays) -> Bools:
+    """Which prefixes have nothing but long lists, which all workers have."""
+    long = (prefixes[LEAST] >= SPREAD) & (graph.peers > 1)
+    for constraint in extension.step.constraints if long.any() else ():
+        begins, ends = graph.adjacency(constraint.direction).spans(prefixes[column(constraint.key)])
+        long &= graph.all_have(constraint.direction, ends - begins)
+    return long
+
+
+def _for_all(graph: Graph, prefixes: Arrays) -> Arrays:
+    """A prefix for each worker in place of each."""
+    columns = {name: np.tile(values, graph.peers) for name, values in prefixes.items()}
+    workers = np.repeat(np.arange(graph.peers), len(prefixes))
+    return Arrays({**columns, ROUTE: workers, PART: workers})
+
+
+def _without_lists(prefixes: Arrays) -> Carried:
+    none = np.full(len(prefixes), -1)
+    return Carried(_with(prefixes, LIST, none), np.zeros(1, np.int64), np.empty(0, np.int64))
+
+
+def _carrying(
+    extension: Extension, graph: Graph, prefixes: Arrays, room: int
+) -> Iterator[Carried | None]:
+    """Prefixes that miss a list here, with the lists of their keys."""
+    prefixes = _taken(prefixes, np.lexsort((_key_vertices(prefixes), prefixes[KEY])))
+    away = _away(extension, graph, prefixes, prefixes[KEY])
+    begins_group = _changes(prefixes[KEY]) | _changes(_key_vertices(prefixes))
     groups = np.flatnonzero(begins_group)
     group_of = np.cumsum(begins_group) - 1
-    carried = np.logical_or.reduceat(away != 0, groups)
-    n_items = np.where(carried, prefixes[LEAST][groups], 0)
+    n_items = prefixes[LEAST][groups]
     cuts = np.flatnonzero(_changes((np.cumsum(n_items) - n_items) // room))
     for start, stop in zip(cuts, np.append(cuts[1:], len(groups)), strict=True):
-        own = carried[start:stop]
-        starts, values = _lists_of_keys(extension, graph, _taken(prefixes, groups[start:stop][own]))
+        starts, values = _lists_of_keys(extension, graph, _taken(prefixes, groups[start:stop]))
         which = slice(groups[start], groups[stop] if stop < len(groups) else len(prefixes))
         columns = {name: values_[which] for name, values_ in prefixes.items()}
-        numbers = (np.cumsum(own) - 1)[group_of[which] - start]
-        columns[LIST] = np.where(away[which] != 0, numbers, -1)
-        columns[ROUTE] = _next_route(extension, away[which], columns, columns[ROUTE])
+        columns[LIST] = group_of[which] - start
+        here = np.full(len(columns[LIST]), graph.index)
+        columns[ROUTE] = next_route(extension, graph, away[which], columns, here)
         yield Carried(Arrays(columns), starts, values)
+
+
+def _key_vertices(prefixes: Arrays) -> Ints:
+    """The vertex whose list each prefix is to be extended by."""
+    vertices = np.zeros(len(prefixes), np.int64)
+    for key in np.unique(prefixes[KEY]).tolist():
+        vertices = np.where(prefixes[KEY] == key, prefixes[column(key)], vertices)
+    return vertices
 
 
 def _changes(values: Ints) -> Bools:
@@ -218,8 +299,8 @@ def extend(
         columns = {column(v): prefixes[column(v)][parents[:n]] for v in extension.kept}
         columns[column(extension.step.vertex)] = graph.ids[found[:n]]
         if with_todo:
-            todo, here = away[parents[:n]], prefixes[ROUTE][parents[:n]]
-            columns |= {TODO: todo, ROUTE: _next_route(extension, todo, columns, here)}
+            todo, here = away[parents[:n]], np.full(n, graph.index)
+            columns |= {TODO: todo, ROUTE: next_route(extension, graph, todo, columns, here)}
         yield Arrays(columns)
 
 
@@ -252,6 +333,7 @@ def _met(
     lists = _lists(extension, graph, prefixes)
     for j, constraint in enumerate(extension.step.constraints):
         lists.ends[j][(away >> j & 1).astype(np.bool_) | (key == constraint.key)] = _UNKNOWN
+    _cut(extension, graph, lists, prefixes)
     starts, carried = _as_numbers(graph, batch)
     begins = np.where(numbers < 0, 0, starts[numbers])
     ends = np.where(numbers < 0, _UNKNOWN, starts[numbers + 1])
@@ -262,6 +344,20 @@ def _met(
         carried,
     )
     return prefixes, with_carried, away
+
+
+def _cut(extension: Extension, graph: Graph, lists: _Lists, prefixes: Arrays) -> None:
+    """Of prefixes that all workers have, leave this worker's part of a list of their key."""
+    parts, size = prefixes[PART], lists.ends - lists.begins
+    uncut = parts < 0
+    if uncut.all():
+        return
+    for j, constraint in enumerate(extension.step.constraints):
+        cut = ~uncut & (prefixes[KEY] == constraint.key)
+        begins = lists.begins[j][cut]
+        lists.begins[j][cut] = begins + size[j][cut] * parts[cut] // graph.peers
+        lists.ends[j][cut] = begins + size[j][cut] * (parts[cut] + 1) // graph.peers
+        uncut |= cut
 
 
 def _as_numbers(graph: Graph, batch: Carried) -> tuple[Ints, Numbers]:
@@ -276,8 +372,9 @@ def _as_numbers(graph: Graph, batch: Carried) -> tuple[Ints, Numbers]:
 def _away(extension: Extension, graph: Graph, prefixes: Arrays, key: Ints) -> Ints:
     """A bit for each constraint, of other keys than `key`, whose list is at another worker."""
     away = np.zeros(len(prefixes), np.int64)
+    here = {k: has_lists(extension, graph, k, prefixes[column(k)]) for k in extension.keys}
     for j, constraint in enumerate(extension.step.constraints):
-        elsewhere = (key != constraint.key) & ~graph.owns(prefixes[column(constraint.key)])
+        elsewhere = (key != constraint.key) & ~here[constraint.key]
         away |= elsewhere.astype(np.int64) << j
     return away
 
@@ -342,21 +439,25 @@ def validate(extension: Extension, graph: Graph, proposals: Arrays) -> Pieces:
     values = proposals[column(extension.step.vertex)]
     for j, constraint in enumerate(extension.step.constraints):
         keys = proposals[column(constraint.key)]
-        asked = np.flatnonzero((todo >> j & 1).astype(np.bool_) & kept & graph.owns(keys))
+        here = graph.has(constraint.direction, keys)
+        asked = np.flatnonzero((todo >> j & 1).astype(np.bool_) & kept & here)
         if len(asked):
             kept[asked] = _are_edges(graph, constraint.direction, keys[asked], values[asked])
             todo[asked] &= ~(1 << j)
-    route = _next_route(extension, todo, proposals, proposals[ROUTE])
+    stay = np.full(len(proposals), graph.index)
+    route = next_route(extension, graph, todo, proposals, stay)
     yield _taken(Arrays({**dict(proposals.items()), TODO: todo, ROUTE: route}), kept)
 
 
-def _next_route(
-    extension: Extension, todo: Ints, vertices: dict[str, Ints] | Arrays, here: Ints
+def next_route(
+    extension: Extension, graph: Graph, todo: Ints, vertices: dict[str, Ints] | Arrays, else_: Ints
 ) -> Ints:
-    """The key of a constraint still to test, or `here`, where the record is, if there is none."""
-    route = here
+    """The worker of a list of `todo`, or `else_` if there is none."""
+    route = else_
     for j, constraint in reversed(list(enumerate(extension.step.constraints))):
-        route = np.where(todo >> j & 1, vertices[column(constraint.key)], route)
+        missing = (todo >> j & 1).astype(np.bool_)
+        if missing.any():
+            route = np.where(missing, graph.owners(vertices[column(constraint.key)]), route)
     return route
 
 
@@ -394,6 +495,10 @@ def _stacked(graph: Graph, prefixes: Arrays, vertices: tuple[int, ...]) -> Numbe
     for i, vertex in enumerate(vertices):
         stacked[i] = graph.numbers_of(prefixes[column(vertex)])
     return stacked
+
+
+def _with(records: Arrays, name: str, values: Ints) -> Arrays:
+    return Arrays({**dict(records.items()), name: values})
 
 
 def _taken(records: Arrays, which: Ints | Bools) -> Arrays:

@@ -50,10 +50,9 @@ def test_a_record_sent_by_a_vertex_arrives_where_its_row_is(vertices, peers):
     batch = Arrays(v=np.array(vertices, np.int64))
     kind = kind_of(batch)
     for peer, part in enumerate(kind.split(batch, kind.hashes(batch, "v"), peers)):
-        assert Graph(peer, peers).owns(part["v"]).all()
-        assert not any(
-            Graph(other, peers).owns(part["v"]).any() for other in range(peers) if other != peer
-        )
+        assert (Graph(0, peers).owners(part["v"]) == peer).all()
+        for other in range(peers):
+            assert (Graph(other, peers).has("forward", part["v"]) == (other == peer)).all()
 
 
 def test_a_graph_without_an_index_has_no_edges():

@@ -46,14 +46,15 @@ def edges_of(scope, pairs):
     return scope.batches_to_stream([Arrays(src=table[:, 0], dst=table[:, 1])])
 
 
-@pytest.mark.parametrize("workers", [1, 2, 3])
-def test_no_batch_is_larger_than_asked_and_little_is_outstanding(workers):
+@pytest.mark.parametrize(("workers", "known"), [(1, 0), (2, 0), (3, 0), (3, 1000)])
+def test_no_batch_is_larger_than_asked_and_little_is_outstanding(workers, known):
     """14 * 13 * 12 * 11 matches of a 4-clique, found 50 records at a time."""
 
     def main(worker):
         sizes = []
         with worker.dataflow() as scope:
-            join = GenericJoin(edges_of(scope, COMPLETE), clique(4), range(4), batch_records=LIMIT)
+            edges = edges_of(scope, COMPLETE)
+            join = GenericJoin(edges, clique(4), range(4), batch_records=LIMIT, known_items=known)
             join.matches().inspect_batch(lambda time, batch: sizes.append(len(batch)))
         worker.run()
         return sizes, most_waiting(join)
@@ -79,7 +80,8 @@ def test_little_is_outstanding_though_some_worker_is_very_slow(seed):
     def main(worker):
         counts = []
         with worker.dataflow() as scope:
-            join = GenericJoin(edges_of(scope, hub + ring), walk, range(4), batch_records=LIMIT)
+            edges = edges_of(scope, hub + ring)
+            join = GenericJoin(edges, walk, range(4), batch_records=LIMIT, known_items=0)
             join.matches().inspect_batch(lambda time, batch: counts.append(len(batch)))
         worker.run()
         return sum(counts), most_waiting(join)
@@ -122,15 +124,15 @@ def test_counting_makes_no_record_of_the_last_step():
     assert most[1] <= bound(1)
 
 
-@pytest.mark.parametrize("workers", [1, 2, 3])
-def test_many_times_at_once_do_not_mix(workers):
+@pytest.mark.parametrize(("workers", "known"), [(1, 0), (2, 0), (3, 0), (3, 60), (2, 1000)])
+def test_many_times_at_once_do_not_mix(workers, known):
     """Epoch n has a complete graph of n vertices; all are sent before any is worked on."""
 
     def main(worker):
         found = []
         with worker.dataflow() as scope:
             input, edges = scope.new_input()
-            GenericJoin(edges, clique(3), batch_records=7).count().inspect_batch(
+            GenericJoin(edges, clique(3), batch_records=7, known_items=known).count().inspect_batch(
                 lambda time, batch: found.append((time, int(batch[MATCHES].sum())))
             )
         for n in range(2, 12):
@@ -158,10 +160,10 @@ def test_whatever_the_order_of_messages_the_matches_are_the_same(seed):
         found = []
         with worker.dataflow() as scope:
             edges = edges_of(scope, pairs)
-            GenericJoin(edges, plan, range(4), batch_records=5).matches().inspect_batch(
-                lambda time, batch: found.extend(batch)
-            )
-            GenericJoin(edges, plan, batch_records=5).count().inspect_batch(
+            GenericJoin(
+                edges, plan, range(4), batch_records=5, known_items=0
+            ).matches().inspect_batch(lambda time, batch: found.extend(batch))
+            GenericJoin(edges, plan, batch_records=5, known_items=0).count().inspect_batch(
                 lambda time, batch: found.append(batch[MATCHES].tolist())
             )
         worker.run()

@@ -28,16 +28,16 @@ def workers(edges, peers):
     for index in range(peers):
         adjacencies = []
         for direction, key in (("forward", table[:, 0]), ("reverse", table[:, 1])):
-            mine = Graph(index, peers).owns(key)
+            mine = Graph(index, peers).owners(key) == index
             adjacencies.append(Adjacency.build(direction, table[mine, 0], table[mine, 1]))
         graphs.append(Graph(index, peers, adjacencies))
     return graphs
 
 
-def exchange(batches, name, peers):
-    """What each worker gets of `batches`, sent by a column."""
+def exchange(batches, peers):
+    """What each worker gets of `batches`, as they say themselves."""
     kind = kind_of(batches[0])
-    parts = [kind.split(b, kind.hashes(b, name), peers) for b in batches]
+    parts = [kind.split(b, b[ROUTE].astype(np.uint64), peers) for b in batches]
     return [kind.concat([p[peer] for p in parts]) for peer in range(peers)]
 
 
@@ -78,22 +78,20 @@ def test_with_one_worker_a_step_is_one_intersection(edges, prefixes, room, disti
     assert sum(int(piece[MATCHES][0]) for piece in counts) == len(want)
 
 
-def counted(extension, graphs, batch):
-    """`batch` after its visits to the workers of all keys, at each worker."""
-    at = exchange([batch], "v0", len(graphs))
-    for key in extension.keys:
-        at = exchange(at, f"v{key}", len(graphs))
-        at = [
-            next(tactics.count(extension, key, graph, b))
-            for graph, b in zip(graphs, at, strict=True)
-        ]
+def counted(extension, graphs, columns):
+    """The prefixes, from worker 0, after their visits to the workers of all keys."""
+    batch = tactics.uncounted(extension, Arrays(columns))
+    at = [batch, *[kind_of(batch).slice(batch, 0, 0)] * (len(graphs) - 1)]
+    for _ in (None, *extension.keys):
+        at = [next(tactics.count(extension, g, b)) for g, b in zip(graphs, at, strict=True)]
+        at = exchange(at, len(graphs))
+    assert not any(b[TODO].any() for b in at)
     return at
 
 
 @given(edges=graphs, prefixes=prefix_lists, peers=st.integers(1, 4))
 def test_counting_finds_the_shortest_list_and_whose_it_is(edges, prefixes, peers):
     table = np.array(prefixes, np.int64).reshape(-1, 2)
-    batch = tactics.uncounted(Arrays(v0=table[:, 0], v1=table[:, 1]))
     lengths = {
         (a, b): (
             sum(s == a for s, _ in set(edges)),
@@ -101,25 +99,28 @@ def test_counting_finds_the_shortest_list_and_whose_it_is(edges, prefixes, peers
         )
         for a, b in prefixes
     }
-    found = collected(
-        counted(Extension(STEP, kept=(0, 1)), workers(edges, peers), batch),
-        ["v0", "v1", LEAST, KEY, ROUTE],
-    )
+    known = workers(edges, peers)
+    at = counted(Extension(STEP, kept=(0, 1)), known, {"v0": table[:, 0], "v1": table[:, 1]})
     want = []
     for pair in prefixes:
         if least := min(lengths[pair]):
             key = lengths[pair].index(least)
-            want.append((*pair, least, key, pair[key]))
-    assert found == sorted(want)
+            want.append((*pair, least, key))
+    assert collected(at, ["v0", "v1", LEAST]) == sorted(w[:3] for w in want)
+    for index, (graph, batch) in enumerate(zip(known, at, strict=True)):
+        for a, b, least, key in zip(
+            *(batch[n].tolist() for n in ("v0", "v1", LEAST, KEY)), strict=True
+        ):
+            assert lengths[a, b][key] == least, "of lists that are as short, any"
+            assert graph.owners(np.array([(a, b)[key]]))[0] == index
 
 
 @given(edges=graphs, prefixes=prefix_lists, peers=st.integers(1, 4), room=st.integers(1, 9))
 def test_a_proposed_prefix_carries_what_is_in_all_lists_of_its_key(edges, prefixes, peers, room):
     graphs = workers(edges, peers)
     table = np.array(prefixes, np.int64).reshape(-1, 2)
-    batch = tactics.uncounted(Arrays(v0=table[:, 0], v1=table[:, 1]))
     extension = Extension(STEP, kept=(0, 1))
-    arrived = exchange(counted(extension, graphs, batch), ROUTE, peers)
+    arrived = counted(extension, graphs, {"v0": table[:, 0], "v1": table[:, 1]})
     out = {v: {t for s, t in edges if s == v} for v in range(8)}
     both = {v: {t for t in out[v] if (t, v) in edges} for v in range(8)}
     n_found = 0
@@ -131,13 +132,14 @@ def test_a_proposed_prefix_carries_what_is_in_all_lists_of_its_key(edges, prefix
             for a, b, key, route, number in zip(
                 *(piece.prefixes[n].tolist() for n in ("v0", "v1", KEY, ROUTE, LIST)), strict=True
             ):
-                here, other = ((a, b), (b, a))[key]
-                if graph.owns(np.array([other]))[0]:
-                    assert (number, route) == (-1, here), "nothing is missing: it stays"
+                other = (b, a)[key]
+                owner = graph.owners(np.array([other]))[0]
+                if owner == graph.index:
+                    assert (number, route) == (-1, graph.index), "nothing is missing: it stays"
                 else:
                     carried = piece.values[piece.starts[number] : piece.starts[number + 1]]
                     assert carried.tolist() == sorted(both[b] if key else out[a])
-                    assert route == other
+                    assert route == owner
     assert n_found == sum(map(len, arrived))
 
 
@@ -165,10 +167,10 @@ def test_with_several_workers_the_lists_meet_wherever_they_are(
     )
     graphs = workers(edges, peers)
     table = np.array(triples, np.int64).reshape(-1, 3)
-    batch = tactics.uncounted(Arrays(v0=table[:, 0], v1=table[:, 1], v2=table[:, 2]))
     bound = (0, 1, 2) if distinct else ()
     extension = Extension(THREE_KEYS, bound, kept=(0, 1, 2))
-    arrived = exchange(counted(extension, graphs, batch), ROUTE, peers)
+    columns = {f"v{i}": table[:, i] for i in range(3)}
+    arrived = counted(extension, graphs, columns)
     proposed = [
         piece
         for graph, mine in zip(graphs, arrived, strict=True)
@@ -177,7 +179,7 @@ def test_with_several_workers_the_lists_meet_wherever_they_are(
     if not proposed:
         assert want == []
         return
-    met = exchange(proposed, ROUTE, peers)
+    met = exchange(proposed, peers)
     n_here = sum(
         int(piece[MATCHES][0])
         for graph, mine in zip(graphs, met, strict=True)
@@ -194,7 +196,7 @@ def test_with_several_workers_the_lists_meet_wherever_they_are(
         assert part == "all" or all((piece[TODO] != 0).all() for piece in extended)
         found = []
         if extended:
-            at = exchange(extended, ROUTE, peers)
+            at = exchange(extended, peers)
             at = [
                 next(tactics.validate(extension, graph, mine))
                 for graph, mine in zip(graphs, at, strict=True)
