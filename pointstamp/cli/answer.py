@@ -1,10 +1,10 @@
 """From a request to what is printed and the exit status.
 
 0: it went well. 1: the computation failed. 2: it was asked for wrongly, or the
-input is not what it should be. 130 and 143: interrupted and terminated, as shells
-have it. 141: whoever read standard output has gone. An error that we expect is one
-message; `--traceback` shows where it came from, and always for one that we do not
-expect.
+input is not what it should be. 129, 130 and 143: its terminal was closed, it was
+interrupted, and terminated, as shells have it. 141: whoever read standard output has
+gone. An error that we expect is one message; `--traceback` shows where it came from,
+and always for one that we do not expect.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 from pointstamp.cli import streams
 from pointstamp.cli.outcome import Outcome, Request, Wanted, as_json
 from pointstamp.errors import InternalError, PointstampError, UsageError
 
-DONE, FAILED, MISUSED, INTERRUPTED, TERMINATED = 0, streams.FAILED, 2, 130, 143
+DONE, FAILED, MISUSED = 0, streams.FAILED, 2
+HUNG_UP, INTERRUPTED, TERMINATED = 129, 130, 143
 
 
 class Terminated(KeyboardInterrupt):
@@ -30,6 +32,10 @@ class Terminated(KeyboardInterrupt):
     To everything between here and the place where it is raised this is an
     interruption, and not an error of a worker: so it is a kind of the one.
     """
+
+
+class HungUp(KeyboardInterrupt):
+    """The terminal was closed; an interruption for the same reason."""
 
 
 def answer(request: Callable[[], Request], *, as_object: bool, with_traceback: bool) -> int:
@@ -51,10 +57,15 @@ def answer(request: Callable[[], Request], *, as_object: bool, with_traceback: b
 
 @contextmanager
 def _raising_signals() -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM raise meanwhile, but for a Ctrl-C that we are told to ignore."""
-    before = {signal.SIGTERM: signal.signal(signal.SIGTERM, _terminate)}
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-        before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Let Ctrl-C, SIGTERM and a terminal that is closed raise meanwhile.
+
+    But for those that we are told to ignore: `nohup` says so of the terminal's end, and
+    a shell of Ctrl-C for what it runs in the background.
+    """
+    before: dict[signal.Signals, Any] = {signal.SIGTERM: signal.signal(signal.SIGTERM, _terminate)}
+    for number, handler in _IGNORABLE.items():
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            before[number] = signal.signal(number, handler)
     try:
         yield
     finally:
@@ -106,9 +117,13 @@ def _print(request: Request, outcome: Outcome, as_object: bool) -> int:
 
 
 def _stopped(interruption: KeyboardInterrupt) -> int:
-    is_terminated = isinstance(interruption, Terminated)
-    _say(f"{'terminated' if is_terminated else 'interrupted'}; nothing was written")
-    return TERMINATED if is_terminated else INTERRUPTED
+    what, status = "interrupted", INTERRUPTED
+    if isinstance(interruption, Terminated):
+        what, status = "terminated", TERMINATED
+    elif isinstance(interruption, HungUp):
+        what, status = "the terminal was closed", HUNG_UP
+    _say(f"{what}; nothing was written")
+    return status
 
 
 def _interruption_before(error: BaseException) -> KeyboardInterrupt | None:
@@ -164,3 +179,10 @@ def _say(what: str) -> None:
 
 def _terminate(number: int, frame: FrameType | None) -> None:
     raise Terminated
+
+
+def _hang_up(number: int, frame: FrameType | None) -> None:
+    raise HungUp
+
+
+_IGNORABLE = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: _hang_up}

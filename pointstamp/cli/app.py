@@ -7,9 +7,7 @@ command runs.
 from __future__ import annotations
 
 import os
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from enum import StrEnum
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -120,24 +118,7 @@ def _answer(
     def request() -> Request:
         return _request(name, query, edges, workers, on, master, out, count)
 
-    with _hanging_up_terminates():
-        status = answer(request, as_object=json, with_traceback=traceback)
-    raise typer.Exit(status)
-
-
-@contextmanager
-def _hanging_up_terminates() -> Iterator[None]:
-    """Let a terminal that is closed end us as `kill` does: cleaning up, and not at once.
-
-    Unless we are told not to hear of it: `nohup` says so.
-    """
-    before = signal.getsignal(signal.SIGHUP)
-    if before is not signal.SIG_IGN:
-        signal.signal(signal.SIGHUP, lambda number, frame: signal.raise_signal(signal.SIGTERM))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGHUP, before)
+    raise typer.Exit(answer(request, as_object=json, with_traceback=traceback))
 
 
 def _request(

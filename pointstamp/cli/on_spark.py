@@ -102,7 +102,8 @@ def _found(spark: Any, request: Request, display: Display, clock: _Clock) -> tup
         columns = result_columns(request.query, request.wanted)
         schema = ", ".join(f"`{name}` long" for name in columns)
         frame = run(build, {"edges": edges}, schema, workers=request.workers)
-        table = _collected(frame)
+        with _failing_in_words():
+            table = frame.toArrow()
         reports = board.last_words() if board.heard() else []
     clock.end("search")
     return table, Outcome(facts=facts, reports=reports)
@@ -148,10 +149,11 @@ def _host(spark: Any) -> str:
     return str(spark.conf.get("spark.driver.host", LOOPBACK))
 
 
-def _collected(frame: Any) -> Any:
-    """The result as an Arrow table; a failure in words that are not Java's."""
+@contextmanager
+def _failing_in_words() -> Iterator[None]:
+    """Let a job of Spark fail in words that are not Java's."""
     try:
-        return frame.toArrow()
+        yield
     except Exception as error:
         raise first_cause(str(error)) from error
 
@@ -199,7 +201,8 @@ def _edges(spark: Any, request: Request, display: Display) -> tuple[Any, Facts]:
     """The edges as a DataFrame, and the facts about them."""
     scanned = _scanned(spark, request)
     if scanned is not None:
-        return scanned, _counted(scanned)
+        with _failing_in_words():
+            return scanned, _counted(scanned)
     from pointstamp.containers.tables import table_of
 
     reading = Reading(request.source, display.read_files)
@@ -212,13 +215,26 @@ def _scanned(spark: Any, request: Request) -> Any:
     source = request.source
     if not isinstance(source, FileSource) or not source.path.endswith(".parquet"):
         return None
-    frame = spark.read.parquet(source.path)
-    chosen = [name for name in COLUMNS if name in frame.columns]
-    ends = frame.select(*(chosen if len(chosen) == len(COLUMNS) else frame.columns[:2]))
-    kinds = {kind for _, kind in ends.dtypes}
-    if len(ends.columns) < 2 or not kinds <= {"tinyint", "smallint", "int", "bigint"}:
+    if _PATTERN.search(source.path):
+        return None  # to Spark it names several files, and to us one
+    try:
+        frame = spark.read.parquet(source.path)
+        kinds = [kind for _, kind in frame.dtypes]
+    except Exception:  # noqa: BLE001  (whatever it is: read here, it is said in our words)
+        return None
+    names = frame.columns
+    ends = [names.index(name) for name in COLUMNS] if set(COLUMNS) <= set(names) else [0, 1]
+    if len(names) < 2 or not {kinds[end] for end in ends} <= _INTEGERS:
         return None  # names, or an error in words that we choose
-    return ends.toDF(*COLUMNS).selectExpr(*(f"cast({name} as long) {name}" for name in COLUMNS))
+    # By position: to Spark a name may be a path into a column, or two columns'.
+    frame = frame.toDF(*(f"column{number}" for number in range(len(names))))
+    return frame.selectExpr(
+        *(f"cast(column{end} as long) {name}" for end, name in zip(ends, COLUMNS, strict=True))
+    )
+
+
+_INTEGERS = {"tinyint", "smallint", "int", "bigint"}
+_PATTERN = re.compile(r"[*?\[\]{}\\]")
 
 
 def _counted(frame: Any) -> Facts:

@@ -89,7 +89,7 @@ def test_a_terminal_that_closes_ends_all_and_leaves_no_file(
 ) -> None:
     with a_long_search(command, tmp_path, options, "edges read") as running:
         os.killpg(running.pid, signal.SIGHUP)  # as a terminal does: to all of them
-        assert running.wait(END_S) == 143
+        assert running.wait(END_S) == 129
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_a_hangup_is_heard_unless_we_are_told_to_ignore_it(
         assert signal.getsignal(signal.SIGHUP) is ours
     finally:
         signal.signal(signal.SIGHUP, before)
-    assert (ran.status, ran.out) == ((0, "2\n") if is_ignored else (143, ""))
+    assert (ran.status, ran.out) == ((0, "2\n") if is_ignored else (129, ""))
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,62 @@ def test_spark_scans_parquet_of_integers_by_itself(run: Run, tmp_path: Path) -> 
     assert told["first"] == [[1, 2, 3], [2, 3, 4]]
 
 
+def odd_file(folder: Path, what: str) -> Path:
+    """A triangle as Parquet, in a file that Spark would not read, or not as it is meant."""
+    path, ends = folder / "graph.parquet", [[1, 2, 1], [2, 3, 3]]
+    names = {
+        "two columns of a name": ["src", "src"],
+        "names that differ in case": ["src", "SRC"],
+        "a dotted name": ["x.y", "dst"],
+    }
+    if what == "a name that is a pattern":
+        path = folder / "graph[12].parquet"
+        pq.write_table(pa.table({"src": [1], "dst": [2]}), folder / "graph1.parquet")
+    pq.write_table(pa.table(ends, names=names.get(what, ["src", "dst"])), path)
+    if what == "cut off":
+        path.write_bytes(path.read_bytes()[:-20])
+    if what == "damaged inside":  # the footer is whole, and says where there are pages
+        whole = path.read_bytes()
+        path.write_bytes(whole[:4] + bytes(40) + whole[44:])
+    if what == "empty":
+        path.write_bytes(b"")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("what", "status", "said"),
+    [
+        ("cut off", 2, "this Parquet file cannot be read"),
+        ("empty", 0, "0\n"),
+        ("two columns of a name", 2, "which column 'src' is an end of the edges?"),
+        ("names that differ in case", 0, "1\n"),
+        ("a dotted name", 0, "1\n"),
+        ("a name that is a pattern", 0, "1\n"),
+    ],
+)
+def test_a_file_that_spark_would_not_read_is_what_it_is_here(
+    run: Run, tmp_path: Path, what: str, status: int, said: str
+) -> None:
+    path = odd_file(tmp_path, what)
+    here, there = (
+        run("triangles", path, "--workers", 1, "--count", "--on", on) for on in ("local", "spark")
+    )
+    assert (there.status, there.out) == (here.status, here.out)
+    assert here.status == status
+    for ran in (here, there):
+        assert said in (ran.out if status == 0 else ran.err)
+        assert "Traceback" not in ran.err
+
+
+def test_a_file_that_is_damaged_inside_fails_the_job_in_a_line(run: Run, tmp_path: Path) -> None:
+    path = odd_file(tmp_path, "damaged inside")
+    ran = run("triangles", path, "--workers", 1, "--count", "--on", "spark")
+    assert (ran.status, ran.out) == (1, "")
+    assert "pointstamp: the Spark job failed: " in ran.err
+    assert "Traceback" not in ran.err
+    assert "at org.apache" not in ran.err
+
+
 def test_what_is_wrong_in_the_input_of_a_task_ends_with_2(run: Run, tmp_path: Path) -> None:
     path = as_parquet(tmp_path, dst=[2, 1, 3, None, 4, 4, 5])
     out = tmp_path / "out.parquet"

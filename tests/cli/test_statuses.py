@@ -17,6 +17,7 @@ def test_the_readme_lists_every_exit_status() -> None:
             answer.DONE,
             answer.FAILED,
             answer.MISUSED,
+            answer.HUNG_UP,
             answer.INTERRUPTED,
             answer.TERMINATED,
             streams.UNHEARD,
