@@ -1,0 +1,352 @@
+"""Dataflows whose times are a user's finite lattice, on paths that some times never pass.
+
+The times are the subsets of three members, by inclusion. A path may add members, and
+may be closed to times that have some already: a loop that adds a member to those that
+lack it advances each time that passes, and passes each only so often. So a loop may go
+without a limit, and what the frontiers say is a matter of what never arrives.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import permutations
+from math import factorial
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pointstamp as ps
+from pointstamp.errors import CycleError, TimestampError, WorkerError
+from pointstamp.progress.timestamp import SAME, Refinement, Stay
+from pointstamp.runtime.schedule import Schedule
+from pointstamp.runtime.simulate import Simulation
+from pointstamp.testing import Oracle
+
+MEMBERS = range(3)
+SEEDS = range(5)
+
+Run = Callable[[Any], list[Any]]
+
+
+@dataclass(frozen=True)
+class Join:
+    """Adds the members of `mask` to the times that have none of those in `barred`."""
+
+    mask: int
+    barred: int = 0
+
+    @property
+    def advances(self) -> bool:
+        # Who passes lacks the barred members, so one of them that is added is new.
+        return bool(self.mask & self.barred)
+
+    def results_in(self, time: int) -> int | None:
+        return None if time & self.barred else time | self.mask
+
+    def followed_by(self, other: Join) -> Join | None:
+        if self.mask & other.barred:
+            return None
+        return Join(self.mask | other.mask, self.barred | other.barred)
+
+    def less_equal(self, other: Join) -> bool:
+        return _is_within(self.mask, other.mask) and _is_within(self.barred, other.barred)
+
+
+@dataclass(frozen=True)
+class Subsets(ps.Timestamp):
+    """Subsets of {0, 1, 2}, as bit masks, by inclusion; inside a scope without times, too."""
+
+    name = "Subsets"
+    minimum = 0
+
+    @property
+    def identity(self) -> Join:
+        return Join(0)
+
+    def less_equal(self, a: int, b: int) -> bool:
+        return _is_within(a, b)
+
+    def check(self, time: Any) -> int:
+        if time in range(8):
+            return int(time)
+        raise TimestampError(f"a time of type Subsets is in range(8); found {time!r}")
+
+    def summary(self, value: Any) -> Join:
+        return value if isinstance(value, Join) else Join(value)
+
+    def refines(self, outer: Any) -> Refinement | None:
+        if outer == ps.Unit:
+            return InNoTime()
+        return SAME if outer == self else None
+
+
+@dataclass(frozen=True)
+class InNoTime:
+    """Subsets inside a scope whose one time is `()`."""
+
+    def to_inner(self, time: tuple[()]) -> int:
+        return 0
+
+    def to_outer(self, time: int) -> tuple[()]:
+        return ()
+
+    def summarize(self, summary: Any) -> Stay:
+        return Stay()
+
+
+def _is_within(a: int, b: int) -> bool:
+    return a & b == a
+
+
+def once(member: int) -> Join:
+    """Adds a member to the times that lack it."""
+    return Join(1 << member, barred=1 << member)
+
+
+def simulated(workers: int) -> Run:
+    """Under the oracle, on several schedules that all have to give the same."""
+
+    def run(main: Any) -> list[Any]:
+        found = []
+        for seed in SEEDS:
+            with Oracle() as oracle:
+                simulation = Simulation(workers, Schedule(seed), observe=oracle.observe)
+                found.append(simulation.run(main))
+                oracle.check_end(simulation)
+            assert oracle.n_told > 0
+        return found[-1]
+
+    return run
+
+
+def executed(**how: Any) -> Run:
+    return lambda main: ps.execute(main, **how)
+
+
+@pytest.fixture(
+    params=[
+        pytest.param((1, executed()), id="one"),
+        pytest.param((2, executed(workers=2, threads=True)), id="threads"),
+        pytest.param((2, executed(workers=2)), id="processes"),
+        pytest.param((1, simulated(1)), id="one under the oracle"),
+        pytest.param((2, simulated(2)), id="two under the oracle"),
+    ]
+)
+def workers_and_run(request: pytest.FixtureRequest) -> tuple[int, Run]:
+    return request.param  # type: ignore[no-any-return]
+
+
+joins = st.builds(Join, st.integers(0, 7), st.integers(0, 7))
+
+
+@given(joins, joins, st.integers(0, 7), st.integers(0, 7))
+def test_these_summaries_keep_the_laws(a: Join, b: Join, t: int, u: int) -> None:
+    at_t, at_u = a.results_in(t), a.results_in(u)
+    if _is_within(t, u) and at_u is not None:
+        assert at_t is not None
+        assert _is_within(at_t, at_u)
+    if at_t is not None:
+        assert _is_within(t, at_t)
+        assert not a.advances or at_t != t
+    both = a.followed_by(b)
+    through = None if at_t is None else b.results_in(at_t)
+    assert (None if both is None else both.results_in(t)) == through
+    if a.less_equal(b) and (later := b.results_in(t)) is not None:
+        assert at_t is not None
+        assert _is_within(at_t, later)
+
+
+# Loops in a scope with these times.
+
+
+def walks(scope: Any, stream: Any) -> tuple[Any, Any]:
+    """All orders in which members can come to the sequences of `stream`, and their numbers.
+
+    Nothing but the times ends it: each loop takes what comes, and adds its member.
+    """
+    handles, streams = zip(
+        *(scope.feedback(once(m), name=f"Add {m}") for m in MEMBERS), strict=True
+    )
+    everything = stream.concat(*streams).exchange(len)
+    for member, handle in zip(MEMBERS, handles, strict=True):
+        handle.connect(everything.map(lambda walk, member=member: (*walk, member)))
+    return everything, everything.exchange(lambda walk: 0).count()
+
+
+def members(walk: tuple[int, ...]) -> int:
+    """The time at which a walk is: all its members."""
+    return sum(1 << member for member in walk)
+
+
+# Each sequence of different members: 1 + 3 + 6 + 6.
+WALKS = [walk for n in range(4) for walk in permutations(MEMBERS, n)]
+
+
+def test_in_a_scope_of_a_lattice_loops_end_where_no_time_passes(
+    workers_and_run: tuple[int, Run],
+) -> None:
+    """At each epoch each subset has all the walks to it, and not before they are all there."""
+    workers, run = workers_and_run
+
+    def main(worker: Any) -> Any:
+        inside: list[Any] = []
+        counts: list[Any] = []
+        left: list[Any] = []
+        n_by_then: list[int] = []
+
+        def n_left(epoch: int) -> int:
+            return sum(time == epoch for time, _ in left)
+
+        with worker.dataflow() as scope:
+            input, stream = scope.new_input()
+            with scope.scoped(ps.Product(ps.Int, Subsets())) as inner:
+                everything, numbers = walks(inner, stream.enter(inner))
+                everything.inspect_batch(
+                    lambda time, batch: inside.extend((time, w) for w in batch)
+                )
+                numbers.inspect_batch(lambda time, batch: counts.extend((time, n) for n in batch))
+                leaving = everything.leave()
+            leaving.inspect_batch(lambda time, batch: left.extend((time, w) for w in batch))
+            probe = leaving.probe()
+        for epoch in range(2):
+            input.send(())
+            input.advance_to(epoch + 1)
+            worker.step_while(lambda: probe.less_than(input.time))
+            n_by_then.append(n_left(epoch))
+        worker.close_inputs()
+        worker.run()
+        # The scope was done with an epoch when all its subsets were.
+        assert n_by_then == [n_left(epoch) for epoch in range(2)]
+        return inside, counts, left
+
+    found = run(main)
+    inside, counts, left = ([x for part in found for x in part[i]] for i in range(3))
+    assert Counter(inside) == {
+        ((epoch, members(walk)), walk): workers for epoch in range(2) for walk in WALKS
+    }
+    assert Counter(left) == {(epoch, walk): workers for epoch in range(2) for walk in WALKS}
+    assert Counter(counts) == {
+        ((epoch, mask), workers * factorial(mask.bit_count())): 1
+        for epoch in range(2)
+        for mask in range(8)
+    }
+
+
+def test_a_lattice_refines_a_scope_without_times_by_the_users_own_rule(
+    workers_and_run: tuple[int, Run],
+) -> None:
+    _, run = workers_and_run
+
+    def main(worker: Any) -> Any:
+        left: list[Any] = []
+        with worker.dataflow(timestamp=ps.Unit) as scope:
+            start = scope.to_stream([()] if worker.index == 0 else [])
+            with scope.scoped(Subsets()) as inner:
+                _, numbers = walks(inner, start.enter(inner))
+                leaving = numbers.leave()
+            leaving.inspect_batch(lambda time, batch: left.extend((time, n) for n in batch))
+        worker.run()
+        return left
+
+    left = [x for part in run(main) for x in part]
+    # By the size of the subset: one of none, three of one, three of two, one of three.
+    assert Counter(left) == {((), 1): 1 + 3, ((), 2): 3, ((), 6): 1}
+
+
+def test_a_loop_that_the_full_set_could_go_around_for_ever_is_refused() -> None:
+    def main(worker: Any) -> None:
+        with worker.dataflow(timestamp=ps.Unit) as scope, scope.scoped(Subsets()) as inner:
+            loop, again = inner.feedback(Join(1), name="Add 0")
+            loop.connect(again.map(lambda walk: walk))
+
+    with pytest.raises(WorkerError) as caught:
+        ps.execute(main)
+    assert isinstance(caught.value.__cause__, CycleError)
+    assert "'Add 0'" in str(caught.value)
+
+
+# Paths without loops: a fork, and a gate.
+
+
+def passing(stream: Any, summary: Join, name: str) -> Any:
+    """An operator that sends what it receives at the time that `summary` says, if any."""
+    builder = stream.scope.operator(name)
+    builder.new_input(stream, ps.Exchange())
+    result = builder.new_output(initial=False, summaries=[summary])
+
+    def build(capabilities: Any, info: Any) -> Any:
+        def logic(inputs: Any, outputs: Any) -> None:
+            for time, batch in inputs[0]:
+                if summary.results_in(time.time) is not None:
+                    with outputs[0].session(time.retain()) as session:
+                        session.give_many(batch)
+
+        return logic
+
+    builder.build(build)
+    return result
+
+
+def test_a_frontier_in_a_lattice_has_times_that_cannot_be_compared(
+    workers_and_run: tuple[int, Run],
+) -> None:
+    """One way adds the member 0, the other 1; both lead through a scope of the same times."""
+    workers, run = workers_and_run
+
+    def main(worker: Any) -> Any:
+        seen: list[Any] = []
+        with worker.dataflow(timestamp=Subsets()) as scope:
+            input, stream = scope.new_input()
+            with scope.scoped(Subsets()) as inner:
+                entered = stream.enter(inner)
+                left, right = (passing(entered, Join(1 << m), f"Add {m}") for m in (0, 1))
+                leaving = left.concat(right).leave()
+            leaving.inspect_batch(lambda time, batch: seen.extend((time, x) for x in batch))
+            probe = leaving.probe()
+        input.send("a")
+        worker.step_while(lambda: sorted(probe.elements) != [0b001, 0b010])
+        input.advance_to(0b100)
+        input.send("b")
+        worker.step_while(lambda: sorted(probe.elements) != [0b101, 0b110])
+        input.advance_to(0b101)
+        # Now what comes by the left has nothing new, and is before all that comes right.
+        worker.step_while(lambda: probe.elements != [0b101])
+        return seen
+
+    seen = Counter(x for part in run(main) for x in part)
+    times = {"a": (0b001, 0b010), "b": (0b101, 0b110)}
+    assert seen == {(time, x): workers for x in times for time in times[x]}
+
+
+def test_behind_a_path_that_a_time_never_passes_it_is_not_waited_for(
+    workers_and_run: tuple[int, Run],
+) -> None:
+    """The gate is closed to times with member 0: at those the input holds nobody up behind it."""
+    workers, run = workers_and_run
+
+    def main(worker: Any) -> Any:
+        seen: list[Any] = []
+        with worker.dataflow(timestamp=Subsets()) as scope:
+            input, stream = scope.new_input()
+            with scope.scoped(Subsets()) as inner:
+                gated = passing(stream.enter(inner), Join(0b010, barred=0b001), "Gate").leave()
+            gated.inspect_batch(lambda time, batch: seen.extend((time, x) for x in batch))
+            before, behind = stream.probe(), gated.probe()
+        input.send("passes")
+        worker.step_while(lambda: behind.elements != [0b010])
+        input.advance_to(0b100)
+        input.send("passes, too")
+        worker.step_while(lambda: behind.elements != [0b110])
+        input.advance_to(0b101)
+        input.send("stays")
+        worker.step_while(lambda: not behind.done)
+        worker.step_while(lambda: before.less_than(0b101))
+        assert before.elements == [0b101]  # while the input is open
+        return seen
+
+    seen = Counter(x for part in run(main) for x in part)
+    assert seen == {(0b010, "passes"): workers, (0b110, "passes, too"): workers}

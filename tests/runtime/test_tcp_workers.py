@@ -1,0 +1,112 @@
+"""Whole dataflows on workers that meet by a list of addresses, and how they end together.
+
+Nobody starts these workers but the test: what one knows of another came over TCP.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+import pointstamp as ps
+from pointstamp.communication.attend import attend
+from pointstamp.communication.failure import failure, first_cause
+from pointstamp.communication.launch import run_processes
+from pointstamp.communication.tcp import Listener, connect, listen
+from pointstamp.errors import OperatorError, PeerFailedError, WorkerError
+from tests.communication.runners import run_tcp
+
+SECRET = b"the secret of these workers"
+LIMIT_S = 30.0
+
+
+def meeting(main: Callable[..., Any], workers: int) -> list[Any]:
+    """What became of `main` on each of some threads: its result, or (exception, when)."""
+    with ExitStack() as stack:
+        listeners = [stack.enter_context(listen()) for _ in range(workers)]
+        addresses = [listener.address for listener in listeners]
+        ended: list[Any] = [None] * workers
+
+        def live(index: int, listener: Listener) -> None:
+            try:
+                mesh = connect(index, addresses, SECRET, listener=listener, timeout_s=LIMIT_S)
+                ended[index] = attend(mesh, lambda mesh: ps.run_worker(mesh, main))
+            except Exception as error:  # noqa: BLE001  (looked at by the test)
+                ended[index] = error, time.monotonic()
+
+        threads = [
+            threading.Thread(target=live, args=(index, listener), daemon=True)
+            for index, listener in enumerate(listeners)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(LIMIT_S)
+        assert not any(thread.is_alive() for thread in threads), ended
+    return ended
+
+
+def rounds(worker: Any, function: Callable[[int], int], n_rounds: int) -> list[int]:
+    """In each round every worker sends a number, and waits until it has come through."""
+    seen: list[int] = []
+    with worker.dataflow("rounds") as scope:
+        input, stream = scope.new_input()
+        probe = stream.exchange().map(function).inspect(seen.append).exchange().probe()
+    for number in range(n_rounds):
+        input.send(worker.peers * number + worker.index)
+        input.advance_to(number + 1)
+        worker.step_while(lambda: probe.less_than(input.time))
+    return seen
+
+
+def fail_at(wrong: int, number: int) -> int:
+    if number == wrong:
+        raise LookupError(f"{number} is not to be found")
+    return number
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_a_dataflow_over_tcp_does_what_it_does_elsewhere(workers: int) -> None:
+    ended = meeting(functools.partial(rounds, function=abs, n_rounds=20), workers)
+    assert sorted(x for seen in ended for x in seen) == list(range(20 * workers))
+    elsewhere = ps.execute(rounds, abs, 20, workers=workers, threads=True)
+    # On the same worker each; who sends first within a round is chance.
+    assert [sorted(seen) for seen in ended] == [sorted(seen) for seen in elsewhere]
+
+
+def test_when_an_operator_raises_all_workers_over_tcp_stop_and_name_it() -> None:
+    main = functools.partial(rounds, function=functools.partial(fail_at, 22), n_rounds=10**9)
+    ended = meeting(main, 3)
+    failed = [index for index, (error, _) in enumerate(ended) if isinstance(error, OperatorError)]
+    assert len(failed) == 1  # whoever was sent 22: worker 1, in its round 7
+    error, when = ended[failed[0]]
+    assert (error.operator, error.time) == ("Map", 7)
+    assert isinstance(error.__cause__, LookupError)
+    said = "operator 'Map' failed at time 7: LookupError('22 is not to be found')"
+    assert str(error) == said
+    for index, (other, later) in enumerate(ended):
+        if index not in failed:
+            assert isinstance(other, PeerFailedError)
+            assert other.peer == failed[0]
+            assert str(other).startswith(f"worker {failed[0]} failed: ")
+            assert said in str(other)
+            # A second is the promise; another is for a machine that does other things, too.
+            assert later - when < 2.0
+    found = first_cause([failure(index, *ended[index]) for index in range(3)])
+    assert (found.worker, found.operator, found.time) == (failed[0], "Map", 7)
+
+
+def test_when_an_operator_raises_processes_over_tcp_stop_with_the_first_cause() -> None:
+    def target(mesh: Any) -> Any:
+        return ps.run_worker(mesh, rounds, functools.partial(fail_at, 15), 10**9)
+
+    with pytest.raises(WorkerError, match="15 is not to be found") as caught:
+        run_tcp(run_processes, target, 2)
+    assert (caught.value.operator, caught.value.time) == ("Map", 7)
+    assert isinstance(caught.value.__cause__, LookupError)
