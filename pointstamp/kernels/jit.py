@@ -29,6 +29,8 @@ import types
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
+import numpy as np
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -81,6 +83,26 @@ class Kernel(Generic[P, R]):
             if self._compiled is None or not cache:
                 self._compiled = _njit(self._linked(), cache)
             return self._compiled
+
+    def compile(self, form: str) -> None:
+        """Compile, or load, for arguments of the given types, without a call.
+
+        `form` has a word per argument: `int`, `bool`, or the code of an array's dtype as
+        NumPy has it, `i8`, and its dimension if it is not 1, `i8.2`; in capitals if it is
+        read-only, as `hashing.settled` makes it.
+        """
+        self.compiled().compile(tuple(map(_type_of, form.split())))
+
+    @property
+    def forms(self) -> set[str]:
+        """What it has been compiled for in this process, as `compile` has it."""
+        signatures = [] if self._compiled is None else self._compiled.signatures
+        return {" ".join(map(_word_of, types)) for types in signatures}
+
+    @property
+    def n_compiled(self) -> int:
+        """How many forms had to be compiled in this process, since no cache had them."""
+        return 0 if self._compiled is None else sum(self._compiled.stats.cache_misses.values())
 
     def digest(self) -> str:
         """A short name for the code of this kernel, its constants and its callees."""
@@ -145,6 +167,28 @@ def _njit(function: Callable[..., Any], cache: bool) -> Any:
     except RuntimeError:
         # No directory that the cache could be in, neither the package's nor the user's.
         return numba.njit(nogil=True)(function)
+
+
+_SCALARS = {"int": "int64", "bool": "boolean"}
+
+
+def _type_of(word: str) -> Any:
+    """Numba's type for a word of a form."""
+    numba = _numba()
+    if word in _SCALARS:
+        return getattr(numba.types, _SCALARS[word])
+    code, _, dimension = word.partition(".")
+    item = numba.from_dtype(np.dtype(code.lower()))
+    return numba.types.Array(item, int(dimension or 1), "C", readonly=code.isupper())
+
+
+def _word_of(numba_type: Any) -> str:
+    """The word of a form for Numba's type; of what no form has, its own name."""
+    if not hasattr(numba_type, "dtype"):
+        return next((w for w, name in _SCALARS.items() if name == numba_type.name), numba_type.name)
+    code = np.dtype(str(numba_type.dtype)).str[1:]
+    code = code if numba_type.mutable else code.upper()
+    return code if numba_type.ndim == 1 else f"{code}.{numba_type.ndim}"
 
 
 def _as_function(function: Callable[..., Any]) -> types.FunctionType:

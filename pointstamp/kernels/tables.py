@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pointstamp.kernels.hashing import settled
 from pointstamp.kernels.jit import kernel
 
 Ints = npt.NDArray[np.int64]
@@ -57,7 +58,7 @@ def build_table(keys: Ints) -> tuple[Rows, bool]:
         table = np.full(span, -1, np.int32)
         table[keys - keys[0]] = np.arange(len(keys), dtype=np.int32)
         return table, True
-    return hash_rows(keys, (2 * len(keys) - 1).bit_length()), False
+    return hash_rows(settled(keys), (2 * len(keys) - 1).bit_length()), False
 
 
 def _hash_rows_plain(keys: Ints, n_bits: int) -> Rows:
