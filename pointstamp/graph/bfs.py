@@ -14,7 +14,6 @@ from pointstamp.graph.columns import VERTEX
 from pointstamp.graph.rounds import Sent
 from pointstamp.graph.share import Share, followed
 from pointstamp.graph.sharing import shares, solve
-from pointstamp.kernels.lists import Numbers
 from pointstamp.kernels.reach import expand
 
 LEVEL = "level"
@@ -72,8 +71,7 @@ class _Levels:
     def __init__(self, share: Share, source: int) -> None:
         self._share = share
         self._levels = np.full(share.n, -1, np.int64)
-        row = share.row(source)
-        self._fresh: Numbers = np.array([] if row is None else [row], np.int32)
+        self._fresh = share.rows_of(source)
         self._levels[self._fresh] = 0
 
     def step(self, round: int, news: list[Arrays]) -> Sent:

@@ -208,10 +208,11 @@ class Share:
         """The id of each place, int64[n_places]."""
         return np.concatenate([self.vertices, self.ghosts])
 
-    def row(self, vertex: int) -> int | None:
-        """The row of a vertex, if it is owned here."""
+    def rows_of(self, vertex: int) -> Numbers:
+        """The row of a vertex if it is owned here, int32[1], or int32[0]."""
         at = int(np.searchsorted(self.vertices, vertex))
-        return at if at < self.n and self.vertices[at] == vertex else None
+        is_here = at < self.n and self.vertices[at] == vertex
+        return np.array([at] if is_here else [], np.int32)
 
     def places_of(self, ids: Ints) -> Numbers:
         """The place of each id, int32; -1 for those not named here."""

@@ -90,8 +90,7 @@ class _Distances:
         self._distances = np.full(share.n_places, np.inf)
         self._heap = np.empty(share.n_places, np.int32)
         self._position = np.full(share.n_places, -1, np.int32)
-        row = share.row(source)
-        self._source: Numbers = np.array([] if row is None else [row], np.int32)
+        self._source = share.rows_of(source)
 
     def step(self, round: int, news: list[Arrays]) -> Sent:
         """From what has come nearer to all that does so because of it."""

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from pointstamp.kernels.jit import kernel
 from pointstamp.kernels.lists import Ints, Numbers, positions
+from pointstamp.kernels.worklist import after, enqueue, fill
 
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
@@ -95,38 +96,20 @@ def spread_least(
     queue : int32[p + 1], any content · queued : bool[p], all false, and so again afterwards
     returns int32, the rows whose labels are lower now, sorted. Twin `_spread_least_plain`.
     """
-    room = len(queue)
     is_changed = np.zeros(len(labels), np.bool_)
-    n_changed = 0
-    first = 0
-    last = 0
-    for i in range(len(fresh)):
-        queue[last] = fresh[i]
-        queued[fresh[i]] = True
-        last += 1
+    first, last = 0, fill(queue, queued, fresh)
     while first != last:
         place = queue[first]
-        first = first + 1 if first + 1 < room else 0
+        first = after(first, len(queue))
         queued[place] = False
         label = labels[place]
         for j in range(begins[place], ends[place]):
             head = others[j]
             if label < labels[head] and is_open[head]:
                 labels[head] = label
-                if not is_changed[head]:
-                    is_changed[head] = True
-                    n_changed += 1
-                if not queued[head]:
-                    queued[head] = True
-                    queue[last] = head
-                    last = last + 1 if last + 1 < room else 0
-    changed = np.empty(n_changed, np.int32)
-    at = 0
-    for row in range(len(labels)):
-        if is_changed[row]:
-            changed[at] = row
-            at += 1
-    return changed
+                is_changed[head] = True
+                last = enqueue(queue, queued, last, head)
+    return np.flatnonzero(is_changed).astype(np.int32)
 
 
 def _reach_alike_plain(

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from pointstamp.kernels.jit import kernel
 from pointstamp.kernels.lists import Ints, Numbers
+from pointstamp.kernels.worklist import after, enqueue, fill
 
 Bools = npt.NDArray[np.bool_]
 
@@ -123,21 +124,15 @@ def lower_cores(
     returns int32, the rows with lower numbers, sorted. Twin `_lower_cores_plain`.
     """
     n = len(begins)
-    room = len(queue)
     most = 0
     for row in range(n):
         most = max(most, cores[row])
     tally = np.zeros(most + 1, np.int64)
     is_changed = np.zeros(n, np.bool_)
-    first = 0
-    last = 0
-    for i in range(len(fresh)):
-        queue[last] = fresh[i]
-        queued[fresh[i]] = True
-        last += 1
+    first, last = 0, fill(queue, queued, fresh)
     while first != last:
         row = queue[first]
-        first = first + 1 if first + 1 < room else 0
+        first = after(first, len(queue))
         queued[row] = False
         before = cores[row]
         tally[: before + 1] = 0
@@ -155,8 +150,6 @@ def lower_cores(
         for j in range(push_begins[row], push_ends[row]):
             head = push_others[j]
             # Only the numbers that this row supported, and does not any more.
-            if core < cores[head] <= before and not queued[head]:
-                queued[head] = True
-                queue[last] = head
-                last = last + 1 if last + 1 < room else 0
+            if core < cores[head] <= before:
+                last = enqueue(queue, queued, last, head)
     return np.flatnonzero(is_changed).astype(np.int32)
