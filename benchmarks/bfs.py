@@ -10,7 +10,17 @@ import numpy as np
 import pointstamp as ps
 from benchmarks import graphs
 from benchmarks.harness import inputs
-from benchmarks.harness.case import OURS, At, Benchmark, Case, Elsewhere, Quantity, Size, Target
+from benchmarks.harness.case import (
+    OURS,
+    At,
+    Benchmark,
+    Case,
+    Elsewhere,
+    Quantity,
+    Ratio,
+    Size,
+    Target,
+)
 from benchmarks.harness.measure import Run, alone, on_workers
 
 SCALES = {"tiny": (8,), "small": (14,), "full": (14, 16, 18)}
@@ -126,7 +136,12 @@ BENCHMARK = Benchmark(
     cases=cases,
     baselines=(NUMBA,),
     targets=(Target({"scale": 18, "workers": 1}, 0.6, 0.4),),
-    elsewhere=(Elsewhere("Rust timely", {"scale": 18, "workers": 1}, 0.49),),
+    ratios=(Ratio({"scale": 18, "workers": 1}, 1.5),),
+    elsewhere=(
+        Elsewhere("Numba, one thread", {"scale": 18}, 0.39),
+        Elsewhere("SciPy", {"scale": 18}, 1.1),
+        Elsewhere("Rust timely", {"scale": 18, "workers": 1}, 0.49),
+    ),
     axis="scale",
     prepare=prepare,
     input_bytes=input_bytes,

@@ -8,13 +8,13 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from benchmarks import graphs
 from benchmarks.harness.case import Effort, Measure, Reading
+from benchmarks.harness.measure import repeated, timed
 from benchmarks.harness.memory import peaks
 
 PARTITIONS = 4
@@ -30,16 +30,10 @@ def measure(name: str, run: Callable[[Any, Any], Any]) -> Measure:
         with tempfile.TemporaryDirectory() as folder, session(workers=2) as spark:
             path = Path(folder) / "edges.txt"
             np.savetxt(path, edges, "%d")
-            seconds = []
-            answer = None
-            for _ in range(effort.samples + 1):
-                began = perf_counter()
-                answer = run(spark._jvm, _read(spark, path))
-                seconds.append(perf_counter() - began)
-                # The first is there to warm the JVM, but a long one is long enough.
-                if len(seconds) > 1 and seconds[-1] > 20:
-                    break
-            return Reading(seconds[1:], peaks(), answer)
+            seconds, answer = repeated(
+                effort, lambda: timed(lambda: run(spark._jvm, _read(spark, path)))
+            )
+            return Reading(seconds, peaks(), answer)
 
     return measured
 

@@ -151,6 +151,8 @@ BENCHMARK = Benchmark(
     elsewhere=(
         Elsewhere("Rust timely", {"workers": 1}, 1.5),
         Elsewhere("Rust timely", {"workers": 2}, 0.74),
+        Elsewhere("NumPy", {}, 0.29),
+        Elsewhere("pyarrow", {}, 0.93),
     ),
     prepare=prepare,
 )

@@ -14,7 +14,17 @@ import numpy as np
 import pointstamp as ps
 from benchmarks import graphs
 from benchmarks.harness import inputs
-from benchmarks.harness.case import OURS, At, Benchmark, Case, Elsewhere, Quantity, Size, Target
+from benchmarks.harness.case import (
+    OURS,
+    At,
+    Benchmark,
+    Case,
+    Elsewhere,
+    Quantity,
+    Ratio,
+    Size,
+    Target,
+)
 from benchmarks.harness.measure import Run, alone, on_workers
 
 EDGES = {"tiny": (1_000,), "small": (1_000_000,), "full": (300_000, 1_000_000, 10_000_000)}
@@ -147,7 +157,11 @@ BENCHMARK = Benchmark(
         Target({"edges": 10_000_000, "workers": 1}, 5.0),
         Target({"edges": 10_000_000, "workers": 2}, 5.0, 3.0),
     ),
+    ratios=(Ratio({"edges": 10_000_000, "workers": 1}, 1.25),),
     elsewhere=(
+        Elsewhere("Numba, one thread", {"edges": 10_000_000}, 4.0),
+        Elsewhere("SciPy", {"edges": 10_000_000}, 6.4),
+        Elsewhere("NetworKit", {"edges": 10_000_000}, 19.6),
         Elsewhere("Rust timely", {"edges": 10_000_000, "workers": 1}, 5.9),
         Elsewhere("Rust timely", {"edges": 10_000_000, "workers": 2}, 6.6),
     ),

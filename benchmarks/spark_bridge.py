@@ -11,7 +11,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from benchmarks.harness.case import (
     Reading,
     Size,
 )
+from benchmarks.harness.measure import repeated, timed
 from benchmarks.harness.memory import peaks
 
 RECORDS = {"tiny": 10_000, "small": 2_000_000, "full": 5_000_000}
@@ -44,15 +44,15 @@ def through(kind: str, n_records: int) -> Measure:
         with tempfile.TemporaryDirectory() as folder, session(workers=2) as spark:
             path = Path(folder) / "records.parquet"
             _write(path, n_records)
-            seconds: list[float] = []
-            # The first two warm the JVM.
-            while len(seconds) < 2 or len(seconds) < 2 + effort.wanted(seconds[1]):
-                frame = spark.read.parquet(str(path))
-                began = perf_counter()
-                _passed(kind, frame).write.format("noop").mode("overwrite").save()
-                seconds.append(perf_counter() - began)
+
+            def pass_on() -> None:
+                frame = _passed(kind, spark.read.parquet(str(path)))
+                frame.write.format("noop").mode("overwrite").save()
+
+            pass_on()
+            seconds, _ = repeated(effort, lambda: timed(pass_on))
             n_seen = _passed(kind, spark.read.parquet(str(path))).count()
-            return Reading(seconds[2:], peaks(), n_seen)
+            return Reading(seconds, peaks(), n_seen)
 
     return measure
 

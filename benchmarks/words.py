@@ -193,6 +193,8 @@ BENCHMARK = Benchmark(
     elsewhere=(
         Elsewhere("Rust timely", {"workers": 1}, 3.6),
         Elsewhere("Bytewax", {"workers": 1}, 39),
+        Elsewhere("DuckDB", {}, 0.5),
+        Elsewhere("pyarrow", {}, 0.7),
     ),
     prepare=prepare,
 )

@@ -76,24 +76,38 @@ def _samples(
     end: Run,
     slowest: Callable[[float], float],
 ) -> tuple[list[float], Any]:
+    return repeated(effort, lambda: _timed(setup(), start, end), slowest)
+
+
+def repeated(
+    effort: Effort,
+    sample: Callable[[], tuple[float, Any]],
+    slowest: Callable[[float], float] = lambda seconds: seconds,
+) -> tuple[list[float], Any]:
+    """The seconds of as many samples as `effort` wants, without the first; the last answer."""
+    first, answer = sample()
     # All workers decide alike, by the slowest, or some would wait for others' samples.
-    first, answer = _timed(setup(), start, end)
     wanted = effort.wanted(slowest(first))
     seconds = [first] if wanted == 1 < effort.samples else []
     while len(seconds) < wanted:
-        sample, answer = _timed(setup(), start, end)
-        seconds.append(sample)
+        elapsed, answer = sample()
+        seconds.append(elapsed)
     return seconds, answer
+
+
+def timed(run: Run) -> tuple[float, Any]:
+    """Seconds, and what it gave."""
+    began = perf_counter()
+    answer = run()
+    return perf_counter() - began, answer
 
 
 def _timed(run: Run, start: Run, end: Run) -> tuple[float, Any]:
     gc.collect()
     start()
-    began = perf_counter()
-    answer = run()
-    elapsed = perf_counter() - began
+    found = timed(run)
     end()
-    return elapsed, answer
+    return found
 
 
 def meet(worker: Any) -> None:
