@@ -26,6 +26,12 @@ def main(arguments: list[str]) -> int:
         for benchmark in chosen:
             print(f"{benchmark.name:20} {benchmark.title}")
         return 0
+    if asked.profile:
+        from benchmarks.harness.profile import profile
+
+        for benchmark in chosen:
+            print(profile(benchmark, asked.size))
+        return 0
     status = 0 if asked.page else _run(chosen, asked)
     if asked.page or (asked.size == "full" and not asked.no_page):
         return max(status, _write_page())
@@ -79,6 +85,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--samples", type=int, default=5, metavar="N", help="of each case (5)")
     parser.add_argument("--save", action="store_true", help="keep results of any size")
+    parser.add_argument(
+        "--profile", action="store_true", help="show where ours spends its time instead"
+    )
     parser.add_argument("--no-page", action="store_true", help="leave docs/benchmarks.md as it is")
     parser.add_argument(
         "--page", action="store_true", help="only make docs/benchmarks.md and its plots again"

@@ -43,7 +43,7 @@ def run(benchmark: Benchmark, size: Size, samples: int, say: Say) -> Results:
     """
     cases = benchmark.cases(size)
     rows: list[Row] = []
-    with _inputs(benchmark, size):
+    with inputs_of(benchmark, size):
         for case in cases:
             for row in _measured(benchmark, case, size, samples):
                 rows.append(row)
@@ -57,7 +57,8 @@ def run(benchmark: Benchmark, size: Size, samples: int, say: Say) -> Results:
 
 
 @contextmanager
-def _inputs(benchmark: Benchmark, size: Size) -> Iterator[None]:
+def inputs_of(benchmark: Benchmark, size: Size) -> Iterator[None]:
+    """Make the input files of a benchmark, and remove them afterwards."""
     before = os.environ.get(inputs.VARIABLE)
     with tempfile.TemporaryDirectory(prefix="pointstamp-bench-") as folder:
         os.environ[inputs.VARIABLE] = folder

@@ -28,6 +28,7 @@ comes from the files in [`benchmarks/results/`](../benchmarks/results), which on
 $ make bench                      # all of it: under 30 minutes on two cores
 $ pointstamp bench --list         # which benchmarks there are
 $ pointstamp bench triangles      # one of them
+$ pointstamp bench chain --profile        # where the time goes
 $ python -m benchmarks --page     # this page and its plots again, from the results
 ```
 

@@ -33,6 +33,9 @@ Samples = Annotated[int, typer.Option(metavar="N", min=1, help="Samples of each 
 Page = Annotated[
     bool, typer.Option("--page", help="Only make docs/benchmarks.md again, from the results.")
 ]
+Profile = Annotated[
+    bool, typer.Option("--profile", help="Show where ours spends its time instead.")
+]
 
 MISUSED = 2
 
@@ -43,6 +46,7 @@ def bench(
     size: Size = "full",
     samples: Samples = 5,
     page: Page = False,
+    profile: Profile = False,
 ) -> None:
     """Measure what is claimed, with baselines in the same run; needs a checkout."""
     try:
@@ -50,7 +54,7 @@ def bench(
     except UsageError as error:
         print(f"pointstamp: {error}", file=sys.stderr)
         raise typer.Exit(MISUSED) from None
-    flags = ["--list"] * list_ + ["--page"] * page
+    flags = ["--list"] * list_ + ["--page"] * page + ["--profile"] * profile
     _become(root, [*(names or []), *flags, "--size", size, "--samples", str(samples)])
 
 

@@ -74,7 +74,7 @@ def test_a_curve_has_points(benchmark: Benchmark) -> None:
     assert len(points) > 1
 
 
-@pytest.mark.parametrize("name", ["case", "text"])
+@pytest.mark.parametrize("name", ["case", "machine", "text"])
 def test_examples_of_the_harness_are_true(name: str) -> None:
     module = importlib.import_module(f"benchmarks.harness.{name}")
     failed, tried = doctest.testmod(module)

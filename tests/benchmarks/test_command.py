@@ -48,3 +48,10 @@ def test_a_benchmark_runs_and_says_what_it_measured() -> None:
 def test_an_installed_package_says_that_a_checkout_is_needed(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="an installed package does not have them; get the"):
         checkout(tmp_path / "site-packages" / "pointstamp" / "__init__.py")
+
+
+def test_a_profile_shows_where_the_time_goes() -> None:
+    ran = pointstamp("bench", "chain", "--size", "tiny", "--profile")
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith("chain: Pointstamp, workers 1")
+    assert "tottime" in ran.stdout
