@@ -168,18 +168,22 @@ class MeshCommunicator:
     def park(self, timeout_s: float | None = None) -> None:
         """Wait for something to receive or an `unpark`; write meanwhile what is left over."""
         self.flush()
+        if not self._is_roused:
+            self._wait(timeout_s)
+        self._clear_wake()
+        if self._failure is not None:
+            raise self._failure.as_error()
+
+    def _wait(self, timeout_s: float | None) -> None:
         until = None if timeout_s is None else time.monotonic() + timeout_s
-        if not self._is_roused and self._spin.is_due():
+        if self._spin.is_due():
             self._spin_for(SPIN_S if timeout_s is None else min(SPIN_S, timeout_s))
         while not self._is_roused:
             wait_ms = None if until is None else _milliseconds(until - time.monotonic())
             self._sleep(wait_ms)
             self._was_polled = True
             if wait_ms == 0:
-                break
-        self._clear_wake()
-        if self._failure is not None:
-            raise self._failure.as_error()
+                return
 
     @property
     def _is_roused(self) -> bool:

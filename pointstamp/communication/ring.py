@@ -21,6 +21,9 @@ from pointstamp.communication.segment import RING_BYTES, Segment
 MAX_RECORD_BYTES = RING_BYTES // 4
 """Of what is put into one record; so that one always fits into an empty ring."""
 
+RELEASE_BYTES = RING_BYTES // 8
+"""So much room a reader makes at a time."""
+
 MAX_CHANNEL = (1 << 24) - 1
 _MASK = RING_BYTES - 1
 _SIZE_MASK = (1 << 32) - 1
@@ -115,6 +118,7 @@ class RingReader:
         self._head_word = segment.layout.head_word(source, target)
         self._starved_word = segment.layout.starved_word(source, target)
         self._head = 0
+        self._released = 0
         self._tail = 0  # as last read
         self.kind = 0
         """Of the record that was taken last."""
@@ -150,7 +154,15 @@ class RingReader:
         return self._memory[at : at + n_bytes]
 
     def release(self) -> bool:
-        """Give the room of what was taken to the writer; whether that waits for it."""
+        """Give the room of what was taken to the writer; whether that waits for it.
+
+        Little room is kept until there is more of it. A writer waits only where more
+        than half of the ring is not released, of which it needs the other half at
+        most: so whoever takes all that is there has enough to release.
+        """
+        if self._head - self._released < RELEASE_BYTES:
+            return False
+        self._released = self._head
         self._fence.between()
         self._words[self._head_word] = self._head
         self._fence.full()

@@ -13,6 +13,7 @@ from pointstamp.communication import segment
 from pointstamp.communication.ring import (
     MAX_CHANNEL,
     MAX_RECORD_BYTES,
+    RELEASE_BYTES,
     RingReader,
     RingWriter,
     described,
@@ -69,6 +70,9 @@ def test_a_full_ring_refuses_until_room_is_made(ring):
     assert not writer.has_room_for(len(data))
     reader.look()
     assert reader.take() == data
+    assert not reader.release()  # too little to tell of
+    for _ in range(RELEASE_BYTES // len(data)):
+        assert reader.take() == data
     assert not writer.has_more_room  # taken, and not released yet
     assert reader.release()  # and the writer is to be told
     assert not reader.release()  # once
@@ -111,6 +115,14 @@ def test_the_ring_is_a_queue(actions):
                 put.append(record)
             else:
                 assert put or published  # what is empty takes everything
+                writer.publish()
+                published += put
+                put.clear()
+                assert not writer.starve()
+                assert taken(reader) == list(published)
+                published.clear()
+                assert writer.has_more_room
+                assert writer.has_room_for(len(record[2]))
     writer.publish()
     assert taken(reader) == [*published, *put]
     memory.close()
