@@ -144,12 +144,15 @@ def _add_values(
     """
     n_bits = bits_of(len(slots))
     read = np.empty(BLOCK, np.int64)
+    ends = np.empty(BLOCK, np.int64)
     for start in range(done, len(keys), BLOCK):
         stop = min(start + BLOCK, len(keys))
         touch(slots, n_bits, keys, start, stop, read)
-        for i in range(start, stop):  # and the ends of the lists
+        for i in range(start, stop):
             slot = slot_of(slots, n_bits, keys[i])
-            read[i - start] = lists[min(slots[slot, 2] + slots[slot, 1], len(lists) - 1)]
+            ends[i - start] = min(slots[slot, 2] + slots[slot, 1], len(lists) - 1)
+        for i in range(stop - start):  # nothing is decided here, so all are waited for at once
+            read[i] = lists[ends[i]]
         for i in range(start, stop):
             slot = slot_of(slots, n_bits, keys[i])
             size, begin = slots[slot, 1], slots[slot, 2]
@@ -200,7 +203,7 @@ def _find_values(slots: Slots, n: int, lists: Ints, n_used: int, keys: Ints) -> 
     for start in range(0, len(keys), BLOCK):
         stop = min(start + BLOCK, len(keys))
         for i in range(start, stop):
-            read[i - start] = lists[begins[i]]
+            read[i - start] = lists[begins[i]] + lists[begins[i] + max(sizes[i] - 1, 0)]
         for i in range(start, stop):
             for k in range(begins[i], begins[i] + sizes[i]):
                 records[at] = i
