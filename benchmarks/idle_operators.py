@@ -13,7 +13,7 @@ from benchmarks.harness.case import OURS, Benchmark, Case, Quantity, Size
 from benchmarks.harness.measure import Run, on_workers
 
 COUNTS = {"tiny": (1, 10), "small": (1, 100, 10_000), "full": (1, 10, 100, 1_000, 10_000, 100_000)}
-ROUNDS = {"tiny": 10, "small": 2_000, "full": 5_000}
+ROUNDS = {"tiny": 10, "small": 2_000, "full": 2_000}
 
 
 def idle(worker: ps.Worker, n_idle: int, rounds: int) -> Run:
@@ -28,9 +28,9 @@ def idle(worker: ps.Worker, n_idle: int, rounds: int) -> Run:
         pass
 
     def run() -> None:
-        for round in range(rounds):
-            input.send(round)
-            input.advance_to(round + 1)
+        for _ in range(rounds):
+            input.send(input.time)
+            input.advance_to(input.time + 1)
             worker.step_while(lambda: probe.less_than(input.time))
 
     return run
@@ -45,7 +45,7 @@ def cases(size: Size) -> list[Case]:
     return [
         Case(
             OURS,
-            on_workers(idle, n_idle, ROUNDS[size], workers=1),
+            on_workers(idle, n_idle, ROUNDS[size], workers=1, once=True),
             ROUNDS[size],
             {"idle": n_idle},
             in_both_modes=True,

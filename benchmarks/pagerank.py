@@ -168,4 +168,5 @@ BENCHMARK = Benchmark(
     axis="edges",
     prepare=prepare,
     input_bytes=input_bytes,
+    memory=(Ratio({"edges": 10_000_000, "workers": 1}, 6.0),),
 )

@@ -14,7 +14,7 @@ import pointstamp as ps
 from benchmarks import graphs
 from benchmarks.directed_triangles import PATTERN
 from benchmarks.harness import inputs
-from benchmarks.harness.case import OURS, At, Benchmark, Case, Quantity, Size
+from benchmarks.harness.case import OURS, At, Benchmark, Case, Quantity, Ratio, Size
 from benchmarks.harness.measure import Run, alone, on_workers
 from benchmarks.triangles import n_told
 
@@ -86,4 +86,5 @@ BENCHMARK = Benchmark(
     baselines=(NUMBA,),
     prepare=prepare,
     input_bytes=input_bytes,
+    memory=(Ratio({"form": "undirected", "workers": 1}, 6.0),),
 )

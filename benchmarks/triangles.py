@@ -188,4 +188,5 @@ BENCHMARK = Benchmark(
     axis="scale",
     prepare=prepare,
     input_bytes=input_bytes,
+    memory=(Ratio({"scale": 18, "workers": 1}, 6.0),),
 )

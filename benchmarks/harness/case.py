@@ -156,6 +156,7 @@ class Benchmark:
     prepare : makes the input files in a folder, in a process of its own, so that
         their making does not count as anybody's memory.
     input_bytes : the size of the input at the point `at`, for memory in terms of it.
+    memory : how many times the input's size the peak of a worker may be.
     """
 
     name: str
@@ -172,3 +173,4 @@ class Benchmark:
     growth: tuple[Target, ...] = ()
     prepare: Callable[[Size], None] | None = None
     input_bytes: Callable[[Size, At], int] | None = None
+    memory: tuple[Ratio, ...] = ()

@@ -37,14 +37,16 @@ def on_workers(
     *args: Any,
     workers: int,
     total: Callable[[list[Any]], Any] | None = None,
+    once: bool = False,
 ) -> Measure:
     """Measure `setup(worker, *args)()` on workers that begin together.
 
     A sample takes as long as its slowest worker. `total` makes one answer of the workers'.
+    What takes long to set up is set up `once`, and can be run again and again.
     """
 
     def measure(effort: Effort) -> Reading:
-        parts = ps.execute(_attend, setup, args, effort, workers=workers)
+        parts = ps.execute(_attend, setup, args, effort, once, workers=workers)
         seconds = [max(sample) for sample in zip(*(part[0] for part in parts), strict=True)]
         answers = [part[1] for part in parts]
         return Reading(seconds, [part[2] for part in parts], total(answers) if total else None)
@@ -52,12 +54,15 @@ def on_workers(
     return measure
 
 
-def _attend(worker: Any, setup: Callable[..., Run], args: Any, effort: Effort) -> Any:
+def _attend(
+    worker: ps.Worker, setup: Callable[..., Run], args: Any, effort: Effort, once: bool
+) -> tuple[list[float], Any, int]:
+    built = setup(worker, *args) if once else None
     seconds, answer = _samples(
         effort,
-        lambda: setup(worker, *args),
+        lambda: built or setup(worker, *args),
         lambda: meet(worker),
-        lambda: _end(worker),
+        lambda: None if once else _end(worker),
         lambda s: agree(worker, s),
     )
     return seconds, answer, peak_bytes()

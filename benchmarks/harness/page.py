@@ -103,7 +103,7 @@ def _glance(measured: Sequence[Measured]) -> Iterator[str]:
     rows = []
     for benchmark, results in measured:
         rows += _targets(benchmark, results) + _growths(benchmark, results)
-        rows += _ratios(benchmark, results)
+        rows += _ratios(benchmark, results) + _memories(benchmark, results)
     yield table(
         ["work", "at", "compiled", "interpreted", "reach", "aim", "", "best other, this run",
          "elsewhere"],
@@ -196,6 +196,33 @@ def _ratios(benchmark: Benchmark, results: Results) -> list[list[str]]:
                 where(ratio.at),
                 *(f"{said(times[mode])} x" if times.get(mode) else "" for mode in MODES),
                 f"{said(ratio.reach)} x {benchmark.baselines[0]}",
+                "",
+                "reach" if best <= ratio.reach else "missed",
+                "",
+                "",
+            ]
+        )
+    return rows
+
+
+def _memories(benchmark: Benchmark, results: Results) -> list[list[str]]:
+    rows = []
+    for ratio in benchmark.memory:
+        size = results.input_bytes.get(kept.point(ratio.at))
+        times = {
+            mode: max(row.peaks) / size
+            for mode, row in _by_mode(results, ratio.at).items()
+            if size and row.peaks
+        }
+        best = times.get("compiled") or times.get("interpreted")
+        if best is None:
+            continue
+        rows.append(
+            [
+                f"{_link(benchmark)}, peak memory",
+                where(ratio.at),
+                *(f"{said(times[mode])} x" if times.get(mode) else "" for mode in MODES),
+                f"{said(ratio.reach)} x the columns",
                 "",
                 "reach" if best <= ratio.reach else "missed",
                 "",
@@ -325,11 +352,6 @@ def _told(row: Row, benchmark: Benchmark, results: Results, with_input: bool) ->
         said(peak / 2**20) if peak else "",
     ]
     if with_input:
-        size = results.input_bytes.get(_input_of(row, results))
+        size = results.input_bytes.get(kept.point(row.at))
         told.append(said(peak / size) if size and peak else "")
     return told
-
-
-def _input_of(row: Row, results: Results) -> str:
-    """The input of a row: peers say as much of it as we do, but not always in that order."""
-    return kept.point(row.at)

@@ -44,7 +44,7 @@ def test_what_it_is_called_is_what_its_file_is_called(benchmark: Benchmark) -> N
 @pytest.mark.parametrize("benchmark", BENCHMARKS, ids=every)
 def test_targets_are_of_cases_that_are_measured(benchmark: Benchmark) -> None:
     ours = [case.at for case in benchmark.cases("full") if case.is_ours]
-    for target in (*benchmark.targets, *benchmark.growth, *benchmark.ratios):
+    for target in (*benchmark.targets, *benchmark.growth, *benchmark.ratios, *benchmark.memory):
         assert target.at in ours
 
 

@@ -30,6 +30,7 @@ BENCHMARK = Benchmark(
     targets=(Target(AT, 5.0, 1.0),),
     ratios=(Ratio(AT, 1.5),),
     elsewhere=(Elsewhere("Rust", AT, 0.5),),
+    memory=(Ratio(AT, 6.0),),
 )
 
 RESULTS = Results(
@@ -71,6 +72,13 @@ def test_a_ratio_is_told_against_the_baseline() -> None:
     ) in lines()
 
 
+def test_peak_memory_is_told_in_terms_of_the_input() -> None:
+    assert (
+        "| [some](#some), peak memory | scale 18, 1 worker | 4 x | 4 x | 6 x the columns |  "
+        "| reach |  |  |"
+    ) in lines()
+
+
 def test_a_row_has_median_spread_ratio_and_memory() -> None:
     assert (
         "| **Pointstamp** | scale 18, 1 worker | compiled | 3 | 2 to 4 | 3 | 2 | 1,020 | 4 |"
@@ -91,6 +99,7 @@ def test_growth_is_told_in_terms_of_the_first_point() -> None:
         BENCHMARK,
         targets=(),
         ratios=(),
+        memory=(),
         elsewhere=(),
         growth=(Target({"n": 1000}, 2.5, 1.2),),
         axis="n",
