@@ -67,8 +67,9 @@ def register(container: type, kind: Kind[Any]) -> None:
                 f"cannot register kind {kind.name!r} for {container.__name__}: kind "
                 f"{known.name!r} ({type(known).__name__}) has that type or name already"
             )
-    _kinds[container] = kind
-    _names[kind.name] = kind
+    # Two threads may come here at once; the first one's stays, for kinds are compared by identity.
+    kind = _names.setdefault(kind.name, kind)
+    _kinds.setdefault(container, kind)
 
 
 def _find(batch: Any) -> Kind[Any]:
