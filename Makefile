@@ -5,6 +5,9 @@ SHELL := /bin/sh
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+COMPILED := $(VENV)/.compiled
+SOURCES := setup.py pointstamp/compiled.py $(wildcard $(foreach layer, containers progress \
+	communication dataflow dataflow/operators runtime, pointstamp/$(layer)/*.py pointstamp/$(layer)/*.pxd))
 
 # What `make run` looks for, where, and with how many workers. Without EDGES it
 # reads the import graph of the Python installation that it runs on.
@@ -25,17 +28,22 @@ help:
 	@echo "make test   run the tests"
 	@echo "make check  format, lint, types, layers"
 	@echo "make soak   the long random runs"
-	@echo "make setup  only set up .venv"
+	@echo "make setup  only set up .venv, and compile the core where there is a C compiler"
 	@echo "make lock   resolve requirements.lock again"
 	@echo "make clean  remove what the others made"
 
-setup: $(STAMP)
+setup: $(STAMP) $(COMPILED)
 
 $(STAMP): requirements.lock pyproject.toml scripts/setup.sh
 	@sh scripts/setup.sh $(VENV)
 	@touch $@
 
-run: $(STAMP)
+# Where there is no C compiler this says so, and everything runs as it is.
+$(COMPILED): $(STAMP) $(SOURCES)
+	@$(BIN)/python setup.py --quiet build_ext --inplace
+	@touch $@
+
+run: $(STAMP) $(COMPILED)
 	$(BIN)/pointstamp motifs '$(PATTERN)' $(if $(EDGES),'$(EDGES)') --on spark --workers $(WORKERS) $(RUN_ARGS)
 
 check: $(STAMP)
@@ -44,10 +52,13 @@ check: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_layers.py
 
-test: $(STAMP)
+# Where the core is compiled, its sources are tested too.
+test: $(STAMP) $(COMPILED)
+	@if test -f pointstamp/compiled.sha256; then \
+		POINTSTAMP_COMPILED=0 $(BIN)/python -m pytest $(PYTEST_ARGS); fi
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-soak: $(STAMP)
+soak: $(STAMP) $(COMPILED)
 	@HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -m soak $(PYTEST_ARGS)
 
 lock: $(STAMP)
@@ -58,3 +69,5 @@ lock: $(STAMP)
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find pointstamp tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find pointstamp -name '*.so' -delete
+	rm -f pointstamp/compiled.sha256

@@ -9,6 +9,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from pointstamp import compiled
+from pointstamp.compiled import build_info as build_info
+
+compiled.choose()
+
 if TYPE_CHECKING:
     from pointstamp import errors as errors
     from pointstamp import graph as graph
@@ -55,7 +60,7 @@ _HOMES = {
 }
 _MODULES = ("errors", "graph", "spark", "testing")
 
-__all__ = [*sorted(_HOMES), *_MODULES]
+__all__ = [*sorted(_HOMES), *_MODULES, "build_info"]
 
 
 def __getattr__(name: str) -> Any:

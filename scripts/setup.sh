@@ -47,5 +47,6 @@ usable() {
 usable || make_venv
 say "installing requirements.lock (minutes the first time)"
 "$python" -m pip install -qq --disable-pip-version-check --require-hashes -r requirements.lock
-"$python" -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation --editable .
+POINTSTAMP_COMPILED=0 "$python" -m pip install -qq --disable-pip-version-check --no-deps \
+    --no-build-isolation --editable .
 say "done"

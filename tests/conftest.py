@@ -15,11 +15,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from pointstamp import build_info
+from pointstamp.compiled import MODULES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,6 +32,20 @@ SETTLE_S = 2.0
 """How long what was told to stop may take until it is gone."""
 
 ROOT = Path(__file__).resolve().parent.parent
+
+# Before the collector of doctests looks for them: it would run the sources of compiled modules.
+for _module in MODULES:
+    import_module(_module)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave to the other of the two runs what only the sources can show."""
+    if build_info() == "compiled":
+        reason = "of the sources alone: it replaces methods, or counts calls"
+        for item in items:
+            if item.get_closest_marker("interpreted"):
+                item.add_marker(pytest.mark.skip(reason=reason))
+
 
 # Machines that test are slow at times, so no example has a deadline; in CI a run
 # is the same each time, and `make soak` is where new examples are looked for.

@@ -19,6 +19,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parent.parent / "pointstamp"
 
 LAYERS = [
+    "compiled",
     "errors",
     "kernels",
     "containers",

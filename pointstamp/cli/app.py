@@ -203,6 +203,7 @@ def _options(
 ) -> None:
     if version:
         from pointstamp import __version__
+        from pointstamp.compiled import build_info
 
-        print(f"pointstamp {__version__}")
+        print(f"pointstamp {__version__} ({build_info()})")
         raise typer.Exit

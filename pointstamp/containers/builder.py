@@ -157,7 +157,10 @@ class Builder:
 
     def _flush_rows(self) -> None:
         rows, self._rows = self._rows, []
-        self._cut(_ROWS, rows)
+        if len(rows) == 1:
+            self.ready(rows)  # there is nothing to cut
+        else:
+            self._cut(_ROWS, rows)
 
     def _flush_batches(self) -> None:
         batches, self._batches = self._batches, []

@@ -21,7 +21,11 @@ from typing import Any, NoReturn
 
 from pointstamp.errors import CapabilityError
 from pointstamp.progress.change_batch import ChangeBatch
-from pointstamp.progress.timestamp import Timestamp
+from pointstamp.progress.timestamp import Int, Timestamp
+
+
+def _ignore(holdings: Holdings) -> None:
+    """For holdings that no worker looks after."""
 
 
 class Holdings:
@@ -29,6 +33,7 @@ class Holdings:
 
     __slots__ = (
         "_collected",
+        "_is_int",
         "_late",
         "changed",
         "changes",
@@ -36,6 +41,7 @@ class Holdings:
         "operator",
         "output",
         "timestamp",
+        "watcher",
     )
 
     def __init__(
@@ -44,13 +50,16 @@ class Holdings:
         output: int,
         timestamp: Timestamp,
         changed: Callable[[], None],
-        late: Callable[[Holdings], None] = lambda holdings: None,
+        late: Callable[[Holdings], None] = _ignore,
+        watcher: Any = None,
     ) -> None:
         self.operator = operator
         self.output = output
         self.timestamp = timestamp
+        self._is_int = timestamp is Int
         self.changed = changed
-        self.changes: ChangeBatch[Any] = ChangeBatch()
+        self.watcher = watcher
+        self.changes: ChangeBatch = ChangeBatch()
         """Not reported yet."""
         self.n_held = 0
         self._late = late
@@ -96,6 +105,8 @@ class Holdings:
 
     def check_not_before(self, time: Any, new_time: Any, what: str) -> Any:
         """`new_time` as its type has it; raises unless it is at or after `time`."""
+        if self._is_int and type(new_time) is int and new_time >= time:
+            return new_time
         new_time = self.timestamp.check(new_time)
         if not self.timestamp.less_equal(time, new_time):
             raise CapabilityError(
@@ -119,6 +130,8 @@ class Capability:
         self.time = time
         self._holdings = holdings
         self.live = True
+        if holdings.watcher is not None:
+            holdings.watcher.holds(self, time)
 
     def delayed(self, time: Any) -> Capability:
         """Another capability, for `time`, which must not be earlier."""
@@ -137,12 +150,16 @@ class Capability:
         time = self._holdings.check_not_before(self.time, time, "downgrade")
         self._holdings.move(self.time, time)
         self.time = time
+        if self._holdings.watcher is not None:
+            self._holdings.watcher.holds(self, time)
 
     def drop(self) -> None:
         """Let go. Dropping twice is once."""
         if self.live:
             self.live = False
             self._holdings.remove(self.time)
+            if self._holdings.watcher is not None:
+                self._holdings.watcher.lets_go(self)
 
     def check(self, what: str, holdings: Holdings | None = None) -> None:
         """Raise unless this is live, and (if given) a capability of `holdings`."""
@@ -168,6 +185,8 @@ class Capability:
         if self.live:
             self.live = False
             self._holdings.collected(self.time)
+            if self._holdings.watcher is not None:
+                self._holdings.watcher.lets_go(self)
 
     def __copy__(self) -> Capability:
         return self.delayed(self.time)
@@ -247,6 +266,8 @@ class InputCapability:
 
     def _arrives(self, output: int) -> Any:
         """The earliest time at which the batch allows to send at `output`."""
+        if self._input.stays[output]:
+            return self.time
         for summary in self._input.summaries[output]:
             time = summary.results_in(self.time)
             if time is not None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from pointstamp.communication.communicator import Channel
 from pointstamp.containers import kind_of
@@ -26,11 +26,22 @@ from pointstamp.progress.timestamp import Refinement
 Wake = Callable[[], None]
 
 
-class Pusher(Protocol):
-    """Where batches go."""
+_ROWS = kind_of([])
+
+
+def _length(batch: Any) -> int:
+    """How many records; for lists, which most small batches are, without a look-up."""
+    return len(batch) if type(batch) is list else kind_of(batch).length(batch)
+
+
+class Pusher:
+    """Where batches go; a class and not a protocol, so that compiled code calls it directly."""
+
+    __slots__ = ()
 
     def push(self, time: Any, batch: Any) -> None:
         """Send `batch` (not empty) at `time`."""
+        raise NotImplementedError
 
 
 class Tee:
@@ -38,7 +49,7 @@ class Tee:
 
     __slots__ = ("_kind", "_schema", "name", "produced", "pushers")
 
-    def __init__(self, name: str, produced: ChangeBatch[Any] | None = None) -> None:
+    def __init__(self, name: str, produced: ChangeBatch | None = None) -> None:
         self.name = name
         self.produced = produced
         """None where the count is taken on the other side of a scope's border."""
@@ -48,8 +59,9 @@ class Tee:
 
     def push(self, time: Any, batch: Any) -> None:
         """Count `batch` at `time` and pass it on; nothing happens if it is empty."""
-        kind = kind_of(batch)
-        n_records = kind.length(batch)
+        is_rows = type(batch) is list
+        kind = _ROWS if is_rows else kind_of(batch)
+        n_records = len(batch) if is_rows else kind.length(batch)
         if not n_records:
             return
         if kind is not self._kind or self._schema is not None:
@@ -75,14 +87,12 @@ class Tee:
             )
 
 
-class Queue:
+class Queue(Pusher):
     """The end of a stream: batches wait here until the operator takes them."""
 
     __slots__ = ("_channel", "_local", "_wake", "consumed", "last_time")
 
-    def __init__(
-        self, wake: Wake, consumed: ChangeBatch[Any], channel: Channel | None = None
-    ) -> None:
+    def __init__(self, wake: Wake, consumed: ChangeBatch, channel: Channel | None = None) -> None:
         self._local: deque[tuple[Any, Any]] = deque()
         self._wake = wake
         self._channel = channel
@@ -103,12 +113,12 @@ class Queue:
             item = (message.tag, message.batch)
         else:
             return None
-        self.consumed.update(item[0], kind_of(item[1]).length(item[1]))
+        self.consumed.update(item[0], _length(item[1]))
         self.last_time = item[0]
         return item
 
 
-class Spread:
+class Spread(Pusher):
     """Sends each record to the worker that its key's hash names."""
 
     __slots__ = ("_channel", "_index", "_key", "_peers", "_queue")
@@ -132,7 +142,7 @@ class Spread:
                     self._channel.send(peer, time, part)
 
 
-class Copies:
+class Copies(Pusher):
     """Sends every batch to every worker."""
 
     __slots__ = ("_channel", "_index", "_peers", "_queue")
@@ -152,7 +162,7 @@ class Copies:
                 self._channel.send(peer, time, batch)
 
 
-class Ingress:
+class Ingress(Pusher):
     """Carries a stream into a scope: consumed outside and produced inside at once.
 
     The counts of both are one entry in `entered`, which the scope reports.
@@ -161,7 +171,7 @@ class Ingress:
     __slots__ = ("_entered", "_inner", "_refinement", "_wake")
 
     def __init__(
-        self, inner: Tee, refinement: Refinement, entered: ChangeBatch[Any], wake: Wake
+        self, inner: Tee, refinement: Refinement, entered: ChangeBatch, wake: Wake
     ) -> None:
         self._inner = inner
         self._refinement = refinement
@@ -171,12 +181,12 @@ class Ingress:
     def push(self, time: Any, batch: Any) -> None:
         """Pass `batch` on at the time inside."""
         inner_time = self._refinement.to_inner(time)
-        self._entered.update(inner_time, kind_of(batch).length(batch))
+        self._entered.update(inner_time, _length(batch))
         self._wake()
         self._inner.push(inner_time, batch)
 
 
-class Egress:
+class Egress(Pusher):
     """Carries a stream out of a scope, which reports it as produced by itself."""
 
     __slots__ = ("_outer", "_refinement")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from pointstamp.communication.communicator import Channel, Communicator
 
@@ -17,6 +17,10 @@ from pointstamp.communication.communicator import Channel, Communicator
 @dataclass
 class Environment:
     """A worker's place among its peers, and the channels it has made."""
+
+    watcher: ClassVar[Any] = None
+    """An oracle, which operators and capabilities tell what they do: `holds(capability, time)`,
+    `lets_go(capability)`, `told(operator)`. For tests; what is built under one keeps it."""
 
     communicator: Communicator
     eager: bool = False

@@ -8,10 +8,10 @@ the operator returns, so nothing waits for time to advance.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pointstamp.containers import Builder
+from pointstamp.containers.builder import Builder
 from pointstamp.dataflow.capability import Capability, Holdings, InputCapability
 from pointstamp.dataflow.channels import Queue, Tee
 from pointstamp.progress.antichain import Antichain, MutableAntichain
@@ -49,7 +49,7 @@ class Frontier:
 class Input:
     """One input of an operator."""
 
-    __slots__ = ("_queue", "frontier", "holdings", "name", "port", "round", "summaries")
+    __slots__ = ("_queue", "frontier", "holdings", "name", "port", "round", "stays", "summaries")
 
     def __init__(
         self,
@@ -59,6 +59,7 @@ class Input:
         counts: MutableAntichain,
         holdings: list[Holdings],
         summaries: Sequence[Antichain],
+        identity: Any,
     ) -> None:
         self.name = name
         self.port = port
@@ -66,6 +67,8 @@ class Input:
         self.frontier = Frontier(counts)
         self.holdings = holdings
         self.summaries = summaries
+        self.stays = [list(paths) == [identity] for paths in summaries]
+        """Per output: whether times arrive there as they are."""
         self.round = 0
         """Counts the operator's activations; what was received lasts for one."""
 
@@ -79,11 +82,15 @@ class Input:
         self.round += 1
         self._queue.last_time = None
 
-    def __iter__(self) -> Iterator[tuple[InputCapability, Any]]:
+    def __iter__(self) -> Input:
         """(time, batch) of all that has arrived. `time.time` is the plain time."""
-        pull = self._queue.pull
-        while (item := pull()) is not None:
-            yield InputCapability(item[0], self), item[1]
+        return self
+
+    def __next__(self) -> tuple[InputCapability, Any]:
+        item = self._queue.pull()
+        if item is None:
+            raise StopIteration
+        return InputCapability(item[0], self), item[1]
 
     def pull(self) -> tuple[Any, Any] | None:
         """The next (plain time, batch), or None; for operators that only pass times on."""

@@ -9,7 +9,7 @@ Source: timely-dataflow `dataflow/operators/generic/notificator.rs`.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pointstamp.dataflow.capability import Capability
@@ -24,14 +24,16 @@ class Notificator:
     each time once; asking for another while iterating is fine.
     """
 
-    __slots__ = ("_asked", "_frontiers", "_heap", "_key", "_total", "_waiting")
+    __slots__ = ("_asked", "_frontiers", "_heap", "_is_line", "_key", "_total", "_waiting")
 
     def __init__(self, timestamp: Timestamp, frontiers: Sequence[Frontier]) -> None:
         self._key = timestamp.key
-        self._total = timestamp.total
-        self._frontiers = frontiers
+        self._is_line = bool(timestamp.total and timestamp.natural)
+        self._total = bool(timestamp.total)
+        self._frontiers = list(frontiers)
         self._waiting: dict[Any, Capability] = {}
-        self._heap: list[tuple[Any, Any]] = []
+        self._heap: list[Any] = []
+        """(key, time), or times alone where Python's order of them is the total order."""
         self._asked: list[Any] = []
 
     def notify_at(self, capability: Capability) -> None:
@@ -44,20 +46,30 @@ class Notificator:
             return
         self._waiting[time] = capability
         self._asked.append(time)
-        heapq.heappush(self._heap, (self._key(time), time))
+        heapq.heappush(self._heap, time if self._is_line else (self._key(time), time))
 
     def overlooked(self) -> bool:
         """Whether a time was asked for lately that is complete, and not given out.
 
         No frontier will move for it, so its operator must be run again for it.
         """
+        if not self._asked:
+            return False
         asked, self._asked = self._asked, []
-        return any(time in self._waiting and self._is_complete(time) for time in asked)
+        for time in asked:
+            if time in self._waiting and self._is_complete(time):
+                return True
+        return False
 
-    def __iter__(self) -> Iterator[Capability]:
+    def __iter__(self) -> Notificator:
         """The capabilities of the complete times."""
-        while (found := self._take_complete()) is not None:
-            yield found
+        return self
+
+    def __next__(self) -> Capability:
+        found = self._take_complete()
+        if found is None:
+            raise StopIteration
+        return found
 
     def __len__(self) -> int:
         """How many times are waited for."""
@@ -69,19 +81,29 @@ class Notificator:
         In a partial order a later one in the heap may be complete before its
         first, so this scans; with totally ordered times it looks at one.
         """
+        heap = self._heap
+        if self._is_line:
+            if not heap or not self._is_complete(heap[0]):
+                return None
+            return self._waiting.pop(heapq.heappop(heap))
+        if self._total:
+            if not heap or not self._is_complete(heap[0][1]):
+                return None
+            return self._waiting.pop(heapq.heappop(heap)[1])
         passed = []
         found = None
-        while self._heap:
-            entry = heapq.heappop(self._heap)
+        while heap:
+            entry = heapq.heappop(heap)
             if self._is_complete(entry[1]):
                 found = self._waiting.pop(entry[1])
                 break
             passed.append(entry)
-            if self._total:
-                break
         for entry in passed:
-            heapq.heappush(self._heap, entry)
+            heapq.heappush(heap, entry)
         return found
 
     def _is_complete(self, time: Any) -> bool:
-        return not any(frontier.less_equal(time) for frontier in self._frontiers)
+        for frontier in self._frontiers:
+            if frontier.less_equal(time):
+                return False
+        return True

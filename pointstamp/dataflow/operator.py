@@ -21,7 +21,7 @@ from pointstamp.dataflow.pact import Pact
 from pointstamp.errors import BuildError, OperatorError, PointstampError
 from pointstamp.progress.antichain import Antichain, MutableAntichain
 from pointstamp.progress.change_batch import ChangeBatch
-from pointstamp.progress.operate import Changes, Interest, Progress, Summaries
+from pointstamp.progress.operate import Changes, Interest, LocalOperator, Progress, Summaries
 from pointstamp.progress.timestamp import Timestamp, summary_less_equal
 from pointstamp.progress.topology import Edge
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pointstamp.dataflow.scope import Scope
     from pointstamp.dataflow.stream import Stream
 
-Logic = Callable[[], Any]
+Logic = Callable[[list[Input], list[Output]], Any]
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,11 @@ class OperatorInfo:
     """Asks for the operator to be run again."""
 
 
-class Operator:
+def _idle(inputs: list[Input], outputs: list[Output]) -> None:
+    """The logic of an operator that has none yet."""
+
+
+class Operator(LocalOperator):
     """Runs the logic of one operator and reports on it; see `Operate`."""
 
     local = True
@@ -75,6 +79,7 @@ class Operator:
         "outputs",
         "produced",
         "timestamp",
+        "watcher",
     )
 
     def __init__(
@@ -83,8 +88,10 @@ class Operator:
         timestamp: Timestamp,
         wake: Callable[[], None],
         release: Callable[[Holdings], None],
+        watcher: Any = None,
     ) -> None:
         self._release = release
+        self.watcher = watcher
         self._owner = get_ident()
         self.name = name
         self.timestamp = timestamp
@@ -94,12 +101,12 @@ class Operator:
         self.frontiers: list[MutableAntichain] = []
         self.holdings: list[Holdings] = []
         self.initial: list[bool] = []
-        self.consumed: list[ChangeBatch[Any]] = []
-        self.produced: list[ChangeBatch[Any]] = []
+        self.consumed: list[ChangeBatch] = []
+        self.produced: list[ChangeBatch] = []
         self._inputs: list[Input] = []
         self._outputs: list[Output] = []
         self._summaries: list[list[Antichain]] = []
-        self._logic: Logic = lambda: None
+        self._logic: Logic = _idle
         self._running = False
         self._wake = wake
         self._idle = Progress((), (), (), False)
@@ -108,7 +115,14 @@ class Operator:
     @property
     def holds_capability(self) -> bool:
         """Whether any output's holdings are not empty."""
-        return any(holdings.n_held for holdings in self.holdings)
+        return self.holds()
+
+    def holds(self) -> bool:
+        """The same, for a scope that is compiled."""
+        for holdings in self.holdings:
+            if holdings.n_held:
+                return True
+        return False
 
     def internal_summary(self) -> tuple[Summaries, Changes]:
         """As declared when it was built."""
@@ -133,16 +147,22 @@ class Operator:
 
     def push_external_progress(self, changes: Changes) -> None:
         """Move the frontiers that the logic sees."""
-        for counts, batch in zip(self.frontiers, changes, strict=True):
-            if batch:
-                for time, change in batch.drain():
-                    counts.update(time, change)
+        is_news = False
+        for port, batch in enumerate(changes):
+            if batch._changes:
+                is_news = True
+                counts = self.frontiers[port]
+                for time, change in batch._changes.items():
+                    counts.change(time, change)
+                batch._changes.clear()
+        if is_news and self.watcher is not None:
+            self.watcher.told(self)
 
     def pull_internal_progress(self) -> Progress:
         """Run the logic once, send what it gave, report."""
         self._running = True
         try:
-            again = self._logic()
+            again = self._logic(self._inputs, self._outputs)
             for output in self._outputs:
                 output.flush()
         except OperatorError:
@@ -221,8 +241,9 @@ class OperatorBuilder:
         self._operator = Operator(
             name,
             scope.timestamp,
-            lambda: scope.activate(self._node),
+            scope.activation(self._node),
             scope.environment.release,
+            scope.environment.watcher,
         )
         self._inputs: list[Input] = []
         self._outputs: list[Output] = []
@@ -238,7 +259,7 @@ class OperatorBuilder:
             (*scope.address, self._node),
             scope.environment.index,
             scope.environment.peers,
-            lambda: scope.activate(self._node),
+            scope.activation(self._node),
         )
 
     def new_input(
@@ -251,10 +272,8 @@ class OperatorBuilder:
         scope, operator = self._scope, self._operator
         scope.check_stream(stream, operator.name)
         port = operator.inputs
-        consumed: ChangeBatch[Any] = ChangeBatch()
-        pusher, queue = pact.connect(
-            scope.environment, lambda: scope.activate(self._node), consumed
-        )
+        consumed: ChangeBatch = ChangeBatch()
+        pusher, queue = pact.connect(scope.environment, scope.activation(self._node), consumed)
         stream.tee.pushers.append(pusher)
         copies = pact.copies(scope.environment.peers)
         scope.add_edge(Edge(stream.source, (self._node, port), copies), pact.describe())
@@ -284,10 +303,15 @@ class OperatorBuilder:
         scope, operator = self._scope, self._operator
         port = operator.outputs
         operator.outputs += 1
-        produced: ChangeBatch[Any] = ChangeBatch()
+        produced: ChangeBatch = ChangeBatch()
         tee = Tee(operator.name, produced)
         holdings = Holdings(
-            operator.name, port, operator.timestamp, operator.changed, operator.collected
+            operator.name,
+            port,
+            operator.timestamp,
+            operator.changed,
+            operator.collected,
+            operator.watcher,
         )
         operator.produced.append(produced)
         operator.holdings.append(holdings)
@@ -326,8 +350,7 @@ class OperatorBuilder:
             # The initial capabilities are known to all; only what changes is news.
             if operator.initial[holdings.output]:
                 holdings.changes.update(operator.timestamp.minimum, -1)
-        inputs, outputs = self._inputs, self._outputs
-        operator.set_logic(lambda: logic(inputs, outputs), inputs, outputs)
+        operator.set_logic(logic, self._inputs, self._outputs)
         self._scope.install(self._node, operator)
 
     def set_summary(self, input_: int, output: int, summary: Any) -> None:
@@ -356,7 +379,7 @@ class OperatorBuilder:
         ]
         operator.set_summaries(table)
         self._inputs = [
-            Input(operator.name, port, queue, counts, operator.holdings, table[port])
+            Input(operator.name, port, queue, counts, operator.holdings, table[port], identity)
             for port, (queue, counts) in enumerate(
                 zip(self._queues, operator.frontiers, strict=True)
             )

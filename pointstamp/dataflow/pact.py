@@ -7,7 +7,7 @@ pact is a pipeline, and costs what a pipeline costs.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from pointstamp.containers.kind import Key
 from pointstamp.dataflow.channels import Copies, Pusher, Queue, Spread, Wake
@@ -19,7 +19,7 @@ class Pact(Protocol):
     """Connects a stream to an operator's input."""
 
     def connect(
-        self, environment: Environment, wake: Wake, consumed: ChangeBatch[Any]
+        self, environment: Environment, wake: Wake, consumed: ChangeBatch
     ) -> tuple[Pusher, Queue]:
         """The two ends of a new channel."""
 
@@ -35,7 +35,7 @@ class Pipeline:
     """Batches stay on the worker that made them."""
 
     def connect(
-        self, environment: Environment, wake: Wake, consumed: ChangeBatch[Any]
+        self, environment: Environment, wake: Wake, consumed: ChangeBatch
     ) -> tuple[Pusher, Queue]:
         """A queue is both ends."""
         queue = Queue(wake, consumed)
@@ -65,7 +65,7 @@ class Exchange:
     key: Key = None
 
     def connect(
-        self, environment: Environment, wake: Wake, consumed: ChangeBatch[Any]
+        self, environment: Environment, wake: Wake, consumed: ChangeBatch
     ) -> tuple[Pusher, Queue]:
         """A channel between all workers, or a queue where there is one."""
         if environment.peers == 1:
@@ -89,7 +89,7 @@ class Broadcast:
     """Every batch goes to every worker."""
 
     def connect(
-        self, environment: Environment, wake: Wake, consumed: ChangeBatch[Any]
+        self, environment: Environment, wake: Wake, consumed: ChangeBatch
     ) -> tuple[Pusher, Queue]:
         """A channel between all workers, or a queue where there is one."""
         if environment.peers == 1:

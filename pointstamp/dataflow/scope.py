@@ -26,7 +26,7 @@ from pointstamp.dataflow.stream import Stream
 from pointstamp.errors import BuildError, FeedbackError
 from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.operate import Operate
-from pointstamp.progress.subgraph import Subgraph
+from pointstamp.progress.subgraph import Activation, Subgraph
 from pointstamp.progress.timestamp import Int, Product, Timestamp
 from pointstamp.progress.topology import Edge, Port
 
@@ -67,12 +67,13 @@ class Scope:
         self.closed = False
         self.scopes: list[Scope] = []
         """The scopes in it, closed ones only."""
-        self._wake = wake if parent is None else partial(parent.activate, self.node)
+        self._activations: list[Activation] = []
+        self._wake = wake if parent is None else parent.activation(self.node)
         self._names: list[str] = ["outside"]
         self._children: dict[int, Operate] = {}
         self._edges: list[Edge] = []
         self._structure: list[str] = []
-        self._entered: list[ChangeBatch[Any]] = []
+        self._entered: list[ChangeBatch] = []
         self._n_outputs = 0
         self._loops: list[Loop] = []
         if parent is not None:
@@ -212,11 +213,12 @@ class Scope:
         """The stream of an output."""
         return Stream(self, source, tee)
 
-    def activate(self, node: int) -> None:
-        """Ask for operator `node` to be run."""
-        # While building there is no subgraph yet; every operator runs once at the start.
-        if self.subgraph is not None:
-            self.subgraph.activate(node)
+    def activation(self, node: int) -> Activation:
+        """What asks for operator `node` to be run."""
+        activation = Activation(node)
+        activation.subgraph = self.subgraph
+        self._activations.append(activation)
+        return activation
 
     def check_stream(self, stream: Stream[Any], operator: str) -> None:
         """Raise unless `stream` is of this scope."""
@@ -235,7 +237,7 @@ class Scope:
                 f"is in {self.parent.name if self.parent else None!r}: enter one scope at a time"
             )
         port = len(self._entered)
-        entered: ChangeBatch[Any] = ChangeBatch()
+        entered: ChangeBatch = ChangeBatch()
         self._entered.append(entered)
         tee = Tee(stream.tee.name)
         stream.tee.pushers.append(Ingress(tee, self._refinement, entered, self._wake))
@@ -277,6 +279,9 @@ class Scope:
             share=partial(self.environment.share, self.number),
             wake=self._wake,
         )
+        for activation in self._activations:
+            activation.subgraph = self.subgraph
+        self._activations.clear()
         if self.parent is not None:
             self.parent.install(self.node, self.subgraph)
             self.parent.scopes.append(self)

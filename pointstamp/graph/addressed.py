@@ -30,7 +30,7 @@ class Addressed:
     """
 
     def connect(
-        self, environment: Environment, wake: Wake, consumed: ChangeBatch[object]
+        self, environment: Environment, wake: Wake, consumed: ChangeBatch
     ) -> tuple[Pusher, Queue]:
         """A channel between all workers, or a queue where there is one."""
         if environment.peers == 1:
@@ -48,7 +48,7 @@ class Addressed:
         return "addressed"
 
 
-class _Runs:
+class _Runs(Pusher):
     """Sends each run of records with one address to that worker."""
 
     __slots__ = ("_channel", "_index", "_queue")

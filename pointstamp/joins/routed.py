@@ -31,7 +31,7 @@ class Routed:
     """
 
     def connect(
-        self, environment: Environment, wake: Wake, consumed: ChangeBatch[Any]
+        self, environment: Environment, wake: Wake, consumed: ChangeBatch
     ) -> tuple[Pusher, Queue]:
         """A channel between all workers, or a queue where there is one."""
         if environment.peers == 1:
@@ -49,7 +49,7 @@ class Routed:
         return "routed"
 
 
-class _ByNumber:
+class _ByNumber(Pusher):
     """Sends each record to the worker that it names."""
 
     __slots__ = ("_channel", "_index", "_peers", "_queue")

@@ -1,3 +1,4 @@
+# cython: boundscheck=False, wraparound=False
 """Antichains: sets of pairwise incomparable elements, plain and counted.
 
 A frontier is an antichain of times: what may still come is whatever is at or
@@ -12,20 +13,22 @@ Rules:
    changes is the new one.
 
 Source: timely-dataflow `progress/frontier.rs`. Where times are totally ordered
-the frontier is one time, found by a heap with lazy deletion, so that 10,000
-outstanding times cost a logarithm and not a scan.
+the frontier is one time, and the counts are kept in its order: new times come
+nearly always at the end and old ones go at the beginning, so that 10,000
+outstanding times cost what one costs.
 """
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from pointstamp.progress.timestamp import Timestamp
 
 FrontierChanges = list[tuple[Any, int]]
-_NOTHING: FrontierChanges = []
+
+_SLACK = 32
+"""How many places at the beginning of the sorted counts may be free before they go."""
 
 
 class Antichain:
@@ -81,19 +84,41 @@ class MutableAntichain:
     [5]
     """
 
-    __slots__ = ("_counts", "_heap", "_in_heap", "_key", "_less_equal", "_total", "frontier")
+    __slots__ = (
+        "_counts",
+        "_first",
+        "_found",
+        "_key",
+        "_less_equal",
+        "_numbers",
+        "_pairs",
+        "_times",
+        "_total",
+        "came",
+        "frontier",
+        "gone",
+    )
 
     def __init__(self, timestamp: Timestamp, changes: Iterable[tuple[Any, int]] = ()) -> None:
         self._less_equal = timestamp.less_equal
         self._key = timestamp.key
-        # The heap compares times themselves, so it needs a total order by Python's `<`.
+        # Sorting compares times themselves, so it needs a total order by Python's `<`.
         self._total = bool(timestamp.total and timestamp.natural)
+        self._pairs = bool(timestamp.pairs)
+        # Totally ordered times: sorted from `_first` on, each with its number.
+        self._times: list[Any] = []
+        self._numbers: list[int] = []
+        self._first = 0
+        self._found = False
+        # Other times.
         self._counts: dict[Any, int] = {}
-        self._heap: list[Any] = []
-        self._in_heap: set[Any] = set()
         self.frontier: list[Any] = []
+        self.gone: tuple[Any, ...] = ()
+        """What the last change took from the frontier."""
+        self.came: tuple[Any, ...] = ()
+        """What the last change brought to it."""
         for time, change in changes:
-            self.update(time, change)
+            self.change(time, change)
 
     def update(self, time: Any, change: int) -> FrontierChanges:
         """Add `change` to the count of `time`; how the frontier changed by it.
@@ -101,22 +126,28 @@ class MutableAntichain:
         Cost: logarithmic in the number of times if they are totally ordered,
         else linear in it when a time of the frontier goes, constant otherwise.
         """
-        counts = self._counts
-        before = counts.get(time, 0)
+        if not self.change(time, change):
+            return []
+        return [*((lost, -1) for lost in self.gone), *((new, 1) for new in self.came)]
+
+    def change(self, time: Any, change: int) -> bool:
+        """Do the same; whether the frontier changed, and `gone` and `came` say how."""
+        if self._total:
+            return self._change_sorted(time, change)
+        before = self._add(time, change)
         after = before + change
-        if after:
-            counts[time] = after
-        else:
-            counts.pop(time, None)
         if before <= 0 < after:
-            return self._enter_total(time) if self._total else self._enter(time)
+            return self._enter(time)
         if after <= 0 < before:
-            return self._exit_total(time) if self._total else self._exit(time)
-        return _NOTHING
+            return self._exit(time)
+        return False
 
     def count(self, time: Any) -> int:
         """The count of `time`."""
-        return self._counts.get(time, 0)
+        if not self._total:
+            return self._counts.get(time, 0)
+        place = self._find(time)
+        return self._numbers[place] if self._found else 0
 
     def is_empty(self) -> bool:
         """Whether the frontier is empty (there may be negative counts)."""
@@ -124,81 +155,194 @@ class MutableAntichain:
 
     def less_equal(self, time: Any) -> bool:
         """Whether some time of the frontier is at or before `time`."""
-        if self._total:
-            return bool(self.frontier) and bool(self.frontier[0] <= time)
-        return any(self._less_equal(element, time) for element in self.frontier)
+        for element in self.frontier:
+            if self._is_before(element, time):
+                return True
+        return False
 
     def less_than(self, time: Any) -> bool:
         """Whether some time of the frontier is strictly before `time`."""
-        return any(element != time and self._less_equal(element, time) for element in self.frontier)
+        for element in self.frontier:
+            if element != time and self._is_before(element, time):
+                return True
+        return False
 
     def __iter__(self) -> Iterator[tuple[Any, int]]:
+        if self._total:
+            return iter(
+                list(zip(self._times[self._first :], self._numbers[self._first :], strict=True))
+            )
         return iter(self._counts.items())
 
     def __len__(self) -> int:
         """How many times have a count that is not zero."""
-        return len(self._counts)
+        return len(self._times) - self._first if self._total else len(self._counts)
 
     def __repr__(self) -> str:
-        return f"MutableAntichain(frontier={self.frontier}, counts={self._counts})"
+        return f"MutableAntichain(frontier={self.frontier}, counts={dict(self)})"
 
     def check(self) -> None:
         """Recompute the frontier from the counts and compare; for tests."""
-        present = [time for time, count in self._counts.items() if count > 0]
+        counts = dict(self)
+        assert len(counts) == len(self), self
+        assert 0 not in counts.values(), self
+        assert self._times[self._first :] == sorted(self._times[self._first :]), self
+        present = [time for time, count in counts.items() if count > 0]
         wanted = Antichain(self._less_equal, sorted(present, key=self._key))
-        assert 0 not in self._counts.values(), self
         assert sorted(wanted, key=self._key) == sorted(self.frontier, key=self._key), self
 
-    def _enter_total(self, time: Any) -> FrontierChanges:
-        if time not in self._in_heap:
-            self._in_heap.add(time)
-            heapq.heappush(self._heap, time)
-            if len(self._heap) > 2 * len(self._counts) + 64:
-                # Times that came and went behind the frontier; amortized constant.
-                self._heap = [kept for kept, count in self._counts.items() if count > 0]
-                heapq.heapify(self._heap)
-                self._in_heap = set(self._heap)
-        if not self.frontier:
-            self.frontier = [time]
-            return [(time, 1)]
-        least = self.frontier[0]
-        if least < time:
-            return _NOTHING
-        self.frontier = [time]
-        return [(least, -1), (time, 1)]
+    def _is_before(self, a: Any, b: Any) -> bool:
+        """`less_equal` of two times, without a call where we know what it does."""
+        if self._total:
+            return bool(a <= b)
+        if self._pairs:
+            return bool(a[0] <= b[0] and a[1] <= b[1])
+        return self._less_equal(a, b)
 
-    def _exit_total(self, time: Any) -> FrontierChanges:
-        if time != self.frontier[0]:
-            return _NOTHING
-        heap, counts = self._heap, self._counts
-        while heap and counts.get(heap[0], 0) <= 0:
-            self._in_heap.discard(heapq.heappop(heap))
-        if not heap:
-            self.frontier = []
-            return [(time, -1)]
-        self.frontier = [heap[0]]
-        return [(time, -1), (heap[0], 1)]
+    # Times that are not totally ordered.
 
-    def _enter(self, time: Any) -> FrontierChanges:
-        less_equal = self._less_equal
-        if any(less_equal(element, time) for element in self.frontier):
-            return _NOTHING
-        covered = [element for element in self.frontier if less_equal(time, element)]
-        self.frontier = [element for element in self.frontier if element not in covered]
+    def _add(self, time: Any, change: int) -> int:
+        """Count, and give the count before."""
+        counts = self._counts
+        before = counts.get(time, 0)
+        if before + change:
+            counts[time] = before + change
+        elif before:
+            del counts[time]
+        return before
+
+    def _enter(self, time: Any) -> bool:
+        """Take in `time`, which is present now; whether it is in the frontier."""
+        frontier = self.frontier
+        if self.less_equal(time):
+            return False
+        self.came = (time,)
+        if not frontier:
+            self.gone = ()
+            frontier.append(time)
+            return True
+        self.gone = tuple([other for other in frontier if self._is_before(time, other)])
+        self.frontier = [other for other in frontier if other not in self.gone]
         self.frontier.append(time)
-        return [*((element, -1) for element in covered), (time, 1)]
+        return True
 
-    def _exit(self, time: Any) -> FrontierChanges:
+    def _exit(self, time: Any) -> bool:
+        """Take out `time`, which is present no more; whether it was in the frontier."""
         if time not in self.frontier:
-            return _NOTHING
-        less_equal = self._less_equal
+            return False
+        self.gone = (time,)
         self.frontier = [element for element in self.frontier if element != time]
-        # Only times after `time` were covered by it alone.
+        self.came = tuple(self._uncovered(time))
+        self.frontier.extend(self.came)
+        return True
+
+    def _uncovered(self, time: Any) -> list[Any]:
+        """The least of the times that `time` alone kept out of the frontier."""
         freed = [
             other
             for other, count in self._counts.items()
-            if count > 0 and less_equal(time, other) and not self.less_equal(other)
+            if count > 0 and self._is_before(time, other) and not self.less_equal(other)
         ]
-        uncovered = Antichain(less_equal, sorted(freed, key=self._key))
-        self.frontier.extend(uncovered)
-        return [(time, -1), *((element, 1) for element in uncovered)]
+        if len(freed) < 2:
+            return freed
+        return list(Antichain(self._less_equal, sorted(freed, key=self._key)))
+
+    # Totally ordered times. Compared as seldom as can be: that is what costs here.
+
+    def _change_sorted(self, time: Any, change: int) -> bool:
+        place = self._find(time)
+        if not self._found:
+            if not change:
+                return False
+            is_first = place == self._first
+            self._insert(place, time, change)
+            return change > 0 and self._enter_sorted(time, is_first)
+        before = self._numbers[place]
+        after = before + change
+        is_first = place == self._first
+        if after:
+            self._numbers[place] = after
+        else:
+            self._remove(place)
+        if before <= 0 < after:
+            return self._enter_sorted(time, is_first)
+        if after <= 0 < before:
+            return self._exit_sorted(time, is_first)
+        return False
+
+    def _enter_sorted(self, time: Any, is_first: bool) -> bool:
+        """Take in `time`, which is present now (and first of all, or not)."""
+        frontier = self.frontier
+        if not frontier:
+            self.gone = ()
+            frontier.append(time)
+        elif is_first or time < frontier[0]:
+            self.gone = (frontier[0],)
+            frontier[0] = time
+        else:
+            return False
+        self.came = (time,)
+        return True
+
+    def _exit_sorted(self, time: Any, is_first: bool) -> bool:
+        """Take out `time`, which is present no more."""
+        if not is_first and self.frontier[0] != time:
+            return False
+        self.gone = (time,)
+        numbers = self._numbers
+        place, end = self._first, len(numbers)
+        while place < end and numbers[place] <= 0:
+            place += 1
+        if place < end:
+            self.frontier[0] = self._times[place]
+            self.came = (self._times[place],)
+        else:
+            self.frontier.clear()
+            self.came = ()
+        return True
+
+    def _find(self, time: Any) -> int:
+        """The place of `time` among the sorted ones (`_found`), or where it would be."""
+        times = self._times
+        low, high = self._first, len(times)
+        self._found = False
+        middle = high - 1  # the last one first: most times are new, or the only one
+        while low < high:
+            other = times[middle]
+            if other is time or other == time:
+                self._found = True
+                return middle
+            if other < time:
+                low = middle + 1
+            else:
+                high = middle
+            middle = (low + high) // 2
+        return low
+
+    def _insert(self, place: int, time: Any, number: int) -> None:
+        if place == self._first and place > 0:
+            self._first = place = place - 1
+            self._times[place] = time
+            self._numbers[place] = number
+        else:
+            self._times.insert(place, time)
+            self._numbers.insert(place, number)
+
+    def _remove(self, place: int) -> None:
+        times, numbers = self._times, self._numbers
+        if place != self._first:
+            del times[place]
+            del numbers[place]
+            return
+        # Leave the place free: moving all others down would cost their number.
+        times[place] = None
+        numbers[place] = 0
+        self._first = first = place + 1
+        if first == len(times):
+            times.clear()
+            numbers.clear()
+            self._first = 0
+        elif first > _SLACK and 2 * first > len(times):
+            del times[:first]
+            del numbers[:first]
+            self._first = 0

@@ -11,12 +11,10 @@ lazily. A dict that drops zeros on the way in is shorter, and quicker here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Generic, TypeVar
-
-Item = TypeVar("Item")
+from typing import Any
 
 
-class ChangeBatch(Generic[Item]):
+class ChangeBatch:
     """Accumulates `(item, change)` updates; items whose changes cancel vanish.
 
     >>> batch = ChangeBatch([("t0", +1), ("t1", +1)])
@@ -29,12 +27,13 @@ class ChangeBatch(Generic[Item]):
 
     __slots__ = ("_changes",)
 
-    def __init__(self, changes: Iterable[tuple[Item, int]] = ()) -> None:
-        self._changes: dict[Item, int] = {}
+    def __init__(self, changes: Iterable[tuple[Any, int]] = ()) -> None:
+        self._changes: dict[Any, int] = {}
+        """What has not cancelled. Whoever reads it in place clears it after."""
         for item, change in changes:
             self.update(item, change)
 
-    def update(self, item: Item, change: int) -> None:
+    def update(self, item: Any, change: int) -> None:
         """Add `change` to the count of `item`."""
         changes = self._changes
         total = changes.get(item, 0) + change
@@ -43,12 +42,12 @@ class ChangeBatch(Generic[Item]):
         else:
             changes.pop(item, None)
 
-    def extend(self, changes: Iterable[tuple[Item, int]]) -> None:
+    def extend(self, changes: Iterable[tuple[Any, int]]) -> None:
         """Add every one of `changes`."""
         for item, change in changes:
             self.update(item, change)
 
-    def drain(self) -> list[tuple[Item, int]]:
+    def drain(self) -> list[tuple[Any, int]]:
         """Give up all changes, in the order of their first mention."""
         changes = list(self._changes.items())
         self._changes.clear()
@@ -64,7 +63,7 @@ class ChangeBatch(Generic[Item]):
     def __len__(self) -> int:
         return len(self._changes)
 
-    def __iter__(self) -> Iterator[tuple[Item, int]]:
+    def __iter__(self) -> Iterator[tuple[Any, int]]:
         return iter(self._changes.items())
 
     def __repr__(self) -> str:

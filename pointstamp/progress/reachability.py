@@ -1,3 +1,4 @@
+# cython: boundscheck=False, wraparound=False
 """What may still arrive where, from counts of what is outstanding.
 
 The tracker of a scope is told how the counts of pointstamps change: records in
@@ -17,17 +18,26 @@ Rules
    time, the change that removes its next round meets the one that would add it:
    without this order the two would chase each other around the loop for ever.
 
+4. What waits to be passed on is sorted by (time, location), in lists side by side,
+   without an object for each entry: there are seldom more than a handful, and new
+   ones come nearly always at the end.
+
 Source: timely-dataflow `progress/reachability.rs` (`Tracker`).
 """
 
 from __future__ import annotations
 
-import heapq
 from typing import Any
 
 from pointstamp.progress.antichain import MutableAntichain
 from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.topology import Topology
+
+
+def _shortened(summary: Any) -> Any:
+    """What `summary` adds to a time, if it does nothing else; nearly all are so."""
+    shift = getattr(summary, "shift", None)
+    return summary if shift is None else shift
 
 
 class Tracker:
@@ -54,14 +64,27 @@ class Tracker:
         "_implications",
         "_key",
         "_n_inside",
+        "_n_noted",
         "_natural",
-        "_noted",
+        "_noted_changes",
+        "_noted_places",
+        "_noted_times",
         "_pointstamps",
-        "_pushed",
         "_to_outputs",
-        "_work",
         "_work_changes",
+        "_work_end",
+        "_work_first",
+        "_work_keys",
+        "_work_places",
+        "_work_times",
+        "is_inside",
+        "moved_changes",
+        "moved_places",
+        "moved_times",
+        "n_moved",
         "output_changes",
+        "steps",
+        "tells",
         "topology",
     )
 
@@ -70,18 +93,37 @@ class Tracker:
     ) -> None:
         timestamp = topology.timestamp
         self.topology = topology
+        self.steps = [[(to, _shortened(s)) for to, s in steps] for steps in topology.steps]
+        """Per location: (location, summary), where an integer (or a pair of them) is added."""
+        self.is_inside = [node != 0 for node, _, _ in topology.ports]
+        self.tells = [is_target for _, _, is_target in topology.ports]
+        """Per location: whether somebody is to hear of its frontier."""
         self._key = timestamp.key
-        self._natural = timestamp.natural
+        self._natural = bool(timestamp.natural)
         n = len(topology.ports)
         self._pointstamps = [MutableAntichain(timestamp) for _ in range(n)]
         self._implications = [MutableAntichain(timestamp) for _ in range(n)]
         self._to_outputs = to_outputs
-        self._noted: ChangeBatch[tuple[int, Any]] = ChangeBatch()
-        self._pushed: ChangeBatch[tuple[int, Any]] = ChangeBatch()
-        self._work: list[tuple[Any, int, Any]] = []
-        self._work_changes: dict[tuple[int, Any], int] = {}
+        # Noted changes, in three lists side by side. The lists here keep their places when
+        # they are emptied: to let go of them costs more than a round of work does.
+        self._n_noted = 0
+        self._noted_places: list[int] = []
+        self._noted_times: list[Any] = []
+        self._noted_changes: list[int] = []
+        # What is to be passed on: from `_work_first` to `_work_end`, sorted by key and place.
+        self._work_first = 0
+        self._work_end = 0
+        self._work_times: list[Any] = []
+        self._work_keys: list[Any] = self._work_times if self._natural else []
+        self._work_places: list[int] = []
+        self._work_changes: list[int] = []
+        # Changes of frontiers, `n_moved` of them, for whoever drains them.
+        self.n_moved = 0
+        self.moved_places: list[int] = []
+        self.moved_times: list[Any] = []
+        self.moved_changes: list[int] = []
         self._n_inside = 0
-        self.output_changes: list[ChangeBatch[Any]] = [
+        self.output_changes: list[ChangeBatch] = [
             ChangeBatch() for _ in range(topology.nodes[0].inputs)
         ]
         """Per scope output: changes in what pointstamps inside imply there."""
@@ -94,6 +136,7 @@ class Tracker:
         """
         topology = self.topology
         topology.add_outside_step(output, input_, summary)
+        self.steps[topology.target(0, output)].append((topology.source(0, input_), summary))
         for time in self._implications[topology.target(0, output)].frontier:
             reached = summary.results_in(time)
             if reached is not None:
@@ -101,26 +144,48 @@ class Tracker:
 
     def update(self, location: int, time: Any, change: int) -> None:
         """Note that the count of (time, location) changes."""
-        self._noted.update((location, time), change)
+        note = self._n_noted
+        self._n_noted = note + 1
+        if note < len(self._noted_places):
+            self._noted_places[note] = location
+            self._noted_times[note] = time
+            self._noted_changes[note] = change
+        else:
+            self._noted_places.append(location)
+            self._noted_times.append(time)
+            self._noted_changes.append(change)
 
     def propagate(self) -> None:
         """Bring all implied times up to date with the noted changes."""
-        if not self._noted and not self._work:
+        places, times, changes = self._noted_places, self._noted_times, self._noted_changes
+        n_noted = self._n_noted
+        if not n_noted and not self._work_end:
             return
         # Additions first, so that a capability that moves does not leave a gap
         # for the length of this loop, with a wave of changes that cancel.
-        changes = self._noted.drain()
-        for (location, time), change in changes:
+        for note in range(n_noted):
+            change = changes[note]
             if change > 0:
-                self._count(location, time, change)
-        for (location, time), change in changes:
+                self._count(places[note], times[note], change)
+        for note in range(n_noted):
+            change = changes[note]
             if change < 0:
-                self._count(location, time, change)
+                self._count(places[note], times[note], change)
+        self._n_noted = 0
         self._spread()
 
     def drain_frontier_changes(self) -> list[tuple[tuple[int, Any], int]]:
         """((target, time), change) of every frontier change since the last call."""
-        return self._pushed.drain()
+        changes: ChangeBatch = ChangeBatch()
+        for moved in range(self.n_moved):
+            place = (self.moved_places[moved], self.moved_times[moved])
+            changes.update(place, self.moved_changes[moved])
+        self.forget_frontier_changes()
+        return changes.drain()
+
+    def forget_frontier_changes(self) -> None:
+        """They were read where they are, in the three lists side by side."""
+        self.n_moved = 0
 
     def frontier(self, location: int) -> list[Any]:
         """The minimal times that may still come at `location`."""
@@ -160,41 +225,120 @@ class Tracker:
 
     def _count(self, location: int, time: Any, change: int) -> None:
         counts = self._pointstamps[location]
-        is_inside = self.topology.ports[location][0] != 0
+        is_inside = self.is_inside[location]
         held = len(counts)
-        changes = counts.update(time, change)
+        has_moved = counts.change(time, change)
         if is_inside:
             self._n_inside += len(counts) - held
-        for changed, difference in changes:
-            self._push(location, changed, difference)
-            if is_inside and self._to_outputs is not None:
-                for output, summary in self._to_outputs[location]:
-                    reached = summary.results_in(changed)
-                    if reached is not None:
-                        self.output_changes[output].update(reached, difference)
+        if not has_moved:
+            return
+        for moved in counts.gone:
+            self._push(location, moved, -1)
+        for moved in counts.came:
+            self._push(location, moved, 1)
+        if is_inside and self._to_outputs is not None and self._to_outputs[location]:
+            self._imply_at_outputs(location, counts)
+
+    def _imply_at_outputs(self, location: int, counts: MutableAntichain) -> None:
+        assert self._to_outputs is not None
+        for output, summary in self._to_outputs[location]:
+            changes = self.output_changes[output]
+            for moved in counts.gone:
+                reached = summary.results_in(moved)
+                if reached is not None:
+                    changes.update(reached, -1)
+            for moved in counts.came:
+                reached = summary.results_in(moved)
+                if reached is not None:
+                    changes.update(reached, 1)
 
     def _push(self, location: int, time: Any, change: int) -> None:
-        place = (location, time)
-        known = self._work_changes.get(place)
-        if known is None:
-            key = time if self._natural else self._key(time)
-            heapq.heappush(self._work, (key, location, time))
-            self._work_changes[place] = change
+        """Have `change` passed on at (time, location), together with others there."""
+        keys, places = self._work_keys, self._work_places
+        key = time if self._natural else self._key(time)
+        end = self._work_end
+        low, high = self._work_first, end
+        middle = high - 1  # the last one first: most new entries are the latest
+        while low < high:
+            other = keys[middle]
+            if other == key:
+                place = places[middle]
+                if place == location:
+                    self._work_changes[middle] += change
+                    return
+                is_before = place < location
+            else:
+                is_before = other < key
+            if is_before:
+                low = middle + 1
+            else:
+                high = middle
+            middle = (low + high) // 2
+        if low == self._work_first and low > 0:
+            self._work_first = low = low - 1  # where an entry was that is done
         else:
-            self._work_changes[place] = known + change
+            self._work_end = end + 1
+            if low < end or end == len(places):
+                self._insert(low, key, location, time, change)
+                return
+        self._work_times[low] = time
+        keys[low] = key
+        places[low] = location
+        self._work_changes[low] = change
+
+    def _insert(self, at: int, key: Any, location: int, time: Any, change: int) -> None:
+        if self._work_end <= len(self._work_places):  # there is a free place at the end
+            self._work_times.pop()
+            if not self._natural:
+                self._work_keys.pop()
+            self._work_places.pop()
+            self._work_changes.pop()
+        self._work_times.insert(at, time)
+        if not self._natural:
+            self._work_keys.insert(at, key)
+        self._work_places.insert(at, location)
+        self._work_changes.insert(at, change)
 
     def _spread(self) -> None:
-        work, changes = self._work, self._work_changes
-        steps, ports = self.topology.steps, self.topology.ports
-        while work:
-            _, location, time = heapq.heappop(work)
-            change = changes.pop((location, time))
+        """Pass on all that is to be passed on, the earliest first."""
+        times, places, changes = self._work_times, self._work_places, self._work_changes
+        while self._work_first < self._work_end:
+            first = self._work_first
+            self._work_first = first + 1
+            change = changes[first]
             if not change:
                 continue
-            for moved, difference in self._implications[location].update(time, change):
-                if ports[location][2]:
-                    self._pushed.update((location, moved), difference)
-                for to, summary in steps[location]:
-                    reached = moved if summary is None else summary.results_in(moved)
-                    if reached is not None:
-                        self._push(to, reached, difference)
+            location = places[first]
+            implied = self._implications[location]
+            if implied.change(times[first], change):
+                for moved in implied.gone:
+                    self._pass_on(location, moved, -1)
+                for moved in implied.came:
+                    self._pass_on(location, moved, 1)
+        self._work_first = self._work_end = 0
+
+    def _pass_on(self, location: int, time: Any, change: int) -> None:
+        """Note a change of the frontier at a location, and push it along all steps."""
+        if self.tells[location]:
+            moved = self.n_moved
+            self.n_moved = moved + 1
+            if moved < len(self.moved_places):
+                self.moved_places[moved] = location
+                self.moved_times[moved] = time
+                self.moved_changes[moved] = change
+            else:
+                self.moved_places.append(location)
+                self.moved_times.append(time)
+                self.moved_changes.append(change)
+        for to, summary in self.steps[location]:
+            if summary is None:
+                reached = time
+            elif type(summary) is int:
+                reached = time + summary
+            elif type(summary) is tuple:
+                reached = (time[0] + summary[0], time[1] + summary[1])
+            else:
+                reached = summary.results_in(time)
+                if reached is None:
+                    continue
+            self._push(to, reached, change)

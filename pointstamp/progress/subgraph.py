@@ -1,3 +1,4 @@
+# cython: boundscheck=False, wraparound=False
 """A scope and its operators, presented to its parent as one operator.
 
 Theory of operation
@@ -48,6 +49,7 @@ from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.operate import (
     Changes,
     Interest,
+    LocalOperator,
     Operate,
     Progress,
     Summaries,
@@ -108,7 +110,7 @@ class Subgraph:
         outputs: int = 0,
         peers: int = 1,
         eager: bool = False,
-        entered: Sequence[ChangeBatch[Any]] = (),
+        entered: Sequence[ChangeBatch] = (),
         share: Callable[[Updates], None] = lambda updates: None,
         wake: Callable[[], None] = lambda: None,
     ) -> None:
@@ -126,6 +128,17 @@ class Subgraph:
         self.outputs = outputs
         self.frontier_interest: Sequence[Interest] = ()
         self.children = children
+        self._nodes: list[Any] = [None, *children]
+        self._operators: list[LocalOperator | None] = [
+            node if isinstance(node, LocalOperator) else None for node in self._nodes
+        ]
+        # Per child, looked up once: asking the child takes longer.
+        self._is_local = [False]
+        self._is_interested = [False]
+        self._interests: list[list[int]] = [[]]
+        self._first: list[int] = [0]
+        self._ports: list[tuple[int, int, bool]] = []
+        self._consumers: list[list[tuple[int, int]]] = []
         self.edges = list(edges)
         self.peers = peers
         self.eager = eager
@@ -133,25 +146,32 @@ class Subgraph:
         self._share_updates = share
         self._wake = wake
         self._next: list[int] = []
-        self._queued: set[int] = set()
-        self._round: list[int] | None = None
+        self._is_queued = [False] * (len(children) + 1)
+        self._round: list[int] = []
+        self._is_in_round = False
         self._position = 0
         self._holders: set[int] = set()
         self._incomplete: set[int] = set()
-        self._held_back: ChangeBatch[tuple[int, Any]] = ChangeBatch()
+        self._held_back: ChangeBatch = ChangeBatch()
         self._left: list[tuple[int, Any, int]] = []
         self._unreceipted: list[tuple[int, Any, int]] = []
-        self._progress = Progress(
-            [ChangeBatch() for _ in range(outputs)],
-            [ChangeBatch() for _ in range(inputs)],
-            [ChangeBatch() for _ in range(outputs)],
-            True,
-        )
+        self._internal = [ChangeBatch() for _ in range(outputs)]
+        self._consumed = [ChangeBatch() for _ in range(inputs)]
+        self._produced = [ChangeBatch() for _ in range(outputs)]
+        reported = (self._internal, self._consumed, self._produced)
+        self._idle_progress = Progress(*reported, False)
+        self._active_progress = Progress(*reported, True)
         self._output_capabilities = [MutableAntichain(outer) for _ in range(outputs)]
-        self._inboxes: list[list[ChangeBatch[Any]]] = [[]]
+        self._inboxes: list[list[ChangeBatch]] = [[]]
+        self._inbox_of: list[ChangeBatch | None] = []
+        self._node_of: list[int] = []
+        self._wakes: list[bool] = []
+        self._may_wake: list[bool] = []
         self._views: dict[int, Tracker] = {}
         self._initial: list[Changes] = [()]
         self._loops: set[int] = set()
+        self.is_active = True
+        """Whether the last report asked for another visit."""
 
     # Setting up, in the order of the calls.
 
@@ -162,7 +182,13 @@ class Subgraph:
             summaries, capabilities = child.internal_summary()
             nodes.append(Node(child.name, child.inputs, child.outputs, summaries))
             self._initial.append(capabilities)
+            interests = [int(interest) for interest in child.frontier_interest]
+            self._interests.append(interests)
+            self._is_interested.append(any(interests))
+            self._is_local.append(child.local)
         self.topology = Topology(self.timestamp, nodes, self.edges)
+        self._first, self._ports = self.topology.first, self.topology.ports
+        self._consumers = self.topology.consumers
         self.topology.check_cycles()
         to_outputs = self.topology.summaries_to_outputs()
         self._tracker = Tracker(self.topology, to_outputs)
@@ -170,7 +196,7 @@ class Subgraph:
         self._tracker.propagate()
         self._collect_output_changes()
         self.frontier_interest = self._derive_interest()
-        initial = [ChangeBatch(changes.drain()) for changes in self._progress.internal]
+        initial = [ChangeBatch(changes.drain()) for changes in self._internal]
         return self._summarize(to_outputs), initial
 
     def set_external_summary(self, summaries: Summaries, capabilities: Changes) -> None:
@@ -184,13 +210,14 @@ class Subgraph:
         self._inboxes.extend(
             [ChangeBatch() for _ in range(child.inputs)] for child in self.children
         )
+        self._note_listeners()
         looping = self.topology.nodes_in_loops()
         for node, child in enumerate(self.children, start=1):
             if child.wants_outside and node in looping:
                 self._make_view(node)
         for port, changes in enumerate(capabilities):
             self._enter_capabilities(port, changes)
-        self._deliver_frontiers(wake=False)
+        self._deliver_frontiers(False)
         for node, child in enumerate(self.children, start=1):
             self._set_child_external_summary(node, child)
             self.activate(node)
@@ -201,38 +228,44 @@ class Subgraph:
         """Take in new frontiers outside, and the receipt for what left."""
         for port, batch in enumerate(changes):
             self._enter_capabilities(port, batch)
-        for output, time, count in self._unreceipted:
-            self._update(self.topology.target(0, output), time, -count)
-        self._unreceipted.clear()
+        if self._unreceipted:
+            for output, time, count in self._unreceipted:
+                self._update(self.topology.target(0, output), time, -count, 0)
+            self._unreceipted.clear()
 
     def pull_internal_progress(self) -> Progress:
         """One round: hear, run, hear again, tell."""
         self._report_entered()
-        self._deliver_frontiers()
+        self._deliver_frontiers(True)
         self._visit_children()
-        self._deliver_frontiers()
+        self._deliver_frontiers(True)
         self._collect_output_changes()
         self._share()
         # Only now: what peers say has left between two visits is in no report before this.
-        self._unreceipted, self._left = self._left, []
-        return self._progress._replace(active=bool(self._next or self._unreceipted))
+        if self._left:
+            self._unreceipted, self._left = self._left, []
+        self.is_active = bool(self._next or self._unreceipted)
+        return self._active_progress if self.is_active else self._idle_progress
 
     def accept(self, updates: Updates) -> None:
         """Count what a peer reported."""
         for (location, time), change in updates:
-            self._apply(location, time, change)
+            self._apply(location, time, change, 0)
         self._wake()
 
     def activate(self, child: int) -> None:
         """Ask for a visit of `child`: in this round if its turn is still to come."""
-        if child in self._queued:
+        if self._is_queued[child]:
             return
-        self._queued.add(child)
-        if self._round is not None and child > self._position:
-            heapq.heappush(self._round, child)
+        self._is_queued[child] = True
+        if self._is_in_round and child > self._position:
+            if self._round:
+                heapq.heappush(self._round, child)
+            else:
+                self._round.append(child)
             return
         self._next.append(child)
-        if self._round is None and len(self._next) == 1:
+        if not self._is_in_round and len(self._next) == 1:
             self._wake()
 
     @property
@@ -297,6 +330,20 @@ class Subgraph:
             wanted.append(interest)
         return wanted
 
+    def _note_listeners(self) -> None:
+        """Per location: who is told of its frontier, by what, and whether it is a reason to run."""
+        for node, port, is_target in self._ports:
+            inbox = None
+            interest = Interest.NEVER
+            if node and is_target:
+                interest = Interest(self._interests[node][port])
+                if interest != Interest.NEVER or not self._is_local[node]:
+                    inbox = self._inboxes[node][port]
+            self._inbox_of.append(inbox)
+            self._node_of.append(node)
+            self._wakes.append(interest == Interest.ALWAYS)
+            self._may_wake.append(interest == Interest.IF_CAPABILITY)
+
     def _make_view(self, node: int) -> None:
         """A second tracker for a child in a loop, without what it holds itself."""
         view = Tracker(self.topology)
@@ -319,100 +366,133 @@ class Subgraph:
 
     def _report_entered(self) -> None:
         for port, batch in enumerate(self._entered):
-            for time, count in batch.drain():
+            if batch:
                 location = self.topology.source(0, port)
-                self._report(location, time, count)
-                self._report_produced(location, time, count)
+                for time, count in batch.drain():
+                    self._report(location, time, count, True, 0)
+                    self._report_produced(location, time, count, True)
 
-    def _deliver_frontiers(self, *, wake: bool = True) -> None:
+    def _deliver_frontiers(self, wake: bool) -> None:
         """Propagate, and put what changed where the children's next push takes it."""
         self._tracker.propagate()
-        self._deliver(self._tracker.drain_frontier_changes(), None, wake)
+        self._deliver(self._tracker, 0, wake)
         for node, view in self._views.items():
             view.propagate()
-            self._deliver(view.drain_frontier_changes(), node, wake)
+            self._deliver(view, node, wake)
 
-    def _deliver(self, changes: Updates, viewer: int | None, wake: bool) -> None:
-        for (location, time), change in changes:
-            node, port, _ = self.topology.ports[location]
-            if node == 0 or (node in self._views and viewer is None):
+    def _deliver(self, tracker: Tracker, viewer: int, wake: bool) -> None:
+        """Tell the children what moved; `viewer` is the only one to hear of its own view."""
+        places = tracker.moved_places
+        if not tracker.n_moved:
+            return
+        times, changes = tracker.moved_times, tracker.moved_changes
+        for moved in range(tracker.n_moved):
+            location = places[moved]
+            inbox = self._inbox_of[location]
+            if inbox is None:
                 continue
-            if viewer is not None and node != viewer:
+            node = self._node_of[location]
+            if self._views and (node != viewer if viewer else node in self._views):
                 continue
-            child = self.children[node - 1]
-            interest = child.frontier_interest[port]
-            if interest == Interest.NEVER and child.local:
-                continue
-            self._inboxes[node][port].update(time, change)
-            if wake and (
-                interest == Interest.ALWAYS
-                or (interest == Interest.IF_CAPABILITY and child.holds_capability)
-            ):
+            inbox.update(times[moved], changes[moved])
+            if wake and (self._wakes[location] or (self._may_wake[location] and self._holds(node))):
                 self.activate(node)
+        tracker.forget_frontier_changes()
+
+    def _holds(self, node: int) -> bool:
+        operator = self._operators[node]
+        if operator is not None:
+            return operator.holds()
+        return bool(self._nodes[node].holds_capability)
 
     def _visit_children(self) -> None:
         if not self._next:
             return
-        self._round, self._next = self._next, []
-        heapq.heapify(self._round)
+        self._round, self._next = self._next, self._round
+        if len(self._round) > 1:
+            heapq.heapify(self._round)
+        self._is_in_round = True
         while self._round:
-            self._position = heapq.heappop(self._round)
-            self._queued.discard(self._position)
-            self._visit(self._position)
-        self._round = None
+            node = self._round.pop() if len(self._round) == 1 else heapq.heappop(self._round)
+            self._position = node
+            self._is_queued[node] = False
+            self._visit(node)
+        self._is_in_round = False
 
     def _visit(self, node: int) -> None:
-        child = self.children[node - 1]
-        child.push_external_progress(self._inboxes[node])
-        progress = child.pull_internal_progress()
-        self._take_report(node, child, progress)
-        self._note_state(node, child)
-        if progress.active:
+        operator = self._operators[node]
+        if operator is not None:
+            operator.push_external_progress(self._inboxes[node])
+            progress = operator.pull_internal_progress()
+            self._note_state(node, operator.holds(), operator.complete)
+        else:
+            child = self._nodes[node]
+            child.push_external_progress(self._inboxes[node])
+            progress = child.pull_internal_progress()
+            self._note_state(node, child.holds_capability, child.complete)
+        internal, consumed, produced, is_active = progress
+        self._take_report(node, internal, consumed, produced)
+        if is_active:
             self.activate(node)
 
-    def _take_report(self, node: int, child: Operate, progress: Progress) -> None:
-        topology, shared = self.topology, child.local
-        for port, batch in enumerate(progress.internal):
-            if batch:
-                location = topology.source(node, port)
-                for time, change in batch.drain():
-                    self._report(location, time, change, shared=shared, own=node)
-        for port, batch in enumerate(progress.consumed):
-            if batch:
-                location = topology.target(node, port)
-                for time, count in batch.drain():
-                    self._report(location, time, -count, shared=shared)
-        for port, batch in enumerate(progress.produced):
-            if batch:
-                location = topology.source(node, port)
-                for time, count in batch.drain():
-                    self._report_produced(location, time, count, shared=shared)
+    def _take_report(self, node: int, internal: Any, consumed: Any, produced: Any) -> None:
+        shared = self._is_local[node]
+        # Inputs come before outputs, as `Topology` numbers them.
+        first = self._first[node]
+        for batch in consumed:
+            if batch._changes:
+                for time, count in batch._changes.items():
+                    self._report(first, time, -count, shared, 0)
+                batch._changes.clear()
+            first += 1
+        location = first
+        for batch in internal:
+            if batch._changes:
+                for time, change in batch._changes.items():
+                    self._report(location, time, change, shared, node)
+                batch._changes.clear()
+            location += 1
+        location = first
+        for batch in produced:
+            if batch._changes:
+                for time, count in batch._changes.items():
+                    self._report_produced(location, time, count, shared)
+                batch._changes.clear()
+            location += 1
 
-    def _note_state(self, node: int, child: Operate) -> None:
-        if child.holds_capability and any(child.frontier_interest):
+    def _note_state(self, node: int, holds: bool, complete: bool) -> None:
+        if holds and self._is_interested[node]:
             self._holders.add(node)
         else:
             self._holders.discard(node)
-        if child.complete:
-            self._incomplete.discard(node)
-        else:
+        if not complete:
             self._incomplete.add(node)
+        elif self._incomplete:
+            self._incomplete.discard(node)
 
     def _collect_output_changes(self) -> None:
         """Turn what inner pointstamps imply at the outputs into capabilities held."""
         for output, batch in enumerate(self._tracker.output_changes):
-            held = self._output_capabilities[output]
-            for time, change in batch.drain():
-                outer_time = self.refinement.to_outer(time)
-                self._progress.internal[output].extend(held.update(outer_time, change))
+            if batch:
+                held = self._output_capabilities[output]
+                for time, change in batch.drain():
+                    outer_time = self.refinement.to_outer(time)
+                    self._internal[output].extend(held.update(outer_time, change))
 
     def _share(self) -> None:
         """Give out what was held back, if somebody needs it."""
-        if self._held_back and (self.eager or any(map(self._is_needed, self._held_back))):
+        if not self._held_back:
+            return
+        needed = self.eager
+        if not needed:
+            for (location, time), change in self._held_back:
+                if self._is_needed(location, time, change):
+                    needed = True
+                    break
+        if needed:
             self._share_updates(self._held_back.drain())
 
-    def _is_needed(self, update: tuple[tuple[int, Any], int]) -> bool:
-        (location, time), change = update
+    def _is_needed(self, location: int, time: Any, change: int) -> bool:
         # What crosses the border of the scope decides frontiers that this
         # tracker does not know, so it is always needed.
         if self.topology.ports[location][0] == 0:
@@ -421,43 +501,61 @@ class Subgraph:
 
     # The only places where counts change.
 
-    def _report_produced(self, source: int, time: Any, count: int, *, shared: bool = True) -> None:
-        for target, copies in self.topology.consumers[source]:
-            self._report(target, time, count * copies, shared=shared)
+    def _report_produced(self, source: int, time: Any, count: int, shared: bool) -> None:
+        for target, copies in self._consumers[source]:
+            self._report(target, time, count * copies, shared, 0)
 
-    def _report(
-        self, location: int, time: Any, change: int, *, shared: bool = True, own: int = 0
-    ) -> None:
+    def _report(self, location: int, time: Any, change: int, shared: bool, own: int) -> None:
         """Count a change on this worker, and note it for the peers if it is news."""
         self._apply(location, time, change, own)
         if shared and self.peers > 1:
             self._held_back.update((location, time), change)
 
-    def _apply(self, location: int, time: Any, change: int, own: int = 0) -> None:
-        node, port, is_target = self.topology.ports[location]
-        if node:
+    def _apply(self, location: int, time: Any, change: int, own: int) -> None:
+        """Count a change; `own`, if any, is the child that it is a capability of."""
+        if self._tracker.is_inside[location]:
             self._update(location, time, change, own)
-        elif is_target:
+            return
+        _, port, is_target = self._ports[location]
+        if is_target:
             self._leave(port, time, change)
         else:
-            self._progress.consumed[port].update(self.refinement.to_outer(time), change)
+            self._consumed[port].update(self.refinement.to_outer(time), change)
 
     def _leave(self, output: int, time: Any, count: int) -> None:
-        self._progress.produced[output].update(self.refinement.to_outer(time), count)
+        self._produced[output].update(self.refinement.to_outer(time), count)
         if output in self._loops:
-            self._update(self.topology.target(0, output), time, count)
+            self._update(self.topology.target(0, output), time, count, 0)
             self._left.append((output, time, count))
 
-    def _enter_capabilities(self, port: int, changes: ChangeBatch[Any]) -> None:
-        location = self.topology.source(0, port)
-        for time, change in changes.drain():
-            self._update(location, self.refinement.to_inner(time), change)
+    def _enter_capabilities(self, port: int, changes: ChangeBatch) -> None:
+        if changes:
+            location = self.topology.source(0, port)
+            for time, change in changes.drain():
+                self._update(location, self.refinement.to_inner(time), change, 0)
 
-    def _update(self, location: int, time: Any, change: int, own: int = 0) -> None:
+    def _update(self, location: int, time: Any, change: int, own: int) -> None:
         self._tracker.update(location, time, change)
-        for node, view in self._views.items():
-            if node != own:
-                view.update(location, time, change)
+        if self._views:
+            for node, view in self._views.items():
+                if node != own:
+                    view.update(location, time, change)
+
+
+class Activation:
+    """Asks for a visit of one operator, once its scope is complete and has a subgraph."""
+
+    __slots__ = ("_child", "subgraph")
+
+    def __init__(self, child: int) -> None:
+        self._child = child
+        self.subgraph: Subgraph | None = None
+
+    def __call__(self) -> None:
+        """Ask."""
+        # While building there is no subgraph yet; every operator runs once at the start.
+        if self.subgraph is not None:
+            self.subgraph.activate(self._child)
 
 
 def root(

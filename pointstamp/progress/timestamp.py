@@ -76,6 +76,8 @@ class Timestamp(Protocol):
     """Whether any two times are ordered."""
     natural: bool = False
     """Whether Python's own `<` on times is the total order (`key` is not called)."""
+    pairs: bool = False
+    """Whether times are pairs of integers, ordered in both at once."""
 
     @property
     def identity(self) -> Summary:
@@ -146,6 +148,11 @@ class Advance:
     def advances(self) -> bool:
         """Whether `by` is positive."""
         return self.by > 0
+
+    @property
+    def shift(self) -> int | None:
+        """What `results_in` adds, where that is all it does."""
+        return self.by if self.limit is None else None
 
     def results_in(self, time: int) -> int | None:
         """`time + by`, or None from `limit` on."""
@@ -279,6 +286,12 @@ class Both:
     inner: Any
 
     @property
+    def shift(self) -> tuple[int, int] | None:
+        """What `results_in` adds to a pair of integers, where that is all it does."""
+        outer, inner = getattr(self.outer, "shift", None), getattr(self.inner, "shift", None)
+        return (outer, inner) if type(outer) is int and type(inner) is int else None
+
+    @property
     def advances(self) -> bool:
         """Whether either coordinate strictly advances."""
         return bool(self.outer.advances or self.inner.advances)
@@ -334,6 +347,11 @@ class Product(Timestamp):
     def natural(self) -> bool:  # type: ignore[override]  # computed
         """Tuples compare by first coordinate first, which extends the partial order."""
         return bool(self.outer.natural and self.inner.natural)
+
+    @property
+    def pairs(self) -> bool:  # type: ignore[override]  # computed
+        """So it is for a round in an epoch."""
+        return bool(self.outer == Int and self.inner == Int)
 
     @property
     def identity(self) -> Both:

@@ -63,11 +63,12 @@ class Topology:
         self.timestamp = timestamp
         self.nodes = nodes
         self.edges = edges
-        self._first: list[int] = []
+        self.first: list[int] = []
+        """Per node: the location of its first port; its inputs come before its outputs."""
         self.ports: list[tuple[int, int, bool]] = []
         """Per location: node, port, whether it is a target."""
         for index, node in enumerate(nodes):
-            self._first.append(len(self.ports))
+            self.first.append(len(self.ports))
             self.ports.extend((index, port, True) for port in range(node.inputs))
             self.ports.extend((index, port, False) for port in range(node.outputs))
         self.steps: list[list[Step]] = [[] for _ in self.ports]
@@ -82,13 +83,13 @@ class Topology:
         """The location of an input port."""
         if not 0 <= port < self.nodes[node].inputs:
             raise BuildError(f"{self.describe_node(node)} has no input {port}")
-        return self._first[node] + port
+        return self.first[node] + port
 
     def source(self, node: int, port: int) -> int:
         """The location of an output port."""
         if not 0 <= port < self.nodes[node].outputs:
             raise BuildError(f"{self.describe_node(node)} has no output {port}")
-        return self._first[node] + self.nodes[node].inputs + port
+        return self.first[node] + self.nodes[node].inputs + port
 
     def describe(self, location: int) -> str:
         """The location in words."""

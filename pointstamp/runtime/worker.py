@@ -28,6 +28,10 @@ from pointstamp.progress.timestamp import Int, Timestamp
 Result = TypeVar("Result")
 
 
+def _nothing() -> None:
+    """For channels of the worker's own, which it looks at in each step."""
+
+
 class _Dataflow:
     """A dataflow of this worker, from its making to its end."""
 
@@ -58,8 +62,15 @@ class Worker:
     def __init__(self, communicator: Communicator, *, eager: bool = False) -> None:
         self.communicator = communicator
         self.environment = Environment(communicator, eager)
-        self._control = self.environment.channel(lambda: None)
-        self._progress = self.environment.channel(lambda: None)
+        self._control = self.environment.channel(_nothing)
+        self._progress = self.environment.channel(_nothing)
+        # Looked up once: a step is short.
+        self._receive = communicator.receive
+        self._flush = communicator.flush
+        self._released = self.environment.released
+        self._arrivals = self.environment.arrivals
+        self._outbox = self.environment.outbox
+        self._peers = communicator.peers
         self._dataflows: dict[int, _Dataflow] = {}
         self._n_built = 0
         self._active: list[_Dataflow] = []
@@ -120,7 +131,7 @@ class Worker:
             self._take_in()
             self._visit_dataflows()
             self._send_progress()
-            self.communicator.flush()
+            self._flush()
         except BaseException as failure:
             self._failure = failure
             raise
@@ -225,21 +236,28 @@ class Worker:
     # A step.
 
     def _take_in(self) -> None:
-        released = self.environment.released
-        while released:
-            holdings = released.popleft()
-            if holdings.settle():
-                holdings.changed()
-        arrivals = self.environment.arrivals
-        for channel in self.communicator.receive():
-            if channel in arrivals:
-                arrivals[channel]()
+        if self._released:
+            self._settle_released()
+        news = self._receive()
+        if not news:
+            return
+        for channel in news:
+            arrived = self._arrivals.get(channel)
+            if arrived is not None:
+                arrived()
         while (message := self._control.pull()) is not None:
             self._take_control(message.sender, message.tag, message.batch)
         while (message := self._progress.pull()) is not None:
             subgraph = self._subgraphs.get(message.tag)
             if subgraph is not None:  # else complete here, and nothing new for it
                 subgraph.accept(message.batch)
+
+    def _settle_released(self) -> None:
+        released = self._released
+        while released:
+            holdings = released.popleft()
+            if holdings.settle():
+                holdings.changed()
 
     def _take_control(self, sender: int, tag: str, batch: list[Any]) -> None:
         if tag == "structure":
@@ -261,15 +279,19 @@ class Worker:
                 )
 
     def _visit_dataflows(self) -> None:
-        active, self._active = self._active, []
+        active = self._active
+        if not active:
+            return
+        self._active = []
         for dataflow in active:
             dataflow.is_queued = False
             root = dataflow.root
             # Complete already, or not agreed: the last peer's structure activates it again.
-            if root is None or len(dataflow.agreed) < self.peers - 1:
+            if root is None or len(dataflow.agreed) < self._peers - 1:
                 continue
             root.push_external_progress(())
-            if root.pull_internal_progress().active:
+            root.pull_internal_progress()
+            if root.is_active:
                 self._activate(dataflow)
             elif root.complete:
                 self._retire(dataflow)
@@ -285,7 +307,7 @@ class Worker:
         inputs[:] = [handle for handle in inputs if not handle.is_closed]
 
     def _send_progress(self) -> None:
-        outbox = self.environment.outbox
+        outbox = self._outbox
         if outbox:
             for scope, updates in outbox:
                 for peer in self._others():

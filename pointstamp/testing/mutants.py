@@ -21,7 +21,7 @@ from pointstamp.dataflow.notificator import Notificator
 from pointstamp.dataflow.operator import Operator
 from pointstamp.dataflow.pact import Broadcast
 from pointstamp.errors import StalledError, WorkerError
-from pointstamp.progress.antichain import Antichain, FrontierChanges, MutableAntichain
+from pointstamp.progress.antichain import Antichain, MutableAntichain
 from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.operate import Changes, Interest, Progress, Summaries
 from pointstamp.progress.reachability import Tracker
@@ -79,7 +79,7 @@ def _mutant(
     return add
 
 
-def _moved(batches: Changes) -> list[ChangeBatch[Any]]:
+def _moved(batches: Changes) -> list[ChangeBatch]:
     """The changes of `batches`, which are empty after this."""
     return [ChangeBatch(batch.drain()) for batch in batches]
 
@@ -101,7 +101,7 @@ def _incomplete_while(owner: type, late: dict[int, Any]) -> Patch:
 def _consumed_before_capability() -> list[Patch]:
     """What was consumed is reported, and the capability it gave one visit later."""
     pull = Operator.pull_internal_progress
-    kept: dict[int, list[ChangeBatch[Any]]] = {}
+    kept: dict[int, list[ChangeBatch]] = {}
 
     def bugged(self: Operator) -> Progress:
         earlier = kept.pop(id(self), None)
@@ -121,7 +121,7 @@ def _consumed_before_capability() -> list[Patch]:
 def _produced_late() -> list[Patch]:
     """What was produced is reported one visit after what was consumed for it."""
     pull = Operator.pull_internal_progress
-    kept: dict[int, list[ChangeBatch[Any]]] = {}
+    kept: dict[int, list[ChangeBatch]] = {}
 
     def bugged(self: Operator) -> Progress:
         earlier = kept.pop(id(self), None)
@@ -146,7 +146,7 @@ def _dropped_before_send() -> list[Patch]:
             output.flush()
         self._running = True
         try:
-            again = self._logic()
+            again = self._logic(self._inputs, self._outputs)
         finally:
             self._running = False
         for input_ in self._inputs:
@@ -193,9 +193,8 @@ def _holds_too_much() -> list[Patch]:
     """In demand mode what crosses the border of a scope is held back until something else goes."""
     needed = Subgraph._is_needed
 
-    def bugged(self: Subgraph, update: tuple[tuple[int, Any], int]) -> bool:
-        (location, _), _ = update
-        return self.topology.ports[location][0] != 0 and needed(self, update)
+    def bugged(self: Subgraph, location: int, time: Any, change: int) -> bool:
+        return self.topology.ports[location][0] != 0 and needed(self, location, time, change)
 
     return [(Subgraph, "_is_needed", bugged)]
 
@@ -232,7 +231,7 @@ def _news_cut_short() -> list[Patch]:
 
     def bugged(self: Subgraph, updates: Updates) -> None:
         for (location, time), change in updates:
-            self._apply(location, time, max(-1, min(1, change)))
+            self._apply(location, time, max(-1, min(1, change)), 0)
         self._wake()
 
     return [(Subgraph, "accept", bugged)]
@@ -278,26 +277,23 @@ def _first_path_only() -> list[Patch]:
 @_mutant("negative count forgotten", LIVENESS, SAFETY)
 def _negative_forgotten() -> list[Patch]:
     """A count that falls below zero is taken for zero, and forgotten."""
-    update = MutableAntichain.update
+    do = MutableAntichain.change
 
-    def bugged(self: MutableAntichain, time: Any, change: int) -> FrontierChanges:
-        return update(self, time, max(change, -self.count(time)))
+    def bugged(self: MutableAntichain, time: Any, change: int) -> bool:
+        return do(self, time, max(change, -self.count(time)))
 
-    return [(MutableAntichain, "update", bugged)]
+    return [(MutableAntichain, "change", bugged)]
 
 
 @_mutant("only one time uncovered", SAFETY, ASSERTION)
 def _one_uncovered() -> list[Patch]:
     """When a time of a frontier goes, only the first of those it covered comes up."""
-    exit_ = MutableAntichain._exit
+    uncovered = MutableAntichain._uncovered
 
-    def bugged(self: MutableAntichain, time: Any) -> FrontierChanges:
-        changes = exit_(self, time)
-        for lost, _ in changes[2:]:
-            self.frontier.remove(lost)
-        return changes[:2]
+    def bugged(self: MutableAntichain, time: Any) -> list[Any]:
+        return uncovered(self, time)[:1]
 
-    return [(MutableAntichain, "_exit", bugged)]
+    return [(MutableAntichain, "_uncovered", bugged)]
 
 
 @_mutant("broadcast counted once", SAFETY, LIVENESS)
@@ -335,9 +331,9 @@ def _child_early() -> list[Patch]:
         return result
 
     def report_too(
-        self: Subgraph, location: int, time: Any, change: int, *, shared: bool = True, own_: int = 0
+        self: Subgraph, location: int, time: Any, change: int, shared: bool, child: int
     ) -> None:
-        report(self, location, time, change, shared=shared, own=own_)
+        report(self, location, time, change, shared, child)
         if self.topology.ports[location][0]:
             own[id(self)].update(location, time, change)
 
@@ -353,12 +349,9 @@ def _child_early() -> list[Patch]:
         finally:
             self._tracker = whole
 
-    def renamed(self: Subgraph, *args: Any, own: int = 0, **named: Any) -> None:
-        report_too(self, *args, own_=own, **named)
-
     return [
         (Subgraph, "internal_summary", internal_summary),
-        (Subgraph, "_report", renamed),
+        (Subgraph, "_report", report_too),
         (Subgraph, "_collect_output_changes", collect_own),
     ]
 
@@ -368,7 +361,7 @@ def _receipts_ignored() -> list[Patch]:
     """What leaves a scope and may come back is not held against its inputs meanwhile."""
 
     def bugged(self: Subgraph, output: int, time: Any, count: int) -> None:
-        self._progress.produced[output].update(self.refinement.to_outer(time), count)
+        self._produced[output].update(self.refinement.to_outer(time), count)
 
     return [(Subgraph, "_leave", bugged)]
 
@@ -401,10 +394,10 @@ def _changes_lost() -> list[Patch]:
     """A change of a frontier is lost if it is no reason to visit the operator."""
     deliver = Subgraph._deliver
 
-    def bugged(self: Subgraph, changes: Updates, viewer: int | None, wake: bool) -> None:
-        deliver(self, changes, viewer, wake)
+    def bugged(self: Subgraph, tracker: Tracker, viewer: int, wake: bool) -> None:
+        deliver(self, tracker, viewer, wake)
         for node in range(1, len(self._inboxes)):
-            if wake and node not in self._queued:
+            if wake and not self._is_queued[node]:
                 for batch in self._inboxes[node]:
                     batch.drain()
 
@@ -418,11 +411,11 @@ def _entered_late() -> list[Patch]:
 
     def bugged(self: Subgraph) -> None:
         for location, time, count in late.pop(id(self), ()):
-            self._report_produced(location, time, count)
+            self._report_produced(location, time, count, True)
         for port, batch in enumerate(self._entered):
             for time, count in batch.drain():
                 location = self.topology.source(0, port)
-                self._report(location, time, count)
+                self._report(location, time, count, True, 0)
                 late.setdefault(id(self), []).append((location, time, count))
                 self._wake()
 
@@ -501,7 +494,7 @@ def _activation_lost() -> list[Patch]:
     activate = Subgraph.activate
 
     def bugged(self: Subgraph, child: int) -> None:
-        if self._round is None or child > self._position:
+        if not self._is_in_round or child > self._position:
             activate(self, child)
 
     return [(Subgraph, "activate", bugged)]

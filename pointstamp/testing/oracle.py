@@ -25,9 +25,10 @@ from pointstamp.communication.communicator import Message
 from pointstamp.communication.simulated import SimulatedNetwork
 from pointstamp.containers.codec import decode
 from pointstamp.dataflow.capability import Capability
+from pointstamp.dataflow.environment import Environment
 from pointstamp.dataflow.operator import Operator
 from pointstamp.progress.antichain import Antichain, MutableAntichain
-from pointstamp.progress.operate import Changes, Interest
+from pointstamp.progress.operate import Interest
 from pointstamp.progress.subgraph import Subgraph
 from pointstamp.runtime.simulate import Simulation
 
@@ -150,44 +151,10 @@ class Oracle:
         self._channels: dict[int, tuple[int, Place]] = {}
         """By channel: dataflow and place that its messages go to."""
         self._found: str | None = None
-        self._patches: list[tuple[type, str, Any]] = []
-
-    # As an observer.
 
     def __enter__(self) -> Oracle:
-        """Listen to capabilities and operators, until the end of the `with`."""
-        live, told = self._live, self._told
-        make, drop, downgrade = Capability.__init__, Capability.drop, Capability.downgrade
-        collect = Capability.__del__
-        push = Operator.push_external_progress
-
-        def __init__(capability: Capability, time: Any, holdings: Any) -> None:  # noqa: N807
-            make(capability, time, holdings)
-            live[id(capability)] = (id(holdings), time)
-
-        def dropped(capability: Capability) -> None:
-            drop(capability)
-            live.pop(id(capability), None)
-
-        def collected(capability: Capability) -> None:
-            collect(capability)
-            live.pop(id(capability), None)
-
-        def downgraded(capability: Capability, time: Any) -> None:
-            downgrade(capability, time)
-            live[id(capability)] = (id(capability._holdings), capability.time)
-
-        def pushed(operator: Operator, changes: Changes) -> None:
-            is_news = any(changes)
-            push(operator, changes)
-            if is_news:
-                told(operator)
-
-        self._patch(Capability, "__init__", __init__)
-        self._patch(Capability, "drop", dropped)
-        self._patch(Capability, "__del__", collected)
-        self._patch(Capability, "downgrade", downgraded)
-        self._patch(Operator, "push_external_progress", pushed)
+        """Be told of capabilities and operators of what is built until the end of the `with`."""
+        Environment.watcher = self
         return self
 
     def __exit__(
@@ -196,9 +163,37 @@ class Oracle:
         exception: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        while self._patches:
-            owner, name, original = self._patches.pop()
-            setattr(owner, name, original)
+        Environment.watcher = None
+
+    # As a watcher.
+
+    def holds(self, capability: Capability, time: Any) -> None:
+        """A capability was made, or moved."""
+        self._live[id(capability)] = (id(capability._holdings), time)
+
+    def lets_go(self, capability: Capability) -> None:
+        """A capability was dropped, or collected."""
+        self._live.pop(id(capability), None)
+
+    def told(self, operator: Operator) -> None:
+        """An operator was told something: check it before it acts."""
+        listener = self._listeners.get(id(operator))
+        if listener is None or self._found is not None:
+            return
+        self.n_told += 1
+        instance, scope, node = listener
+        who = f"worker {instance.worker} told {operator.name!r}"
+        self._check(
+            instance.number,
+            (
+                Claim(
+                    who, Place(scope, node, port, True), operator.timestamp.less_equal, c.frontier
+                )
+                for port, c in enumerate(operator.frontiers)
+            ),
+        )
+
+    # As an observer.
 
     def observe(self, simulation: Simulation) -> None:
         """Check what everybody believes now; called after each decision.
@@ -272,24 +267,6 @@ class Oracle:
                     )
 
     # What is believed.
-
-    def _told(self, operator: Operator) -> None:
-        """An operator was told something: check it before it acts."""
-        listener = self._listeners.get(id(operator))
-        if listener is None or self._found is not None:
-            return
-        self.n_told += 1
-        instance, scope, node = listener
-        who = f"worker {instance.worker} told {operator.name!r}"
-        self._check(
-            instance.number,
-            (
-                Claim(
-                    who, Place(scope, node, port, True), operator.timestamp.less_equal, c.frontier
-                )
-                for port, c in enumerate(operator.frontiers)
-            ),
-        )
 
     def _claims_of_scopes(self, number: int) -> Iterator[Claim]:
         """What the instances of all scopes know, and what operators last heard."""
@@ -410,10 +387,6 @@ class Oracle:
         """All operators on all workers."""
         for instance in self._instances.values():
             yield from instance.operators.values()
-
-    def _patch(self, owner: type, name: str, replacement: Any) -> None:
-        self._patches.append((owner, name, getattr(owner, name)))
-        setattr(owner, name, replacement)
 
 
 def _inside(instance: _Instance) -> Iterator[tuple[Place, Any]]:

@@ -130,10 +130,10 @@ def test_standard_input_is_a_dash(command: list[str], workers: int) -> None:
 
 
 def test_version_and_help_answer(command: list[str], run: Run) -> None:
-    from pointstamp import __version__
+    from pointstamp import __version__, build_info
 
     ran = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
-    assert ran.stdout == f"pointstamp {__version__}\n"
+    assert ran.stdout == f"pointstamp {__version__} ({build_info()})\n"
     assert run("--version").out == ran.stdout
     for name in ("motifs", "triangles", "cliques"):
         told = run(name, "--help")

@@ -14,7 +14,7 @@ changes = st.lists(st.tuples(st.integers(0, 5), st.sampled_from([-2, -1, 0, 1, 2
 
 @given(changes)
 def test_a_batch_holds_what_a_recount_holds(updates: list[tuple[int, int]]) -> None:
-    batch: ChangeBatch[int] = ChangeBatch(updates)
+    batch: ChangeBatch = ChangeBatch(updates)
     expected: Counter[int] = Counter()
     for item, change in updates:
         expected[item] += change

@@ -58,7 +58,7 @@ class Scripted:
         self.push_external_progress(capabilities)
         self.visits = 0
 
-    def push_external_progress(self, changes: Sequence[ChangeBatch[Any]]) -> None:
+    def push_external_progress(self, changes: Sequence[ChangeBatch]) -> None:
         for counts, batch in zip(self.frontiers, changes, strict=True):
             for time, change in batch.drain():
                 counts.update(time, change)
@@ -77,7 +77,7 @@ class Scripted:
         internal, consumed, produced = self.next
         self.next = ([], [], [])
 
-        def ports(n: int, changes: list[Any]) -> list[ChangeBatch[Any]]:
+        def ports(n: int, changes: list[Any]) -> list[ChangeBatch]:
             return [ChangeBatch(changes if port == 0 else ()) for port in range(n)]
 
         return Progress(
@@ -277,7 +277,7 @@ def test_holding_back_does_not_make_workers_wait_for_each_other() -> None:
 
 
 def test_a_scope_reports_entering_records_as_consumed_and_held_at_once() -> None:
-    entered: ChangeBatch[Any] = ChangeBatch()
+    entered: ChangeBatch = ChangeBatch()
     body = Scripted("body", inputs=1, outputs=1)
     inner = Subgraph("inner", Product(Int, Int), Int, [body], [Edge((0, 0), (1, 0)),
                      Edge((1, 0), (0, 0))], inputs=1, outputs=1, entered=[entered])  # fmt: skip

@@ -11,6 +11,8 @@ import pytest
 
 import pointstamp as ps
 
+pytestmark = pytest.mark.interpreted
+
 
 def n_calls(action: Callable[[], Any]) -> int:
     """How many Python and C functions `action` calls."""

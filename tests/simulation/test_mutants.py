@@ -12,6 +12,8 @@ import pytest
 from pointstamp.testing.mutants import MUTANTS, catcher, hunt
 from pointstamp.testing.random_dataflows import expected_outputs, random_case
 
+pytestmark = pytest.mark.interpreted
+
 N_RUNS = 300
 """How many cases, counted from 0, a mutant may survive at most."""
 

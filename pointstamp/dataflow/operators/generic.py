@@ -44,7 +44,14 @@ def operator(
 
     def make_logic(capabilities: list[Capability], info: OperatorInfo) -> Callable[..., Any]:
         logic = build(capabilities.pop(), info)
-        return lambda inputs, outputs: logic(*inputs, outputs[0])
+        handles: list[Any] = []
+
+        def run(inputs: list[Input], outputs: list[Output]) -> Any:
+            if not handles:
+                handles.extend((*inputs, outputs[0]))
+            return logic(*handles)
+
+        return run
 
     builder.build(make_logic)
     return result
@@ -72,8 +79,12 @@ def operator_notify(
         logic = build(capability, info)
         del capability
 
+        handles: list[Any] = []
+
         def run(inputs: list[Input], outputs: list[Output]) -> bool:
-            again = logic(*inputs, outputs[0], notificator)
+            if not handles:
+                handles.extend((*inputs, outputs[0], notificator))
+            again = logic(*handles)
             return again is True or notificator.overlooked()
 
         return run

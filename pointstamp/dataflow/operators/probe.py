@@ -31,11 +31,17 @@ class Probe:
 
     def less_than(self, time: Any) -> bool:
         """Whether a time strictly before `time` may still come."""
-        return any(frontier.less_than(time) for frontier in self._frontiers)
+        for frontier in self._frontiers:
+            if frontier.less_than(time):
+                return True
+        return False
 
     def less_equal(self, time: Any) -> bool:
         """Whether `time`, or one before it, may still come."""
-        return any(frontier.less_equal(time) for frontier in self._frontiers)
+        for frontier in self._frontiers:
+            if frontier.less_equal(time):
+                return True
+        return False
 
     @property
     def done(self) -> bool:

@@ -68,8 +68,9 @@ class InputHandle:
         """
         self._check("advance")
         time = self._timestamp.check(time)
-        if not self._timestamp.less_equal(self.time, time):
-            raise InputError(f"input {self.name!r} is at {self.time} and cannot go back to {time}")
+        now = self._capability.time
+        if not self._timestamp.less_equal(now, time):
+            raise InputError(f"input {self.name!r} is at {now} and cannot go back to {time}")
         self._output.flush()
         self._capability.downgrade(time)
 

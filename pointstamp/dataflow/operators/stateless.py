@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp.containers import kind_of
 from pointstamp.containers.expressions import filter_batch, is_expression
-from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
-from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
+from pointstamp.dataflow.operator import OperatorBuilder
 from pointstamp.dataflow.pact import Pact, Pipeline
 from pointstamp.errors import ContainerError
 from pointstamp.progress.operate import Interest
@@ -32,21 +31,24 @@ def transform(
     builder.new_input(stream, pact, Interest.NEVER)
     result = builder.new_output(initial=False)
 
-    def make_logic(
-        capabilities: list[Capability], info: OperatorInfo
-    ) -> Callable[[list[Input], list[Output]], None]:
-        def logic(inputs: list[Input], outputs: list[Output]) -> None:
-            pull, push = inputs[0].pull, outputs[0].push
-            while (item := pull()) is not None:
-                time, batch = item
-                changed = function(time, batch)
-                if changed is not None:
-                    push(time, changed)
-
-        return logic
-
-    builder.build(make_logic)
+    builder.build(lambda capabilities, info: _Transform(function).run)
     return result
+
+
+class _Transform:
+    """The logic: takes what has come, and sends what `function` makes of it."""
+
+    __slots__ = ("_function",)
+
+    def __init__(self, function: Callable[[Any, Any], Any]) -> None:
+        self._function = function
+
+    def run(self, inputs: list[Input], outputs: list[Output]) -> None:
+        input_, output = inputs[0], outputs[0]
+        while (item := input_.pull()) is not None:
+            changed = self._function(item[0], item[1])
+            if changed is not None:
+                output.push(item[0], changed)
 
 
 def rows(batch: Any, operator: str) -> list[Any]:

@@ -1,0 +1,133 @@
+"""Which modules are compiled, and whether this process runs them so.
+
+The modules below are ordinary Python. Where a C compiler is at hand when the package
+is built, Cython also makes a shared library of each, with the types that the `.pxd`
+file beside it declares; Python takes that instead of the `.py` file. Nothing else
+differs: the same lines run.
+
+Rules
+-----
+1. All or none: they know each other's layout in memory, so a mixture cannot run.
+2. Libraries are used only if they were made of the sources that are here. A digest
+   of those is written when all are built; in a checkout that was changed since, the
+   sources run, and `build_info` says so.
+3. `POINTSTAMP_COMPILED=0` in the environment has the sources run.
+
+It is read by `setup.py` too, without the package: it imports only the standard library.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec
+from importlib.util import spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+MODULES = (
+    "pointstamp.containers.builder",
+    "pointstamp.containers.registry",
+    "pointstamp.containers.rows",
+    "pointstamp.progress.change_batch",
+    "pointstamp.progress.antichain",
+    "pointstamp.progress.timestamp",
+    "pointstamp.progress.operate",
+    "pointstamp.progress.reachability",
+    "pointstamp.progress.subgraph",
+    "pointstamp.communication.mailbox",
+    "pointstamp.communication.signal",
+    "pointstamp.communication.single",
+    "pointstamp.dataflow.capability",
+    "pointstamp.dataflow.channels",
+    "pointstamp.dataflow.handles",
+    "pointstamp.dataflow.notificator",
+    "pointstamp.dataflow.operator",
+    "pointstamp.dataflow.operators.counting",
+    "pointstamp.dataflow.operators.feedback",
+    "pointstamp.dataflow.operators.generic",
+    "pointstamp.dataflow.operators.probe",
+    "pointstamp.dataflow.operators.sources",
+    "pointstamp.dataflow.operators.split_merge",
+    "pointstamp.dataflow.operators.stateless",
+    "pointstamp.dataflow.scope",
+    "pointstamp.runtime.worker",
+)
+"""What is compiled, in the order of the layers."""
+
+SWITCH = "POINTSTAMP_COMPILED"
+DIGEST = "compiled.sha256"
+"""The file in the package that tells what its libraries were made of."""
+
+_PACKAGE = Path(__file__).resolve().parent
+_reason = ""
+
+
+def source(module: str, package: Path = _PACKAGE) -> Path:
+    """The file of a module."""
+    return package.joinpath(*module.split(".")[1:]).with_suffix(".py")
+
+
+def libraries(package: Path = _PACKAGE) -> list[Path]:
+    """The shared libraries that are there, for this Python."""
+    candidates = (
+        source(module, package).with_suffix(suffix)
+        for module in MODULES
+        for suffix in EXTENSION_SUFFIXES
+    )
+    return [path for path in candidates if path.exists()]
+
+
+def digest(package: Path = _PACKAGE) -> str:
+    """Of all sources and declarations of types, and of the Python that they are for."""
+    hashed = hashlib.sha256(EXTENSION_SUFFIXES[0].encode())
+    for module in MODULES:
+        path = source(module, package)
+        hashed.update(path.read_bytes())
+        types = path.with_suffix(".pxd")
+        if types.exists():
+            hashed.update(types.read_bytes())
+    return hashed.hexdigest()
+
+
+def build_info() -> str:
+    """Whether the core runs "compiled" or "interpreted", and in that case why.
+
+    >>> build_info().split()[0].rstrip(":") in ("compiled", "interpreted")
+    True
+    """
+    return f"interpreted: {_reason}" if _reason else "compiled"
+
+
+def choose() -> None:
+    """Have the sources run where the libraries should not; called before any is imported."""
+    global _reason
+    _reason = _why_not()
+    if _reason and libraries():
+        sys.meta_path.insert(0, _Sources())
+
+
+class _Sources(MetaPathFinder):
+    """Finds the sources of modules of which there are libraries, too."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        return spec_from_file_location(fullname, source(fullname)) if fullname in MODULES else None
+
+
+def _why_not() -> str:
+    """Why the libraries should not be used; empty if they should."""
+    if os.environ.get(SWITCH) == "0":
+        return f"{SWITCH}=0 is set"
+    written = _PACKAGE / DIGEST
+    if not written.exists():
+        return "it was installed without a C compiler"
+    if len(libraries()) < len(MODULES):
+        return "it was compiled for another Python"
+    if written.read_text().strip() != digest():
+        return "its files have changed since they were compiled; `make setup` compiles them"
+    return ""

@@ -1,0 +1,20 @@
+cimport cython
+
+
+cdef class Builder:
+    cdef readonly object ready
+    cdef list _rows
+    cdef Py_ssize_t _look_at
+    cdef list _batches
+    cdef object _kind
+    cdef Py_ssize_t _n_records
+    cdef double _fill
+    cdef dict _schemas
+
+    @cython.locals(rows=list)
+    cpdef give(self, object record)
+    cpdef give_batch(self, object batch)
+    cpdef flush(self)
+    cdef _give_rows(self, list batch)
+    cdef _flush_rows(self)
+    cdef _flush_batches(self)

@@ -1,0 +1,46 @@
+cimport cython
+
+from pointstamp.progress.change_batch cimport ChangeBatch
+
+
+cdef class Holdings:
+    cdef readonly object operator
+    cdef readonly Py_ssize_t output
+    cdef readonly object timestamp
+    cdef public object changed
+    cdef readonly object watcher
+    cdef readonly ChangeBatch changes
+    cdef readonly Py_ssize_t n_held
+    cdef object _late
+    cdef bint _is_int
+    cdef object _collected
+
+    cpdef Capability add(self, object time)
+    cpdef remove(self, object time)
+    cpdef collected(self, object time)
+    cpdef bint settle(self)
+    cpdef move(self, object time, object new_time)
+    cpdef check_not_before(self, object time, object new_time, object what)
+
+
+cdef class Capability:
+    cdef readonly object time
+    cdef readonly Holdings _holdings
+    cdef readonly bint live
+
+    cpdef Capability delayed(self, object time)
+    cpdef downgrade(self, object time)
+    cpdef drop(self)
+    cpdef check(self, object what, object holdings=*)
+
+
+cdef class InputCapability:
+    cdef readonly object time
+    cdef object _input
+    cdef Py_ssize_t _round
+
+    cpdef Capability retain(self, Py_ssize_t output=*)
+    cpdef Capability delayed(self, object time, Py_ssize_t output=*)
+    cpdef check(self, object what, object holdings=*)
+    cdef Holdings _holdings(self, object what, Py_ssize_t output, object wanted=*)
+    cdef _arrives(self, Py_ssize_t output)

@@ -1,0 +1,50 @@
+cimport cython
+
+from pointstamp.containers.builder cimport Builder
+from pointstamp.dataflow.capability cimport Holdings
+from pointstamp.dataflow.channels cimport Queue, Tee
+from pointstamp.progress.antichain cimport MutableAntichain
+
+
+cdef class Frontier:
+    cdef MutableAntichain _counts
+
+    cpdef bint less_equal(self, object time)
+    cpdef bint less_than(self, object time)
+    cpdef bint is_empty(self)
+
+
+cdef class Input:
+    cdef readonly object name
+    cdef readonly Py_ssize_t port
+    cdef readonly Queue _queue
+    cdef readonly Frontier frontier
+    cdef readonly list holdings
+    cdef readonly object summaries
+    cdef readonly list stays
+    cdef readonly Py_ssize_t round
+
+    cpdef end_round(self)
+    cpdef tuple pull(self)
+    cpdef next(self)
+
+
+cdef class Output:
+    cdef readonly Tee _tee
+    cdef readonly Builder _builder
+    cdef readonly object _time
+    cdef readonly Holdings holdings
+
+    cpdef session(self, object capability)
+    cpdef push(self, object time, object batch)
+    cpdef Builder at(self, object time)
+    cpdef flush(self)
+
+
+cdef class Session:
+    cdef object _capability
+    cdef Output _output
+
+    cpdef give(self, object record)
+    cpdef give_batch(self, object batch)
+    cdef Builder _builder(self)

@@ -1,0 +1,42 @@
+cimport cython
+
+from pointstamp.dataflow.capability cimport Holdings
+from pointstamp.dataflow.handles cimport Input, Output
+from pointstamp.progress.antichain cimport MutableAntichain
+from pointstamp.progress.change_batch cimport ChangeBatch
+from pointstamp.progress.operate cimport LocalOperator
+
+
+cdef class Operator(LocalOperator):
+    cdef object _release
+    cdef object _owner
+    cdef readonly object watcher
+    cdef readonly object name
+    cdef readonly object timestamp
+    cdef public Py_ssize_t inputs
+    cdef public Py_ssize_t outputs
+    cdef readonly list frontier_interest
+    cdef readonly list frontiers
+    cdef readonly list holdings
+    cdef readonly list initial
+    cdef readonly list consumed
+    cdef readonly list produced
+    cdef readonly list _inputs
+    cdef readonly list _outputs
+    cdef readonly list _summaries
+    cdef object _logic
+    cdef bint _running
+    cdef object _wake
+    cdef object _idle
+    cdef object _active
+
+    @cython.locals(
+        port=Py_ssize_t, is_news=bint, batch=ChangeBatch, counts=MutableAntichain, change="long long"
+    )
+    cpdef push_external_progress(self, object changes)
+    @cython.locals(output=Output, input_=Input, holdings=Holdings)
+    cpdef pull_internal_progress(self)
+    @cython.locals(holdings=Holdings)
+    cpdef bint holds(self)
+    cpdef changed(self)
+    cpdef collected(self, Holdings holdings)

@@ -1,0 +1,12 @@
+cimport cython
+
+from pointstamp.dataflow.handles cimport Frontier
+
+
+cdef class Probe:
+    cdef list _frontiers
+
+    @cython.locals(frontier=Frontier)
+    cpdef bint less_than(self, object time)
+    @cython.locals(frontier=Frontier)
+    cpdef bint less_equal(self, object time)

@@ -1,0 +1,18 @@
+from pointstamp.dataflow.capability cimport Capability
+from pointstamp.dataflow.handles cimport Output, Session
+
+
+cdef class InputHandle:
+    cdef readonly object name
+    cdef object _timestamp
+    cdef Capability _capability
+    cdef Session _session
+    cdef Output _output
+    cdef object _activate
+    cdef readonly bint is_closed
+
+    cpdef send(self, object record)
+    cpdef send_batch(self, object batch)
+    cpdef advance_to(self, object time)
+    cpdef close(self)
+    cdef _check(self, object what)

@@ -1,0 +1,71 @@
+cimport cython
+
+from pointstamp.progress.antichain cimport MutableAntichain
+from pointstamp.progress.change_batch cimport ChangeBatch
+
+
+cdef class Tracker:
+    cdef readonly object topology
+    cdef list steps
+    cdef list is_inside
+    cdef list tells
+    cdef object _key
+    cdef bint _natural
+    cdef readonly list _pointstamps
+    cdef readonly list _implications
+    cdef list _to_outputs
+    cdef list _noted_places
+    cdef list _noted_times
+    cdef list _noted_changes
+    cdef Py_ssize_t _n_noted
+    cdef Py_ssize_t n_moved
+    cdef Py_ssize_t _work_first
+    cdef Py_ssize_t _work_end
+    cdef list _work_times
+    cdef list _work_keys
+    cdef list _work_places
+    cdef list _work_changes
+    cdef list moved_places
+    cdef list moved_times
+    cdef list moved_changes
+    cdef Py_ssize_t _n_inside
+    cdef readonly list output_changes
+
+    @cython.locals(note=Py_ssize_t)
+    cpdef update(self, Py_ssize_t location, object time, long long change)
+    @cython.locals(
+        places=list, times=list, changes=list, note=Py_ssize_t, n_noted=Py_ssize_t, change="long long"
+    )
+    cpdef propagate(self)
+    cpdef forget_frontier_changes(self)
+    @cython.locals(implied=MutableAntichain, own="long long")
+    cpdef bint is_covered(self, Py_ssize_t location, object time)
+    cpdef bint is_idle(self)
+    @cython.locals(counts=MutableAntichain, is_inside=bint, held=Py_ssize_t, has_moved=bint)
+    cdef _count(self, Py_ssize_t location, object time, long long change)
+    @cython.locals(changes=ChangeBatch)
+    cdef _imply_at_outputs(self, Py_ssize_t location, MutableAntichain counts)
+    @cython.locals(
+        keys=list,
+        places=list,
+        low=Py_ssize_t,
+        middle=Py_ssize_t,
+        end=Py_ssize_t,
+        high=Py_ssize_t,
+        place=Py_ssize_t,
+        is_before=bint,
+    )
+    cdef _push(self, Py_ssize_t location, object time, long long change)
+    cdef _insert(self, Py_ssize_t at, object key, Py_ssize_t location, object time, long long change)
+    @cython.locals(
+        times=list,
+        places=list,
+        changes=list,
+        first=Py_ssize_t,
+        change="long long",
+        location=Py_ssize_t,
+        implied=MutableAntichain,
+    )
+    cdef _spread(self)
+    @cython.locals(to=Py_ssize_t, moved=Py_ssize_t)
+    cdef _pass_on(self, Py_ssize_t location, object time, long long change)

@@ -1,0 +1,108 @@
+cimport cython
+
+from pointstamp.progress.antichain cimport MutableAntichain
+from pointstamp.progress.change_batch cimport ChangeBatch
+from pointstamp.progress.operate cimport LocalOperator
+from pointstamp.progress.reachability cimport Tracker
+
+
+cdef class Subgraph:
+    cdef public object name
+    cdef readonly object timestamp
+    cdef readonly object outer
+    cdef readonly object refinement
+    cdef readonly Py_ssize_t inputs
+    cdef readonly Py_ssize_t outputs
+    cdef public object frontier_interest
+    cdef readonly object children
+    cdef list _nodes
+    cdef list _operators
+    cdef list _ports
+    cdef list _consumers
+    cdef readonly bint is_active
+    cdef list _is_local
+    cdef list _is_interested
+    cdef list _interests
+    cdef list _first
+    cdef readonly list edges
+    cdef readonly Py_ssize_t peers
+    cdef readonly bint eager
+    cdef object _entered
+    cdef object _share_updates
+    cdef object _wake
+    cdef list _next
+    cdef list _is_queued
+    cdef list _round
+    cdef bint _is_in_round
+    cdef Py_ssize_t _position
+    cdef set _holders
+    cdef set _incomplete
+    cdef ChangeBatch _held_back
+    cdef list _left
+    cdef list _unreceipted
+    cdef list _internal
+    cdef list _consumed
+    cdef list _produced
+    cdef object _idle_progress
+    cdef object _active_progress
+    cdef readonly list _output_capabilities
+    cdef list _inboxes
+    cdef list _inbox_of
+    cdef list _node_of
+    cdef list _wakes
+    cdef list _may_wake
+    cdef readonly dict _views
+    cdef list _initial
+    cdef set _loops
+    cdef readonly object topology
+    cdef readonly Tracker _tracker
+
+    @cython.locals(port=Py_ssize_t, count="long long")
+    cpdef push_external_progress(self, object changes)
+    cpdef pull_internal_progress(self)
+    @cython.locals(location=Py_ssize_t, change="long long")
+    cpdef accept(self, object updates)
+    cpdef activate(self, Py_ssize_t child)
+    @cython.locals(port=Py_ssize_t, location=Py_ssize_t, count="long long")
+    cdef _report_entered(self)
+    @cython.locals(view=Tracker)
+    cdef _deliver_frontiers(self, bint wake)
+    @cython.locals(
+        places=list,
+        times=list,
+        changes=list,
+        moved=Py_ssize_t,
+        location=Py_ssize_t,
+        node=Py_ssize_t,
+        inbox=ChangeBatch,
+    )
+    cdef _deliver(self, Tracker tracker, Py_ssize_t viewer, bint wake)
+    @cython.locals(node=Py_ssize_t)
+    cdef _visit_children(self)
+    @cython.locals(operator=LocalOperator)
+    cdef bint _holds(self, Py_ssize_t node)
+    @cython.locals(operator=LocalOperator)
+    cdef _visit(self, Py_ssize_t node)
+    @cython.locals(
+        batch=ChangeBatch, shared=bint, first=Py_ssize_t, location=Py_ssize_t, change="long long", count="long long"
+    )
+    cdef _take_report(self, Py_ssize_t node, object internal, object consumed, object produced)
+    cdef _note_state(self, Py_ssize_t node, bint holds, bint complete)
+    cdef _collect_output_changes(self)
+    @cython.locals(needed=bint, location=Py_ssize_t, change="long long")
+    cdef _share(self)
+    cdef bint _is_needed(self, Py_ssize_t location, object time, long long change)
+    @cython.locals(target=Py_ssize_t, copies="long long")
+    cdef _report_produced(self, Py_ssize_t source, object time, long long count, bint shared)
+    cdef _report(self, Py_ssize_t location, object time, long long change, bint shared, Py_ssize_t own)
+    @cython.locals(port=Py_ssize_t)
+    cdef _apply(self, Py_ssize_t location, object time, long long change, Py_ssize_t own)
+    cdef _leave(self, Py_ssize_t output, object time, long long count)
+    cdef _enter_capabilities(self, Py_ssize_t port, ChangeBatch changes)
+    @cython.locals(node=Py_ssize_t, view=Tracker)
+    cdef _update(self, Py_ssize_t location, object time, long long change, Py_ssize_t own)
+
+
+cdef class Activation:
+    cdef Py_ssize_t _child
+    cdef public Subgraph subgraph

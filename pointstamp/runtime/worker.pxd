@@ -1,0 +1,45 @@
+cimport cython
+
+from pointstamp.progress.subgraph cimport Subgraph
+
+
+cdef class _Dataflow:
+    cdef public Py_ssize_t number
+    cdef public object name
+    cdef public list lines
+    cdef public Subgraph root
+    cdef public list scopes
+    cdef public list channels
+    cdef public bint is_queued
+    cdef public set agreed
+
+
+cdef class Worker:
+    cdef readonly object communicator
+    cdef readonly object environment
+    cdef object _receive
+    cdef object _flush
+    cdef object _released
+    cdef dict _arrivals
+    cdef list _outbox
+    cdef Py_ssize_t _peers
+    cdef object _control
+    cdef object _progress
+    cdef readonly dict _dataflows
+    cdef Py_ssize_t _n_built
+    cdef list _active
+    cdef dict _subgraphs
+    cdef dict _structures
+    cdef dict _finished
+    cdef bint _is_building
+    cdef object _failure
+
+    cpdef bint step(self)
+    cpdef bint step_or_park(self, object timeout_s=*)
+    cdef _activate(self, _Dataflow dataflow)
+    @cython.locals(subgraph=Subgraph)
+    cdef _take_in(self)
+    @cython.locals(dataflow=_Dataflow, active=list, root=Subgraph)
+    cdef _visit_dataflows(self)
+    cdef _send_progress(self)
+    cdef _settle_released(self)

@@ -1,0 +1,97 @@
+"""Compiles the modules of `pointstamp/compiled.py`, where Cython and a C compiler are.
+
+Everything else about the package is in `pyproject.toml`. If anything here fails, the
+package is built without: it runs as it is, slower.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import shutil
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+ROOT = Path(__file__).resolve().parent
+COMPILED: dict[str, Any] = runpy.run_path(str(ROOT / "pointstamp" / "compiled.py"))
+
+DIRECTIVES = {
+    "language_level": 3,
+    # Types are declared in .pxd files; annotations are for readers and for mypy.
+    "annotation_typing": False,
+    "binding": True,
+}
+
+
+def extensions() -> list[Extension]:
+    """One for each module; none where Cython is missing, or was told not to."""
+    if os.environ.get(COMPILED["SWITCH"]) == "0":
+        return []
+    compiler = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()[0]
+    if shutil.which(compiler) is None:
+        print(f"setup: no C compiler ({compiler}), so the core runs as it is", file=sys.stderr)
+        return []
+    try:
+        from Cython.Build import cythonize
+        from Cython.Compiler.Errors import CompileError
+    except ImportError:
+        print("setup: no Cython, so the core runs as it is", file=sys.stderr)
+        return []
+    wanted = [
+        Extension(
+            module,
+            [str(COMPILED["source"](module).relative_to(ROOT))],
+            extra_compile_args=["-O2", "-g0"],
+        )
+        for module in COMPILED["MODULES"]
+    ]
+    try:
+        return list(
+            cythonize(wanted, compiler_directives=DIRECTIVES, build_dir="build/cython", quiet=True)
+        )
+    except CompileError as error:
+        print(f"setup: the core runs as it is, for Cython refuses {error}", file=sys.stderr)
+        return []
+
+
+class BuildAllOrNone(build_ext):
+    """Compiles all modules, or goes on as if there were none to compile."""
+
+    def finalize_options(self) -> None:
+        """Use all processors."""
+        super().finalize_options()
+        self.parallel = self.parallel or os.cpu_count()
+
+    def run(self) -> None:
+        """Build, and write down of what."""
+        package = ROOT if self.inplace or self.editable_mode else Path(self.build_lib)
+        package = package / "pointstamp"
+        written = package / COMPILED["DIGEST"]
+        written.unlink(missing_ok=True)
+        if self.extensions:
+            print("setup: compiling the core (a minute the first time)", file=sys.stderr)
+        try:
+            super().run()
+        except (Exception, SystemExit) as error:  # noqa: BLE001  (whatever it is, we go on)
+            print(f"setup: the core runs as it is, for compiling failed: {error}", file=sys.stderr)
+            for library in COMPILED["libraries"](package):
+                library.unlink()
+            self.extensions = []
+            return
+        if self.extensions:
+            written.write_text(COMPILED["digest"]() + "\n")
+
+    def get_outputs(self) -> list[str]:
+        """The digest belongs to them."""
+        outputs = super().get_outputs()
+        if self.extensions and not self.inplace:
+            outputs.append(str(Path(self.build_lib) / "pointstamp" / COMPILED["DIGEST"]))
+        return list(outputs)
+
+
+setup(ext_modules=extensions(), cmdclass={"build_ext": BuildAllOrNone})

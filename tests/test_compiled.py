@@ -1,0 +1,77 @@
+"""The core runs compiled or as it is, all of it, and says which."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pointstamp
+from pointstamp import compiled
+
+PACKAGE = Path(pointstamp.__file__).parent
+
+LOADED = (
+    "import sys, pointstamp as ps; from importlib import import_module;"
+    "from pointstamp.compiled import MODULES;"
+    "print(ps.build_info());"
+    "print({import_module(m).__file__.endswith('.py') for m in MODULES})"
+)
+
+
+def run(code: str, **environment: str) -> list[str]:
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return ran.stdout.splitlines()
+
+
+def test_the_switch_has_the_sources_run():
+    assert run(LOADED, POINTSTAMP_COMPILED="0") == [
+        "interpreted: POINTSTAMP_COMPILED=0 is set",
+        "{True}",
+    ]
+
+
+def test_without_the_switch_all_is_compiled_or_nothing():
+    said, sources = run(LOADED, POINTSTAMP_COMPILED="1")
+    assert sources == ("{False}" if said == "compiled" else "{True}")
+
+
+def test_sources_that_changed_since_run_as_they_are(tmp_path):
+    if not compiled.libraries():
+        pytest.skip("nothing is compiled here")
+    copy = tmp_path / "pointstamp"
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    file = compiled.source("pointstamp.progress.antichain", copy)
+    file.write_text(file.read_text() + "CHANGED = True\n")
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {LOADED}"
+    code += "; from pointstamp.progress import antichain; print(antichain.CHANGED)"
+    said, sources, changed = run(code, POINTSTAMP_COMPILED="1", PYTHONPATH="")
+    assert said.startswith("interpreted: its files have changed")
+    assert (sources, changed) == ("{True}", "True")
+
+
+def test_what_is_compiled_is_there_and_all_declared_types_are_of_it():
+    sources = {compiled.source(module) for module in compiled.MODULES}
+    assert all(source.exists() for source in sources)
+    assert {file.with_suffix(".py") for file in PACKAGE.rglob("*.pxd")} <= sources
+
+
+def test_the_digest_is_of_every_source_and_every_declaration(tmp_path):
+    copy = tmp_path / "pointstamp"
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
+    assert compiled.digest(copy) == compiled.digest()
+    for name in ("subgraph.py", "subgraph.pxd"):
+        before = compiled.digest(copy)
+        file = copy / "progress" / name
+        file.write_text(file.read_text() + "# changed\n")
+        assert compiled.digest(copy) != before
