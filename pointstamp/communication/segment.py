@@ -34,7 +34,7 @@ LINE_WORDS = 8
 RING_BYTES = 1 << 18
 """A power of two, and small enough to stay in the cache."""
 
-ARENA_BYTES = 1 << 27
+ARENA_BYTES = 1 << 26
 N_BLOCKS = 1 << 10
 """How many blocks of one worker can be under way at a time."""
 
