@@ -73,8 +73,8 @@ def levels(sources: Ints, targets: Ints, n: int, start: int) -> Ints:
 
 
 @njit(cache=True)
-def count_triangles(sources: Ints, targets: Ints, n: int) -> int:
-    """Triangles of an undirected graph: edges turned to the higher degree, rows merged."""
+def _turned(sources: Ints, targets: Ints, n: int) -> tuple[Ints, Ints]:
+    """Each edge from its end of lower degree."""
     degrees = np.zeros(n, np.int64)
     for i in range(len(sources)):
         degrees[sources[i]] += 1
@@ -85,10 +85,17 @@ def count_triangles(sources: Ints, targets: Ints, n: int) -> int:
         if degrees[b] < degrees[a] or (degrees[b] == degrees[a] and b < a):
             a, b = b, a
         low[i], high[i] = a, b
+    return low, high
+
+
+@njit(cache=True)
+def count_triangles(sources: Ints, targets: Ints, n: int) -> int:
+    """Triangles of an undirected graph: edges turned to the higher degree, rows merged."""
+    low, high = _turned(sources, targets, n)
     starts, others = rows_of(low, high, n)
     for i in range(n):
         others[starts[i] : starts[i + 1]].sort()
-    return _common(starts, others, starts, others, low, high)
+    return _common(starts, others, low, high)
 
 
 @njit(cache=True)
@@ -97,21 +104,44 @@ def count_directed(sources: Ints, targets: Ints, n: int) -> int:
     starts, others = rows_of(sources, targets, n)
     for i in range(n):
         others[starts[i] : starts[i + 1]].sort()
-    return _common(starts, others, starts, others, sources, targets)
+    return _common(starts, others, sources, targets)
 
 
 @njit(cache=True)
-def _common(
-    starts_a: Ints, others_a: Ints, starts_b: Ints, others_b: Ints, a: Ints, b: Ints
-) -> int:
+def _common(starts: Ints, others: Ints, a: Ints, b: Ints) -> int:
     """The sum over pairs (a, b) of how many are in both rows, which are sorted."""
     total = 0
     for k in range(len(a)):
-        i, i_end = starts_a[a[k]], starts_a[a[k] + 1]
-        j, j_end = starts_b[b[k]], starts_b[b[k] + 1]
+        i, i_end = starts[a[k]], starts[a[k] + 1]
+        j, j_end = starts[b[k]], starts[b[k] + 1]
         while i < i_end and j < j_end:
-            x, y = others_a[i], others_b[j]
+            x, y = others[i], others[j]
             total += x == y
             i += x <= y
             j += y <= x
+    return total
+
+
+@njit(cache=True)
+def count_triangles_by_marks(sources: Ints, targets: Ints, n: int) -> int:
+    """The same without sorting: neighbours of one end are marked, those of the other looked up."""
+    low, high = _turned(sources, targets, n)
+    return count_directed_by_marks(low, high, n)
+
+
+@njit(cache=True)
+def count_directed_by_marks(sources: Ints, targets: Ints, n: int) -> int:
+    """(a)->(b), (b)->(c), (a)->(c): what a leads to is marked, once for all b."""
+    starts, others = rows_of(sources, targets, n)
+    is_marked = np.zeros(n, np.uint8)
+    total = 0
+    for a in range(n):
+        row = others[starts[a] : starts[a + 1]]
+        for b in row:
+            is_marked[b] = 1
+        for b in row:
+            for j in range(starts[b], starts[b + 1]):
+                total += is_marked[others[j]]
+        for b in row:
+            is_marked[b] = 0
     return total
