@@ -26,8 +26,9 @@ def _run() -> None:
     if sys.argv[1:] in (["--version"], ["-V"]):
         # Nothing is imported for this, so that it answers at once.
         from pointstamp import __version__
+        from pointstamp.compiled import build_info
 
-        print(f"pointstamp {__version__}", flush=True)
+        print(f"pointstamp {__version__} ({build_info()})", flush=True)
         return
     from pointstamp.cli.app import app
 
