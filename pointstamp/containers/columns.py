@@ -46,9 +46,20 @@ APART_RECORDS = 1 << 10
 
 
 class ColumnsKind:
-    """What can be done with a `pyarrow.RecordBatch`."""
+    """What can be done with a `pyarrow.RecordBatch`.
+
+    Parameters
+    ----------
+    takes_apart : bool
+        Encode large batches as the buffers that they consist of, for whoever sends
+        several buffers without putting them together; else always as one Arrow IPC
+        stream, for whoever stores them.
+    """
 
     name = "columns"
+
+    def __init__(self, *, takes_apart: bool = False) -> None:
+        self._takes_apart = takes_apart
 
     def length(self, batch: pa.RecordBatch) -> int:
         """How many rows."""
@@ -97,12 +108,10 @@ class ColumnsKind:
         return [self.slice(sorted_by_peer, *span) for span in itertools.pairwise(bounds)]
 
     def encode(self, batch: pa.RecordBatch) -> list[Buffer]:
-        """The buffers of a large batch as they are; else one Arrow IPC stream.
-
-        The stream of a small one is a copy that costs less than taking it apart, and
-        dictionaries come along in it.
-        """
-        is_large = batch.num_rows >= APART_RECORDS and batch.nbytes >= APART_BYTES
+        """One Arrow IPC stream, in which dictionaries come along; or a large batch's buffers."""
+        is_large = (
+            self._takes_apart and batch.num_rows >= APART_RECORDS and batch.nbytes >= APART_BYTES
+        )
         if is_large and is_flat(batch.schema):
             return take_apart(batch)
         sink = pa.BufferOutputStream()

@@ -92,7 +92,7 @@ def _register_columns() -> None:
 
         from pointstamp.containers.columns import ColumnsKind
 
-        register(pa.RecordBatch, ColumnsKind())
+        register(pa.RecordBatch, ColumnsKind(takes_apart=True))
 
 
 def _advice(batch: Any) -> str:
