@@ -12,6 +12,7 @@ from types import FrameType
 from benchmarks.harness.case import SIZES, Benchmark
 from benchmarks.harness.driver import run
 from benchmarks.harness.find import find, names
+from pointstamp import build_info
 
 
 def main(arguments: list[str]) -> int:
@@ -52,6 +53,7 @@ def _write_page() -> int:
 def _run(chosen: list[Benchmark], asked: argparse.Namespace) -> int:
     status = 0
     began = time.monotonic()
+    print(f"pointstamp's core is {build_info()}", flush=True)
     for benchmark in chosen:
         print(f"{benchmark.name}: {benchmark.title}", flush=True)
         try:

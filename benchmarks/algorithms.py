@@ -14,7 +14,7 @@ import numpy as np
 import pointstamp as ps
 from benchmarks import graphs
 from benchmarks.harness import inputs
-from benchmarks.harness.case import OURS, At, Benchmark, Case, Quantity, Ratio, Size
+from benchmarks.harness.case import OURS, At, Benchmark, Case, Quantity, Size
 from benchmarks.harness.measure import Run, alone, on_workers
 
 SCALE = {"tiny": 8, "small": 14, "full": 17}
@@ -129,5 +129,4 @@ BENCHMARK = Benchmark(
     baselines=(NETWORKIT, SCIPY),
     prepare=prepare,
     input_bytes=input_bytes,
-    memory=tuple(Ratio({"algorithm": name, "workers": 1}, 6.0) for name in ALGORITHMS),
 )

@@ -105,5 +105,4 @@ BENCHMARK = Benchmark(
     axis="scale",
     prepare=prepare,
     input_bytes=input_bytes,
-    memory=(Ratio({"scale": 16, "workers": 1}, 6.0),),
 )

@@ -74,6 +74,6 @@ BENCHMARK = Benchmark(
     quantity=Quantity("ms", 1e3),
     cases=cases,
     baselines=(BARE,),
-    floors=(BARE,),
+    floors=(BARE, "NumPy, import", "pyarrow, import", "Numba, import"),
     targets=(Target({}, 150),),
 )
