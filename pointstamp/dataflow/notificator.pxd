@@ -11,7 +11,7 @@ cdef class Notificator:
     cdef list _frontiers
     cdef dict _waiting
     cdef list _heap
-    cdef list _asked
+    cdef bint _is_late
 
     cpdef notify_at(self, Capability capability)
     cpdef bint overlooked(self)

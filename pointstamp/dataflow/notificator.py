@@ -24,7 +24,7 @@ class Notificator:
     each time once; asking for another while iterating is fine.
     """
 
-    __slots__ = ("_asked", "_frontiers", "_heap", "_is_line", "_key", "_total", "_waiting")
+    __slots__ = ("_frontiers", "_heap", "_is_late", "_is_line", "_key", "_total", "_waiting")
 
     def __init__(self, timestamp: Timestamp, frontiers: Sequence[Frontier]) -> None:
         self._key = timestamp.key
@@ -34,7 +34,8 @@ class Notificator:
         self._waiting: dict[Any, Capability] = {}
         self._heap: list[Any] = []
         """(key, time), or times alone where Python's order of them is the total order."""
-        self._asked: list[Any] = []
+        self._is_late = False
+        """Whether a time was asked for lately that was complete already."""
 
     def notify_at(self, capability: Capability) -> None:
         """Keep `capability` until its time is complete. Asking twice is asking once."""
@@ -45,7 +46,8 @@ class Notificator:
                 capability.drop()
             return
         self._waiting[time] = capability
-        self._asked.append(time)
+        # The frontiers stay as they are until the operator returns.
+        self._is_late = self._is_late or self._is_complete(time)
         heapq.heappush(self._heap, time if self._is_line else (self._key(time), time))
 
     def overlooked(self) -> bool:
@@ -53,11 +55,11 @@ class Notificator:
 
         No frontier will move for it, so its operator must be run again for it.
         """
-        if not self._asked:
+        if not self._is_late:
             return False
-        asked, self._asked = self._asked, []
-        for time in asked:
-            if time in self._waiting and self._is_complete(time):
+        self._is_late = False
+        for time in self._waiting:
+            if self._is_complete(time):
                 return True
         return False
 

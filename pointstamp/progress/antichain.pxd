@@ -10,6 +10,8 @@ cdef class MutableAntichain:
     cdef list _numbers
     cdef Py_ssize_t _first
     cdef bint _found
+    cdef list _only
+    cdef list _none
     cdef dict _counts
     cdef public list frontier
     cdef public tuple gone
@@ -29,7 +31,7 @@ cdef class MutableAntichain:
     cdef bint _exit(self, object time)
     @cython.locals(place=Py_ssize_t, before="long long", after="long long", is_first=bint)
     cdef bint _change_sorted(self, object time, long long change)
-    @cython.locals(frontier=list)
+    @cython.locals(only=list)
     cdef bint _enter_sorted(self, object time, bint is_first)
     @cython.locals(numbers=list, place=Py_ssize_t, end=Py_ssize_t)
     cdef bint _exit_sorted(self, object time, bint is_first)

@@ -90,7 +90,9 @@ class MutableAntichain:
         "_found",
         "_key",
         "_less_equal",
+        "_none",
         "_numbers",
+        "_only",
         "_pairs",
         "_times",
         "_total",
@@ -110,6 +112,9 @@ class MutableAntichain:
         self._numbers: list[int] = []
         self._first = 0
         self._found = False
+        # Their frontier is one of these two lists, as making one costs more than a change.
+        self._only: list[Any] = [None]
+        self._none: list[Any] = []
         # Other times.
         self._counts: dict[Any, int] = {}
         self.frontier: list[Any] = []
@@ -272,21 +277,21 @@ class MutableAntichain:
 
     def _enter_sorted(self, time: Any, is_first: bool) -> bool:
         """Take in `time`, which is present now (and first of all, or not)."""
-        frontier = self.frontier
-        if not frontier:
+        only = self._only
+        if not self.frontier:
             self.gone = ()
-            frontier.append(time)
-        elif is_first or time < frontier[0]:
-            self.gone = (frontier[0],)
-            frontier[0] = time
+            self.frontier = only
+        elif is_first or time < only[0]:
+            self.gone = (only[0],)
         else:
             return False
+        only[0] = time
         self.came = (time,)
         return True
 
     def _exit_sorted(self, time: Any, is_first: bool) -> bool:
         """Take out `time`, which is present no more."""
-        if not is_first and self.frontier[0] != time:
+        if not is_first and self._only[0] != time:
             return False
         self.gone = (time,)
         numbers = self._numbers
@@ -294,10 +299,10 @@ class MutableAntichain:
         while place < end and numbers[place] <= 0:
             place += 1
         if place < end:
-            self.frontier[0] = self._times[place]
+            self._only[0] = self._times[place]
             self.came = (self._times[place],)
         else:
-            self.frontier.clear()
+            self.frontier = self._none
             self.came = ()
         return True
 
@@ -334,15 +339,12 @@ class MutableAntichain:
             del times[place]
             del numbers[place]
             return
-        # Leave the place free: moving all others down would cost their number.
+        # Leave the place free, also where it is the only one, for the next time that comes:
+        # moving all others down would cost their number, and an emptied list its memory.
         times[place] = None
         numbers[place] = 0
         self._first = first = place + 1
-        if first == len(times):
-            times.clear()
-            numbers.clear()
-            self._first = 0
-        elif first > _SLACK and 2 * first > len(times):
+        if first > _SLACK and 2 * first > len(times):
             del times[:first]
             del numbers[:first]
             self._first = 0

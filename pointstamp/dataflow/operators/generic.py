@@ -29,6 +29,28 @@ if TYPE_CHECKING:
 Build = Callable[[Capability, OperatorInfo], Callable[..., Any]]
 
 
+class _Logic:
+    """Calls the user's logic with what it takes: inputs, the output, the notificator."""
+
+    __slots__ = ("_handles", "_logic", "_notificator")
+
+    def __init__(self, logic: Callable[..., Any], notificator: Notificator | None) -> None:
+        self._logic = logic
+        self._notificator = notificator
+        self._handles: tuple[Any, ...] = ()
+
+    def run(self, inputs: list[Input], outputs: list[Output]) -> Any:
+        """One activation; True asks for another."""
+        notificator = self._notificator
+        if not self._handles:
+            told = () if notificator is None else (notificator,)
+            self._handles = (*inputs, outputs[0], *told)
+        again = self._logic(*self._handles)
+        if notificator is None or again is True:
+            return again
+        return notificator.overlooked()
+
+
 def operator(
     streams: Sequence[Stream[Any]],
     pacts: Sequence[Pact],
@@ -44,14 +66,7 @@ def operator(
 
     def make_logic(capabilities: list[Capability], info: OperatorInfo) -> Callable[..., Any]:
         logic = build(capabilities.pop(), info)
-        handles: list[Any] = []
-
-        def run(inputs: list[Input], outputs: list[Output]) -> Any:
-            if not handles:
-                handles.extend((*inputs, outputs[0]))
-            return logic(*handles)
-
-        return run
+        return _Logic(logic, None).run
 
     builder.build(make_logic)
     return result
@@ -79,15 +94,7 @@ def operator_notify(
         logic = build(capability, info)
         del capability
 
-        handles: list[Any] = []
-
-        def run(inputs: list[Input], outputs: list[Output]) -> bool:
-            if not handles:
-                handles.extend((*inputs, outputs[0], notificator))
-            again = logic(*handles)
-            return again is True or notificator.overlooked()
-
-        return run
+        return _Logic(logic, notificator).run
 
     builder.build(make_logic)
     return result
