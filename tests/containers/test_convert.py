@@ -65,9 +65,11 @@ def columns(draw: st.DrawFn) -> np.ndarray:
 def test_an_arrow_array_is_what_pyarrow_makes(column):
     made, expected = arrow_array(column), pa.array(column)
     made.validate(full=True)
-    assert made.type == expected.type
-    assert made.null_count == expected.null_count
-    assert repr(made.to_pylist()) == repr(expected.to_pylist())  # a nan is no other nan
+    if column.dtype.kind == "f":  # no nan is equal to itself
+        assert made.type == expected.type
+        assert numbers(made).tobytes() == np.asarray(expected).tobytes()
+    else:
+        assert made.equals(expected)
 
 
 @pytest.mark.parametrize("code", NATIVE)
