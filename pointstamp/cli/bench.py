@@ -19,7 +19,6 @@ from typing import Annotated, NoReturn
 
 import typer
 
-import pointstamp
 from pointstamp.errors import UsageError
 
 Names = Annotated[
@@ -50,7 +49,7 @@ def bench(
 ) -> None:
     """Measure what is claimed, with baselines in the same run; needs a checkout."""
     try:
-        root = checkout(Path(pointstamp.__file__))
+        root = checkout(Path(__file__).resolve().parent.parent)
     except UsageError as error:
         print(f"pointstamp: {error}", file=sys.stderr)
         raise typer.Exit(MISUSED) from None
@@ -59,17 +58,17 @@ def bench(
 
 
 def checkout(package: Path) -> Path:
-    """The root of the checkout that the file `package` is in.
+    """The root of the checkout that the folder `package` is in.
 
     Raises
     ------
     UsageError
         If there are no benchmarks beside the package.
     """
-    root = package.resolve().parent.parent
+    root = package.parent
     if not (root / "benchmarks" / "__main__.py").is_file():
         raise UsageError(
-            f"there are no benchmarks beside {root / 'pointstamp'}: an installed package does not "
+            f"there are no benchmarks beside {package}: an installed package does not "
             "have them; get the repository, install it with `pip install -e '.[spark,bench]'`, and "
             "run this again"
         )

@@ -15,11 +15,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pointstamp.containers.arrays import hash_array
+from pointstamp.containers.convert import arrow_array, numbers
 from pointstamp.containers.flat import is_flat, put_together, take_apart
 from pointstamp.containers.keys import checked_hashes, column_names, hash_keys
 from pointstamp.containers.kind import Buffer, Key
@@ -103,7 +103,7 @@ class ColumnsKind:
         if peers == 1:
             return [batch]
         order, starts = partition(hashes, peers)
-        sorted_by_peer = batch.take(pa.array(order, pa.int64()))
+        sorted_by_peer = batch.take(arrow_array(order))
         bounds = starts.tolist()
         return [self.slice(sorted_by_peer, *span) for span in itertools.pairwise(bounds)]
 
@@ -151,9 +151,9 @@ def hash_arrow(column: ArrowArray) -> Hashes:
 def _hash_values(column: ArrowArray, kind: pa.DataType) -> Hashes:
     """The hashes of values; those of nulls are anything."""
     if pa.types.is_boolean(kind):
-        return hash_column(_numbers(column.cast(pa.uint8())))
+        return hash_column(numbers(column.cast(pa.uint8())))
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        return hash_column(_numbers(column))
+        return hash_column(numbers(column))
     if _is_temporal(kind):
         return _hash_temporal(column, kind)
     if pa.types.is_fixed_size_binary(kind):
@@ -163,16 +163,6 @@ def _hash_values(column: ArrowArray, kind: pa.DataType) -> Hashes:
     return hash_keys([_as_key(value, kind) for value in column.to_pylist()])
 
 
-def _numbers(column: ArrowArray) -> npt.NDArray[Any]:
-    """The values of a column of fixed width, of any bits where it is null, without a copy."""
-    data = column.buffers()[1]
-    dtype: np.dtype[Any] = np.dtype(column.type.to_pandas_dtype())
-    if data is None or not len(column):
-        return np.empty(0, dtype)
-    start = column.offset * dtype.itemsize
-    return np.frombuffer(data, dtype, count=len(column), offset=start)
-
-
 def _is_temporal(kind: pa.DataType) -> bool:
     return pa.types.is_temporal(kind) and not pa.types.is_interval(kind)
 
@@ -180,7 +170,7 @@ def _is_temporal(kind: pa.DataType) -> bool:
 def _hash_temporal(column: ArrowArray, kind: Any) -> Hashes:
     """Days of dates, microseconds of everything else: as for Python's own types."""
     width = pa.int32() if kind.bit_width == 32 else pa.int64()
-    values = _numbers(column.view(width))
+    values = numbers(column.view(width))
     if pa.types.is_date32(kind):
         return hash_column(values)
     if pa.types.is_date64(kind):
@@ -220,7 +210,7 @@ def _hash_dictionary(column: ArrowArray) -> Hashes:
     """Each distinct value hashed once; the last entry stands for null indices."""
     of_values = np.append(hash_arrow(column.dictionary), np.uint64(NULL_HASH))
     indices = pc.fill_null(column.indices.cast(pa.int64()), len(column.dictionary))
-    hashes: Hashes = of_values[_numbers(indices)]
+    hashes: Hashes = of_values[numbers(indices)]
     return hashes
 
 

@@ -47,7 +47,7 @@ def test_a_benchmark_runs_and_says_what_it_measured() -> None:
 
 def test_an_installed_package_says_that_a_checkout_is_needed(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="an installed package does not have them; get the"):
-        checkout(tmp_path / "site-packages" / "pointstamp" / "__init__.py")
+        checkout(tmp_path / "site-packages" / "pointstamp")
 
 
 def test_a_profile_shows_where_the_time_goes() -> None:
