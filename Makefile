@@ -21,13 +21,14 @@ RUN_ARGS ?=
 PYTEST_ARGS ?= -n 2 --dist loadgroup
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run check test soak lock clean
+.PHONY: help setup run check test soak bench lock clean
 
 help:
 	@echo "make run    find the motifs of a graph on Spark (EDGES=file, PATTERN=..., WORKERS=2)"
 	@echo "make test   run the tests"
 	@echo "make check  format, lint, types, layers"
 	@echo "make soak   the long random runs"
+	@echo "make bench  measure all, beside its peers, and write docs/benchmarks.md (half an hour)"
 	@echo "make setup  only set up .venv, and compile the core where there is a C compiler"
 	@echo "make lock   resolve requirements.lock again"
 	@echo "make clean  remove what the others made"
@@ -61,8 +62,14 @@ test: $(STAMP) $(COMPILED)
 soak: $(STAMP) $(COMPILED)
 	@HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -m soak $(PYTEST_ARGS)
 
+# The engines beside which we are measured are many and large, so they are not in the lock.
+bench: $(STAMP) $(COMPILED)
+	$(BIN)/uv pip install --quiet --no-config --python $(BIN)/python --no-build-isolation \
+		--editable '.[spark,java,bench]'
+	$(BIN)/python -m benchmarks
+
 lock: $(STAMP)
-	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 \
+	$(BIN)/uv pip compile pyproject.toml --extra spark --extra java --extra dev --universal --python-version 3.11 \
 		--no-config --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate \
 		--upgrade --custom-compile-command 'make lock' --output-file requirements.lock
 
