@@ -46,7 +46,7 @@ def extensions() -> list[Extension]:
         Extension(
             module,
             [str(COMPILED["source"](module).relative_to(ROOT))],
-            extra_compile_args=["-O2", "-g0"],
+            extra_compile_args=["-O2", "-g0", "-w"],
         )
         for module in COMPILED["MODULES"]
     ]

@@ -81,7 +81,9 @@ def test_every_option_of_the_command_line_is_in_the_readme() -> None:
     options = {
         option
         for command in app.app.registered_commands
-        for option in re.findall(r"--[a-z]+", _help_of(command.name or str(command.callback.__name__)))
+        for option in re.findall(
+            r"--[a-z]+", _help_of(command.name or str(command.callback.__name__))
+        )
     }
     readme = (ROOT / "README.md").read_text()
     assert {o for o in options - {"--help"} if o not in readme} == set()

@@ -4,6 +4,9 @@ from pointstamp.progress.antichain cimport MutableAntichain
 from pointstamp.progress.change_batch cimport ChangeBatch
 
 
+cpdef _arrives(object time, object summary)
+
+
 cdef class Tracker:
     cdef readonly object topology
     cdef list steps

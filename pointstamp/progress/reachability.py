@@ -35,9 +35,30 @@ from pointstamp.progress.topology import Topology
 
 
 def _shortened(summary: Any) -> Any:
-    """What `summary` adds to a time, if it does nothing else; nearly all are so."""
+    """`summary`, or in its place what it adds to a time, if it does nothing else.
+
+    Nearly all are so: an integer; two of them for a pair, with a limit of the second;
+    and None for what leaves times as they are.
+    """
     shift = getattr(summary, "shift", None)
+    if shift in (0, (0, 0, None)):
+        return None
     return summary if shift is None else shift
+
+
+def _arrives(time: Any, summary: Any) -> Any:
+    """What `results_in` gives, of a summary that was shortened."""
+    if summary is None:
+        return time
+    if type(summary) is int:
+        return time + summary
+    if type(summary) is tuple:
+        outer, inner, limit = summary
+        inner = time[1] + inner
+        if limit is not None and inner >= limit:
+            return None
+        return (time[0] + outer, inner)
+    return summary.results_in(time)
 
 
 class Tracker:
@@ -103,7 +124,9 @@ class Tracker:
         n = len(topology.ports)
         self._pointstamps = [MutableAntichain(timestamp) for _ in range(n)]
         self._implications = [MutableAntichain(timestamp) for _ in range(n)]
-        self._to_outputs = to_outputs
+        self._to_outputs = to_outputs and [
+            [(output, _shortened(summary)) for output, summary in paths] for paths in to_outputs
+        ]
         # Noted changes, in three lists side by side. The lists here keep their places when
         # they are emptied: to let go of them costs more than a round of work does.
         self._n_noted = 0
@@ -244,11 +267,11 @@ class Tracker:
         for output, summary in self._to_outputs[location]:
             changes = self.output_changes[output]
             for moved in counts.gone:
-                reached = summary.results_in(moved)
+                reached = _arrives(moved, summary)
                 if reached is not None:
                     changes.update(reached, -1)
             for moved in counts.came:
-                reached = summary.results_in(moved)
+                reached = _arrives(moved, summary)
                 if reached is not None:
                     changes.update(reached, 1)
 
@@ -331,14 +354,6 @@ class Tracker:
                 self.moved_times.append(time)
                 self.moved_changes.append(change)
         for to, summary in self.steps[location]:
-            if summary is None:
-                reached = time
-            elif type(summary) is int:
-                reached = time + summary
-            elif type(summary) is tuple:
-                reached = (time[0] + summary[0], time[1] + summary[1])
-            else:
-                reached = summary.results_in(time)
-                if reached is None:
-                    continue
-            self._push(to, reached, change)
+            reached = time if summary is None else _arrives(time, summary)
+            if reached is not None:
+                self._push(to, reached, change)

@@ -286,10 +286,15 @@ class Both:
     inner: Any
 
     @property
-    def shift(self) -> tuple[int, int] | None:
-        """What `results_in` adds to a pair of integers, where that is all it does."""
-        outer, inner = getattr(self.outer, "shift", None), getattr(self.inner, "shift", None)
-        return (outer, inner) if type(outer) is int and type(inner) is int else None
+    def shift(self) -> tuple[int, int, int | None] | None:
+        """What `results_in` adds to a pair of integers, and below what the second must stay.
+
+        None if it does something else.
+        """
+        outer, inner = self.outer, self.inner
+        if not isinstance(outer, Advance) or not isinstance(inner, Advance) or outer.shift is None:
+            return None
+        return (outer.by, inner.by, inner.limit)
 
     @property
     def advances(self) -> bool:

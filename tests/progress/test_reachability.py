@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pointstamp.errors import BuildError, CycleError
 from pointstamp.progress.antichain import Antichain
-from pointstamp.progress.reachability import Tracker
+from pointstamp.progress.reachability import Tracker, _arrives, _shortened
 from pointstamp.progress.timestamp import Advance, Both, Int, Product, summary_less_equal
 from pointstamp.progress.topology import Edge, Node, Topology
 
@@ -197,3 +197,16 @@ def test_a_count_is_covered_by_what_is_earlier_or_upstream_only() -> None:
     tracker.propagate()
     assert tracker.is_covered(second, 5)
     assert not tracker.is_covered(first, 5)
+
+
+ADVANCES = st.builds(Advance, st.integers(0, 3), st.none() | st.integers(4, 6))
+
+
+@given(ADVANCES, ADVANCES, st.integers(0, 6), st.integers(0, 6))
+def test_a_summary_that_was_shortened_gives_what_it_gave(outer, inner, epoch, round_):
+    for summary, time in (
+        (inner, round_),
+        (Both(outer, inner), (epoch, round_)),
+        (Both(Both(outer, inner), inner), ((epoch, round_), round_)),
+    ):
+        assert _arrives(time, _shortened(summary)) == summary.results_in(time)
