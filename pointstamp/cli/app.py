@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from pointstamp.cli.bench import bench
+from pointstamp.cli.warm import warm
 
 if TYPE_CHECKING:
     from pointstamp.cli.outcome import Request
@@ -195,6 +196,7 @@ def cliques(
 
 
 app.command()(bench)
+app.command()(warm)
 
 
 @app.callback(invoke_without_command=True)
