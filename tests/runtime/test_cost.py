@@ -163,3 +163,25 @@ def test_a_step_does_not_depend_on_how_many_times_are_outstanding() -> None:
         return cost
 
     assert ps.execute(main, 5_000) == ps.execute(main, 5)
+
+
+def test_what_a_worker_tells_in_a_round_does_not_grow_with_the_workers() -> None:
+    """About two batches of changes a round, to each peer, however many there are."""
+    rounds = 20
+
+    def main(worker: Any) -> float:
+        told: list[Any] = []
+        share = worker.environment.share
+        worker.environment.share = lambda *news: (told.append(news), share(*news))
+        with worker.dataflow() as scope:
+            input, stream = scope.new_input()
+            probe = stream.exchange().probe()
+        for epoch in range(rounds):
+            input.send(worker.index)
+            input.advance_to(epoch + 1)
+            worker.step_while(lambda epoch=epoch: probe.less_than(epoch + 1))
+        return len(told) / rounds
+
+    for workers in (2, 4, 8, 16):
+        for seed in range(3):
+            assert max(ps.simulate(main, workers=workers, seed=seed)) <= 2.5
