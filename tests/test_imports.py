@@ -1,0 +1,56 @@
+"""What is imported, and when: nothing heavy before it is used.
+
+Modules are counted, and not milliseconds, which a busy machine would stretch.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+HEAVY = {"numba", "llvmlite", "pyarrow", "pyspark", "pandas", "scipy", "typer", "rich", "greenlet"}
+
+EXECUTE = """
+import json
+import sys
+import pointstamp as ps
+
+def hello(worker):
+    seen = []
+    with worker.dataflow() as scope, scope.iterative() as inner:
+        records = scope.to_stream([1, 2, 3] if worker.index == 0 else [])
+        loop, again = inner.feedback(1)
+        done, rest = records.exchange(lambda x: x).enter(inner).concat(again).branch(bool)
+        loop.connect(done.map(lambda x: x - 1))
+        rest.leave().inspect(seen.append)
+    worker.run()
+    return len(seen), sorted(sys.modules)
+
+print(json.dumps(ps.execute(hello, workers=WORKERS)))
+"""
+
+
+def run_python(code: str) -> object:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def modules_after(code: str) -> set[str]:
+    return set(run_python(f"{code}\nimport json, sys; print(json.dumps(sorted(sys.modules)))"))
+
+
+def test_importing_the_package_imports_nothing_heavy() -> None:
+    imported = modules_after("import pointstamp") - modules_after("")
+    assert imported & (HEAVY | {"numpy", "cloudpickle"}) == set()
+    assert len(imported) < 50
+
+
+def test_workers_import_nothing_heavy_until_a_kernel_runs() -> None:
+    """The only library that they all need is NumPy."""
+    for workers in (1, 2):
+        parts = run_python(EXECUTE.replace("WORKERS", str(workers)))
+        assert sum(n_seen for n_seen, _ in parts) == 3
+        for _, modules in parts:
+            assert "numpy" in modules  # else this looks at the wrong process
+            assert HEAVY & {*modules} == set()
