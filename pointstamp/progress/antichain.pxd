@@ -5,6 +5,7 @@ cdef class MutableAntichain:
     cdef object _less_equal
     cdef object _key
     cdef bint _total
+    cdef bint _natural
     cdef bint _pairs
     cdef readonly list _times
     cdef list _numbers
@@ -17,7 +18,9 @@ cdef class MutableAntichain:
     cdef public tuple gone
     cdef public tuple came
 
-    @cython.locals(before="long long", after="long long")
+    @cython.locals(
+        place=Py_ssize_t, before="long long", after="long long", is_first=bint
+    )
     cpdef bint change(self, object time, long long change)
     @cython.locals(place=Py_ssize_t)
     cpdef long long count(self, object time)
@@ -26,17 +29,16 @@ cdef class MutableAntichain:
     cdef bint _is_before(self, object a, object b)
     @cython.locals(counts=dict, before="long long")
     cdef long long _add(self, object time, long long change)
-    @cython.locals(frontier=list)
-    cdef bint _enter(self, object time)
-    cdef bint _exit(self, object time)
-    @cython.locals(place=Py_ssize_t, before="long long", after="long long", is_first=bint)
-    cdef bint _change_sorted(self, object time, long long change)
-    @cython.locals(only=list)
-    cdef bint _enter_sorted(self, object time, bint is_first)
-    @cython.locals(numbers=list, place=Py_ssize_t, end=Py_ssize_t)
-    cdef bint _exit_sorted(self, object time, bint is_first)
     @cython.locals(times=list, low=Py_ssize_t, middle=Py_ssize_t, high=Py_ssize_t)
     cdef Py_ssize_t _find(self, object time)
     cdef _insert(self, Py_ssize_t place, object time, long long number)
     @cython.locals(times=list, numbers=list, first=Py_ssize_t)
     cdef _remove(self, Py_ssize_t place)
+    @cython.locals(frontier=list)
+    cdef bint _enter(self, object time)
+    cdef bint _exit(self, object time)
+    @cython.locals(only=list)
+    cdef bint _enter_total(self, object time, bint is_first)
+    @cython.locals(numbers=list, place=Py_ssize_t, end=Py_ssize_t)
+    cdef bint _exit_total(self, object time, bint is_first)
+    cdef _show_only(self, object time)

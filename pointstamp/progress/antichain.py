@@ -12,10 +12,11 @@ Rules:
 2. `update` returns the exact change of the frontier: the old one plus the
    changes is the new one.
 
-Source: timely-dataflow `progress/frontier.rs`. Where times are totally ordered
-the frontier is one time, and the counts are kept in its order: new times come
-nearly always at the end and old ones go at the beginning, so that 10,000
-outstanding times cost what one costs.
+Source: timely-dataflow `progress/frontier.rs`. Where Python's own `<` is a total
+order that extends that of times, the counts are kept sorted by it: new times come
+nearly always at the end and old ones go at the beginning. If times are totally
+ordered the frontier is the first that is present, so that 10,000 outstanding times
+cost what one costs.
 """
 
 from __future__ import annotations
@@ -90,6 +91,7 @@ class MutableAntichain:
         "_found",
         "_key",
         "_less_equal",
+        "_natural",
         "_none",
         "_numbers",
         "_only",
@@ -104,20 +106,20 @@ class MutableAntichain:
     def __init__(self, timestamp: Timestamp, changes: Iterable[tuple[Any, int]] = ()) -> None:
         self._less_equal = timestamp.less_equal
         self._key = timestamp.key
-        # Sorting compares times themselves, so it needs a total order by Python's `<`.
+        self._natural = bool(timestamp.natural)
         self._total = bool(timestamp.total and timestamp.natural)
         self._pairs = bool(timestamp.pairs)
-        # Totally ordered times: sorted from `_first` on, each with its number.
+        # Times that Python can sort: in order from `_first` on, each with its number.
         self._times: list[Any] = []
         self._numbers: list[int] = []
         self._first = 0
         self._found = False
-        # Their frontier is one of these two lists, as making one costs more than a change.
+        # A frontier of one time or none is one of these lists: making one costs too much.
         self._only: list[Any] = [None]
         self._none: list[Any] = []
         # Other times.
         self._counts: dict[Any, int] = {}
-        self.frontier: list[Any] = []
+        self.frontier: list[Any] = self._none
         self.gone: tuple[Any, ...] = ()
         """What the last change took from the frontier."""
         self.came: tuple[Any, ...] = ()
@@ -137,19 +139,32 @@ class MutableAntichain:
 
     def change(self, time: Any, change: int) -> bool:
         """Do the same; whether the frontier changed, and `gone` and `came` say how."""
-        if self._total:
-            return self._change_sorted(time, change)
-        before = self._add(time, change)
+        if not self._natural:
+            before = self._add(time, change)
+            is_first = False
+        else:
+            place = self._find(time)
+            is_first = place == self._first
+            if self._found:
+                before = self._numbers[place]
+                if before + change:
+                    self._numbers[place] = before + change
+                else:
+                    self._remove(place)
+            else:
+                before = 0
+                if change:
+                    self._insert(place, time, change)
         after = before + change
         if before <= 0 < after:
-            return self._enter(time)
+            return self._enter_total(time, is_first) if self._total else self._enter(time)
         if after <= 0 < before:
-            return self._exit(time)
+            return self._exit_total(time, is_first) if self._total else self._exit(time)
         return False
 
     def count(self, time: Any) -> int:
         """The count of `time`."""
-        if not self._total:
+        if not self._natural:
             return self._counts.get(time, 0)
         place = self._find(time)
         return self._numbers[place] if self._found else 0
@@ -173,7 +188,7 @@ class MutableAntichain:
         return False
 
     def __iter__(self) -> Iterator[tuple[Any, int]]:
-        if self._total:
+        if self._natural:
             return iter(
                 list(zip(self._times[self._first :], self._numbers[self._first :], strict=True))
             )
@@ -181,7 +196,7 @@ class MutableAntichain:
 
     def __len__(self) -> int:
         """How many times have a count that is not zero."""
-        return len(self._times) - self._first if self._total else len(self._counts)
+        return len(self._times) - self._first if self._natural else len(self._counts)
 
     def __repr__(self) -> str:
         return f"MutableAntichain(frontier={self.frontier}, counts={dict(self)})"
@@ -204,10 +219,10 @@ class MutableAntichain:
             return bool(a[0] <= b[0] and a[1] <= b[1])
         return self._less_equal(a, b)
 
-    # Times that are not totally ordered.
+    # Counting.
 
     def _add(self, time: Any, change: int) -> int:
-        """Count, and give the count before."""
+        """Count a time that cannot be sorted; the count before."""
         counts = self._counts
         before = counts.get(time, 0)
         if before + change:
@@ -215,96 +230,6 @@ class MutableAntichain:
         elif before:
             del counts[time]
         return before
-
-    def _enter(self, time: Any) -> bool:
-        """Take in `time`, which is present now; whether it is in the frontier."""
-        frontier = self.frontier
-        if self.less_equal(time):
-            return False
-        self.came = (time,)
-        if not frontier:
-            self.gone = ()
-            frontier.append(time)
-            return True
-        self.gone = tuple([other for other in frontier if self._is_before(time, other)])
-        self.frontier = [other for other in frontier if other not in self.gone]
-        self.frontier.append(time)
-        return True
-
-    def _exit(self, time: Any) -> bool:
-        """Take out `time`, which is present no more; whether it was in the frontier."""
-        if time not in self.frontier:
-            return False
-        self.gone = (time,)
-        self.frontier = [element for element in self.frontier if element != time]
-        self.came = tuple(self._uncovered(time))
-        self.frontier.extend(self.came)
-        return True
-
-    def _uncovered(self, time: Any) -> list[Any]:
-        """The least of the times that `time` alone kept out of the frontier."""
-        freed = [
-            other
-            for other, count in self._counts.items()
-            if count > 0 and self._is_before(time, other) and not self.less_equal(other)
-        ]
-        if len(freed) < 2:
-            return freed
-        return list(Antichain(self._less_equal, sorted(freed, key=self._key)))
-
-    # Totally ordered times. Compared as seldom as can be: that is what costs here.
-
-    def _change_sorted(self, time: Any, change: int) -> bool:
-        place = self._find(time)
-        if not self._found:
-            if not change:
-                return False
-            is_first = place == self._first
-            self._insert(place, time, change)
-            return change > 0 and self._enter_sorted(time, is_first)
-        before = self._numbers[place]
-        after = before + change
-        is_first = place == self._first
-        if after:
-            self._numbers[place] = after
-        else:
-            self._remove(place)
-        if before <= 0 < after:
-            return self._enter_sorted(time, is_first)
-        if after <= 0 < before:
-            return self._exit_sorted(time, is_first)
-        return False
-
-    def _enter_sorted(self, time: Any, is_first: bool) -> bool:
-        """Take in `time`, which is present now (and first of all, or not)."""
-        only = self._only
-        if not self.frontier:
-            self.gone = ()
-            self.frontier = only
-        elif is_first or time < only[0]:
-            self.gone = (only[0],)
-        else:
-            return False
-        only[0] = time
-        self.came = (time,)
-        return True
-
-    def _exit_sorted(self, time: Any, is_first: bool) -> bool:
-        """Take out `time`, which is present no more."""
-        if not is_first and self._only[0] != time:
-            return False
-        self.gone = (time,)
-        numbers = self._numbers
-        place, end = self._first, len(numbers)
-        while place < end and numbers[place] <= 0:
-            place += 1
-        if place < end:
-            self._only[0] = self._times[place]
-            self.came = (self._times[place],)
-        else:
-            self.frontier = self._none
-            self.came = ()
-        return True
 
     def _find(self, time: Any) -> int:
         """The place of `time` among the sorted ones (`_found`), or where it would be."""
@@ -348,3 +273,80 @@ class MutableAntichain:
             del times[:first]
             del numbers[:first]
             self._first = 0
+
+    # The frontier, when a time becomes present or stops being so.
+
+    def _enter(self, time: Any) -> bool:
+        frontier = self.frontier
+        if not frontier:
+            self._show_only(time)
+            return True
+        if self.less_equal(time):
+            return False
+        self.came = (time,)
+        self.gone = tuple([other for other in frontier if self._is_before(time, other)])
+        self.frontier = [other for other in frontier if other not in self.gone]
+        self.frontier.append(time)
+        return True
+
+    def _exit(self, time: Any) -> bool:
+        if time not in self.frontier:
+            return False
+        self.gone = (time,)
+        self.came = ()
+        if len(self.frontier) == 1 and not len(self):
+            self.frontier = self._none
+            return True
+        self.frontier = [element for element in self.frontier if element != time]
+        self.came = tuple(self._uncovered(time))
+        self.frontier.extend(self.came)
+        return True
+
+    def _uncovered(self, time: Any) -> list[Any]:
+        """The least of the times that `time` alone kept out of the frontier."""
+        freed = [
+            other
+            for other, count in self
+            if count > 0 and self._is_before(time, other) and not self.less_equal(other)
+        ]
+        if len(freed) < 2:
+            return freed
+        return list(Antichain(self._less_equal, sorted(freed, key=self._key)))
+
+    # The same where it has one time at most. Times are compared as seldom as can be: that
+    # is what costs here.
+
+    def _enter_total(self, time: Any, is_first: bool) -> bool:
+        if not self.frontier:
+            self._show_only(time)
+            return True
+        only = self._only
+        if not is_first and not time < only[0]:
+            return False
+        self.gone = (only[0],)
+        self.came = (time,)
+        only[0] = time
+        return True
+
+    def _exit_total(self, time: Any, is_first: bool) -> bool:
+        if not is_first and self._only[0] != time:
+            return False
+        self.gone = (time,)
+        numbers = self._numbers
+        place, end = self._first, len(numbers)
+        while place < end and numbers[place] <= 0:
+            place += 1
+        if place < end:
+            self._only[0] = self._times[place]
+            self.came = (self._times[place],)
+        else:
+            self.frontier = self._none
+            self.came = ()
+        return True
+
+    def _show_only(self, time: Any) -> None:
+        """Make `time` the frontier, which was empty."""
+        self._only[0] = time
+        self.frontier = self._only
+        self.gone = ()
+        self.came = (time,)
