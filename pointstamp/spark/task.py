@@ -23,7 +23,7 @@ from pointstamp.dataflow.scope import Scope
 from pointstamp.dataflow.stream import Stream
 from pointstamp.errors import BuildError, ContainerError, SchemaError
 from pointstamp.runtime.worker import Worker
-from pointstamp.spark import bridge, parcels
+from pointstamp.spark import bridge, gathering, parcels
 from pointstamp.spark.parcels import Parcel
 
 if TYPE_CHECKING:
@@ -86,7 +86,11 @@ def _explained(found: Failure) -> Exception:
 
 
 def rendezvous(context: BarrierTaskContext, secret: bytes) -> Communicator:
-    """Connect the tasks of a barrier stage, by the one message that Spark passes between them."""
+    """Connect the tasks of a barrier stage.
+
+    On several machines by the one message that Spark passes between them; on one machine,
+    by a quicker way of ours (`gathering`).
+    """
     hosts = [info.address.rpartition(":")[0].strip("[]") for info in context.getTaskInfos()]
     me = context.partitionId()
     # On one machine nothing has to be reachable from outside; on several, the name by
@@ -94,6 +98,10 @@ def rendezvous(context: BarrierTaskContext, secret: bytes) -> Communicator:
     is_local = len(set(hosts)) == 1
     with tcp.listen("127.0.0.1" if is_local else "0.0.0.0") as listener:
         host, port = "127.0.0.1" if is_local else hosts[me], listener.address[1]
+        if is_local and gathering.is_possible():
+            stage = context.stageId()
+            ports = gathering.gather_ports(me, port, len(hosts), secret, stage)
+            return tcp.connect(me, [(host, port) for port in ports], secret, listener=listener)
         gathered = [said.split() for said in context.allGather(f"{host} {port}")]
         addresses = [(host, int(port)) for host, port in gathered]
         return tcp.connect(me, addresses, secret, listener=listener)
