@@ -62,24 +62,6 @@ def unpack(rows: Iterable[pa.RecordBatch]) -> Iterator[Parcel]:
             yield Parcel(worker.as_py(), input.as_py(), batch)
 
 
-def fold(batch: pa.RecordBatch, worker: int, schema: pa.Schema) -> pa.RecordBatch:
-    """A batch as one row of `schema`: the worker, and of each column an array of all its values.
-
-    Spark can take such a row apart itself. Nothing is copied.
-
-    >>> batch = pa.RecordBatch.from_pydict({"a": [1, 2], "b": ["x", None]})
-    >>> arrays = [("worker", pa.int32()), ("a", pa.list_(pa.int64())), ("b", pa.list_(pa.string()))]
-    >>> fold(batch, 3, pa.schema(arrays)).to_pylist()
-    [{'worker': 3, 'a': [1, 2], 'b': ['x', None]}]
-    """
-    bounds = pa.array([0, batch.num_rows], pa.int32())
-    arrays = [
-        pa.ListArray.from_arrays(bounds, column, type=field.type)
-        for column, field in zip(batch.columns, list(schema)[1:], strict=True)
-    ]
-    return pa.RecordBatch.from_arrays([pa.array([worker], pa.int32()), *arrays], schema=schema)
-
-
 def deal(
     batches: Iterable[pa.RecordBatch], input: int, first: int, workers: int
 ) -> Iterator[pa.RecordBatch]:

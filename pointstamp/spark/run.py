@@ -108,43 +108,9 @@ def run(
     arriving = reduce(_union, dealt).repartitionById(workers, "worker")
     # Spark reads the schema here; nothing runs.
     struct = arriving.mapInArrow(_unpack(), schema).schema
-    folded = _folded(struct)
-    leave_as = None if folded is None else to_arrow_schema(folded, timezone="UTC")
-    result = to_arrow_schema(struct, timezone="UTC")
-    job = Job(build, tuple(inputs), by_name, result, new_secret(), leave_as)
-    leaving = arriving.mapInArrow(work(job), folded or parcels.SCHEMA, barrier=True)
-    left = leaving.repartitionById(workers, "worker")
-    return left.mapInArrow(_unpack(), struct) if folded is None else _unfolded(left, struct)
-
-
-def _folded(struct: StructType) -> StructType | None:
-    """The schema of rows that hold whole batches of `struct`; None if Spark cannot unfold them.
-
-    It makes columns that may be null of them, whatever the schema promises.
-    """
-    from pyspark.sql.types import ArrayType, IntegerType, StructField, StructType
-
-    if not struct.fields or not all(field.nullable for field in struct.fields):
-        return None
-    worker = StructField("worker", IntegerType())
-    # By number, since names may have anything in them, and occur twice.
-    arrays = [
-        StructField(f"_{n}", ArrayType(field.dataType)) for n, field in enumerate(struct.fields)
-    ]
-    return StructType([worker, *arrays])
-
-
-def _unfolded(rows: DataFrame, struct: StructType) -> DataFrame:
-    from pyspark.sql import functions
-
-    numbered = [f"_{n}" for n in range(len(struct.fields))]
-    records = rows.select(functions.inline(functions.arrays_zip(*numbered)).alias(*numbered))
-    return records.select(
-        *(
-            functions.col(number).alias(field.name, metadata=field.metadata)
-            for number, field in zip(numbered, struct.fields, strict=True)
-        )
-    )
+    job = Job(build, tuple(inputs), by_name, to_arrow_schema(struct, timezone="UTC"), new_secret())
+    leaving = arriving.mapInArrow(work(job), parcels.SCHEMA, barrier=True)
+    return leaving.repartitionById(workers, "worker").mapInArrow(_unpack(), struct)
 
 
 def _session_of(inputs: Mapping[str, DataFrame]) -> SparkSession:

@@ -46,8 +46,6 @@ class Job:
     by_name: bool
     schema: pa.Schema
     secret: bytes
-    folded: pa.Schema | None = None
-    """Of the rows in which results leave, a row per batch; without it they leave as parcels."""
 
 
 def work(job: Job) -> Callable[[Rows], Iterator[pa.RecordBatch]]:
@@ -69,19 +67,13 @@ def attend(job: Job, communicator: Communicator, rows: Rows) -> Iterator[pa.Reco
     """
     try:
         for batch in parcels.resized(run(job, communicator, parcels.unpack(rows))):
-            yield _row(batch, communicator.index, job.folded)
+            yield parcels.pack(Parcel(communicator.index, 0, batch))
         communicator.close()
     except BaseException as cause:
         communicator.abort(cause)
         if not isinstance(cause, Exception):
             raise
         raise _explained(failure(communicator.index, cause, time.monotonic())) from cause
-
-
-def _row(batch: pa.RecordBatch, worker: int, folded: pa.Schema | None) -> pa.RecordBatch:
-    if folded is None:
-        return parcels.pack(Parcel(worker, 0, batch))
-    return parcels.fold(batch, worker, folded)
 
 
 def _explained(found: Failure) -> Exception:

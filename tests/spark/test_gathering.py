@@ -88,16 +88,16 @@ class Task:
     def __init__(self, index, peers):
         self.index, self.peers = index, peers
 
-    def partitionId(self):  # noqa: N802 (Spark names it)
+    def partitionId(self):
         return self.index
 
-    def stageId(self):  # noqa: N802 (Spark names it)
+    def stageId(self):
         return 3
 
-    def getTaskInfos(self):  # noqa: N802 (Spark names it)
+    def getTaskInfos(self):
         return [type("Info", (), {"address": "127.0.0.1:4040"})] * self.peers
 
-    def allGather(self, message):  # noqa: N802 (Spark names it)
+    def allGather(self, message):
         raise AssertionError("on one machine Spark is not asked")
 
 
