@@ -39,9 +39,6 @@ LOCAL = {
     # Of rows that are large themselves, which is what a dataflow is fed with, Spark's limit
     # of 64 MiB would have the buffer grow and move many times, and the worker wait.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(4 << 20),
-    # What is shuffled goes to the page cache of this machine, and comes from there. To
-    # compress it takes longer than to write it.
-    "spark.shuffle.compress": "false",
     # A barrier stage that failed is run again, all of it. On one machine nothing
     # is lost by chance, so that would only be a wait of four times for the error.
     "spark.stage.maxConsecutiveAttempts": "1",

@@ -88,16 +88,16 @@ class Task:
     def __init__(self, index, peers):
         self.index, self.peers = index, peers
 
-    def partitionId(self):
+    def partitionId(self):  # noqa: N802 (Spark names it)
         return self.index
 
-    def stageId(self):
+    def stageId(self):  # noqa: N802 (Spark names it)
         return 3
 
-    def getTaskInfos(self):
+    def getTaskInfos(self):  # noqa: N802 (Spark names it)
         return [type("Info", (), {"address": "127.0.0.1:4040"})] * self.peers
 
-    def allGather(self, message):
+    def allGather(self, message):  # noqa: N802 (Spark names it)
         raise AssertionError("on one machine Spark is not asked")
 
 
