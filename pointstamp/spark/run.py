@@ -14,7 +14,7 @@ to its end, and a failure behind it does not run it again. What is shuffled are
 parcels of about 1 MiB, by number, without a sort.
 
 *What it costs*, against one `mapInArrow` that does nothing (5 M records of two longs
-from Parquet, two slots of a busy machine with two cores, medians of 5 in one run,
+from Parquet, two slots of a busy machine with two cores, medians of 5 in each run,
 about 1 s for the one; spread a third). A shuffle of rows instead of parcels costs
 0.8 to 0.9 of it, before the workers or behind them: Spark writes and reads every
 record by itself. Packing, the shuffle and unpacking together cost 0.2 to 0.5 more
@@ -22,7 +22,7 @@ than the one pass; two shuffles of parcels, with a pass between them that does
 nothing, 0.6 more, and whether that pass is a barrier makes no difference to speak
 of. About 0.2 s of that is fixed, for two more stages and their Python. Rows that
 hold an array per column, which Spark unfolds (`inline` of `arrays_zip`) without a
-pass in Python, were no quicker than parcels, and slower with strings. By far the
+pass in Python, were no quicker than parcels, with strings or without. By far the
 most was none of these: `allGather` sleeps a second, see `gathering`.
 """
 
