@@ -19,10 +19,11 @@ about 1 s for the one; spread a third). A shuffle of rows instead of parcels cos
 0.8 to 0.9 of it, before the workers or behind them: Spark writes and reads every
 record by itself. Packing, the shuffle and unpacking together cost 0.2 to 0.5 more
 than the one pass; two shuffles of parcels, with a pass between them that does
-nothing, 0.6 more (0.7 to 1.1 where that pass is a barrier). About 0.2 s of that is fixed, for two more stages and their Python. Rows that
-hold an array per column, which Spark unfolds (`inline` of `arrays_zip`) without a
-pass in Python, were no quicker than parcels, with strings or without. By far the
-most was none of these: `allGather` sleeps a second, see `gathering`.
+nothing, 0.6 more (0.7 to 1.1 where that pass is a barrier). About 0.2 s of that is
+fixed, for two more stages and their Python. Rows that hold an array per column, which
+Spark unfolds (`inline` of `arrays_zip`) without a pass in Python, were no quicker than
+parcels, with strings or without. By far the most was none of these: `allGather` sleeps
+a second, see `gathering`.
 """
 
 from __future__ import annotations
