@@ -150,11 +150,13 @@ class Fence:
 
     def full(self) -> None:
         """What was written before is seen before what is read after is read."""
-        self._lock.acquire()
-        self._lock.release()
+        # By `with`, in which no signal's handler runs: one that raised between the two would
+        # leave the lock taken, and the next call would wait for ever.
+        with self._lock:
+            pass
         if self.is_needed_between:
-            self._lock.acquire()
-            self._lock.release()
+            with self._lock:
+                pass
 
     def between(self) -> None:
         """The same where even the order of stores, or of loads, is not kept."""

@@ -127,11 +127,13 @@ class Capability:
     __slots__ = ("_holdings", "live", "time")
 
     def __init__(self, time: Any, holdings: Holdings) -> None:
+        self.live = False  # for `__del__`, of what has no holdings
+        watcher = holdings.watcher
         self.time = time
         self._holdings = holdings
         self.live = True
-        if holdings.watcher is not None:
-            holdings.watcher.holds(self, time)
+        if watcher is not None:
+            watcher.holds(self, time)
 
     def delayed(self, time: Any) -> Capability:
         """Another capability, for `time`, which must not be earlier."""

@@ -13,7 +13,8 @@ cdef class Notificator:
     cdef list _heap
     cdef bint _is_late
 
-    cpdef notify_at(self, Capability capability)
+    cpdef notify_at(self, object capability)
+    cdef _keep(self, Capability capability)
     cpdef bint overlooked(self)
     @cython.locals(heap=list)
     cdef Capability _take_complete(self)

@@ -14,6 +14,7 @@ from typing import Any
 
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Frontier
+from pointstamp.errors import CapabilityError
 from pointstamp.progress.timestamp import Timestamp
 
 
@@ -39,6 +40,15 @@ class Notificator:
 
     def notify_at(self, capability: Capability) -> None:
         """Keep `capability` until its time is complete. Asking twice is asking once."""
+        if not isinstance(capability, Capability):
+            raise CapabilityError(
+                f"notify_at needs a capability to keep, and was given {capability!r} "
+                f"({type(capability).__name__}); retain() one from what was received, or have one "
+                "delayed()"
+            )
+        self._keep(capability)
+
+    def _keep(self, capability: Capability) -> None:
         capability.check("ask for a notification")
         time = capability.time
         if time in self._waiting:

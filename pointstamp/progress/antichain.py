@@ -216,7 +216,10 @@ class MutableAntichain:
         if self._total:
             return bool(a <= b)
         if self._pairs:
-            return bool(a[0] <= b[0] and a[1] <= b[1])
+            # Not by index: compiled, that is not checked, and users ask with any time they like.
+            a_outer, a_inner = a
+            b_outer, b_inner = b
+            return bool(a_outer <= b_outer and a_inner <= b_inner)
         return self._less_equal(a, b)
 
     # Counting.

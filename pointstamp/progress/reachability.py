@@ -31,6 +31,7 @@ from typing import Any
 
 from pointstamp.progress.antichain import MutableAntichain
 from pointstamp.progress.change_batch import ChangeBatch
+from pointstamp.progress.timestamp import Advance, Both
 from pointstamp.progress.topology import Topology
 
 
@@ -40,7 +41,8 @@ def _shortened(summary: Any) -> Any:
     Nearly all are so: an integer; two of them for a pair, with a limit of the second;
     and None for what leaves times as they are.
     """
-    shift = getattr(summary, "shift", None)
+    # Of a user's own type, `shift` may mean anything.
+    shift = summary.shift if type(summary) in (Advance, Both) else None
     if shift in (0, (0, 0, None)):
         return None
     return summary if shift is None else shift
@@ -53,11 +55,12 @@ def _arrives(time: Any, summary: Any) -> Any:
     if type(summary) is int:
         return time + summary
     if type(summary) is tuple:
-        outer, inner, limit = summary
-        inner = time[1] + inner
+        by_outer, by_inner, limit = summary
+        outer, inner = time
+        inner += by_inner
         if limit is not None and inner >= limit:
             return None
-        return (time[0] + outer, inner)
+        return (outer + by_outer, inner)
     return summary.results_in(time)
 
 

@@ -32,6 +32,7 @@ cdef class Worker:
     cdef dict _structures
     cdef dict _finished
     cdef bint _is_building
+    cdef bint _is_stepping
     cdef object _failure
 
     cpdef bint step(self)

@@ -21,9 +21,10 @@ from typing import Any, TypeVar
 from pointstamp.communication.communicator import Communicator
 from pointstamp.dataflow.environment import Environment
 from pointstamp.dataflow.scope import Scope
-from pointstamp.errors import BuildError, InputError, StructureError
+from pointstamp.errors import BuildError, InputError, StructureError, UsageError
 from pointstamp.progress.subgraph import Subgraph
 from pointstamp.progress.timestamp import Int, Timestamp
+from pointstamp.runtime.breath import breathe
 
 Result = TypeVar("Result")
 
@@ -78,6 +79,7 @@ class Worker:
         self._structures: dict[tuple[int, int], tuple[str, list[str]]] = {}
         self._finished: dict[int, int] = {}
         self._is_building = False
+        self._is_stepping = False
         self._failure: BaseException | None = None
 
     @property
@@ -123,10 +125,25 @@ class Worker:
         self._start(dataflow, scope)
 
     def step(self) -> bool:
-        """Do the work at hand; whether there is more right away."""
+        """Do the work at hand; whether there is more right away.
+
+        Raises
+        ------
+        UsageError
+            When called by an operator of this worker.
+        """
+        breathe()
         if self._failure is not None:
             # What the failed step left half-done cannot go on, and must not look complete.
             raise self._failure
+        if self._is_stepping:
+            # The scopes that are at work do not go on in there: who waits for them that way
+            # waits for ever, and what it reports meanwhile is half of what is being done.
+            raise UsageError(
+                f"step() of worker {self.index} was called inside of a step, by an operator; send, "
+                "or ask to be activated, and return"
+            )
+        self._is_stepping = True
         try:
             self._take_in()
             self._visit_dataflows()
@@ -135,6 +152,8 @@ class Worker:
         except BaseException as failure:
             self._failure = failure
             raise
+        finally:
+            self._is_stepping = False
         return bool(self._active)
 
     def step_or_park(self, timeout_s: float | None = None) -> bool:
@@ -145,7 +164,8 @@ class Worker:
         timeout_s : float, optional
             Seconds to wait at most; without it, as long as it takes.
         """
-        if not self._active and not self.environment.released and self._failure is None:
+        is_idle = not self._active and not self.environment.released
+        if is_idle and self._failure is None and not self._is_stepping:
             self.communicator.park(timeout_s)
         return self.step()
 

@@ -316,3 +316,21 @@ def test_memory_that_cannot_be_mapped_is_done_without(monkeypatch):
 
 def _n_shared(communicator):
     return len(communicator._shared)
+
+
+def test_a_signal_that_raises_leaves_no_fence_locked():
+    def interrupt(*_):
+        raise InterruptedError
+
+    fence = segment.Fence()
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for _ in range(200):
+            with contextlib.suppress(InterruptedError):
+                signal.setitimer(signal.ITIMER_REAL, 0.0005)
+                while True:
+                    fence.full()
+            assert not fence._lock.locked()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

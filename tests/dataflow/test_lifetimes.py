@@ -209,3 +209,29 @@ def test_a_dataflow_whose_making_failed_leaves_no_inputs() -> None:
         return seen
 
     assert ps.execute(main) == [[1]]
+
+
+@pytest.mark.parametrize("choose", [lambda time: time, lambda time: None, lambda time: 3])
+def test_only_a_capability_asks_for_a_notification(choose: Any) -> None:
+    def main(worker: Any) -> None:
+        def build(capability: Any, info: Any) -> Any:
+            capability.drop()
+
+            def logic(input: Any, output: Any, notificator: Any) -> None:
+                for time, _ in input:
+                    notificator.notify_at(choose(time))
+
+            return logic
+
+        with worker.dataflow() as scope:
+            scope.to_stream([1]).unary_notify(ps.Pipeline(), "Forgetful", build)
+        worker.run()
+
+    with pytest.raises(WorkerError, match=r"'Forgetful' failed.*needs a capability to keep"):
+        ps.execute(main)
+
+
+def test_a_capability_that_could_not_be_made_is_not_let_go() -> None:
+    with pytest.raises(AttributeError):
+        ps.Capability(0, None)  # type: ignore[arg-type]  # what nobody should
+    gc.collect()

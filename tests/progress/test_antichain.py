@@ -75,3 +75,12 @@ def test_a_time_that_comes_and_goes_leaves_nothing_behind() -> None:
         counted.update(5, 1)
         counted.update(5, -1)
     assert len(counted._times) <= 2
+
+
+@pytest.mark.parametrize("what", [(), (1,), (1, 2, 3), [], 3, None], ids=repr)
+def test_a_question_about_what_is_no_pair_is_an_error(what: Any) -> None:
+    # Compiled, an index that is not checked would read what lies behind the tuple.
+    counts = MutableAntichain(NESTED, [((0, 0), 1)])
+    for question in (counts.less_equal, counts.less_than):
+        with pytest.raises((TypeError, ValueError)):
+            question(what)

@@ -210,3 +210,17 @@ def test_a_summary_that_was_shortened_gives_what_it_gave(outer, inner, epoch, ro
         (Both(Both(outer, inner), inner), ((epoch, round_), round_)),
     ):
         assert _arrives(time, _shortened(summary)) == summary.results_in(time)
+
+
+class Doubled:
+    """A user's summary, with a `shift` that is its own business."""
+
+    advances = True
+    shift = 7
+
+    def results_in(self, time: int) -> int:
+        return 2 * time + 1
+
+
+def test_only_our_own_summaries_are_shortened() -> None:
+    assert _arrives(5, _shortened(Doubled())) == 11

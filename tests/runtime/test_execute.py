@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,8 @@ from typing import Any
 import pytest
 
 import pointstamp as ps
-from pointstamp.errors import OperatorError, StructureError, WorkerError
+from pointstamp.compiled import MODULES
+from pointstamp.errors import OperatorError, StructureError, UsageError, WorkerError
 
 CARRIERS = [
     pytest.param({"workers": 1}, id="one"),
@@ -273,3 +276,50 @@ def test_an_idle_worker_uses_no_processor() -> None:
 def test_a_number_of_workers_that_cannot_be() -> None:
     with pytest.raises(ps.errors.UsageError, match="at least one"):
         ps.execute(hello, workers=0)
+
+
+# Nothing in it is Python that is interpreted, and it goes on for ever.
+ROUND_AND_ROUND = """
+import os, signal, sys, threading, time
+import pointstamp as ps
+
+def main(worker):
+    with worker.dataflow() as scope:
+        loop, stream = scope.feedback(1)
+        loop.connect(scope.to_stream([1]).concat(stream))
+    worker.run()
+
+def interrupt():
+    time.sleep(0.2)  # this thread has to get its turn, too
+    os.kill(os.getpid(), signal.SIGINT)
+
+threading.Thread(target=interrupt, daemon=True).start()
+try:
+    ps.execute(main)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_a_loop_of_operators_alone_can_be_interrupted() -> None:
+    assert "pointstamp.runtime.breath" not in MODULES
+    ran = subprocess.run(
+        [sys.executable, "-c", ROUND_AND_ROUND],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    assert ran.stdout == "interrupted\n"
+
+
+def test_an_operator_that_steps_its_own_worker_is_told_not_to() -> None:
+    def main(worker: Any) -> None:
+        with worker.dataflow() as scope:
+            stream = scope.to_stream([1]).inspect(lambda _: worker.run())
+            stream.probe()
+        worker.run()
+
+    with pytest.raises(WorkerError, match="called inside of a step") as caught:
+        ps.execute(main)
+    assert isinstance(caught.value.__cause__, UsageError)
