@@ -72,7 +72,8 @@ class BuildAllOrNone(build_ext):
         package = ROOT if self.inplace or self.editable_mode else Path(self.build_lib)
         package = package / "pointstamp"
         written = package / COMPILED["DIGEST"]
-        written.unlink(missing_ok=True)
+        if self.extensions:
+            written.unlink(missing_ok=True)
         if self.extensions:
             print("setup: compiling the core (a minute the first time)", file=sys.stderr)
         try:

@@ -14,6 +14,7 @@ cdef class Tee:
     cdef readonly object name
     cdef public ChangeBatch produced
     cdef readonly list pushers
+    cdef readonly bint is_midway
     cdef object _kind
     cdef object _schema
 

@@ -47,13 +47,15 @@ class Pusher:
 class Tee:
     """An operator's output: counts what is sent, and copies it to all streams."""
 
-    __slots__ = ("_kind", "_schema", "name", "produced", "pushers")
+    __slots__ = ("_kind", "_schema", "is_midway", "name", "produced", "pushers")
 
     def __init__(self, name: str, produced: ChangeBatch | None = None) -> None:
         self.name = name
         self.produced = produced
         """None where the count is taken on the other side of a scope's border."""
         self.pushers: list[Pusher] = []
+        self.is_midway = False
+        """Whether a batch was counted and has not gone to all, for instance after an error."""
         self._kind: Any = None
         self._schema: Any = None
 
@@ -68,8 +70,10 @@ class Tee:
             self._check(kind, kind.schema(batch))
         if self.produced is not None:
             self.produced.update(time, n_records)
+        self.is_midway = True
         for pusher in self.pushers:
             pusher.push(time, batch)
+        self.is_midway = False
 
     def _check(self, kind: Any, schema: Any) -> None:
         """A stream keeps one kind of container, and one schema."""

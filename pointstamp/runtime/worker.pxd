@@ -15,6 +15,8 @@ cdef class _Dataflow:
 
 
 cdef class Worker:
+    cdef dict __dict__
+    cdef object __weakref__
     cdef readonly object communicator
     cdef readonly object environment
     cdef object _receive

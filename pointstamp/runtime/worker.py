@@ -63,6 +63,7 @@ class Worker:
     def __init__(self, communicator: Communicator, *, eager: bool = False) -> None:
         self.communicator = communicator
         self.environment = Environment(communicator, eager)
+        self.environment.fail = self._fail
         self._control = self.environment.channel(_nothing)
         self._progress = self.environment.channel(_nothing)
         # Looked up once: a step is short.
@@ -217,6 +218,11 @@ class Worker:
             for number in dataflow.scopes
             for entry in self._subgraphs[number].outstanding()
         ]
+
+    def _fail(self, error: BaseException) -> None:
+        """Have the next step raise `error`, whoever has caught it meanwhile."""
+        if self._failure is None:
+            self._failure = error
 
     # Building.
 

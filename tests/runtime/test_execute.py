@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -323,3 +324,37 @@ def test_an_operator_that_steps_its_own_worker_is_told_not_to() -> None:
     with pytest.raises(WorkerError, match="called inside of a step") as caught:
         ps.execute(main)
     assert isinstance(caught.value.__cause__, UsageError)
+
+
+@pytest.mark.parametrize("threads", [True, False])
+def test_an_error_that_was_caught_after_a_batch_was_counted_is_raised_again(threads):
+    """Nobody gets that batch, so who goes on as if nothing had been would wait for ever."""
+
+    def main(worker):
+        with worker.dataflow() as scope:
+            input, stream = scope.new_input()
+            stream.exchange(lambda x: x[0]).probe()
+        if worker.index == 0:
+            input.send(5)
+            with contextlib.suppress(TypeError):
+                input.advance_to(1)
+        input.close()
+
+    with pytest.raises(WorkerError, match=r"worker 0 failed: .*not subscriptable"):
+        ps.execute(main, workers=2, threads=threads)
+
+
+def test_an_error_before_anything_was_counted_may_be_caught():
+    def main(worker):
+        out = []
+        with worker.dataflow() as scope:
+            input, stream = scope.new_input()
+            stream.inspect(out.append)
+        with pytest.raises(ps.errors.ContainerError):
+            input.send_batch(5)
+        input.send(6)
+        input.close()
+        worker.run()
+        return out
+
+    assert ps.execute(main) == [[6]]
