@@ -24,6 +24,7 @@ import selectors
 import socket
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import dataclass, field
 from typing import Any
@@ -287,6 +288,11 @@ def _signal(children: list[_Child], *, kill: bool) -> None:
 
 def _stop(children: list[_Child]) -> None:
     """Leave no process, whatever happened; quick when all have ended already."""
+    for child in children:
+        # What has happened may be a signal whose handler raised while `Popen` looked whether
+        # the process lives, between taking its lock and the `try` that gives it back; then we
+        # would wait for that lock for ever. Nobody else holds it: this is the only thread.
+        child.process._waitpid_lock = threading.Lock()  # type: ignore[attr-defined]  # its own
     _signal(children, kill=False)
     until = time.monotonic() + KILL_S
     for child in children:

@@ -240,6 +240,21 @@ def test_a_worker_whose_threads_do_not_end_is_ended_after_its_result(monkeypatch
     assert run_processes(target, 1) == ["result"]
 
 
+def test_an_interrupt_in_the_middle_of_looking_at_a_process_leaves_none(monkeypatch):
+    seen = []
+
+    def interrupted(children):
+        seen.extend(child.process for child in children)
+        for process in seen:
+            process._waitpid_lock.acquire()  # as `Popen.poll` does, before its `try`
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(processes, "_watch", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_processes(lambda communicator: time.sleep(60), 2)
+    assert all(process.returncode is not None for process in seen)
+
+
 def script(text, tmp_path):
     path = tmp_path / "script.py"
     path.write_text(textwrap.dedent(text))
