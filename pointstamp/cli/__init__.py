@@ -7,6 +7,7 @@ import signal
 import sys
 from contextlib import suppress
 from types import FrameType
+from typing import NoReturn
 
 from pointstamp.cli import streams
 
@@ -20,6 +21,25 @@ def main() -> None:
         _run()
     except OSError as error:  # of --help and --version; of answers `answer` has its own
         sys.exit(streams.unwritten(error))
+    except SystemExit as ended:
+        if ended.code in _STOPPED:
+            _leave(int(ended.code))
+        raise
+
+
+_STOPPED = (129, 130, 143)
+"""The statuses of what was stopped; see `answer`."""
+
+
+def _leave(status: int) -> NoReturn:
+    """End now: all is cleaned up, and nobody waits for what other threads still do.
+
+    One of them may be in the middle of a line to standard error. The interpreter, if it
+    ended in its orderly way, would wait for that, and then abort.
+    """
+    with suppress(OSError, ValueError, AttributeError):  # standard error goes by lines
+        sys.stdout.flush()
+    os._exit(status)
 
 
 def _run() -> None:
