@@ -14,7 +14,7 @@ cdef class Tee:
     cdef readonly object name
     cdef public ChangeBatch produced
     cdef readonly list pushers
-    cdef readonly bint is_midway
+    cdef object _fail
     cdef object _kind
     cdef object _schema
 

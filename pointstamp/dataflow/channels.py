@@ -24,6 +24,7 @@ from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.timestamp import Refinement
 
 Wake = Callable[[], None]
+Fail = Callable[[BaseException], None]
 
 
 _ROWS = kind_of([])
@@ -47,15 +48,16 @@ class Pusher:
 class Tee:
     """An operator's output: counts what is sent, and copies it to all streams."""
 
-    __slots__ = ("_kind", "_schema", "is_midway", "name", "produced", "pushers")
+    __slots__ = ("_fail", "_kind", "_schema", "name", "produced", "pushers")
 
-    def __init__(self, name: str, produced: ChangeBatch | None = None) -> None:
+    def __init__(
+        self, name: str, produced: ChangeBatch | None = None, fail: Fail = lambda error: None
+    ) -> None:
         self.name = name
         self.produced = produced
         """None where the count is taken on the other side of a scope's border."""
         self.pushers: list[Pusher] = []
-        self.is_midway = False
-        """Whether a batch was counted and has not gone to all, for instance after an error."""
+        self._fail = fail
         self._kind: Any = None
         self._schema: Any = None
 
@@ -70,10 +72,13 @@ class Tee:
             self._check(kind, kind.schema(batch))
         if self.produced is not None:
             self.produced.update(time, n_records)
-        self.is_midway = True
-        for pusher in self.pushers:
-            pusher.push(time, batch)
-        self.is_midway = False
+        try:
+            for pusher in self.pushers:
+                pusher.push(time, batch)
+        except BaseException as error:
+            # It was counted and not everybody got it: whoever catches this cannot go on.
+            self._fail(error)
+            raise
 
     def _check(self, kind: Any, schema: Any) -> None:
         """A stream keeps one kind of container, and one schema."""

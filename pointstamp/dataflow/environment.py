@@ -35,7 +35,7 @@ class Environment:
     note: Callable[[str, int], None] = field(default=lambda what, n: None)
     """Operators say here that they have done `n` more of `what`, for whoever watches."""
     fail: Callable[[BaseException], None] = field(default=lambda error: None)
-    """Told of an error outside of a step after which the counts are wrong: nothing may go on."""
+    """Told of an error after which the counts are wrong, so that nobody who catches it goes on."""
     released: deque[Any] = field(default_factory=deque)
     """Holdings with capabilities that the garbage collector took."""
 

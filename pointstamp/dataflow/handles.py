@@ -124,11 +124,6 @@ class Output:
             self._builder.flush()
         self._tee.push(time, batch)
 
-    @property
-    def is_midway(self) -> bool:
-        """Whether a batch was counted and did not get to where it should, for an error."""
-        return self._tee.is_midway
-
     def at(self, time: Any) -> Builder:
         """What collects records at `time`; what it had of another time is sent."""
         if time != self._time:

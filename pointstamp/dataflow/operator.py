@@ -304,7 +304,7 @@ class OperatorBuilder:
         port = operator.outputs
         operator.outputs += 1
         produced: ChangeBatch = ChangeBatch()
-        tee = Tee(operator.name, produced)
+        tee = Tee(operator.name, produced, scope.environment.fail)
         holdings = Holdings(
             operator.name,
             port,

@@ -15,6 +15,7 @@ import pytest
 
 import pointstamp as ps
 from pointstamp.compiled import MODULES
+from pointstamp.containers.builder import PREFERRED_RECORDS
 from pointstamp.errors import OperatorError, StructureError, UsageError, WorkerError
 
 CARRIERS = [
@@ -342,6 +343,26 @@ def test_an_error_that_was_caught_after_a_batch_was_counted_is_raised_again(thre
 
     with pytest.raises(WorkerError, match=r"worker 0 failed: .*not subscriptable"):
         ps.execute(main, workers=2, threads=threads)
+
+
+def test_an_operator_that_catches_an_error_of_its_own_sending_does_not_go_on():
+    def build(capability, info):
+        def logic(input, output):
+            for cap, batch in input:
+                with contextlib.suppress(TypeError), output.session(cap) as session:
+                    session.give_batch(batch)
+
+        return logic
+
+    def main(worker):
+        with worker.dataflow() as scope:
+            # So many that they are sent at once, and not collected until the operator returns.
+            numbers = scope.to_stream(range(PREFERRED_RECORDS))
+            stream = numbers.unary(ps.Pipeline(), "Careless", build)
+            stream.exchange(lambda x: x[0]).probe()
+
+    with pytest.raises(WorkerError, match="not subscriptable"):
+        ps.execute(main, workers=2, threads=True)
 
 
 def test_an_error_before_anything_was_counted_may_be_caught():

@@ -9,13 +9,10 @@ cdef class InputHandle:
     cdef Session _session
     cdef Output _output
     cdef object _activate
-    cdef object _fail
     cdef readonly bint is_closed
 
     cpdef send(self, object record)
     cpdef send_batch(self, object batch)
     cpdef advance_to(self, object time)
     cpdef close(self)
-    cdef _flush(self)
-    cdef _note(self, object error)
     cdef _check(self, object what)

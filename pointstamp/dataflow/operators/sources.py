@@ -32,7 +32,6 @@ class InputHandle:
         capability: Capability,
         output: Output,
         activate: Callable[[], None],
-        fail: Callable[[BaseException], None],
     ) -> None:
         self.name = name
         self._timestamp = timestamp
@@ -40,7 +39,6 @@ class InputHandle:
         self._session = output.session(capability)
         self._output = output
         self._activate = activate
-        self._fail = fail
         self.is_closed = False
 
     @property
@@ -51,21 +49,13 @@ class InputHandle:
     def send(self, record: Any) -> None:
         """Send one record at the current time."""
         self._check("send")
-        try:
-            self._session.give(record)
-        except BaseException as error:
-            self._note(error)
-            raise
+        self._session.give(record)
         self._activate()
 
     def send_batch(self, batch: Any) -> None:
         """Send a container at the current time; it must not change afterwards."""
         self._check("send")
-        try:
-            self._session.give_batch(batch)
-        except BaseException as error:
-            self._note(error)
-            raise
+        self._session.give_batch(batch)
         self._activate()
 
     def advance_to(self, time: Any) -> None:
@@ -81,14 +71,14 @@ class InputHandle:
         now = self._capability.time
         if not self._timestamp.less_equal(now, time):
             raise InputError(f"input {self.name!r} is at {now} and cannot go back to {time}")
-        self._flush()
+        self._output.flush()
         self._capability.downgrade(time)
 
     def close(self) -> None:
         """Promise to send nothing more. Closing twice is closing once."""
         if not self.is_closed:
             self.is_closed = True
-            self._flush()
+            self._output.flush()
             self._capability.drop()
 
     def __enter__(self) -> InputHandle:
@@ -96,18 +86,6 @@ class InputHandle:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
-
-    def _flush(self) -> None:
-        try:
-            self._output.flush()
-        except BaseException as error:
-            self._note(error)
-            raise
-
-    def _note(self, error: BaseException) -> None:
-        """Whoever catches `error` cannot go on if a batch was counted that nobody gets."""
-        if self._output.is_midway:
-            self._fail(error)
 
     def _check(self, what: str) -> None:
         if self.is_closed:
@@ -134,7 +112,6 @@ def new_input(scope: Scope, name: str = "Input") -> tuple[InputHandle, Stream[An
                 capabilities.pop(),
                 output,
                 info.activate,
-                scope.environment.fail,
             )
         )
         # What was given to the handle is flushed after this, as for any operator.
