@@ -22,13 +22,9 @@ def main() -> None:
     except OSError as error:  # of --help and --version; of answers `answer` has its own
         sys.exit(streams.unwritten(error))
     except SystemExit as ended:
-        if ended.code in _STOPPED:
+        if ended.code in (streams.HUNG_UP, streams.INTERRUPTED, streams.TERMINATED):
             _leave(int(ended.code))
         raise
-
-
-_STOPPED = (129, 130, 143)
-"""The statuses of what was stopped; see `answer`."""
 
 
 def _leave(status: int) -> NoReturn:
@@ -45,10 +41,9 @@ def _leave(status: int) -> NoReturn:
 def _run() -> None:
     if sys.argv[1:] in (["--version"], ["-V"]):
         # Nothing is imported for this, so that it answers at once.
-        from pointstamp import __version__
-        from pointstamp.compiled import build_info
+        from pointstamp.cli.version import print_version
 
-        print(f"pointstamp {__version__} ({build_info()})", flush=True)
+        print_version()
         return
     from pointstamp.cli.app import app
 
@@ -62,4 +57,4 @@ def _end_at_once(number: int, frame: FrameType | None) -> None:
     """
     with suppress(OSError):
         os.write(2, b"pointstamp: interrupted; nothing was written\n")
-    os._exit(130)
+    os._exit(streams.INTERRUPTED)

@@ -20,10 +20,8 @@ from typing import Any
 
 from pointstamp.cli import streams
 from pointstamp.cli.outcome import Outcome, Request, Wanted, as_json
+from pointstamp.cli.streams import DONE, FAILED, HUNG_UP, INTERRUPTED, MISUSED, TERMINATED
 from pointstamp.errors import InternalError, PointstampError, UsageError
-
-DONE, FAILED, MISUSED = 0, streams.FAILED, 2
-HUNG_UP, INTERRUPTED, TERMINATED = 129, 130, 143
 
 
 class Terminated(KeyboardInterrupt):

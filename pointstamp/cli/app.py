@@ -204,8 +204,7 @@ def _options(
     version: Annotated[bool, typer.Option("--version", "-V", help="Say which this is.")] = False,
 ) -> None:
     if version:
-        from pointstamp import __version__
-        from pointstamp.compiled import build_info
+        from pointstamp.cli.version import print_version
 
-        print(f"pointstamp {__version__} ({build_info()})")
+        print_version()
         raise typer.Exit

@@ -3,6 +3,9 @@
 Standard output carries the answer: where it cannot be written the command failed, and
 says so in a line. Standard error is for the eyes: where it cannot be written, nobody
 looks, and the answer is the same.
+
+Below are the statuses that a process ends with, too, since both who starts it and who
+answers say them.
 """
 
 from __future__ import annotations
@@ -12,7 +15,10 @@ import os
 import sys
 from contextlib import suppress
 
-FAILED, UNHEARD = 1, 141
+DONE, FAILED, MISUSED = 0, 1, 2
+HUNG_UP, INTERRUPTED, TERMINATED = 129, 130, 143
+"""When it was stopped, by which signal, as shells have it."""
+UNHEARD = 141
 
 
 class _Forgiving(io.TextIOWrapper):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from pointstamp.cli import answer, streams
+from pointstamp.cli import streams
 
 
 def test_the_readme_lists_every_exit_status() -> None:
@@ -14,12 +14,12 @@ def test_the_readme_lists_every_exit_status() -> None:
     listed = [int(status) for status in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)]
     assert listed == sorted(
         {
-            answer.DONE,
-            answer.FAILED,
-            answer.MISUSED,
-            answer.HUNG_UP,
-            answer.INTERRUPTED,
-            answer.TERMINATED,
+            streams.DONE,
+            streams.FAILED,
+            streams.MISUSED,
+            streams.HUNG_UP,
+            streams.INTERRUPTED,
+            streams.TERMINATED,
             streams.UNHEARD,
         }
     )
