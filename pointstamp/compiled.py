@@ -30,6 +30,7 @@ from types import ModuleType
 
 MODULES = (
     "pointstamp.containers.builder",
+    "pointstamp.containers.codec",
     "pointstamp.containers.registry",
     "pointstamp.containers.rows",
     "pointstamp.progress.change_batch",
@@ -38,7 +39,6 @@ MODULES = (
     "pointstamp.progress.operate",
     "pointstamp.progress.reachability",
     "pointstamp.progress.subgraph",
-    "pointstamp.containers.codec",
     "pointstamp.communication.arena",
     "pointstamp.communication.framing",
     "pointstamp.communication.link",
@@ -47,9 +47,9 @@ MODULES = (
     "pointstamp.communication.ring",
     "pointstamp.communication.segment",
     "pointstamp.communication.shared_link",
-    "pointstamp.communication.spin",
     "pointstamp.communication.signal",
     "pointstamp.communication.single",
+    "pointstamp.communication.spin",
     "pointstamp.dataflow.capability",
     "pointstamp.dataflow.channels",
     "pointstamp.dataflow.handles",
