@@ -10,8 +10,8 @@ from typing import Any
 
 import pointstamp as ps
 from benchmarks import plain
-from benchmarks.harness.case import OURS, Benchmark, Case, Elsewhere, Quantity, Size, Target
-from benchmarks.harness.measure import Run, on_workers
+from benchmarks.harness.case import Benchmark, Case, Elsewhere, Quantity, Size, Target
+from benchmarks.harness.measure import Run
 
 ROUNDS = {"tiny": 20, "small": 5_000, "full": 50_000}
 
@@ -34,21 +34,8 @@ def barrier(worker: ps.Worker, rounds: int) -> Run:
 
 
 def cases(size: Size) -> list[Case]:
-    """One worker, two, and more than there are cores."""
-    return [
-        *(
-            Case(
-                OURS,
-                on_workers(barrier, rounds, workers=workers),
-                rounds,
-                {"workers": workers},
-                in_both_modes=True,
-            )
-            for workers, share in ((1, 1), (2, 5), (4, 20))
-            for rounds in [max(10, ROUNDS[size] // share)]
-        ),
-        *plain.floors(ROUNDS[size]),
-    ]
+    """One worker, two, and more than there are cores; what the machine takes for less."""
+    return [*plain.coordination(barrier, ROUNDS[size]), *plain.floors(ROUNDS[size])]
 
 
 BENCHMARK = Benchmark(

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pointstamp as ps
 from benchmarks import plain
-from benchmarks.harness.case import OURS, Benchmark, Case, Elsewhere, Quantity, Size, Target
-from benchmarks.harness.measure import Run, on_workers
+from benchmarks.harness.case import Benchmark, Case, Elsewhere, Quantity, Size, Target
+from benchmarks.harness.measure import Run
 
 HOPS = {"tiny": 20, "small": 3_000, "full": 30_000}
 
@@ -25,21 +25,8 @@ def pingpong(worker: ps.Worker, hops: int) -> Run:
 
 
 def cases(size: Size) -> list[Case]:
-    """One worker, two, and more than there are cores."""
-    return [
-        *(
-            Case(
-                OURS,
-                on_workers(pingpong, hops, workers=workers),
-                hops,
-                {"workers": workers},
-                in_both_modes=True,
-            )
-            for workers, share in ((1, 1), (2, 5), (4, 20))
-            for hops in [max(10, HOPS[size] // share)]
-        ),
-        *plain.floors(HOPS[size]),
-    ]
+    """One worker, two, and more than there are cores; what the machine takes for less."""
+    return [*plain.coordination(pingpong, HOPS[size]), *plain.floors(HOPS[size])]
 
 
 BENCHMARK = Benchmark(

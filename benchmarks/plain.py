@@ -1,25 +1,43 @@
-"""Baselines for coordination, which several benchmarks share: plain Python, no library.
+"""What the benchmarks of coordination share: how many workers, and beside what.
 
-What they do is less than a barrier or a loop of a dataflow does. They show the floor
-that the interpreter and the operating system set on this machine, in this run.
+The baselines are plain Python, no library. What they do is less than a barrier or a
+loop of a dataflow does. They show the floor that the interpreter and the operating
+system set on this machine, in this run.
 """
 
 from __future__ import annotations
 
 import asyncio
 import multiprocessing
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
 from time import perf_counter
 
-from benchmarks.harness.case import Case, Effort, Reading
-from benchmarks.harness.measure import Run, alone
+from benchmarks.harness.case import OURS, Case, Effort, Reading
+from benchmarks.harness.measure import Run, alone, on_workers
 from benchmarks.harness.memory import peaks
+from pointstamp import Worker
 
 ASYNCIO = "asyncio, call_soon"
 PIPE = "a byte to a process and back"
 BARRIER = "multiprocessing.Barrier"
 FLOORS = (ASYNCIO, PIPE, BARRIER)
+
+
+def coordination(program: Callable[[Worker, int], Run], rounds: int) -> list[Case]:
+    """Cases of ours: `program` for `rounds` on one worker, for fewer where each takes longer."""
+    return [
+        Case(
+            OURS,
+            on_workers(program, fewer, workers=workers),
+            fewer,
+            {"workers": workers},
+            in_both_modes=True,
+        )
+        for workers, share in ((1, 1), (2, 5), (4, 20))
+        for fewer in [max(10, rounds // share)]
+    ]
 
 
 def floors(rounds: int) -> list[Case]:

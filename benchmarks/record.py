@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pointstamp as ps
 from benchmarks import plain
-from benchmarks.harness.case import OURS, Benchmark, Case, Elsewhere, Quantity, Size, Target
-from benchmarks.harness.measure import Run, on_workers
+from benchmarks.harness.case import Benchmark, Case, Elsewhere, Quantity, Size, Target
+from benchmarks.harness.measure import Run
 
 ROUNDS = {"tiny": 20, "small": 3_000, "full": 30_000}
 
@@ -32,21 +32,8 @@ def record(worker: ps.Worker, rounds: int) -> Run:
 
 
 def cases(size: Size) -> list[Case]:
-    """One worker, two, and more than there are cores."""
-    return [
-        *(
-            Case(
-                OURS,
-                on_workers(record, rounds, workers=workers),
-                rounds,
-                {"workers": workers},
-                in_both_modes=True,
-            )
-            for workers, share in ((1, 1), (2, 5), (4, 20))
-            for rounds in [max(10, ROUNDS[size] // share)]
-        ),
-        *plain.floors(ROUNDS[size]),
-    ]
+    """One worker, two, and more than there are cores; what the machine takes for less."""
+    return [*plain.coordination(record, ROUNDS[size]), *plain.floors(ROUNDS[size])]
 
 
 BENCHMARK = Benchmark(
