@@ -19,6 +19,7 @@ cdef class Holdings:
     cpdef remove(self, object time)
     cpdef collected(self, object time)
     cpdef bint settle(self)
+    cpdef settle_late(self)
     cpdef move(self, object time, object new_time)
     cpdef check_not_before(self, object time, object new_time, object what)
 

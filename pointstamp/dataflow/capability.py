@@ -97,6 +97,11 @@ class Holdings:
             self.changes.update(self._collected.popleft(), -1)
         return True
 
+    def settle_late(self) -> None:
+        """The same outside of an activation, which is then asked for."""
+        if self.settle():
+            self.changed()
+
     def move(self, time: Any, new_time: Any) -> None:
         """One from `time` to `new_time`."""
         self.changes.update(new_time, +1)

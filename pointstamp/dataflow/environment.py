@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -36,8 +37,11 @@ class Environment:
     """Operators say here that they have done `n` more of `what`, for whoever watches."""
     fail: Callable[[BaseException], None] = field(default=lambda error: None)
     """Told of an error after which the counts are wrong, so that nobody who catches it goes on."""
-    released: deque[Any] = field(default_factory=deque)
-    """Holdings with capabilities that the garbage collector took."""
+    calls: deque[Callable[[], object]] = field(default_factory=deque)
+    """What other threads, and the collector of garbage, want called by the worker's next step."""
+    closers: ExitStack = field(default_factory=ExitStack)
+    """What to call when the dataflow that is being built ends, or is dropped, or the worker fails:
+    for what its operators have begun outside of the worker. The worker takes them over."""
 
     @property
     def index(self) -> int:
@@ -55,9 +59,14 @@ class Environment:
         self.arrivals[channel.id] = arrived
         return channel
 
-    def release(self, holdings: Any) -> None:
-        """Have the worker settle `holdings`; called by any thread, inside of anything."""
-        self.released.append(holdings)
+    def call(self, function: Callable[[], object]) -> None:
+        """Have the worker call `function()` in its next step, and wake it.
+
+        The one thing that another thread may do to a worker, inside of anything. An
+        operator that waits for something outside holds its capabilities meanwhile, and
+        has its activation called: `environment.call(info.activate)`.
+        """
+        self.calls.append(function)
         self.communicator.unpark()
 
     def share(self, scope: int, updates: Any) -> None:

@@ -8,7 +8,7 @@ from pointstamp.progress.operate cimport LocalOperator
 
 
 cdef class Operator(LocalOperator):
-    cdef object _release
+    cdef object _call
     cdef object _owner
     cdef readonly object watcher
     cdef readonly object name

@@ -60,12 +60,12 @@ class Operator(LocalOperator):
 
     __slots__ = (
         "_active",
+        "_call",
         "_idle",
         "_inputs",
         "_logic",
         "_outputs",
         "_owner",
-        "_release",
         "_running",
         "_summaries",
         "_wake",
@@ -87,10 +87,10 @@ class Operator(LocalOperator):
         name: str,
         timestamp: Timestamp,
         wake: Callable[[], None],
-        release: Callable[[Holdings], None],
+        call: Callable[[Callable[[], object]], None],
         watcher: Any = None,
     ) -> None:
-        self._release = release
+        self._call = call
         self.watcher = watcher
         self._owner = get_ident()
         self.name = name
@@ -186,7 +186,7 @@ class Operator(LocalOperator):
     def collected(self, holdings: Holdings) -> None:
         """A capability was garbage; unless we settle it anyway, the worker has to."""
         if not (self._running and get_ident() == self._owner):
-            self._release(holdings)
+            self._call(holdings.settle_late)
 
     def set_logic(self, logic: Logic, inputs: list[Input], outputs: list[Output]) -> None:
         """Complete the operator; nothing is added after this."""
@@ -242,7 +242,7 @@ class OperatorBuilder:
             name,
             scope.timestamp,
             scope.activation(self._node),
-            scope.environment.release,
+            scope.environment.call,
             scope.environment.watcher,
         )
         self._inputs: list[Input] = []

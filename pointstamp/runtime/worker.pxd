@@ -10,6 +10,7 @@ cdef class _Dataflow:
     cdef public Subgraph root
     cdef public list scopes
     cdef public list channels
+    cdef public object closers
     cdef public bint is_queued
     cdef public set agreed
 
@@ -21,7 +22,7 @@ cdef class Worker:
     cdef readonly object environment
     cdef object _receive
     cdef object _flush
-    cdef object _released
+    cdef object _calls
     cdef dict _arrivals
     cdef list _outbox
     cdef Py_ssize_t _peers
@@ -45,4 +46,4 @@ cdef class Worker:
     @cython.locals(dataflow=_Dataflow, active=list, root=Subgraph)
     cdef _visit_dataflows(self)
     cdef _send_progress(self)
-    cdef _settle_released(self)
+    cdef _answer_calls(self)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from typing import Any, TypeVar
 
 from pointstamp.communication.communicator import Communicator
@@ -43,6 +43,8 @@ class _Dataflow:
         self.root: Subgraph | None = None
         self.scopes: list[int] = []
         self.channels: list[int] = []
+        self.closers = ExitStack()
+        """What its operators want called when it ends, however it does."""
         self.is_queued = False
         self.agreed: set[int] = set()
         """The peers that are known to have built the same."""
@@ -69,7 +71,7 @@ class Worker:
         # Looked up once: a step is short.
         self._receive = communicator.receive
         self._flush = communicator.flush
-        self._released = self.environment.released
+        self._calls = self.environment.calls
         self._arrivals = self.environment.arrivals
         self._outbox = self.environment.outbox
         self._peers = communicator.peers
@@ -118,10 +120,12 @@ class Worker:
             scope.close()
         except BaseException:
             del self.environment.inputs[n_inputs:]
+            self.environment.closers.close()
             raise
         finally:
             self._is_building = False
         dataflow.channels = [c for c in self.environment.arrivals if c not in known]
+        dataflow.closers = self.environment.closers.pop_all()
         self._n_built += 1
         self._start(dataflow, scope)
 
@@ -165,7 +169,7 @@ class Worker:
         timeout_s : float, optional
             Seconds to wait at most; without it, as long as it takes.
         """
-        is_idle = not self._active and not self.environment.released
+        is_idle = not self._active and not self._calls
         if is_idle and self._failure is None and not self._is_stepping:
             self.communicator.park(timeout_s)
         return self.step()
@@ -209,6 +213,15 @@ class Worker:
         self.communicator.flush()
         while len(self._finished) < self.peers - 1:
             self.step_or_park()
+
+    def close(self) -> None:
+        """End what operators have begun outside of this worker; nothing can be done afterwards.
+
+        To be called after the last step, however it ended; `run_worker` does.
+        """
+        with ExitStack() as all_closers:
+            for dataflow in self._dataflows.values():
+                all_closers.push(dataflow.closers)
 
     def outstanding(self) -> list[tuple[str, str, Any, int]]:
         """(dataflow, place, time, count) of everything that is known to be unfinished."""
@@ -262,8 +275,8 @@ class Worker:
     # A step.
 
     def _take_in(self) -> None:
-        if self._released:
-            self._settle_released()
+        if self._calls:
+            self._answer_calls()
         news = self._receive()
         if not news:
             return
@@ -278,12 +291,10 @@ class Worker:
             if subgraph is not None:  # else complete here, and nothing new for it
                 subgraph.accept(message.batch)
 
-    def _settle_released(self) -> None:
-        released = self._released
-        while released:
-            holdings = released.popleft()
-            if holdings.settle():
-                holdings.changed()
+    def _answer_calls(self) -> None:
+        # Those that are there: one that asks for itself again waits for the next step.
+        for _ in range(len(self._calls)):
+            self._calls.popleft()()
 
     def _take_control(self, sender: int, tag: str, batch: list[Any]) -> None:
         if tag == "structure":
@@ -324,6 +335,7 @@ class Worker:
 
     def _retire(self, dataflow: _Dataflow) -> None:
         dataflow.root = None
+        dataflow.closers.close()
         del self._dataflows[dataflow.number]
         for number in dataflow.scopes:
             del self._subgraphs[number]
@@ -349,9 +361,9 @@ def run_worker(communicator: Communicator, main: Callable[..., Result], *args: A
 
     Leaves the communicator open: whoever made it closes it.
     """
-    worker = Worker(communicator)
-    result = main(worker, *args)
-    worker.finish()
+    with closing(Worker(communicator)) as worker:
+        result = main(worker, *args)
+        worker.finish()
     return result
 
 

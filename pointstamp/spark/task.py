@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -109,19 +110,19 @@ def rendezvous(context: BarrierTaskContext, secret: bytes) -> Communicator:
 
 def run(job: Job, communicator: Communicator, arrivals: Iterable[Parcel]) -> Iterator[Any]:
     """The results of the dataflow on this worker, as batches of the job's schema."""
-    worker = Worker(communicator)
     results: deque[Any] = deque()
-    with worker.dataflow("spark") as scope:
-        inputs = [scope.new_input(name) for name in job.inputs]
-        stream = _built(job, scope, [stream for _, stream in inputs])
-        probe = stream.inspect_batch(lambda _, batch: results.append(batch)).probe()
+    with closing(Worker(communicator)) as worker:
+        with worker.dataflow("spark") as scope:
+            inputs = [scope.new_input(name) for name in job.inputs]
+            stream = _built(job, scope, [stream for _, stream in inputs])
+            probe = stream.inspect_batch(lambda _, batch: results.append(batch)).probe()
 
-    def feed(parcel: Parcel) -> None:
-        handle, _ = inputs[parcel.input]
-        handle.send_batch(parcel.batch)
+        def feed(parcel: Parcel) -> None:
+            handle, _ = inputs[parcel.input]
+            handle.send_batch(parcel.batch)
 
-    for batch in bridge.pump(worker, arrivals, feed, results, probe):
-        yield conform(batch, job.schema)
+        for batch in bridge.pump(worker, arrivals, feed, results, probe):
+            yield conform(batch, job.schema)
 
 
 def _built(job: Job, scope: Scope, streams: Sequence[Stream[Any]]) -> Stream[Any]:
