@@ -15,8 +15,10 @@ cdef class MutableAntichain:
     cdef list _none
     cdef dict _counts
     cdef public list frontier
-    cdef public tuple gone
-    cdef public tuple came
+    cdef public list gone
+    cdef public list came
+    cdef list _one_gone
+    cdef list _one_came
 
     @cython.locals(
         place=Py_ssize_t, before="long long", after="long long", is_first=bint
@@ -42,3 +44,5 @@ cdef class MutableAntichain:
     @cython.locals(numbers=list, place=Py_ssize_t, end=Py_ssize_t)
     cdef bint _exit_total(self, object time, bint is_first)
     cdef _show_only(self, object time)
+    cdef _note_gone(self, object time)
+    cdef _note_came(self, object time)

@@ -94,6 +94,8 @@ class MutableAntichain:
         "_natural",
         "_none",
         "_numbers",
+        "_one_came",
+        "_one_gone",
         "_only",
         "_pairs",
         "_times",
@@ -114,16 +116,19 @@ class MutableAntichain:
         self._numbers: list[int] = []
         self._first = 0
         self._found = False
-        # A frontier of one time or none is one of these lists: making one costs too much.
+        # A frontier of one time or none is one of these lists, and so is what went and what
+        # came, if that is one time: making one costs too much.
         self._only: list[Any] = [None]
         self._none: list[Any] = []
+        self._one_gone: list[Any] = [None]
+        self._one_came: list[Any] = [None]
         # Other times.
         self._counts: dict[Any, int] = {}
         self.frontier: list[Any] = self._none
-        self.gone: tuple[Any, ...] = ()
-        """What the last change took from the frontier."""
-        self.came: tuple[Any, ...] = ()
-        """What the last change brought to it."""
+        self.gone: list[Any] = self._none
+        """What the last change took from the frontier, until the next change."""
+        self.came: list[Any] = self._none
+        """What the last change brought to it, until the next."""
         for time, change in changes:
             self.change(time, change)
 
@@ -286,8 +291,8 @@ class MutableAntichain:
             return True
         if self.less_equal(time):
             return False
-        self.came = (time,)
-        self.gone = tuple([other for other in frontier if self._is_before(time, other)])
+        self._note_came(time)
+        self.gone = [other for other in frontier if self._is_before(time, other)]
         self.frontier = [other for other in frontier if other not in self.gone]
         self.frontier.append(time)
         return True
@@ -295,13 +300,13 @@ class MutableAntichain:
     def _exit(self, time: Any) -> bool:
         if time not in self.frontier:
             return False
-        self.gone = (time,)
-        self.came = ()
+        self._note_gone(time)
+        self.came = self._none
         if len(self.frontier) == 1 and not len(self):
             self.frontier = self._none
             return True
         self.frontier = [element for element in self.frontier if element != time]
-        self.came = tuple(self._uncovered(time))
+        self.came = self._uncovered(time)
         self.frontier.extend(self.came)
         return True
 
@@ -326,30 +331,38 @@ class MutableAntichain:
         only = self._only
         if not is_first and not time < only[0]:
             return False
-        self.gone = (only[0],)
-        self.came = (time,)
+        self._note_gone(only[0])
+        self._note_came(time)
         only[0] = time
         return True
 
     def _exit_total(self, time: Any, is_first: bool) -> bool:
         if not is_first and self._only[0] != time:
             return False
-        self.gone = (time,)
+        self._note_gone(time)
         numbers = self._numbers
         place, end = self._first, len(numbers)
         while place < end and numbers[place] <= 0:
             place += 1
         if place < end:
             self._only[0] = self._times[place]
-            self.came = (self._times[place],)
+            self._note_came(self._times[place])
         else:
             self.frontier = self._none
-            self.came = ()
+            self.came = self._none
         return True
 
     def _show_only(self, time: Any) -> None:
         """Make `time` the frontier, which was empty."""
         self._only[0] = time
         self.frontier = self._only
-        self.gone = ()
-        self.came = (time,)
+        self.gone = self._none
+        self._note_came(time)
+
+    def _note_gone(self, time: Any) -> None:
+        self._one_gone[0] = time
+        self.gone = self._one_gone
+
+    def _note_came(self, time: Any) -> None:
+        self._one_came[0] = time
+        self.came = self._one_came

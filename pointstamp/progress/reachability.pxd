@@ -17,27 +17,27 @@ cdef class Tracker:
     cdef readonly list _pointstamps
     cdef readonly list _implications
     cdef list _to_outputs
-    cdef list _noted_places
+    cdef long long[::1] _noted_places
     cdef list _noted_times
-    cdef list _noted_changes
+    cdef long long[::1] _noted_changes
     cdef Py_ssize_t _n_noted
     cdef Py_ssize_t n_moved
     cdef Py_ssize_t _work_first
     cdef Py_ssize_t _work_end
     cdef list _work_times
     cdef list _work_keys
-    cdef list _work_places
-    cdef list _work_changes
-    cdef list moved_places
+    cdef long long[::1] _work_places
+    cdef long long[::1] _work_changes
+    cdef long long[::1] moved_places
     cdef list moved_times
-    cdef list moved_changes
+    cdef long long[::1] moved_changes
     cdef Py_ssize_t _n_inside
     cdef readonly list output_changes
 
     @cython.locals(note=Py_ssize_t)
     cpdef update(self, Py_ssize_t location, object time, long long change)
     @cython.locals(
-        places=list, times=list, changes=list, note=Py_ssize_t, n_noted=Py_ssize_t, change="long long"
+        times=list, note=Py_ssize_t, n_noted=Py_ssize_t, change="long long"
     )
     cpdef propagate(self)
     cpdef forget_frontier_changes(self)
@@ -50,7 +50,6 @@ cdef class Tracker:
     cdef _imply_at_outputs(self, Py_ssize_t location, MutableAntichain counts)
     @cython.locals(
         keys=list,
-        places=list,
         low=Py_ssize_t,
         middle=Py_ssize_t,
         end=Py_ssize_t,
@@ -59,11 +58,11 @@ cdef class Tracker:
         is_before=bint,
     )
     cdef _push(self, Py_ssize_t location, object time, long long change)
-    cdef _insert(self, Py_ssize_t at, object key, Py_ssize_t location, object time, long long change)
+    cdef _grow_work(self)
+    @cython.locals(times=list, keys=list, to=Py_ssize_t)
+    cdef _make_room(self, Py_ssize_t at, Py_ssize_t end)
     @cython.locals(
         times=list,
-        places=list,
-        changes=list,
         first=Py_ssize_t,
         change="long long",
         location=Py_ssize_t,

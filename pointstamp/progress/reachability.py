@@ -18,15 +18,17 @@ Rules
    time, the change that removes its next round meets the one that would add it:
    without this order the two would chase each other around the loop for ever.
 
-4. What waits to be passed on is sorted by (time, location), in lists side by side,
+4. What waits to be passed on is sorted by (time, location), in arrays side by side,
    without an object for each entry: there are seldom more than a handful, and new
-   ones come nearly always at the end.
+   ones come nearly always at the end. The arrays keep their places when they are
+   emptied: to let go of them costs more than a round of work does.
 
 Source: timely-dataflow `progress/reachability.rs` (`Tracker`).
 """
 
 from __future__ import annotations
 
+from array import array
 from typing import Any
 
 from pointstamp.progress.antichain import MutableAntichain
@@ -62,6 +64,19 @@ def _arrives(time: Any, summary: Any) -> Any:
             return None
         return (outer + by_outer, inner)
     return summary.results_in(time)
+
+
+def _grown(numbers: Any) -> Any:
+    """A copy of an array of numbers with twice the places."""
+    return array("q", [*numbers, *numbers])
+
+
+_PLACES = 8
+"""How many entries the arrays have room for at first."""
+
+
+def _no_numbers() -> Any:
+    return array("q", bytes(8 * _PLACES))
 
 
 class Tracker:
@@ -130,24 +145,23 @@ class Tracker:
         self._to_outputs = to_outputs and [
             [(output, _shortened(summary)) for output, summary in paths] for paths in to_outputs
         ]
-        # Noted changes, in three lists side by side. The lists here keep their places when
-        # they are emptied: to let go of them costs more than a round of work does.
+        # Noted changes, in three arrays side by side.
         self._n_noted = 0
-        self._noted_places: list[int] = []
-        self._noted_times: list[Any] = []
-        self._noted_changes: list[int] = []
+        self._noted_places = _no_numbers()
+        self._noted_times: list[Any] = [None] * _PLACES
+        self._noted_changes = _no_numbers()
         # What is to be passed on: from `_work_first` to `_work_end`, sorted by key and place.
         self._work_first = 0
         self._work_end = 0
-        self._work_times: list[Any] = []
-        self._work_keys: list[Any] = self._work_times if self._natural else []
-        self._work_places: list[int] = []
-        self._work_changes: list[int] = []
+        self._work_times: list[Any] = [None] * _PLACES
+        self._work_keys: list[Any] = self._work_times if self._natural else [None] * _PLACES
+        self._work_places = _no_numbers()
+        self._work_changes = _no_numbers()
         # Changes of frontiers, `n_moved` of them, for whoever drains them.
         self.n_moved = 0
-        self.moved_places: list[int] = []
-        self.moved_times: list[Any] = []
-        self.moved_changes: list[int] = []
+        self.moved_places = _no_numbers()
+        self.moved_times: list[Any] = [None] * _PLACES
+        self.moved_changes = _no_numbers()
         self._n_inside = 0
         self.output_changes: list[ChangeBatch] = [
             ChangeBatch() for _ in range(topology.nodes[0].inputs)
@@ -171,32 +185,31 @@ class Tracker:
     def update(self, location: int, time: Any, change: int) -> None:
         """Note that the count of (time, location) changes."""
         note = self._n_noted
+        if note == len(self._noted_times):
+            self._noted_places = _grown(self._noted_places)
+            self._noted_times.extend([None] * note)
+            self._noted_changes = _grown(self._noted_changes)
         self._n_noted = note + 1
-        if note < len(self._noted_places):
-            self._noted_places[note] = location
-            self._noted_times[note] = time
-            self._noted_changes[note] = change
-        else:
-            self._noted_places.append(location)
-            self._noted_times.append(time)
-            self._noted_changes.append(change)
+        self._noted_places[note] = location
+        self._noted_times[note] = time
+        self._noted_changes[note] = change
 
     def propagate(self) -> None:
         """Bring all implied times up to date with the noted changes."""
-        places, times, changes = self._noted_places, self._noted_times, self._noted_changes
+        times = self._noted_times
         n_noted = self._n_noted
         if not n_noted and not self._work_end:
             return
         # Additions first, so that a capability that moves does not leave a gap
         # for the length of this loop, with a wave of changes that cancel.
         for note in range(n_noted):
-            change = changes[note]
+            change = self._noted_changes[note]
             if change > 0:
-                self._count(places[note], times[note], change)
+                self._count(self._noted_places[note], times[note], change)
         for note in range(n_noted):
-            change = changes[note]
+            change = self._noted_changes[note]
             if change < 0:
-                self._count(places[note], times[note], change)
+                self._count(self._noted_places[note], times[note], change)
         self._n_noted = 0
         self._spread()
 
@@ -210,7 +223,7 @@ class Tracker:
         return changes.drain()
 
     def forget_frontier_changes(self) -> None:
-        """They were read where they are, in the three lists side by side."""
+        """They were read where they are, in the three arrays side by side."""
         self.n_moved = 0
 
     def frontier(self, location: int) -> list[Any]:
@@ -280,7 +293,7 @@ class Tracker:
 
     def _push(self, location: int, time: Any, change: int) -> None:
         """Have `change` passed on at (time, location), together with others there."""
-        keys, places = self._work_keys, self._work_places
+        keys = self._work_keys
         key = time if self._natural else self._key(time)
         end = self._work_end
         low, high = self._work_first, end
@@ -288,7 +301,7 @@ class Tracker:
         while low < high:
             other = keys[middle]
             if other == key:
-                place = places[middle]
+                place = self._work_places[middle]
                 if place == location:
                     self._work_changes[middle] += change
                     return
@@ -303,38 +316,46 @@ class Tracker:
         if low == self._work_first and low > 0:
             self._work_first = low = low - 1  # where an entry was that is done
         else:
+            if end == len(keys):
+                self._grow_work()
+            if low < end:
+                self._make_room(low, end)
             self._work_end = end + 1
-            if low < end or end == len(places):
-                self._insert(low, key, location, time, change)
-                return
         self._work_times[low] = time
-        keys[low] = key
-        places[low] = location
+        if not self._natural:
+            keys[low] = key
+        self._work_places[low] = location
         self._work_changes[low] = change
 
-    def _insert(self, at: int, key: Any, location: int, time: Any, change: int) -> None:
-        if self._work_end <= len(self._work_places):  # there is a free place at the end
-            self._work_times.pop()
-            if not self._natural:
-                self._work_keys.pop()
-            self._work_places.pop()
-            self._work_changes.pop()
-        self._work_times.insert(at, time)
+    def _grow_work(self) -> None:
+        n = len(self._work_times)
+        self._work_times.extend([None] * n)
         if not self._natural:
-            self._work_keys.insert(at, key)
-        self._work_places.insert(at, location)
-        self._work_changes.insert(at, change)
+            self._work_keys.extend([None] * n)
+        self._work_places = _grown(self._work_places)
+        self._work_changes = _grown(self._work_changes)
+
+    def _make_room(self, at: int, end: int) -> None:
+        """Move the entries from `at` to `end` on by one place."""
+        times, keys = self._work_times, self._work_keys
+        for to in range(end, at, -1):
+            times[to] = times[to - 1]
+            self._work_places[to] = self._work_places[to - 1]
+            self._work_changes[to] = self._work_changes[to - 1]
+        if not self._natural:
+            for to in range(end, at, -1):
+                keys[to] = keys[to - 1]
 
     def _spread(self) -> None:
         """Pass on all that is to be passed on, the earliest first."""
-        times, places, changes = self._work_times, self._work_places, self._work_changes
+        times = self._work_times
         while self._work_first < self._work_end:
             first = self._work_first
             self._work_first = first + 1
-            change = changes[first]
+            change = self._work_changes[first]
             if not change:
                 continue
-            location = places[first]
+            location = self._work_places[first]
             implied = self._implications[location]
             if implied.change(times[first], change):
                 for moved in implied.gone:
@@ -347,15 +368,14 @@ class Tracker:
         """Note a change of the frontier at a location, and push it along all steps."""
         if self.tells[location]:
             moved = self.n_moved
+            if moved == len(self.moved_times):
+                self.moved_places = _grown(self.moved_places)
+                self.moved_times.extend([None] * moved)
+                self.moved_changes = _grown(self.moved_changes)
             self.n_moved = moved + 1
-            if moved < len(self.moved_places):
-                self.moved_places[moved] = location
-                self.moved_times[moved] = time
-                self.moved_changes[moved] = change
-            else:
-                self.moved_places.append(location)
-                self.moved_times.append(time)
-                self.moved_changes.append(change)
+            self.moved_places[moved] = location
+            self.moved_times[moved] = time
+            self.moved_changes[moved] = change
         for to, summary in self.steps[location]:
             reached = time if summary is None else _arrives(time, summary)
             if reached is not None:

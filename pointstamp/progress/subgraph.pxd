@@ -68,9 +68,7 @@ cdef class Subgraph:
     @cython.locals(view=Tracker)
     cdef _deliver_frontiers(self, bint wake)
     @cython.locals(
-        places=list,
         times=list,
-        changes=list,
         moved=Py_ssize_t,
         location=Py_ssize_t,
         node=Py_ssize_t,

@@ -382,19 +382,18 @@ class Subgraph:
 
     def _deliver(self, tracker: Tracker, viewer: int, wake: bool) -> None:
         """Tell the children what moved; `viewer` is the only one to hear of its own view."""
-        places = tracker.moved_places
         if not tracker.n_moved:
             return
-        times, changes = tracker.moved_times, tracker.moved_changes
+        times = tracker.moved_times
         for moved in range(tracker.n_moved):
-            location = places[moved]
+            location = tracker.moved_places[moved]
             inbox = self._inbox_of[location]
             if inbox is None:
                 continue
             node = self._node_of[location]
             if self._views and (node != viewer if viewer else node in self._views):
                 continue
-            inbox.update(times[moved], changes[moved])
+            inbox.update(times[moved], tracker.moved_changes[moved])
             if wake and (self._wakes[location] or (self._may_wake[location] and self._holds(node))):
                 self.activate(node)
         tracker.forget_frontier_changes()
