@@ -61,7 +61,7 @@ cdef class Whole(Pusher):
     cdef readonly Py_ssize_t _index
     cdef readonly Py_ssize_t _peers
 
-    .locals(peer=Py_ssize_t)
+    @cython.locals(peer=Py_ssize_t)
     cpdef push(self, object time, object batch)
 
 
