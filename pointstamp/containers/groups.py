@@ -22,6 +22,9 @@ from pointstamp.errors import BuildError, ColumnError, ContainerError
 
 _ROW = "row"
 
+_AGAIN = {name: name for name in ("sum", "product", "min", "max", "any", "all")} | {"count": "sum"}
+"""What makes of the aggregates of parts the aggregate of the whole."""
+
 
 def groups(batch: Any, key: Any, who: str) -> Iterator[tuple[Any, Any]]:
     """Each distinct key of a batch of columns, and its records as a batch of the same kind.
@@ -88,6 +91,39 @@ def aggregated(batch: Any, key: Any, aggregates: Sequence[Any], who: str) -> Any
     grouped = pa.Table.from_batches([whole]).group_by(names, use_threads=False)
     answer = grouped.aggregate(list(aggregates)).combine_chunks().to_batches()[0]
     return _arrays(answer) if isinstance(batch, Arrays) else answer
+
+
+def can_combine(key: Any, aggregates: Sequence[Any]) -> bool:
+    """Whether the answers of `aggregated` for parts of the records make the one for all.
+
+    So it is for sums and counts, and not for means or with options.
+    """
+    if not all(len(pair) == 2 and isinstance(pair[0], str) for pair in aggregates):
+        return False
+    names = [*_listed(key), *map(_answer_name, aggregates)]
+    return len(set(names)) == len(names) and all(how in _AGAIN for _, how in aggregates)
+
+
+def combined(answers: Sequence[Any], key: Any, aggregates: Sequence[Any], who: str) -> Any:
+    """What `aggregated` gives for all records, from its answers for parts of them.
+
+    >>> parts = [Arrays(k=[7, 9], x_count=[2, 1]), Arrays(k=[7], x_count=[3])]
+    >>> list(combined(parts, "k", [("x", "count")], "an example"))
+    [(7, 5), (9, 1)]
+    """
+    again = [(_answer_name(pair), _AGAIN[pair[1]]) for pair in aggregates]
+    whole = kind_of(answers[0]).concat(answers)
+    answer = aggregated(whole, key, again, who)
+    names = [*_listed(key), *map(_answer_name, aggregates)]
+    if isinstance(answer, Arrays):
+        columns = [column for _, column in answer.items()]
+        return Arrays(dict(zip(names, columns, strict=True)))
+    return answer.rename_columns(names)
+
+
+def _answer_name(aggregate: tuple[str, str]) -> str:
+    """As Arrow names the column."""
+    return "_".join(aggregate)
 
 
 def check_aggregates(aggregates: Sequence[Any], who: str) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 import pointstamp as ps
 from pointstamp.containers import kind_of
+from pointstamp.dataflow.operators import grouping
 from pointstamp.errors import BuildError, ColumnError, ContainerError
 from pointstamp.testing import collect
 from tests.dataflow.carried import (
@@ -347,3 +348,110 @@ def test_waiting_times_cost_nothing_while_one_is_worked_on() -> None:
 
     few, many = (ps.execute(main, n)[0] for n in (1, 2_000))
     assert many <= few + 20
+
+
+FUNCTIONS = ["sum", "product", "min", "max", "count"]
+
+PLAIN = [pa.int8(), pa.int64(), pa.uint16(), pa.float32(), pa.float64(), pa.decimal128(5, 2)]
+
+
+@pytest.mark.parametrize("make", [columns, arrays], ids=lambda make: make.__name__)
+@over_runs
+def test_aggregates_of_parts_are_those_of_the_whole(
+    make: Any, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is kept is aggregated after every seventh record, and some cannot be."""
+
+    def build(scope: Any) -> Any:
+        stream = timed(make, scope).aggregate([("x", how) for how in FUNCTIONS], key=["k"])
+        other = timed(make, scope).aggregate([("x", "mean"), ("x", "sum")], key="k")
+        return _both(stream, other)
+
+    whole = run(build)
+    monkeypatch.setattr(grouping, "KEPT_RECORDS", 7)
+    assert run(build) == whole
+    assert len(whole) == 2 * len(sums())
+
+
+def _both(*streams: Any) -> Any:
+    """The records of streams of different schemas, as rows."""
+    first, *others = [s.map_batches(lambda b: list(kind_of(b).records(b))) for s in streams]
+    return first.concat(*others)
+
+
+@pytest.mark.parametrize("kind", [*PLAIN, pa.bool_()], ids=str)
+def test_the_schema_of_an_answer_is_that_of_one_from_parts(
+    kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the answers of a small and of a large time could not go down one stream."""
+    batch = pa.RecordBatch.from_pydict(
+        {"k": [1, 2, 1, 1], "x": pa.array([1, 1, None, 0], pa.int8()).cast(kind)}
+    )
+    functions = ["any", "all", "count"] if kind == pa.bool_() else FUNCTIONS
+    schemas, found = [], []
+
+    def build(scope: Any) -> Any:
+        stream = scope.batches_to_stream([batch] * 4)
+        return stream.aggregate([("x", how) for how in functions], key="k").inspect_batch(
+            lambda time, batch: schemas.append(batch.schema)
+        )
+
+    for kept in (100, 4):
+        monkeypatch.setattr(grouping, "KEPT_RECORDS", kept)
+        found.append(collect(build))
+    assert schemas[0] == schemas[1]
+    assert found[0] == found[1]
+
+
+def test_what_is_kept_grows_with_the_keys_and_not_with_the_records(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(grouping, "KEPT_RECORDS", 100)
+    kept: list[int] = []
+    part_of = grouping._Named.take
+
+    def take(self: Any, batch: Any) -> None:
+        part_of(self, batch)
+        kept.append(self._n_records + (0 if self._part is None else len(self._part)))
+
+    monkeypatch.setattr(grouping._Named, "take", take)
+    batches = [ps.Arrays(k=[x % 7, x % 5], x=[x, 1]) for x in range(2_000)]
+
+    def build(scope: Any) -> Any:
+        return scope.batches_to_stream(batches).aggregate([("x", "count")], key="k")
+
+    assert sum(n for _, (_, n) in collect(build)) == 4_000
+    assert len(kept) == 2_000
+    assert max(kept) < 120
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize(
+    "add",
+    [
+        lambda s: s.delay(lambda r, time: time),
+        lambda s: s.delay_batch(lambda time: time),
+        lambda s: s.reclock(s),
+        lambda s: s.accumulate(0, nothing),
+        lambda s: s.aggregate(nothing),
+        lambda s: s.state_machine(nothing),
+        lambda s: s.partition(2, len)[1],
+        lambda s: s.branch_when(bool)[0],
+        lambda s: s.ok_err(nothing)[0],
+        lambda s: s.distribute(nothing),
+    ],
+    ids=["delay", "delay_batch", "reclock", "accumulate", "aggregate", "state_machine",
+         "partition", "branch_when", "ok_err", "distribute"],
+)  # fmt: skip
+def test_idle_operators_cost_nothing(add: Any) -> None:
+    from tests.runtime.test_cost import cost_of_a_round
+
+    def idle(n: int) -> Any:
+        def build(worker: Any, scope: Any) -> None:
+            _, stream = scope.new_input("idle")
+            for _ in range(n):
+                stream = add(stream)
+
+        return build
+
+    assert cost_of_a_round(idle(100)) == cost_of_a_round(idle(1))

@@ -13,6 +13,7 @@ and `vec/count.rs`. Theirs change a state in place; here a new one is returned.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Protocol
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from pointstamp.dataflow.stream import Stream
 
 Fold = Callable[[Any, Any, Any], Any]
+KEPT_RECORDS = 1 << 20
+"""How many records of a time are kept before they are aggregated."""
+
 Keyed = Iterable[tuple[Any, Any]]
 """Keys, and a value or the records of each."""
 
@@ -196,26 +200,50 @@ class _OfColumns:
 
 
 class _Named:
-    """The batches of a time, of which Arrow makes the aggregates that were named."""
+    """The batches of a time, of which Arrow makes the aggregates that were named.
+
+    Where the answers for parts of the records can be combined, those take the place of
+    the records now and then: so what is kept grows with the keys and not with the records.
+    """
 
     def __init__(
         self, aggregates: list[Any], emit: Callable[[Any], Any] | None, key: Key, name: str
     ) -> None:
-        self._aggregates = aggregates
+        # Here and not above: it is Arrow, which programs without columns do not import.
+        from pointstamp.containers import groups
+
+        self._groups = groups
         self._emit = emit
-        self._key = key
-        self._name = name
+        self._how = (key, aggregates, name)
         self._batches: list[Any] = []
+        self._n_records = 0
+        self._part: Any = None
+        """The answer for the records that are not kept any more."""
+        self._room: float = KEPT_RECORDS if groups.can_combine(key, aggregates) else math.inf
 
     def take(self, batch: Any) -> None:
         self._batches.append(batch)
+        self._n_records += kind_of(batch).length(batch)
+        if self._n_records >= self._room:
+            self._part = self._of_all()
+            self._batches.clear()
+            self._n_records = 0
+            # As many as there are keys, or the same keys would be gone through too often.
+            self._room = max(KEPT_RECORDS, kind_of(self._part).length(self._part))
 
     def answer(self) -> Any:
-        # Here and not above: it is Arrow, which programs without columns do not import.
-        from pointstamp.containers.groups import aggregated
-
-        answer = aggregated(_whole(self._batches), self._key, self._aggregates, self._name)
+        answer = self._of_all()
         return answer if self._emit is None else self._emit(answer)
+
+    def _of_all(self) -> Any:
+        if not self._batches:
+            return self._part
+        answer = self._groups.aggregated(_whole(self._batches), *self._how)
+        return (
+            answer
+            if self._part is None
+            else self._groups.combined((self._part, answer), *self._how)
+        )
 
 
 def _keep(input_: Input, held: dict[Any, list[Any]], notificator: Notificator) -> None:
