@@ -77,9 +77,10 @@ class Stream(Generic[T]):
 
         Parameters
         ----------
-        predicate : callable or pyarrow.compute.Expression
-            On rows a function of the record; on columns an expression. Records
-            for which an expression is null are not kept.
+        predicate : callable, str or pyarrow.compute.Expression
+            On rows a function of the record; on columns the name of a column of
+            booleans, or an expression (of record batches). Records for which it is
+            null are not kept.
 
         >>> import pointstamp as ps
         >>> ps.testing.collect(lambda scope: scope.to_stream([1, 2, 3]).filter(lambda x: x > 1))
@@ -191,7 +192,7 @@ class Stream(Generic[T]):
 
         Parameters
         ----------
-        predicate : callable or pyarrow.compute.Expression
+        predicate : callable, str or pyarrow.compute.Expression
             As for `filter`; null counts as false.
 
         >>> import pointstamp as ps
@@ -246,10 +247,11 @@ class Stream(Generic[T]):
 
         Parameters
         ----------
-        function : callable or pyarrow.compute.Expression
+        function : callable, str or pyarrow.compute.Expression
             On rows a function of the record that gives `ps.Ok(value)` or
-            `ps.Err(value)`; on columns an expression, which is true for the records of
-            the first stream. The others, null among them, are the second.
+            `ps.Err(value)`; on columns the name of a column of booleans, or an
+            expression, which is true for the records of the first stream. The others,
+            null among them, are the second.
 
         Raises
         ------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import random
+import weakref
 from typing import Any
 
 import pyarrow as pa
@@ -270,3 +271,28 @@ def test_in_a_partial_order_reclock_sends_what_is_at_or_before_the_tick() -> Non
     assert least in ((1, 1), (0, 4))
     out.remove((least, (0, 0)))
     assert sorted(out) == [((0, 4), (0, 2)), ((1, 1), (1, 0))]
+
+
+def test_reclock_forgets_what_no_time_of_the_clock_will_come_for() -> None:
+    class Record:
+        """What can be seen to be gone."""
+
+    def main(worker: Any) -> list[bool]:
+        with worker.dataflow() as scope:
+            data, records = scope.new_input("data")
+            clock, ticks = scope.new_input("clock")
+            records.reclock(ticks)
+        record = Record()
+        kept = weakref.ref(record)
+        data.send(record)
+        del record
+        settle(worker)
+        seen = [kept() is not None]
+        clock.close()
+        settle(worker)
+        data.send("more")
+        settle(worker)
+        seen.append(kept() is not None)
+        return seen
+
+    assert ps.execute(main) == [[True, False]]

@@ -205,3 +205,53 @@ def test_all_batches_on_one_worker_and_time_passes(run: Run) -> None:
     for time, n in run(build):
         found[time] += n
     assert found == collections.Counter(y for _, y in NUMBERS)
+
+
+def flagged(kind: str) -> Any:
+    """The numbers up to 19 with a column that says which are small, in batches of one kind."""
+
+    def make(scope: Any) -> Any:
+        mine = range(scope.index, 20, scope.peers)
+        small = [x < 5 for x in mine]
+        if kind == "arrays":
+            return scope.batches_to_stream([ps.Arrays(x=list(mine), small=small)])
+        return scope.batches_to_stream([pa.RecordBatch.from_pydict({"x": mine, "small": small})])
+
+    return make
+
+
+@pytest.mark.parametrize("kind", ["columns", "arrays"])
+@over_runs
+def test_a_predicate_may_be_a_column_of_booleans(run: Run, kind: str) -> None:
+    make = flagged(kind)
+    expected = sorted((0, (int(x >= 5), (x, x < 5))) for x in range(20))
+    assert run(lambda scope: named(list(make(scope).ok_err("small")))) == expected
+    assert run(lambda scope: named(list(make(scope).branch("small"))[::-1])) == expected
+    assert run(lambda scope: make(scope).filter("small")) == [(0, (x, True)) for x in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("batch", "kind", "words"),
+    [
+        ([(1, True)], ColumnError, ["'ok'", "r[0]"]),
+        (ps.Arrays(x=[1]), ColumnError, ["'ok'", "'x'"]),
+        (ps.Arrays(ok=[1]), SchemaError, ["booleans", "int64"]),
+        (TEXT.rename_columns(["ok"]), SchemaError, ["booleans", "string"]),
+        (TEXT, ColumnError, ["'ok'", "'y'"]),
+    ],
+    ids=["rows", "no column", "integers", "text", "no column of Arrow"],
+)
+@pytest.mark.parametrize("method", ["ok_err", "branch"])
+def test_a_predicate_that_is_no_column_of_booleans_is_named(
+    batch: Any, kind: Any, words: list[str], method: str
+) -> None:
+    _, cause = cause_of(lambda s: getattr(s.batches_to_stream([batch]), method)("ok")[0])
+    assert isinstance(cause, kind)
+    for word in words:
+        assert word in str(cause)
+
+
+def test_a_flag_that_is_null_is_not_true() -> None:
+    batch = pa.RecordBatch.from_pydict({"x": [1, 2, 3], "ok": [None, True, False]})
+    found = collect(lambda s: named(list(s.batches_to_stream([batch]).ok_err("ok"))))
+    assert found == [(0, (0, (2, True))), (0, (1, (1, None))), (0, (1, (3, False)))]

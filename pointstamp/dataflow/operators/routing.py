@@ -47,7 +47,7 @@ def ok_err(
     stream: Stream[Any], function: Any, name: str = "OkErr"
 ) -> tuple[Stream[Any], Stream[Any]]:
     """See `Stream.ok_err`."""
-    if is_expression(function):
+    if is_expression(function) or isinstance(function, str):
         err, ok = branch(stream, function, name)
     else:
         ok, err = divide(stream, name, 2, lambda time, batch: _results(batch, function, name))

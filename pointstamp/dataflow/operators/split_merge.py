@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.containers.expressions import filter_batch, is_expression
+from pointstamp.containers.flags import split_by_flag
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
@@ -43,7 +44,7 @@ def branch(
     stream: Stream[Any], predicate: Any, name: str = "Branch"
 ) -> tuple[Stream[Any], Stream[Any]]:
     """See `Stream.branch`."""
-    parts = _divide_columns if is_expression(predicate) else _divide_rows
+    parts = _divider(predicate)
     where_false, where_true = divide(
         stream, name, 2, lambda time, batch: parts(batch, predicate, name)
     )
@@ -75,6 +76,12 @@ def divide(
 
     builder.build(make_logic)
     return results
+
+
+def _divider(predicate: Any) -> Callable[[Any, Any, str], Sequence[Any]]:
+    if isinstance(predicate, str):
+        return split_by_flag
+    return _divide_columns if is_expression(predicate) else _divide_rows
 
 
 def _divide_rows(batch: Any, predicate: Any, name: str) -> tuple[list[Any], list[Any]]:
