@@ -3,7 +3,7 @@
 A delayed record waits under the capability for its new time, of which there is one
 for each distinct time, and leaves when that is complete.
 
-Source: timely-dataflow `dataflow/operators/core/reclock.rs`, `vec/delay.rs`.
+Source: timely-dataflow `dataflow/operators/core/reclock.rs` and `vec/delay.rs`.
 """
 
 from __future__ import annotations

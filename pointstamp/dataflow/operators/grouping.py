@@ -7,8 +7,9 @@ On rows the user's function is called for each record. On columns it is called f
 each key, with all its records of a time as one batch: that is the same whatever
 batches they came in.
 
-Source: timely-dataflow `dataflow/operators/aggregation/{aggregate,state_machine}.rs`
-and `vec/count.rs`. Theirs change a state in place; here a new one is returned.
+Source: timely-dataflow `dataflow/operators/vec/count.rs` and
+`vec/aggregation/{aggregate,state_machine}.rs`. Theirs change a state in place; here a
+new one is returned.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ from pointstamp.errors import BuildError
 if TYPE_CHECKING:
     from pointstamp.dataflow.stream import Stream
 
-Fold = Callable[[Any, Any, Any], Any]
 KEPT_RECORDS = 1 << 20
 """How many records of a time are kept before they are aggregated."""
+
+Fold = Callable[[Any, Any, Any], Any]
 
 Keyed = Iterable[tuple[Any, Any]]
 """Keys, and a value or the records of each."""

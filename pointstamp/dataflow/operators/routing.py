@@ -2,7 +2,8 @@
 
 They hold no capability and care for no frontier, so progress never visits them.
 
-Source: timely-dataflow `dataflow/operators/core/{partition,ok_err}.rs`, `branch.rs`.
+Source: timely-dataflow `dataflow/operators/core/{partition,ok_err}.rs` and
+`vec/branch.rs`.
 """
 
 from __future__ import annotations
