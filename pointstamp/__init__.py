@@ -22,10 +22,14 @@ if TYPE_CHECKING:
     from pointstamp.communication.communicator import Communicator as Communicator
     from pointstamp.containers import Arrays as Arrays
     from pointstamp.dataflow.capability import Capability as Capability
+    from pointstamp.dataflow.capability_set import CapabilitySet as CapabilitySet
     from pointstamp.dataflow.operators.probe import Probe as Probe
     from pointstamp.dataflow.pact import Broadcast as Broadcast
+    from pointstamp.dataflow.pact import Distribute as Distribute
     from pointstamp.dataflow.pact import Exchange as Exchange
     from pointstamp.dataflow.pact import Pipeline as Pipeline
+    from pointstamp.dataflow.results import Err as Err
+    from pointstamp.dataflow.results import Ok as Ok
     from pointstamp.dataflow.scope import Scope as Scope
     from pointstamp.dataflow.stream import Stream as Stream
     from pointstamp.progress.timestamp import Int as Int
@@ -43,9 +47,13 @@ _HOMES = {
     "Arrays": "pointstamp.containers",
     "Broadcast": "pointstamp.dataflow.pact",
     "Capability": "pointstamp.dataflow.capability",
+    "CapabilitySet": "pointstamp.dataflow.capability_set",
     "Communicator": "pointstamp.communication.communicator",
+    "Distribute": "pointstamp.dataflow.pact",
+    "Err": "pointstamp.dataflow.results",
     "Exchange": "pointstamp.dataflow.pact",
     "Int": "pointstamp.progress.timestamp",
+    "Ok": "pointstamp.dataflow.results",
     "Pipeline": "pointstamp.dataflow.pact",
     "Probe": "pointstamp.dataflow.operators.probe",
     "Product": "pointstamp.progress.timestamp",

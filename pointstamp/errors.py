@@ -15,6 +15,7 @@
     |   |   |-- ColumnError         a column that is not there (says which are)
     |   |   |-- KeyHashError        a key for which no stable hash exists
     |   |   |-- SerializationError  a record that cannot be pickled
+    |   |   |-- RouteError          a route to a stream or worker that does not exist
     |   |   `-- FileFormatError     a file that does not hold what it should
     |   `-- PatternError            a motif pattern that cannot be understood
     |-- CommunicationError          workers cannot talk to each other
@@ -94,6 +95,10 @@ class KeyHashError(DataError):
 
 class SerializationError(DataError):
     """A record that cannot be turned into bytes; says which one."""
+
+
+class RouteError(DataError):
+    """A route to a stream or a worker that does not exist; says which do."""
 
 
 class FileFormatError(DataError):

@@ -85,12 +85,9 @@ def int64_column(batch: Any, name: str, what: str) -> npt.NDArray[np.int64]:
     >>> int64_column(Arrays(a=np.array([1, 2], np.int8)), "a", "an example")
     array([1, 2])
     """
-    names = batch.names if isinstance(batch, Arrays) else batch.schema.names
-    if name not in names:
-        raise ColumnError(f"{what} needs the column {name!r}; the batch has {list(names)}")
+    column = _column(batch, name, what)
     if isinstance(batch, Arrays):
-        return _widened(batch[name], name, what)
-    column = batch.column(names.index(name))
+        return _widened(column, name, what)
     if column.null_count:
         raise SchemaError(
             f"{what} needs a value in every record of the column {name!r}; {column.null_count} of "
@@ -103,6 +100,44 @@ def int64_column(batch: Any, name: str, what: str) -> npt.NDArray[np.int64]:
     return _widened(numbers(column), name, what)
 
 
+def bool_column(batch: Any, name: str, what: str) -> npt.NDArray[np.bool_]:
+    """A column of booleans of a `pyarrow.RecordBatch` or of `Arrays`, as bool[n]; null is False.
+
+    Parameters
+    ----------
+    what : str
+        Who wants it, for the message of an error.
+
+    Raises
+    ------
+    ColumnError
+        If there is no such column.
+    SchemaError
+        If it is not of booleans.
+
+    >>> bool_column(Arrays(a=[True, False]), "a", "an example")
+    array([ True, False])
+    """
+    column = _column(batch, name, what)
+    if isinstance(batch, Arrays):
+        if column.dtype != np.bool_:
+            raise SchemaError(_not_booleans(name, what, column.dtype))
+        flags: npt.NDArray[np.bool_] = column
+        return flags
+    import pyarrow as pa
+
+    if not pa.types.is_boolean(column.type):
+        raise SchemaError(_not_booleans(name, what, column.type))
+    return numbers(column.fill_null(False).cast(pa.uint8())).view(np.bool_)
+
+
+def _column(batch: Any, name: str, what: str) -> Any:
+    names = batch.names if isinstance(batch, Arrays) else batch.schema.names
+    if name not in names:
+        raise ColumnError(f"{what} needs the column {name!r}; the batch has {list(names)}")
+    return batch[name] if isinstance(batch, Arrays) else batch.column(names.index(name))
+
+
 def _widened(column: npt.NDArray[Any], name: str, what: str) -> npt.NDArray[np.int64]:
     if column.dtype.kind not in "iu":
         raise SchemaError(_not_integers(name, what, column.dtype))
@@ -111,6 +146,10 @@ def _widened(column: npt.NDArray[Any], name: str, what: str) -> npt.NDArray[np.i
             f"{what} needs values below 2^63 in the column {name!r}; the largest is {column.max()}"
         )
     return column.astype(np.int64, copy=False)
+
+
+def _not_booleans(name: str, what: str, kind: object) -> str:
+    return f"{what} needs booleans in the column {name!r}, not {kind}"
 
 
 def _not_integers(name: str, what: str, kind: object) -> str:

@@ -1,4 +1,4 @@
-"""Arrow expressions as predicates on columns.
+"""Arrow expressions over columns: predicates, and values computed for each record.
 
 An expression says which records it is true for; where it is null it is not true.
 Arrow is imported only when there is an expression, which is an Arrow value.
@@ -6,6 +6,8 @@ Arrow is imported only when there is an expression, which is an Arrow value.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from pointstamp.errors import ColumnError, ContainerError
@@ -26,18 +28,55 @@ def filter_batch(batch: Any, expression: Any, *, keep: bool = True) -> Any:
     ColumnError
         If the expression names a column that is not there.
     """
-    import pyarrow as pa
     import pyarrow.compute as pc
+
+    with _explained(batch, expression):
+        if not keep:
+            expression = ~pc.coalesce(expression, pc.scalar(False))
+        return batch.filter(expression)
+
+
+def evaluate(batch: Any, expression: Any) -> Any:
+    """The values of `expression`, as a record batch with one column named as it is written.
+
+    Raises
+    ------
+    ContainerError
+        If `batch` is no Arrow record batch.
+    ColumnError
+        If the expression names a column that is not there.
+
+    >>> import pyarrow as pa
+    >>> import pyarrow.compute as pc
+    >>> batch = pa.RecordBatch.from_pydict({"x": [1, 2]})
+    >>> evaluate(batch, pc.field("x") + 1).column(0).to_pylist()
+    [2, 3]
+    """
+    import pyarrow as pa
+    from pyarrow import acero
+
+    with _explained(batch, expression):
+        table = acero.TableSourceNodeOptions(pa.Table.from_batches([batch]))
+        values = acero.ProjectNodeOptions([expression], [str(expression)])
+        plan = acero.Declaration.from_sequence(
+            [acero.Declaration("table_source", table), acero.Declaration("project", values)]
+        )
+        # With threads the records could come out in another order.
+        return plan.to_table(use_threads=False).combine_chunks().to_batches()[0]
+
+
+@contextmanager
+def _explained(batch: Any, expression: Any) -> Iterator[None]:
+    """Say what is wrong with an expression on a batch in our words."""
+    import pyarrow as pa
 
     if not isinstance(batch, pa.RecordBatch):
         raise ContainerError(
             f"the expression {expression} needs Arrow record batches; this stream carries "
             f"{type(batch).__name__}: give a function of one record instead"
         )
-    if not keep:
-        expression = ~pc.coalesce(expression, pc.scalar(False))
     try:
-        return batch.filter(expression)
+        yield
     except pa.ArrowInvalid as error:
         if "No match for FieldRef" not in str(error):
             raise

@@ -44,4 +44,4 @@ cdef class InputCapability:
     cpdef Capability delayed(self, object time, Py_ssize_t output=*)
     cpdef check(self, object what, object holdings=*)
     cdef Holdings _holdings(self, object what, Py_ssize_t output, object wanted=*)
-    cdef _arrives(self, Py_ssize_t output)
+    cdef _arrives(self, Py_ssize_t output, object wanted=*)

@@ -241,7 +241,7 @@ class InputCapability:
     def delayed(self, time: Any, output: int = 0) -> Capability:
         """A capability for a later time, at one of the outputs."""
         holdings = self._holdings("delay", output)
-        time = holdings.check_not_before(self._arrives(output), time, "delay")
+        time = holdings.check_not_before(self._arrives(output, time), time, "delay")
         return holdings.add(time)
 
     def check(self, what: str, holdings: Holdings | None = None) -> None:
@@ -254,7 +254,7 @@ class InputCapability:
             )
         if holdings is not None:
             self._holdings(what, holdings.output, holdings)
-            if self._arrives(holdings.output) != self.time:
+            if self._arrives(holdings.output, self.time) != self.time:
                 raise CapabilityError(
                     f"operator {self._input.name!r} cannot {what} at {self.time}: its input leads "
                     f"to output {holdings.output} at {self._arrives(holdings.output)}"
@@ -271,14 +271,24 @@ class InputCapability:
             )
         return outputs[output]
 
-    def _arrives(self, output: int) -> Any:
-        """The earliest time at which the batch allows to send at `output`."""
+    def _arrives(self, output: int, wanted: Any = None) -> Any:
+        """A least time at which the batch allows to send at `output`.
+
+        Where paths lead to several of them, one at or before `wanted` if there is one.
+        """
         if self._input.stays[output]:
             return self.time
+        timestamp = self._input.holdings[output].timestamp
+        first = None
         for summary in self._input.summaries[output]:
             time = summary.results_in(self.time)
-            if time is not None:
+            if time is None:
+                continue
+            if wanted is None or timestamp.less_equal(time, timestamp.check(wanted)):
                 return time
+            first = time if first is None else first
+        if first is not None:
+            return first
         raise CapabilityError(
             f"input {self._input.port} of operator {self._input.name!r} does not lead to output "
             f"{output} at {self.time}"

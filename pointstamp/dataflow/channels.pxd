@@ -54,6 +54,17 @@ cdef class Copies(Pusher):
     cpdef push(self, object time, object batch)
 
 
+cdef class Whole(Pusher):
+    cdef readonly Queue _queue
+    cdef readonly object _channel
+    cdef readonly object _route
+    cdef readonly Py_ssize_t _index
+    cdef readonly Py_ssize_t _peers
+
+    @cython.locals(peer=Py_ssize_t)
+    cpdef push(self, object time, object batch)
+
+
 cdef class Ingress(Pusher):
     cdef Tee _inner
     cdef object _refinement

@@ -6,8 +6,9 @@ counts it as consumed. Nobody else counts records. A count is of records, not of
 batches, so channels are free to split and to merge.
 
 Pushers, from simple to far: `Queue` (to an operator of this worker), `Spread` (by
-key over all workers), `Copies` (to all workers), `Ingress` and `Egress` (across
-the border of a scope, where times are translated).
+key over all workers), `Whole` (to one worker that is named), `Copies` (to all
+workers), `Ingress` and `Egress` (across the border of a scope, where times are
+translated).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 from pointstamp.communication.communicator import Channel
 from pointstamp.containers import kind_of
 from pointstamp.containers.kind import Key
+from pointstamp.containers.routes import place
 from pointstamp.errors import SchemaError
 from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.timestamp import Refinement
@@ -169,6 +171,35 @@ class Copies(Pusher):
                 self._queue.push(time, batch)
             else:
                 self._channel.send(peer, time, batch)
+
+
+class Whole(Pusher):
+    """Sends each batch, as it is, to the worker that a function of its time and it names."""
+
+    __slots__ = ("_channel", "_index", "_peers", "_queue", "_route")
+
+    def __init__(
+        self,
+        queue: Queue,
+        channel: Channel | None,
+        route: Callable[[Any, Any], int],
+        index: int,
+        peers: int,
+    ) -> None:
+        self._queue = queue
+        self._channel = channel
+        self._route = route
+        self._index = index
+        self._peers = peers
+
+    def push(self, time: Any, batch: Any) -> None:
+        """Send `batch` to one worker, which there must be."""
+        what = f"distribute: a batch of {_length(batch)} records at {time}"
+        peer = place(self._route(time, batch), self._peers, what)
+        if peer == self._index or self._channel is None:
+            self._queue.push(time, batch)
+        else:
+            self._channel.send(peer, time, batch)
 
 
 class Ingress(Pusher):

@@ -12,6 +12,7 @@ cdef class Notificator:
     cdef dict _waiting
     cdef list _heap
     cdef bint _is_late
+    cdef bint _early
 
     cpdef notify_at(self, object capability)
     cdef _keep(self, Capability capability)

@@ -25,13 +25,26 @@ class Notificator:
     each time once; asking for another while iterating is fine.
     """
 
-    __slots__ = ("_frontiers", "_heap", "_is_late", "_is_line", "_key", "_total", "_waiting")
+    __slots__ = (
+        "_early",
+        "_frontiers",
+        "_heap",
+        "_is_late",
+        "_is_line",
+        "_key",
+        "_total",
+        "_waiting",
+    )
 
-    def __init__(self, timestamp: Timestamp, frontiers: Sequence[Frontier]) -> None:
+    def __init__(
+        self, timestamp: Timestamp, frontiers: Sequence[Frontier], *, early: bool = False
+    ) -> None:
         self._key = timestamp.key
         self._is_line = bool(timestamp.total and timestamp.natural)
         self._total = bool(timestamp.total)
         self._frontiers = list(frontiers)
+        self._early = early
+        """Whether to give out a time as soon as all *before* it are complete."""
         self._waiting: dict[Any, Capability] = {}
         self._heap: list[Any] = []
         """(key, time), or times alone where Python's order of them is the total order."""
@@ -68,6 +81,9 @@ class Notificator:
         if not self._is_late:
             return False
         self._is_late = False
+        if self._total:  # then one tells of all
+            heap = self._heap
+            return bool(heap) and self._is_complete(heap[0] if self._is_line else heap[0][1])
         for time in self._waiting:
             if self._is_complete(time):
                 return True
@@ -116,6 +132,6 @@ class Notificator:
 
     def _is_complete(self, time: Any) -> bool:
         for frontier in self._frontiers:
-            if frontier.less_equal(time):
+            if frontier.less_than(time) if self._early else frontier.less_equal(time):
                 return False
         return True

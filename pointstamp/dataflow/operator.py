@@ -263,11 +263,25 @@ class OperatorBuilder:
         )
 
     def new_input(
-        self, stream: Stream[Any], pact: Pact, interest: Interest = Interest.ALWAYS
+        self,
+        stream: Stream[Any],
+        pact: Pact,
+        interest: Interest = Interest.ALWAYS,
+        summaries: Sequence[Any] | None = None,
     ) -> int:
         """Connect `stream` to a new input; its number.
 
-        `interest` says when a change of its frontier is a reason to run.
+        Parameters
+        ----------
+        stream : Stream
+            Of this scope.
+        pact : Pact
+            How its batches reach the workers.
+        interest : Interest
+            When a change of its frontier is a reason to run.
+        summaries : sequence, optional
+            For each output so far how times advance on the way there, as for
+            `new_output`. The default leaves times as they are.
         """
         scope, operator = self._scope, self._operator
         scope.check_stream(stream, operator.name)
@@ -284,6 +298,9 @@ class OperatorBuilder:
             MutableAntichain(operator.timestamp, [(operator.timestamp.minimum, 1)])
         )
         self._queues.append(queue)
+        self._connect(
+            [(port, output) for output in range(operator.outputs)], summaries, f"input {port}"
+        )
         return port
 
     def new_output(
@@ -297,8 +314,10 @@ class OperatorBuilder:
             Whether the operator starts with a capability for it. Without one it
             can send only at times of what it receives.
         summaries : sequence, optional
-            For each input so far how times advance on the way to this output
-            (None: there is no way). The default leaves times as they are.
+            For each input so far how times advance on the way to this output: a
+            summary, a list of several of which none is at or before another, or None
+            where there is no way. What cannot come by any way does not hold the
+            frontier of the output back. The default leaves times as they are.
         """
         scope, operator = self._scope, self._operator
         port = operator.outputs
@@ -317,15 +336,9 @@ class OperatorBuilder:
         operator.holdings.append(holdings)
         operator.initial.append(initial)
         self._outputs.append(Output(tee, holdings))
-        if summaries is not None:
-            if len(summaries) != operator.inputs:
-                raise BuildError(
-                    f"operator {operator.name!r} has {operator.inputs} inputs; "
-                    f"{len(summaries)} summaries were given for output {port}"
-                )
-            self._summaries.update(
-                ((input_, port), summary) for input_, summary in enumerate(summaries)
-            )
+        self._connect(
+            [(input_, port) for input_ in range(operator.inputs)], summaries, f"output {port}"
+        )
         return scope.new_stream((self._node, port), tee)
 
     def build(
@@ -354,7 +367,13 @@ class OperatorBuilder:
         self._scope.install(self._node, operator)
 
     def set_summary(self, input_: int, output: int, summary: Any) -> None:
-        """Say how times advance from one input to one output (None: no way)."""
+        """Say how times advance from one input to one output, as for `new_output`."""
+        operator = self._operator
+        if not (0 <= input_ < operator.inputs and 0 <= output < operator.outputs):
+            raise BuildError(
+                f"operator {operator.name!r} has {operator.inputs} inputs and {operator.outputs} "
+                f"outputs; there is no way from input {input_} to output {output}"
+            )
         self._summaries[input_, output] = summary
 
     @property
@@ -366,6 +385,19 @@ class OperatorBuilder:
     def frontiers(self) -> list[MutableAntichain]:
         """The frontiers of the inputs, live."""
         return self._operator.frontiers
+
+    def _connect(
+        self, ways: list[tuple[int, int]], summaries: Sequence[Any] | None, port: str
+    ) -> None:
+        """Note the summaries of the ways between a new port and those of the other side."""
+        if summaries is None:
+            return
+        if len(summaries) != len(ways):
+            raise BuildError(
+                f"operator {self._operator.name!r} needs {len(ways)} summaries for {port}, one for "
+                f"each port so far on the other side; {len(summaries)} were given"
+            )
+        self._summaries.update(zip(ways, summaries, strict=True))
 
     def _finish_ports(self) -> None:
         operator = self._operator
@@ -386,6 +418,5 @@ class OperatorBuilder:
         ]
 
     def _antichain(self, summary: Any) -> Antichain:
-        if summary is None:
-            return Antichain(summary_less_equal)
-        return Antichain(summary_less_equal, [self._operator.timestamp.summary(summary)])
+        summaries = summary if isinstance(summary, list) else [] if summary is None else [summary]
+        return Antichain(summary_less_equal, map(self._operator.timestamp.summary, summaries))

@@ -6,11 +6,12 @@ pact is a pipeline, and costs what a pipeline costs.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from pointstamp.containers.kind import Key
-from pointstamp.dataflow.channels import Copies, Pusher, Queue, Spread, Wake
+from pointstamp.dataflow.channels import Copies, Pusher, Queue, Spread, Wake, Whole
 from pointstamp.dataflow.environment import Environment
 from pointstamp.progress.change_batch import ChangeBatch
 
@@ -105,3 +106,33 @@ class Broadcast:
     def describe(self) -> str:
         """The name."""
         return "broadcast"
+
+
+@dataclass(frozen=True)
+class Distribute:
+    """Every batch goes whole to a worker that a function names.
+
+    Parameters
+    ----------
+    route : callable
+        `route(time, batch)` gives the index of a worker, 0 up to the number of workers.
+        It runs where the batch is sent, and an index that is not there raises `RouteError`.
+    """
+
+    route: Callable[[Any, Any], int]
+
+    def connect(
+        self, environment: Environment, wake: Wake, consumed: ChangeBatch
+    ) -> tuple[Pusher, Queue]:
+        """A channel between all workers; one worker asks for the index all the same."""
+        channel = environment.channel(wake) if environment.peers > 1 else None
+        queue = Queue(wake, consumed, channel)
+        return Whole(queue, channel, self.route, environment.index, environment.peers), queue
+
+    def copies(self, peers: int) -> int:
+        """One."""
+        return 1
+
+    def describe(self) -> str:
+        """The name."""
+        return "distribute"

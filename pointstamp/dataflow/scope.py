@@ -118,10 +118,26 @@ class Scope:
         """
         return sources.batches_to_stream(self, batches)
 
+    def empty(self) -> Stream[Any]:
+        """A stream without records, complete from the start.
+
+        >>> import pointstamp as ps
+        >>> ps.testing.collect(lambda scope: scope.empty())
+        []
+        """
+        return sources.empty(self)
+
     # Streams from streams.
 
     def concatenate(self, streams: Sequence[Stream[Any]]) -> Stream[Any]:
-        """All records of all `streams` (at least one)."""
+        """All records of all `streams` (at least one).
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     return scope.concatenate([scope.to_stream([1]), scope.to_stream([3, 2])])
+        >>> ps.testing.collect(build)
+        [(0, 1), (0, 2), (0, 3)]
+        """
         if not streams:
             raise BuildError(f"scope {self.name!r}: concatenate needs at least one stream")
         return split_merge.concatenate(streams)

@@ -12,11 +12,19 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pointstamp.containers.kind import Key
 from pointstamp.dataflow.channels import Tee
-from pointstamp.dataflow.operators import counting, generic, split_merge, stateless
+from pointstamp.dataflow.operators import (
+    counting,
+    delays,
+    generic,
+    grouping,
+    routing,
+    split_merge,
+    stateless,
+)
 from pointstamp.dataflow.operators import probe as probes
 from pointstamp.dataflow.operators.generic import Build
 from pointstamp.dataflow.operators.probe import Probe
-from pointstamp.dataflow.pact import Broadcast, Exchange, Pact
+from pointstamp.dataflow.pact import Broadcast, Distribute, Exchange, Pact
 from pointstamp.progress.operate import Interest
 from pointstamp.progress.topology import Port
 
@@ -69,9 +77,10 @@ class Stream(Generic[T]):
 
         Parameters
         ----------
-        predicate : callable or pyarrow.compute.Expression
-            On rows a function of the record; on columns an expression. Records
-            for which an expression is null are not kept.
+        predicate : callable, str or pyarrow.compute.Expression
+            On rows a function of the record; on columns the name of a column of
+            booleans, or an expression (of record batches). Records for which it is
+            null are not kept.
 
         >>> import pointstamp as ps
         >>> ps.testing.collect(lambda scope: scope.to_stream([1, 2, 3]).filter(lambda x: x > 1))
@@ -148,6 +157,23 @@ class Stream(Generic[T]):
         """
         return stateless.pass_on(self, "Broadcast", Broadcast())
 
+    def distribute(self, route: Callable[[Any, Any], int]) -> Stream[T]:
+        """Send each batch whole to the worker `route(time, batch)`.
+
+        Raises
+        ------
+        RouteError
+            While it runs, for an index that no worker has.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     letters = scope.to_stream("ab" if scope.index == 0 else "c")
+        ...     return letters.distribute(lambda time, batch: 1).map(lambda x: (scope.index, x))
+        >>> ps.testing.collect(build, workers=2)
+        [(0, (1, 'a')), (0, (1, 'b')), (0, (1, 'c'))]
+        """
+        return stateless.pass_on(self, "Distribute", Distribute(route))
+
     # Streams from streams.
 
     def concat(self, *others: Stream[T]) -> Stream[T]:
@@ -166,7 +192,7 @@ class Stream(Generic[T]):
 
         Parameters
         ----------
-        predicate : callable or pyarrow.compute.Expression
+        predicate : callable, str or pyarrow.compute.Expression
             As for `filter`; null counts as false.
 
         >>> import pointstamp as ps
@@ -177,6 +203,230 @@ class Stream(Generic[T]):
         [(0, ('even', 0)), (0, ('even', 2)), (0, ('odd', 1)), (0, ('odd', 3))]
         """
         return split_merge.branch(self, predicate)
+
+    def partition(self, n: int, route: Any) -> list[Stream[T]]:
+        """`n` streams; `route` says to which of them each record goes.
+
+        Parameters
+        ----------
+        n : int
+            How many.
+        route : callable, str or pyarrow.compute.Expression
+            On rows a function of the record that gives an index, from 0 on; on columns
+            the name of a column of indices, or an expression (of record batches).
+
+        Raises
+        ------
+        RouteError
+            While it runs, for an index that is not below `n`.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     even, odd = scope.to_stream(range(4)).partition(2, lambda x: x % 2)
+        ...     return odd
+        >>> ps.testing.collect(build)
+        [(0, 1), (0, 3)]
+        """
+        return routing.partition(self, n, route)
+
+    def branch_when(self, predicate: Callable[[Any], Any]) -> tuple[Stream[T], Stream[T]]:
+        """The batches at whose time `predicate(time)` is false, and those where it is true.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     letters = scope.to_stream("ab").delay(lambda letter, time: time + ord(letter))
+        ...     before, after = letters.branch_when(lambda time: time > ord("a"))
+        ...     return after
+        >>> ps.testing.collect(build)
+        [(98, 'b')]
+        """
+        return routing.branch_when(self, predicate)
+
+    def ok_err(self, function: Any) -> tuple[Stream[Any], Stream[Any]]:
+        """The values that `function` gives as `Ok`, and those that it gives as `Err`.
+
+        Parameters
+        ----------
+        function : callable, str or pyarrow.compute.Expression
+            On rows a function of the record that gives `ps.Ok(value)` or
+            `ps.Err(value)`; on columns the name of a column of booleans, or an
+            expression, which is true for the records of the first stream. The others,
+            null among them, are the second.
+
+        Raises
+        ------
+        RouteError
+            While it runs, if the function gives anything else.
+
+        >>> import pointstamp as ps
+        >>> def read(text):
+        ...     return ps.Ok(int(text)) if text.isdigit() else ps.Err(text)
+        >>> def build(scope):
+        ...     numbers, others = scope.to_stream(["1", "x"]).ok_err(read)
+        ...     return numbers.map(lambda n: n + 1).concat(others.map(len))
+        >>> ps.testing.collect(build)
+        [(0, 1), (0, 2)]
+        """
+        return routing.ok_err(self, function)
+
+    # To later times.
+
+    def delay(self, function: Any) -> Stream[T]:
+        """Move each record to a later time, and send it when that is complete.
+
+        Parameters
+        ----------
+        function : callable, str or pyarrow.compute.Expression
+            On rows `function(record, time)` gives the new time; on columns the name
+            of a column of integer times, or an expression (of record batches).
+
+        Raises
+        ------
+        CapabilityError
+            While it runs, for a new time that is not at or after the old one.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     return scope.to_stream([7, 5]).delay(lambda record, time: time + record)
+        >>> ps.testing.collect(build)
+        [(5, 5), (7, 7)]
+        """
+        return delays.delay(self, function)
+
+    def delay_total(self, function: Any) -> Stream[T]:
+        """`delay`, in a scope in which any two times are ordered.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     return scope.to_stream([7, 5]).delay_total(lambda record, time: time + record)
+        >>> ps.testing.collect(build)
+        [(5, 5), (7, 7)]
+        """
+        return delays.delay_total(self, function)
+
+    def delay_batch(self, function: Callable[[Any], Any]) -> Stream[T]:
+        """Move whole batches to the time `function(time)`, and send them when that is complete.
+
+        Raises
+        ------
+        CapabilityError
+            While it runs, for a new time that is not at or after the old one.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     return scope.to_stream("ab").delay_batch(lambda time: time + 3)
+        >>> ps.testing.collect(build)
+        [(3, 'a'), (3, 'b')]
+        """
+        return delays.delay_batch(self, function)
+
+    def reclock(self, clock: Stream[Any]) -> Stream[T]:
+        """Move each record to the next time of `clock`, and send it when that is complete.
+
+        The times of the clock are those of its records, whatever they are, on this
+        worker. A record waits for the first of them that is at or after its own time;
+        if none ever is, the record is not sent.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     clock = scope.to_stream([5, 10]).delay(lambda record, time: record)
+        ...     return scope.to_stream([3, 8, 11]).delay(lambda record, time: record).reclock(clock)
+        >>> ps.testing.collect(build)
+        [(5, 3), (10, 8)]
+        """
+        return delays.reclock(self, clock)
+
+    # What the records of a time, or of a key, come to.
+
+    def accumulate(self, default: U, logic: Callable[[U, Any], U]) -> Stream[U]:
+        """One value for each time, when it is complete, on each worker that has records of it.
+
+        Parameters
+        ----------
+        default
+            What each time starts from; a copy of it.
+        logic : callable
+            `logic(value, batch)` gives the new value. `batch` is a container.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     return scope.to_stream([1, 2, 3]).accumulate(0, lambda value, b: value + sum(b))
+        >>> ps.testing.collect(build)
+        [(0, 6)]
+        """
+        return grouping.accumulate(self, default, logic)
+
+    def aggregate(
+        self,
+        fold: Any,
+        emit: Callable[..., Any] | None = None,
+        key: Key = None,
+        default: Any = None,
+    ) -> Stream[Any]:
+        """One record for each key and time, when the time is complete.
+
+        Parameters
+        ----------
+        fold : callable, or sequence of (column, function)
+            `fold(key, record, aggregate)` gives the new aggregate. Without a `key`
+            records are pairs (key, value), and it is given the value. On columns it
+            is called once for each key, with all its records as a batch.
+
+            On columns it may also be a list of aggregates by name, as for
+            `pyarrow.TableGroupBy.aggregate`: the answer is a batch with the columns
+            of the key, then `{column}_{function}` for each.
+        emit : callable, optional
+            `emit(key, aggregate)` gives the record to send, by default the pair of
+            them; for aggregates by name, `emit(batch)` gives the batch to send.
+        key : callable, str, or sequence of str, optional
+            On rows a function of the record; on columns a column's name, or several
+            (keys are tuples then). Records of equal key meet on one worker.
+        default
+            What each aggregate starts from; a copy of it.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     words = scope.to_stream(["a", "bb", "c"])
+        ...     return words.aggregate(lambda key, word, n: n + 1, key=len, default=0)
+        >>> ps.testing.collect(build)
+        [(0, (1, 2)), (0, (2, 1))]
+
+        >>> def build(scope):
+        ...     batch = ps.Arrays(user=[7, 9, 7], spent=[1, 2, 3])
+        ...     return scope.batches_to_stream([batch]).aggregate([("spent", "sum")], key="user")
+        >>> ps.testing.collect(build)
+        [(0, (7, 4)), (0, (9, 2))]
+        """
+        return grouping.aggregate(self, fold, emit, key, default)
+
+    def state_machine(self, fold: Any, key: Key = None, default: Any = None) -> Stream[Any]:
+        """Change a state for each key by its records, in the order of their times.
+
+        Records of a later time wait until the earlier ones are complete; those of one
+        time come in any order.
+
+        Parameters
+        ----------
+        fold : callable
+            `fold(key, record, state)` gives the new state, or None to forget the key,
+            and an iterable of records to send at the time of this one. Without a `key`
+            records are pairs (key, value), and it is given the value. On columns it is
+            called once for each key and complete time, with all its records as a batch,
+            and gives the new state, and a container to send or None.
+        key : callable, str, or sequence of str, optional
+            As for `aggregate`.
+        default
+            The state of a key that has none; a copy of it.
+
+        >>> import pointstamp as ps
+        >>> def total(key, value, state):
+        ...     return state + value, [(key, state + value)]
+        >>> def build(scope):
+        ...     return scope.to_stream([("a", 1), ("a", 2)]).state_machine(total, default=0)
+        >>> ps.testing.collect(build)
+        [(0, ('a', 1)), (0, ('a', 3))]
+        """
+        return grouping.state_machine(self, fold, key, default)
 
     # Across scopes.
 

@@ -78,14 +78,19 @@ def operator_notify(
     name: str,
     build: Build,
     initial: Iterable[Any],
+    *,
+    early: bool = False,
 ) -> Stream[Any]:
-    """The same with a notificator, which starts with the times of `initial`."""
+    """The same with a notificator, which starts with the times of `initial`.
+
+    With `early` it gives times out as soon as all before them are complete.
+    """
     builder = OperatorBuilder(streams[0].scope, name)
     for stream, pact in zip(streams, pacts, strict=True):
         builder.new_input(stream, pact, Interest.IF_CAPABILITY)
     result = builder.new_output()
     frontiers = [Frontier(counts) for counts in builder.frontiers]
-    notificator = Notificator(streams[0].scope.timestamp, frontiers)
+    notificator = Notificator(streams[0].scope.timestamp, frontiers, early=early)
 
     def make_logic(capabilities: list[Capability], info: OperatorInfo) -> Callable[..., Any]:
         capability = capabilities.pop()

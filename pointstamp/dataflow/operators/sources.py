@@ -123,6 +123,14 @@ def new_input(scope: Scope, name: str = "Input") -> tuple[InputHandle, Stream[An
     return handle, stream
 
 
+def empty(scope: Scope, name: str = "Empty") -> Stream[Any]:
+    """See `Scope.empty`."""
+    builder = OperatorBuilder(scope, name)
+    stream = builder.new_output(initial=False)
+    builder.build(lambda capabilities, info: lambda inputs, outputs: None)
+    return stream
+
+
 def to_stream(scope: Scope, records: Iterable[Any], name: str = "ToStream") -> Stream[Any]:
     """See `Scope.to_stream`."""
     builder = OperatorBuilder(scope, name)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pointstamp.containers import kind_of
 from pointstamp.containers.expressions import filter_batch, is_expression
+from pointstamp.containers.flags import split_by_flag
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
@@ -44,10 +44,23 @@ def branch(
     stream: Stream[Any], predicate: Any, name: str = "Branch"
 ) -> tuple[Stream[Any], Stream[Any]]:
     """See `Stream.branch`."""
-    divide = _divide_columns if is_expression(predicate) else _divide_rows
+    parts = _divider(predicate)
+    where_false, where_true = divide(
+        stream, name, 2, lambda time, batch: parts(batch, predicate, name)
+    )
+    return where_false, where_true
+
+
+def divide(
+    stream: Stream[Any], name: str, n: int, function: Callable[[Any, Any], Sequence[Any]]
+) -> list[Stream[Any]]:
+    """`n` streams, to which the parts go that `function(time, batch)` makes of each batch.
+
+    A part is a container, which may be empty, or None for nothing.
+    """
     builder = OperatorBuilder(stream.scope, name)
     builder.new_input(stream, Pipeline(), Interest.NEVER)
-    results = builder.new_output(initial=False), builder.new_output(initial=False)
+    results = [builder.new_output(initial=False) for _ in range(n)]
 
     def make_logic(
         capabilities: list[Capability], info: OperatorInfo
@@ -55,14 +68,20 @@ def branch(
         def logic(inputs: list[Input], outputs: list[Output]) -> None:
             while (item := inputs[0].pull()) is not None:
                 time, batch = item
-                for output, part in zip(outputs, divide(batch, predicate, name), strict=True):
-                    if kind_of(part).length(part):
+                for output, part in zip(outputs, function(time, batch), strict=True):
+                    if part is not None:
                         output.push(time, part)
 
         return logic
 
     builder.build(make_logic)
     return results
+
+
+def _divider(predicate: Any) -> Callable[[Any, Any, str], Sequence[Any]]:
+    if isinstance(predicate, str):
+        return split_by_flag
+    return _divide_columns if is_expression(predicate) else _divide_rows
 
 
 def _divide_rows(batch: Any, predicate: Any, name: str) -> tuple[list[Any], list[Any]]:

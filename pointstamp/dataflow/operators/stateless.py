@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp.containers import kind_of
 from pointstamp.containers.expressions import filter_batch, is_expression
+from pointstamp.containers.flags import split_by_flag
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder
 from pointstamp.dataflow.pact import Pact, Pipeline
@@ -79,6 +80,8 @@ def flat_map(
 
 def filter_(stream: Stream[Any], predicate: Any, name: str = "Filter") -> Stream[Any]:
     """See `Stream.filter`."""
+    if isinstance(predicate, str):
+        return transform(stream, name, lambda time, batch: split_by_flag(batch, predicate, name)[1])
     if is_expression(predicate):
         return transform(stream, name, lambda time, batch: filter_batch(batch, predicate))
     return transform(

@@ -1,0 +1,150 @@
+"""Operators that keep records for a later time: delays, and reclocking.
+
+A delayed record waits under the capability for its new time, of which there is one
+for each distinct time, and leaves when that is complete.
+
+Source: timely-dataflow `dataflow/operators/core/reclock.rs` and `vec/delay.rs`.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from pointstamp.containers.expressions import is_expression
+from pointstamp.containers.integers import integers_of, split_by_value
+from pointstamp.dataflow.capability import Capability
+from pointstamp.dataflow.handles import Input, Output
+from pointstamp.dataflow.notificator import Notificator
+from pointstamp.dataflow.operator import OperatorInfo
+from pointstamp.dataflow.operators.generic import operator_notify
+from pointstamp.dataflow.operators.stateless import rows
+from pointstamp.dataflow.pact import Pipeline
+from pointstamp.errors import BuildError
+from pointstamp.progress.timestamp import Timestamp
+
+if TYPE_CHECKING:
+    from pointstamp.dataflow.stream import Stream
+
+Parts = Iterable[tuple[Any, Any]]
+"""New times, and the records for each."""
+
+
+def delay(stream: Stream[Any], function: Any, name: str = "Delay") -> Stream[Any]:
+    """See `Stream.delay`."""
+    of_rows = callable(function) and not is_expression(function)
+    parts = _rows_by_time if of_rows else _columns_by_time
+    return _delayed(stream, name, lambda time, batch: parts(time, batch, function, name))
+
+
+def delay_total(stream: Stream[Any], function: Any, name: str = "DelayTotal") -> Stream[Any]:
+    """See `Stream.delay_total`."""
+    timestamp = stream.scope.timestamp
+    if not timestamp.total:
+        raise BuildError(
+            f"{name} needs times any two of which are ordered; those of scope "
+            f"{stream.scope.name!r} are of {timestamp!r}: use delay"
+        )
+    return delay(stream, function, name)
+
+
+def delay_batch(
+    stream: Stream[Any], function: Callable[[Any], Any], name: str = "DelayBatch"
+) -> Stream[Any]:
+    """See `Stream.delay_batch`."""
+    return _delayed(stream, name, lambda time, batch: [(function(time), batch)])
+
+
+def reclock(stream: Stream[Any], clock: Stream[Any], name: str = "Reclock") -> Stream[Any]:
+    """See `Stream.reclock`."""
+    timestamp = stream.scope.timestamp
+
+    def build(capability: Capability, info: OperatorInfo) -> Callable[..., None]:
+        capability.drop()
+        early = _Early(timestamp)
+
+        def logic(data: Input, ticks: Input, output: Output, notificator: Notificator) -> None:
+            while (item := data.pull()) is not None:
+                early.put(*item)
+            for time, _ in ticks:
+                notificator.notify_at(time.retain())
+            for capability in notificator:
+                with capability, output.session(capability) as session:
+                    for batch in early.take(capability.time):
+                        session.give_batch(batch)
+            if not len(notificator) and ticks.frontier.is_empty():
+                early.clear()  # no clock will ever have a time for them
+
+        return logic
+
+    return operator_notify([stream, clock], [Pipeline(), Pipeline()], name, build, ())
+
+
+class _Early:
+    """Batches that no clock had a time for yet, in an order of time."""
+
+    def __init__(self, timestamp: Timestamp) -> None:
+        self._timestamp = timestamp
+        self._number = count()
+        self._heap: list[tuple[Any, int, Any, Any]] = []
+        """(key, number of arrival, time, batch)"""
+
+    def put(self, time: Any, batch: Any) -> None:
+        """Keep one more."""
+        entry = (self._timestamp.key(time), next(self._number), time, batch)
+        heapq.heappush(self._heap, entry)
+
+    def take(self, time: Any) -> Iterator[Any]:
+        """Those at or before `time`, in order of time and arrival."""
+        key = self._timestamp.key(time)
+        others = []
+        while self._heap and self._heap[0][0] <= key:
+            entry = heapq.heappop(self._heap)
+            if self._timestamp.less_equal(entry[2], time):
+                yield entry[3]
+            else:
+                others.append(entry)  # in a partial order
+        for entry in others:
+            heapq.heappush(self._heap, entry)
+
+    def clear(self) -> None:
+        """Keep none."""
+        self._heap.clear()
+
+
+def _delayed(stream: Stream[Any], name: str, parts: Callable[[Any, Any], Parts]) -> Stream[Any]:
+    """Keep the parts of each batch, `parts(time, batch)`, until their times are complete."""
+
+    def build(capability: Capability, info: OperatorInfo) -> Callable[..., None]:
+        capability.drop()
+        held: dict[Any, list[Any]] = {}
+
+        def logic(input_: Input, output: Output, notificator: Notificator) -> None:
+            for time, batch in input_:
+                for wanted, part in parts(time.time, batch):
+                    new_time = output.holdings.check_not_before(time.time, wanted, "delay")
+                    if new_time not in held:
+                        held[new_time] = []
+                        notificator.notify_at(time.delayed(new_time))
+                    held[new_time].append(part)
+            for capability in notificator:
+                with capability, output.session(capability) as session:
+                    for part in held.pop(capability.time):
+                        session.give_batch(part)
+
+        return logic
+
+    return operator_notify([stream], [Pipeline()], name, build, ())
+
+
+def _rows_by_time(time: Any, batch: Any, function: Callable[[Any, Any], Any], name: str) -> Parts:
+    by_time: dict[Any, list[Any]] = {}
+    for record in rows(batch, name):
+        by_time.setdefault(function(record, time), []).append(record)
+    return by_time.items()
+
+
+def _columns_by_time(time: Any, batch: Any, column: Any, name: str) -> Parts:
+    return split_by_value(batch, integers_of(batch, column, name))
