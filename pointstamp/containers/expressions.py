@@ -6,9 +6,12 @@ Arrow is imported only when there is an expression, which is an Arrow value.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pointstamp.errors import ColumnError, ContainerError
+
+if TYPE_CHECKING:
+    from pyarrow.compute import Expression as Expression  # for the signatures of operators
 
 
 def is_expression(value: Any) -> bool:

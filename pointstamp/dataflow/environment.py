@@ -86,7 +86,7 @@ class Environment:
     def event_loop(self) -> EventLoop:
         """Where this worker's coroutines run; begun by the first call."""
         if self._event_loop is None:
-            # Not at the top: few need it, and with asyncio it is a third more to import.
+            # Not at the top: it imports asyncio, and few need that.
             from pointstamp.dataflow.event_loop import EventLoop
 
             self._event_loop = EventLoop(f"pointstamp-coroutines-{self.index}", self._fail_outside)

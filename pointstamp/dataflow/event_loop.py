@@ -85,7 +85,7 @@ class Outcomes:
     bell and then looks at what there is.
     """
 
-    __slots__ = ("_activate", "_arrived", "_call", "_is_rung")
+    __slots__ = ("_activate", "_arrived", "_call", "_is_closed", "_is_rung")
 
     def __init__(
         self, call: Callable[[Callable[[], None]], None], activate: Callable[[], None]
@@ -93,10 +93,13 @@ class Outcomes:
         self._call = call
         self._activate = activate
         self._arrived: deque[Any] = deque()
+        self._is_closed = False
         self._is_rung = False
 
     def put(self, outcome: Any) -> None:
         """Hand `outcome` over, and have the operator run unless it is going to."""
+        if self._is_closed:
+            return
         self._arrived.append(outcome)
         if not self._is_rung:
             self._is_rung = True
@@ -107,6 +110,10 @@ class Outcomes:
         self._is_rung = False
         for _ in range(len(self._arrived)):
             yield self._arrived.popleft()
+
+    def close(self) -> None:
+        """Forget what comes from now on; for the worker's thread, whose operator has ended."""
+        self._is_closed = True
 
 
 class Landed(NamedTuple):
