@@ -11,15 +11,18 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 
 import pointstamp as ps
 
+Logic = Callable[[ps.Input, ps.Output, ps.Notificator], None]
 
-def barrier(worker, rounds):
+
+def barrier(worker: ps.Worker, rounds: int) -> float:
     began = time.monotonic()
 
-    def build(capability, info):
-        def logic(input, output, notificator):
+    def build(capability: ps.Capability, info: ps.OperatorInfo) -> Logic:
+        def logic(input: ps.Input, output: ps.Output, notificator: ps.Notificator) -> None:
             for cap in notificator:
                 if cap.time + 1 < rounds:
                     notificator.notify_at(cap.delayed(cap.time + 1))
@@ -33,7 +36,7 @@ def barrier(worker, rounds):
     return (time.monotonic() - began) / rounds
 
 
-def main(rounds=1000, workers=2):
+def main(rounds: int = 1000, workers: int = 2) -> None:
     slowest = max(ps.execute(barrier, rounds, workers=workers))
     print(f"{rounds} rounds on {workers} workers, {slowest * 1e6:.0f} us each")
 

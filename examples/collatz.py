@@ -15,8 +15,8 @@ import sys
 import pointstamp as ps
 
 
-def collatz(worker, upto):
-    lengths = []
+def collatz(worker: ps.Worker, upto: int) -> list[tuple[int, int]]:
+    lengths: list[tuple[int, int]] = []
     with worker.dataflow() as scope:
         numbers = scope.to_stream((n, n, 0) for n in range(1 + worker.index, upto, worker.peers))
         with scope.iterative() as inner:
@@ -29,11 +29,11 @@ def collatz(worker, upto):
     return lengths
 
 
-def after(n):
+def after(n: int) -> int:
     return n // 2 if n % 2 == 0 else 3 * n + 1
 
 
-def main(upto=1000, workers=2):
+def main(upto: int = 1000, workers: int = 2) -> None:
     lengths = [pair for part in ps.execute(collatz, upto, workers=workers) for pair in part]
     steps, number = max(lengths)
     print(f"of the numbers below {upto}, {number} takes the most steps: {steps}")

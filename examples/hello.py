@@ -13,8 +13,8 @@ import sys
 import pointstamp as ps
 
 
-def hello(worker, rounds):
-    seen = []
+def hello(worker: ps.Worker, rounds: int) -> list[int]:
+    seen: list[int] = []
     with worker.dataflow("hello") as scope:
         input, stream = scope.new_input()
         probe = stream.exchange(lambda x: x).inspect(seen.append).probe()
@@ -26,7 +26,7 @@ def hello(worker, rounds):
     return seen
 
 
-def main(rounds=10, workers=2):
+def main(rounds: int = 10, workers: int = 2) -> None:
     for index, seen in enumerate(ps.execute(hello, rounds, workers=workers)):
         print(f"worker {index} saw {seen}")
 

@@ -31,8 +31,8 @@ TOY = b"""\
 TWO_WAYS = "(a)-[]->(b); (b)-[]->(a)"
 
 
-def find(worker, source, pattern):
-    found = []
+def find(worker: ps.Worker, source: str | bytes, pattern: str) -> list[dict[str, int]]:
+    found: list[dict[str, int]] = []
     with worker.dataflow("motifs") as scope:
         input, edges = scope.new_input("edges")
         matches = motifs(edges, pattern).filter(pc.field("a") < pc.field("b"))
@@ -46,7 +46,7 @@ def find(worker, source, pattern):
     return found
 
 
-def main(source=TOY, pattern=TWO_WAYS, workers=2):
+def main(source: str | bytes = TOY, pattern: str = TWO_WAYS, workers: int | str = 2) -> None:
     parts = ps.execute(find, source, pattern, workers=int(workers))
     matches = sorted(tuple(match.values()) for part in parts for match in part)
     print(f"{len(matches)} matches of {pattern} with a < b, the first of them {matches[:3]}")

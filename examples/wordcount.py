@@ -11,9 +11,12 @@ from __future__ import annotations
 
 import collections
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pointstamp as ps
+
+Logic = Callable[[ps.Input, ps.Output], None]
 
 TEXT = """\
 to be or not to be
@@ -24,10 +27,10 @@ to sleep perchance to dream
 """
 
 
-def word_count(capability, info):
-    held = {}
+def word_count(capability: ps.Capability, info: ps.OperatorInfo) -> Logic:
+    held: dict[ps.Capability, list[str]] = {}
 
-    def logic(input, output):
+    def logic(input: ps.Input, output: ps.Output) -> None:
         for time, batch in input:
             held.setdefault(time.retain(), []).extend(batch)
         for cap in [c for c in held if not input.frontier.less_equal(c.time)]:
@@ -39,9 +42,9 @@ def word_count(capability, info):
     return logic
 
 
-def count(worker, paragraphs):
+def count(worker: ps.Worker, paragraphs: list[str]) -> list[tuple[int, int, str]]:
     """(epoch, -n, word): a negative count, so that in order the most frequent come first."""
-    counts = []
+    counts: list[tuple[int, int, str]] = []
     with worker.dataflow("words") as scope:
         input, lines = scope.new_input("lines")
         words = lines.flat_map(str.split)
@@ -57,7 +60,7 @@ def count(worker, paragraphs):
     return counts
 
 
-def main(file=None, workers=2):
+def main(file: str | None = None, workers: int | str = 2) -> None:
     text = TEXT if file is None else Path(file).read_text()
     parts = ps.execute(count, text.split("\n\n"), workers=int(workers))
     for epoch, minus_n, word in sorted(entry for part in parts for entry in part):

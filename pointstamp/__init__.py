@@ -23,6 +23,12 @@ if TYPE_CHECKING:
     from pointstamp.containers import Arrays as Arrays
     from pointstamp.dataflow.capability import Capability as Capability
     from pointstamp.dataflow.capability_set import CapabilitySet as CapabilitySet
+    from pointstamp.dataflow.event_loop import AsyncInput as AsyncInput
+    from pointstamp.dataflow.failed import Failed as Failed
+    from pointstamp.dataflow.handles import Input as Input
+    from pointstamp.dataflow.handles import Output as Output
+    from pointstamp.dataflow.notificator import Notificator as Notificator
+    from pointstamp.dataflow.operator import OperatorInfo as OperatorInfo
     from pointstamp.dataflow.operators.probe import Probe as Probe
     from pointstamp.dataflow.pact import Broadcast as Broadcast
     from pointstamp.dataflow.pact import Distribute as Distribute
@@ -44,6 +50,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "AsyncInput": "pointstamp.dataflow.event_loop",
     "Arrays": "pointstamp.containers",
     "Broadcast": "pointstamp.dataflow.pact",
     "Capability": "pointstamp.dataflow.capability",
@@ -52,8 +59,13 @@ _HOMES = {
     "Distribute": "pointstamp.dataflow.pact",
     "Err": "pointstamp.dataflow.results",
     "Exchange": "pointstamp.dataflow.pact",
+    "Failed": "pointstamp.dataflow.failed",
+    "Input": "pointstamp.dataflow.handles",
     "Int": "pointstamp.progress.timestamp",
     "Ok": "pointstamp.dataflow.results",
+    "Notificator": "pointstamp.dataflow.notificator",
+    "OperatorInfo": "pointstamp.dataflow.operator",
+    "Output": "pointstamp.dataflow.handles",
     "Pipeline": "pointstamp.dataflow.pact",
     "Probe": "pointstamp.dataflow.operators.probe",
     "Product": "pointstamp.progress.timestamp",

@@ -25,6 +25,7 @@
     |   |-- PeerLostError           a peer that went away without saying goodbye
     |   `-- PeerFailedError         a peer that failed, and said so
     |-- OperatorError               user code raised inside an operator (name, time)
+    |-- CarriedError                stands for an error that could not be pickled
     |-- WorkerError                 what `execute` raises: first cause, by worker
     |-- StalledError                a simulated computation that would never end
     |-- SparkSetupError             Spark or Java is absent or too small
@@ -157,6 +158,10 @@ class OperatorError(PointstampError):
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+class CarriedError(PointstampError):
+    """Stands for an error that could not be pickled: the name of its type, and its text."""
 
 
 class WorkerError(PointstampError):

@@ -127,7 +127,7 @@ def failure(worker: int, exception: BaseException, at: float) -> Failure:
         time,
         "".join(traceback.format_exception(exception)),
         _root(exception),
-        any(isinstance(e, PeerFailedError | PeerLostError) for e in _chain(exception)),
+        any(isinstance(e, PeerFailedError | PeerLostError) for e in chain(exception)),
     )
 
 
@@ -160,17 +160,17 @@ def dump(failure: Failure) -> bytes:
     another process; what does not is left out, and its text is there all the same.
     """
     bare = replace(failure, time=repr(failure.time), cause=None)
-    return pickle.dumps((bare, _survivor(failure.time), _survivor(failure.cause)))
+    return pickle.dumps((bare, survivor(failure.time), survivor(failure.cause)))
 
 
 def load(data: Buffer) -> Failure:
     """The failure that `dump` made `data` of, without what does not load here."""
     bare, time, cause = pickle.loads(data)
     found: Failure = bare
-    return replace(found, time=_revived(time, found.time), cause=_revived(cause))
+    return replace(found, time=revived(time, found.time), cause=revived(cause))
 
 
-def _survivor(value: object) -> bytes | None:
+def survivor(value: object) -> bytes | None:
     """`value` pickled, or None if it does not come back from that."""
     try:
         pickled: bytes = cloudpickle.dumps(value)
@@ -180,7 +180,8 @@ def _survivor(value: object) -> bytes | None:
     return pickled
 
 
-def _revived(pickled: bytes | None, otherwise: Any = None) -> Any:
+def revived(pickled: bytes | None, otherwise: Any = None) -> Any:
+    """What `survivor` pickled, or `otherwise` if it does not load here."""
     try:
         return otherwise if pickled is None else cloudpickle.loads(pickled)
     except Exception:  # noqa: BLE001  (user code runs here; the text is at hand)
@@ -218,8 +219,8 @@ def _root(exception: BaseException) -> BaseException:
     return exception
 
 
-def _chain(exception: BaseException) -> Iterator[BaseException]:
-    """`exception` and those it was raised from, or while handling."""
+def chain(exception: BaseException) -> Iterator[BaseException]:
+    """`exception`, those it was raised from, or while handling, and those it groups."""
     waiting, seen = [exception], set()
     while waiting:
         found = waiting.pop()
@@ -228,3 +229,5 @@ def _chain(exception: BaseException) -> Iterator[BaseException]:
         seen.add(id(found))
         yield found
         waiting += [e for e in (found.__cause__, found.__context__) if e is not None]
+        if isinstance(found, BaseExceptionGroup):
+            waiting += found.exceptions

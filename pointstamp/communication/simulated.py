@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 from pointstamp.communication.communicator import Message
 from pointstamp.communication.failure import Notice, notice
 from pointstamp.communication.mailbox import ChannelEnd, Mailbox
+from pointstamp.communication.signal import Signal
 from pointstamp.containers.codec import decode, encode
 from pointstamp.errors import InternalError, UsageError
 
@@ -82,6 +83,7 @@ class SimulatedNetwork:
         self._mailboxes = [Mailbox() for _ in range(workers)]
         self._closed: set[int] = set()
         self._notices: list[Notice] = []
+        self._woken = Signal()
         self._communicators = [SimulatedCommunicator(self, index) for index in range(workers)]
 
     def communicator(self, index: int) -> SimulatedCommunicator:
@@ -126,6 +128,11 @@ class SimulatedNetwork:
         self._notices.append(Notice(index, True, f"worker {index} was lost: it crashed"))
         for link in [link for link in self._waiting if link[0] == index]:
             del self._waiting[link]
+
+    def wait_for_wake(self) -> None:
+        """Wait for another thread to wake a worker; it may be one that has gone on meanwhile."""
+        self._woken.wait()
+        self._woken.clear()
 
     def _arrive(self, link: Link, sent: Any) -> None:
         sender, receiver, channel = link
@@ -188,6 +195,7 @@ class SimulatedCommunicator:
     def unpark(self) -> None:
         """Make the next `park` return at once."""
         self._is_woken = True
+        self._network._woken.set()
 
     def close(self) -> None:
         """Give the driver its turn until everyone has closed and everything has arrived."""

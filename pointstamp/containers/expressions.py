@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pointstamp.errors import ColumnError, ContainerError
+
+if TYPE_CHECKING:
+    from pyarrow.compute import Expression as Expression  # for the signatures of operators
 
 
 def is_expression(value: Any) -> bool:

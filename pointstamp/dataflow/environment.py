@@ -6,13 +6,16 @@ operators need no worker, and can be built under a test's own environment.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pointstamp.communication.communicator import Channel, Communicator
+
+if TYPE_CHECKING:
+    from pointstamp.dataflow.event_loop import EventLoop
 
 
 @dataclass
@@ -42,6 +45,12 @@ class Environment:
     closers: ExitStack = field(default_factory=ExitStack)
     """What to call when the dataflow that is being built ends, or is dropped, or the worker fails:
     for what its operators have begun outside of the worker. The worker takes them over."""
+    n_outside: int = 0
+    """How many things are under way outside that will have something called: a simulation
+    with nothing else to do waits for them."""
+    dropped: Counter[str] = field(default_factory=Counter)
+    """By operator: how many records its code failed on that were dropped."""
+    _event_loop: EventLoop | None = None
 
     @property
     def index(self) -> int:
@@ -67,6 +76,31 @@ class Environment:
         has its activation called: `environment.call(info.activate)`.
         """
         self.calls.append(function)
+        self.communicator.unpark()
+
+    def drop(self, operator: str, n_records: int) -> None:
+        """Count records that `operator` failed on and was told to drop."""
+        self.dropped[operator] += n_records
+        self.note("dropped", n_records)
+
+    def event_loop(self) -> EventLoop:
+        """Where this worker's coroutines run; begun by the first call."""
+        if self._event_loop is None:
+            # Not at the top: it imports asyncio, and few need that.
+            from pointstamp.dataflow.event_loop import EventLoop
+
+            self._event_loop = EventLoop(f"pointstamp-coroutines-{self.index}", self._fail_outside)
+        return self._event_loop
+
+    def close(self) -> None:
+        """End the event loop, if there is one."""
+        if self._event_loop is not None:
+            self._event_loop.close()
+            self._event_loop = None
+
+    def _fail_outside(self, error: BaseException) -> None:
+        """Fail, and wake the worker to find out; for any thread."""
+        self.fail(error)
         self.communicator.unpark()
 
     def share(self, scope: int, updates: Any) -> None:

@@ -168,7 +168,7 @@ class Operator(LocalOperator):
         except OperatorError:
             raise
         except Exception as error:
-            raise self._blame(error) from error
+            raise blame(error, self.name, self._time()) from error
         finally:
             self._running = False
         # From here on a collected capability is the worker's to settle; those before are ours.
@@ -208,16 +208,21 @@ class Operator(LocalOperator):
         """How times advance, by input and output."""
         self._summaries = summaries
 
-    def _blame(self, error: Exception) -> OperatorError:
-        time = next(
+    def _time(self) -> Any:
+        """Of what was received last, for error messages; None if nothing was."""
+        return next(
             (input_.last_time for input_ in self._inputs if input_.last_time is not None), None
         )
-        at = "" if time is None else f" at time {time}"
-        try:
-            what = str(error) if isinstance(error, PointstampError) else repr(error)
-        except Exception:  # noqa: BLE001  (user code runs here)
-            what = type(error).__name__
-        return OperatorError(f"operator {self.name!r} failed{at}: {what}", self.name, time)
+
+
+def blame(error: Exception, operator: str, time: Any) -> OperatorError:
+    """What is raised, from `error`, where the code of `operator` raised it at work on `time`."""
+    at = "" if time is None else f" at time {time}"
+    try:
+        what = str(error) if isinstance(error, PointstampError) else repr(error)
+    except Exception:  # noqa: BLE001  (user code runs here)
+        what = type(error).__name__
+    return OperatorError(f"operator {operator!r} failed{at}: {what}", operator, time)
 
 
 def _written(summary: Any) -> str:

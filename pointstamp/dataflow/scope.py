@@ -11,10 +11,10 @@ made, so that the workers can make sure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pointstamp.dataflow.channels import Egress, Ingress, Tee
 from pointstamp.dataflow.environment import Environment
@@ -29,6 +29,11 @@ from pointstamp.progress.operate import Operate
 from pointstamp.progress.subgraph import Activation, Subgraph
 from pointstamp.progress.timestamp import Int, Product, Timestamp
 from pointstamp.progress.topology import Edge, Port
+
+if TYPE_CHECKING:
+    from pointstamp.dataflow.event_loop import AsyncInput
+
+T = TypeVar("T")
 
 
 class Scope:
@@ -100,7 +105,7 @@ class Scope:
         """An input to be driven by this program: its handle and its stream."""
         return sources.new_input(self, name)
 
-    def to_stream(self, records: Iterable[Any]) -> Stream[Any]:
+    def to_stream(self, records: Iterable[T]) -> Stream[T]:
         """The records of an iterable, at the least time. Every worker gives its own.
 
         >>> import pointstamp as ps
@@ -127,9 +132,46 @@ class Scope:
         """
         return sources.empty(self)
 
+    def async_source(
+        self,
+        generate: Callable[[AsyncInput], AsyncIterator[T]],
+        *,
+        batches: bool = False,
+        buffer: int = 1024,
+    ) -> Stream[T]:
+        """What an asynchronous generator yields, each worker running its own.
+
+        Until it ends, the worker keeps the right to send at the time at which it is. It
+        runs in the worker's event loop, and is cancelled when the dataflow ends early.
+
+        Parameters
+        ----------
+        generate : callable
+            An asynchronous generator function. It is called with an `AsyncInput`, whose
+            `advance_to(time)` says at which time the next records are given (at first the
+            least), and whose `index` and `peers` say which worker it is.
+        batches : bool
+            Whether it yields containers rather than records.
+        buffer : int
+            How many records (or containers) it may yield before the worker has sent them;
+            after so many it waits.
+
+        >>> import pointstamp as ps
+        >>> async def ticks(input):
+        ...     for round in range(3):
+        ...         yield "tick"
+        ...         input.advance_to(round + 1)
+        >>> ps.testing.collect(lambda scope: scope.async_source(ticks))
+        [(0, 'tick'), (1, 'tick'), (2, 'tick')]
+        """
+        # Not at the top: it imports asyncio.
+        from pointstamp.dataflow.operators import async_source
+
+        return async_source.async_source(self, generate, batches=batches, buffer=buffer)
+
     # Streams from streams.
 
-    def concatenate(self, streams: Sequence[Stream[Any]]) -> Stream[Any]:
+    def concatenate(self, streams: Sequence[Stream[T]]) -> Stream[T]:
         """All records of all `streams` (at least one).
 
         >>> import pointstamp as ps
@@ -244,7 +286,7 @@ class Scope:
                 f"{stream.scope.name!r}; bring it there with enter() or leave()"
             )
 
-    def enter(self, stream: Stream[Any]) -> Stream[Any]:
+    def enter(self, stream: Stream[T]) -> Stream[T]:
         """See `Stream.enter`."""
         self._check_open("a stream")
         if stream.scope is not self.parent or self._refinement is None:
@@ -260,7 +302,7 @@ class Scope:
         stream.scope.add_edge(Edge(stream.source, (self.node, port)), "enter")
         return self.new_stream((0, port), tee)
 
-    def leave(self, stream: Stream[Any]) -> Stream[Any]:
+    def leave(self, stream: Stream[T]) -> Stream[T]:
         """See `Stream.leave`."""
         self._check_open("a stream")
         if self.parent is None or self._refinement is None:

@@ -7,14 +7,16 @@ other code in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, overload
 
 from pointstamp.containers.kind import Key
 from pointstamp.dataflow.channels import Tee
+from pointstamp.dataflow.failed import Failed, OnError
 from pointstamp.dataflow.operators import (
     counting,
     delays,
+    errors_as_data,
     generic,
     grouping,
     routing,
@@ -22,17 +24,22 @@ from pointstamp.dataflow.operators import (
     stateless,
 )
 from pointstamp.dataflow.operators import probe as probes
-from pointstamp.dataflow.operators.generic import Build
+from pointstamp.dataflow.operators.generic import Binary, BinaryNotify, Unary, UnaryNotify
 from pointstamp.dataflow.operators.probe import Probe
+from pointstamp.dataflow.operators.user_code import is_async, refuse_async
 from pointstamp.dataflow.pact import Broadcast, Distribute, Exchange, Pact
 from pointstamp.progress.operate import Interest
 from pointstamp.progress.topology import Port
 
-if TYPE_CHECKING:
-    from pointstamp.dataflow.scope import Scope
-
 T = TypeVar("T")
 U = TypeVar("U")
+
+if TYPE_CHECKING:
+    from pointstamp.containers.expressions import Expression
+    from pointstamp.dataflow.scope import Scope
+
+    Predicate: TypeAlias = Callable[[T], object] | Expression
+    KeyOf: TypeAlias = Callable[[T], object] | str | Sequence[str] | None
 
 
 class Stream(Generic[T]):
@@ -53,26 +60,172 @@ class Stream(Generic[T]):
 
     # Record by record, or batch by batch.
 
-    def map(self, function: Callable[[T], U]) -> Stream[U]:
+    @overload
+    def map(
+        self,
+        function: Callable[[T], Coroutine[Any, Any, U]],
+        *,
+        on_error: Literal["route"],
+        concurrency: int | None = None,
+    ) -> tuple[Stream[U], Stream[Failed[T]]]: ...
+
+    @overload
+    def map(
+        self,
+        function: Callable[[T], Coroutine[Any, Any, U]],
+        *,
+        on_error: Literal["raise", "drop"] = "raise",
+        concurrency: int | None = None,
+    ) -> Stream[U]: ...
+
+    @overload
+    def map(
+        self, function: Callable[[T], U], *, on_error: Literal["route"]
+    ) -> tuple[Stream[U], Stream[Failed[T]]]: ...
+
+    @overload
+    def map(
+        self, function: Callable[[T], U], *, on_error: Literal["raise", "drop"] = "raise"
+    ) -> Stream[U]: ...
+
+    def map(
+        self,
+        function: Callable[[T], Any],
+        *,
+        on_error: OnError = "raise",
+        concurrency: int | None = None,
+    ) -> Any:
         """Replace each record by `function(record)`.
 
+        Parameters
+        ----------
+        function : callable
+            Of a record. With an `async def` many records wait at the same time, in the
+            worker's event loop, while the worker goes on; in which order, within a time,
+            results are sent is then up to it. When the dataflow ends early it is cancelled.
+        on_error : {"raise", "route", "drop"}
+            Where `function` raises: stop everything (`OperatorError`); send the record and
+            the error on a second stream, as a `Failed`; or leave the record out, and count
+            it in `Worker.dropped`. `KeyboardInterrupt` and `SystemExit` always stop.
+        concurrency : int, optional
+            How many calls of an `async def` may be under way on each worker (64). With it,
+            `function` may be anything that returns what can be awaited.
+
+        Returns
+        -------
+        Stream, or a pair of streams
+            With "route", (results, failures).
+
+        Examples
+        --------
         >>> import pointstamp as ps
         >>> seen = ps.testing.collect(lambda scope: scope.to_stream([1, 2]).map(lambda x: x + 1))
         >>> seen
         [(0, 2), (0, 3)]
+        >>> def failures(scope):
+        ...     numbers, failed = scope.to_stream(["1", "one"]).map(int, on_error="route")
+        ...     return failed.map(lambda f: (f.record, f.operator, type(f.error).__name__))
+        >>> ps.testing.collect(failures)
+        [(0, ('one', 'Map', 'ValueError'))]
+        >>> async def double(x):
+        ...     return 2 * x
+        >>> ps.testing.collect(lambda scope: scope.to_stream([1, 2]).map(double, concurrency=2))
+        [(0, 2), (0, 4)]
         """
+        if concurrency is not None or is_async(function):
+            from pointstamp.dataflow.operators import asynchronous
+
+            return asynchronous.map_(self, function, on_error, concurrency)
+        if on_error != "raise":
+            return errors_as_data.map_(self, function, on_error)
         return stateless.map_(self, function)
 
-    def flat_map(self, function: Callable[[T], Iterable[U]]) -> Stream[U]:
+    @overload
+    def flat_map(
+        self,
+        function: Callable[[T], Coroutine[Any, Any, Iterable[U]]],
+        *,
+        on_error: Literal["route"],
+        concurrency: int | None = None,
+    ) -> tuple[Stream[U], Stream[Failed[T]]]: ...
+
+    @overload
+    def flat_map(
+        self,
+        function: Callable[[T], Coroutine[Any, Any, Iterable[U]]],
+        *,
+        on_error: Literal["raise", "drop"] = "raise",
+        concurrency: int | None = None,
+    ) -> Stream[U]: ...
+
+    @overload
+    def flat_map(
+        self,
+        function: Callable[[T], AsyncIterator[U]],
+        *,
+        on_error: Literal["route"],
+        concurrency: int | None = None,
+    ) -> tuple[Stream[U], Stream[Failed[T]]]: ...
+
+    @overload
+    def flat_map(
+        self,
+        function: Callable[[T], AsyncIterator[U]],
+        *,
+        on_error: Literal["raise", "drop"] = "raise",
+        concurrency: int | None = None,
+    ) -> Stream[U]: ...
+
+    @overload
+    def flat_map(
+        self, function: Callable[[T], Iterable[U]], *, on_error: Literal["route"]
+    ) -> tuple[Stream[U], Stream[Failed[T]]]: ...
+
+    @overload
+    def flat_map(
+        self, function: Callable[[T], Iterable[U]], *, on_error: Literal["raise", "drop"] = "raise"
+    ) -> Stream[U]: ...
+
+    def flat_map(
+        self,
+        function: Callable[[T], Any],
+        *,
+        on_error: OnError = "raise",
+        concurrency: int | None = None,
+    ) -> Any:
         """Replace each record by the records of `function(record)`.
+
+        The parameters are those of `map`. An `async def` may return an iterable or be an
+        asynchronous generator. A record gives all of its results, or none if that fails.
 
         >>> import pointstamp as ps
         >>> ps.testing.collect(lambda scope: scope.to_stream([2, 0, 1]).flat_map(range))
         [(0, 0), (0, 0), (0, 1)]
+        >>> async def countdown(n):
+        ...     for i in range(n, 0, -1):
+        ...         yield i
+        >>> ps.testing.collect(lambda scope: scope.to_stream([2]).flat_map(countdown))
+        [(0, 1), (0, 2)]
         """
+        if concurrency is not None or is_async(function):
+            from pointstamp.dataflow.operators import asynchronous
+
+            return asynchronous.flat_map(self, function, on_error, concurrency)
+        if on_error != "raise":
+            return errors_as_data.flat_map(self, function, on_error)
         return stateless.flat_map(self, function)
 
-    def filter(self, predicate: Any) -> Stream[T]:
+    @overload
+    def filter(
+        self, predicate: Predicate[T], *, on_error: Literal["route"]
+    ) -> tuple[Stream[T], Stream[Failed[T]]]: ...
+
+    @overload
+    def filter(
+        self, predicate: Predicate[T], *, on_error: Literal["raise", "drop"] = "raise"
+    ) -> Stream[T]: ...
+
+    def filter(self, predicate: Predicate[T], *, on_error: OnError = "raise") -> Any:
         """Keep the records for which `predicate` is true.
 
         Parameters
@@ -81,40 +234,113 @@ class Stream(Generic[T]):
             On rows a function of the record; on columns the name of a column of
             booleans, or an expression (of record batches). Records for which it is
             null are not kept.
+        on_error : {"raise", "route", "drop"}
+            As for `map`; an expression fails for the whole batch.
 
         >>> import pointstamp as ps
         >>> ps.testing.collect(lambda scope: scope.to_stream([1, 2, 3]).filter(lambda x: x > 1))
         [(0, 2), (0, 3)]
         """
+        refuse_async(predicate, "Filter")
+        if on_error != "raise":
+            return errors_as_data.filter_(self, predicate, on_error)
         return stateless.filter_(self, predicate)
 
-    def map_batches(self, function: Callable[[Any], Any]) -> Stream[Any]:
+    @overload
+    def map_batches(
+        self,
+        function: Callable[[Any], Any],
+        *,
+        on_error: Literal["route"],
+        concurrency: int | None = None,
+    ) -> tuple[Stream[Any], Stream[Failed[Any]]]: ...
+
+    @overload
+    def map_batches(
+        self,
+        function: Callable[[Any], Any],
+        *,
+        on_error: Literal["raise", "drop"] = "raise",
+        concurrency: int | None = None,
+    ) -> Stream[Any]: ...
+
+    def map_batches(
+        self,
+        function: Callable[[Any], Any],
+        *,
+        on_error: OnError = "raise",
+        concurrency: int | None = None,
+    ) -> Any:
         """Replace each batch by `function(batch)`, a container, or None for nothing.
+
+        The parameters are those of `map`; what fails is a batch, as the one record of a
+        `Failed`, and "drop" counts its records.
 
         >>> import pointstamp as ps
         >>> ps.testing.collect(lambda scope: scope.to_stream([3, 1]).map_batches(sorted))
         [(0, 1), (0, 3)]
         """
+        if concurrency is not None or is_async(function):
+            from pointstamp.dataflow.operators import asynchronous
+
+            return asynchronous.map_batches(self, function, on_error, concurrency)
+        if on_error != "raise":
+            return errors_as_data.map_batches(self, function, on_error)
         return stateless.map_batches(self, function)
 
-    def inspect(self, function: Callable[[T], Any]) -> Stream[T]:
+    @overload
+    def inspect(
+        self, function: Callable[[T], object], *, on_error: Literal["route"]
+    ) -> tuple[Stream[T], Stream[Failed[T]]]: ...
+
+    @overload
+    def inspect(
+        self, function: Callable[[T], object], *, on_error: Literal["raise", "drop"] = "raise"
+    ) -> Stream[T]: ...
+
+    def inspect(self, function: Callable[[T], object], *, on_error: OnError = "raise") -> Any:
         """Call `function(record)` for each record, and pass the record on.
+
+        `on_error` is as for `map`: a record on which `function` fails is not passed on.
 
         >>> import pointstamp as ps
         >>> ps.testing.collect(lambda scope: scope.to_stream(["hi"]).inspect(print))
         hi
         [(0, 'hi')]
         """
+        refuse_async(function, "Inspect")
+        if on_error != "raise":
+            return errors_as_data.inspect(self, function, on_error)
         return stateless.inspect(self, function)
 
-    def inspect_batch(self, function: Callable[[Any, Any], Any]) -> Stream[T]:
+    @overload
+    def inspect_batch(
+        self, function: Callable[[Any, Any], object], *, on_error: Literal["route"]
+    ) -> tuple[Stream[T], Stream[Failed[Any]]]: ...
+
+    @overload
+    def inspect_batch(
+        self,
+        function: Callable[[Any, Any], object],
+        *,
+        on_error: Literal["raise", "drop"] = "raise",
+    ) -> Stream[T]: ...
+
+    def inspect_batch(
+        self, function: Callable[[Any, Any], object], *, on_error: OnError = "raise"
+    ) -> Any:
         """Call `function(time, batch)` for each batch, and pass the batch on.
+
+        `on_error` is as for `map_batches`: a batch on which `function` fails is not passed on.
 
         >>> import pointstamp as ps
         >>> ps.testing.collect(lambda scope: scope.to_stream(["hi"]).inspect_batch(print))
         0 ['hi']
         [(0, 'hi')]
         """
+        refuse_async(function, "InspectBatch")
+        if on_error != "raise":
+            return errors_as_data.inspect_batch(self, function, on_error)
         return stateless.inspect_batch(self, function)
 
     def count(self) -> Stream[int]:
@@ -128,7 +354,17 @@ class Stream(Generic[T]):
 
     # To other workers.
 
-    def exchange(self, key: Key = None) -> Stream[T]:
+    @overload
+    def exchange(
+        self, key: KeyOf[T] = None, *, on_error: Literal["route"]
+    ) -> tuple[Stream[T], Stream[Failed[T]]]: ...
+
+    @overload
+    def exchange(
+        self, key: KeyOf[T] = None, *, on_error: Literal["raise", "drop"] = "raise"
+    ) -> Stream[T]: ...
+
+    def exchange(self, key: KeyOf[T] = None, *, on_error: OnError = "raise") -> Any:
         """Send records of equal key to the same worker.
 
         Parameters
@@ -136,6 +372,9 @@ class Stream(Generic[T]):
         key : callable, str, or sequence of str, optional
             On rows a function of the record (the default: the record itself); on
             columns a column's name, or several.
+        on_error : {"raise", "route", "drop"}
+            As for `map`, for a key that fails or cannot be hashed; on columns that is
+            the batch's. Other than with "raise" each key is computed twice.
 
         >>> import pointstamp as ps
         >>> def build(scope):
@@ -144,6 +383,8 @@ class Stream(Generic[T]):
         >>> ps.testing.collect(build, workers=2)
         [(0, 0), (0, 1), (0, 2), (0, 3)]
         """
+        if on_error != "raise":
+            return errors_as_data.exchange(self, key, on_error)
         return stateless.pass_on(self, "Exchange", Exchange(key))
 
     def broadcast(self) -> Stream[T]:
@@ -187,13 +428,25 @@ class Stream(Generic[T]):
         """
         return split_merge.concatenate([self, *others])
 
-    def branch(self, predicate: Any) -> tuple[Stream[T], Stream[T]]:
+    @overload
+    def branch(
+        self, predicate: Predicate[T], *, on_error: Literal["route"]
+    ) -> tuple[Stream[T], Stream[T], Stream[Failed[T]]]: ...
+
+    @overload
+    def branch(
+        self, predicate: Predicate[T], *, on_error: Literal["raise", "drop"] = "raise"
+    ) -> tuple[Stream[T], Stream[T]]: ...
+
+    def branch(self, predicate: Predicate[T], *, on_error: OnError = "raise") -> Any:
         """The records for which `predicate` is false, and those for which it is true.
 
         Parameters
         ----------
         predicate : callable, str or pyarrow.compute.Expression
             As for `filter`; null counts as false.
+        on_error : {"raise", "route", "drop"}
+            As for `filter`; with "route" a third stream has the failures.
 
         >>> import pointstamp as ps
         >>> def build(scope):
@@ -202,6 +455,9 @@ class Stream(Generic[T]):
         >>> ps.testing.collect(build)
         [(0, ('even', 0)), (0, ('even', 2)), (0, ('odd', 1)), (0, ('odd', 3))]
         """
+        refuse_async(predicate, "Branch")
+        if on_error != "raise":
+            return errors_as_data.branch(self, predicate, on_error)
         return split_merge.branch(self, predicate)
 
     def partition(self, n: int, route: Any) -> list[Stream[T]]:
@@ -453,19 +709,19 @@ class Stream(Generic[T]):
 
     # Operators with code of one's own.
 
-    def unary(self, pact: Pact, name: str, build: Build) -> Stream[Any]:
+    def unary(self, pact: Pact, name: str, build: Unary) -> Stream[Any]:
         """An operator that reads this stream; `logic(input, output)`.
 
         See `pointstamp.dataflow.operators.generic` for what `build` does.
         """
         return generic.operator([self], [pact], name, build, Interest.NEVER)
 
-    def unary_frontier(self, pact: Pact, name: str, build: Build) -> Stream[Any]:
+    def unary_frontier(self, pact: Pact, name: str, build: Unary) -> Stream[Any]:
         """The same; `input.frontier` says what may still come, and moves are a reason to run."""
         return generic.operator([self], [pact], name, build, Interest.ALWAYS)
 
     def unary_notify(
-        self, pact: Pact, name: str, build: Build, initial: Iterable[Any] = ()
+        self, pact: Pact, name: str, build: UnaryNotify, initial: Iterable[Any] = ()
     ) -> Stream[Any]:
         """The same with notifications; `logic(input, output, notificator)`.
 
@@ -474,13 +730,13 @@ class Stream(Generic[T]):
         return generic.operator_notify([self], [pact], name, build, initial)
 
     def binary(
-        self, other: Stream[Any], pact1: Pact, pact2: Pact, name: str, build: Build
+        self, other: Stream[Any], pact1: Pact, pact2: Pact, name: str, build: Binary
     ) -> Stream[Any]:
         """An operator that reads two streams; `logic(input1, input2, output)`."""
         return generic.operator([self, other], [pact1, pact2], name, build, Interest.NEVER)
 
     def binary_frontier(
-        self, other: Stream[Any], pact1: Pact, pact2: Pact, name: str, build: Build
+        self, other: Stream[Any], pact1: Pact, pact2: Pact, name: str, build: Binary
     ) -> Stream[Any]:
         """The same; both inputs' frontiers are seen, and moves are a reason to run."""
         return generic.operator([self, other], [pact1, pact2], name, build, Interest.ALWAYS)
@@ -491,7 +747,7 @@ class Stream(Generic[T]):
         pact1: Pact,
         pact2: Pact,
         name: str,
-        build: Build,
+        build: BinaryNotify,
         initial: Iterable[Any] = (),
     ) -> Stream[Any]:
         """The same with notifications; `logic(input1, input2, output, notificator)`."""

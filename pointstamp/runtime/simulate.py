@@ -183,6 +183,9 @@ class Simulation:
         while not all(seat.is_over for seat in self._seats):
             runnable = [seat.index for seat in self._seats if seat.can_go_on()]
             pending = self._pending()
+            if not runnable and not pending and self._is_awaited():
+                self.network.wait_for_wake()
+                continue
             if not runnable and not pending:
                 raise StalledError(self._describe("no worker can go on, and nothing is under way"))
             alive = [seat.index for seat in self._seats if not seat.is_over]
@@ -191,6 +194,11 @@ class Simulation:
                 self._observe(self)
             if len(self.schedule.decisions) > self._max_decisions:
                 raise StalledError(self._describe("the workers go on and on"))
+
+    def _is_awaited(self) -> bool:
+        """Whether something outside of the simulation is under way that will wake a worker."""
+        alive = zip(self.workers, self._seats, strict=True)
+        return any(w and w.environment.n_outside and not seat.is_over for w, seat in alive)
 
     def _pending(self) -> list[tuple[int, int, int, int]]:
         """The links with messages for workers that still read them."""

@@ -95,6 +95,21 @@ class Worker:
         """How many workers there are."""
         return self.communicator.peers
 
+    @property
+    def dropped(self) -> dict[str, int]:
+        """By operator: how many records its code failed on that `on_error="drop"` left out.
+
+        >>> import pointstamp as ps
+        >>> def main(worker):
+        ...     with worker.dataflow() as scope:
+        ...         scope.to_stream(["1", "one", "2"]).map(int, on_error="drop")
+        ...     worker.run()
+        ...     return worker.dropped
+        >>> ps.execute(main)
+        [{'Map': 1}]
+        """
+        return dict(self.environment.dropped)
+
     @contextmanager
     def dataflow(self, name: str = "Dataflow", timestamp: Timestamp = Int) -> Iterator[Scope]:
         """Build a dataflow in a `with` block; it is ready to run at the end of it.
@@ -220,6 +235,7 @@ class Worker:
         To be called after the last step, however it ended; `run_worker` does.
         """
         with ExitStack() as all_closers:
+            all_closers.callback(self.environment.close)  # the last: the others may use it
             for dataflow in self._dataflows.values():
                 all_closers.push(dataflow.closers)
 

@@ -27,6 +27,14 @@ if TYPE_CHECKING:
     from pointstamp.dataflow.stream import Stream
 
 Build = Callable[[Capability, OperatorInfo], Callable[..., Any]]
+"""Of any of the six. What each of them takes:"""
+
+Unary = Callable[[Capability, OperatorInfo], Callable[[Input, Output], object]]
+UnaryNotify = Callable[[Capability, OperatorInfo], Callable[[Input, Output, Notificator], object]]
+Binary = Callable[[Capability, OperatorInfo], Callable[[Input, Input, Output], object]]
+BinaryNotify = Callable[
+    [Capability, OperatorInfo], Callable[[Input, Input, Output, Notificator], object]
+]
 
 
 class _Logic:

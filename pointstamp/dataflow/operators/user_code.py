@@ -1,0 +1,35 @@
+"""Whether the code that an operator was given is asynchronous.
+
+Apart from the operators that run such code, as they import asyncio, which most programs
+do without.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from pointstamp.errors import BuildError
+
+
+def is_async(function: Any) -> bool:
+    """Whether `function` is an `async def`, with `yield` or without, or an object that calls one.
+
+    >>> async def load(record): ...
+    >>> is_async(load), is_async(len)
+    (True, False)
+    """
+    called = getattr(function, "__call__", None)  # noqa: B004  (it is the method that counts)
+    return any(
+        inspect.iscoroutinefunction(code) or inspect.isasyncgenfunction(code)
+        for code in (function, called)
+    )
+
+
+def refuse_async(function: Any, operator: str) -> None:
+    """For operators that cannot wait: what an `async def` gives would count as true."""
+    if is_async(function):
+        raise BuildError(
+            f"operator {operator!r} cannot wait for {function!r}, which is an async def; await it "
+            "in a map before, and give an ordinary function here"
+        )

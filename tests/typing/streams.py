@@ -1,0 +1,214 @@
+"""What type each operator gives, as mypy and pyright see it: `make check` reads this.
+
+Nothing here runs. Where a line has a `type: ignore`, the checker must complain: an
+ignore that is not needed is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, TypeAlias, assert_type
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import pointstamp as ps
+
+TextsOrFailed: TypeAlias = tuple[ps.Stream[str], ps.Stream[ps.Failed[str]]]
+TextsOrBatches: TypeAlias = tuple[ps.Stream[str], ps.Stream[ps.Failed[Any]]]
+
+
+def parsed(text: str) -> int:
+    return int(text)
+
+
+def words(text: str) -> list[str]:
+    return text.split()
+
+
+def letters(text: str) -> Iterator[str]:
+    yield from text
+
+
+async def loaded(text: str) -> bytes:
+    return text.encode()
+
+
+async def loaded_words(text: str) -> list[bytes]:
+    return [text.encode()]
+
+
+async def loaded_parts(text: str) -> AsyncIterator[bytes]:
+    yield text.encode()
+
+
+async def ticks(input: ps.AsyncInput) -> AsyncIterator[float]:
+    input.advance_to(1)
+    yield 1.0
+
+
+def untyped(x):  # type: ignore[no-untyped-def]
+    return x
+
+
+def doubled(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch
+
+
+def sources(scope: ps.Scope) -> None:
+    assert_type(scope.to_stream(["a"]), ps.Stream[str])
+    assert_type(scope.to_stream(range(3)), ps.Stream[int])
+    assert_type(scope.to_stream("abc"), ps.Stream[str])
+    assert_type(scope.batches_to_stream([[1, 2]]), ps.Stream[Any])
+    assert_type(scope.new_input()[1], ps.Stream[Any])
+    assert_type(scope.async_source(ticks), ps.Stream[float])
+    texts: ps.Stream[str] = scope.new_input()[1]
+    assert_type(texts, ps.Stream[str])
+
+
+def record_by_record(texts: ps.Stream[str]) -> None:
+    assert_type(texts.map(parsed), ps.Stream[int])
+    assert_type(texts.map(lambda text: len(text)), ps.Stream[int])
+    assert_type(texts.map(lambda text: text.upper(), on_error="drop"), ps.Stream[str])
+    assert_type(texts.map(untyped), ps.Stream[Any])
+    assert_type(texts.map(int), ps.Stream[int])
+    assert_type(texts.flat_map(words), ps.Stream[str])
+    assert_type(texts.flat_map(letters), ps.Stream[str])
+    assert_type(texts.flat_map(str.split), ps.Stream[str])
+    assert_type(texts.flat_map(lambda text: [len(text)]), ps.Stream[int])
+    assert_type(texts.filter(lambda text: text.isdigit()), ps.Stream[str])
+    assert_type(texts.filter(pc.field("x") > 1), ps.Stream[str])
+    assert_type(texts.inspect(print), ps.Stream[str])
+    assert_type(texts.inspect(lambda text: text.upper()), ps.Stream[str])
+    assert_type(texts.count(), ps.Stream[int])
+
+
+def batch_by_batch(texts: ps.Stream[str]) -> None:
+    assert_type(texts.map_batches(doubled), ps.Stream[Any])
+    assert_type(texts.map_batches(sorted), ps.Stream[Any])
+    assert_type(texts.inspect_batch(lambda time, batch: print(time, batch)), ps.Stream[str])
+
+
+def awaited(texts: ps.Stream[str]) -> None:
+    assert_type(texts.map(loaded), ps.Stream[bytes])
+    assert_type(texts.map(loaded, concurrency=8), ps.Stream[bytes])
+    assert_type(texts.map(lambda text: loaded(text), concurrency=8), ps.Stream[bytes])
+    assert_type(texts.flat_map(loaded_words), ps.Stream[bytes])
+    assert_type(texts.flat_map(loaded_parts, concurrency=8), ps.Stream[bytes])
+    assert_type(
+        texts.map(loaded, on_error="route"), tuple[ps.Stream[bytes], ps.Stream[ps.Failed[str]]]
+    )
+    assert_type(
+        texts.flat_map(loaded_words, on_error="route"),
+        tuple[ps.Stream[bytes], ps.Stream[ps.Failed[str]]],
+    )
+    assert_type(
+        texts.flat_map(loaded_parts, on_error="route"),
+        tuple[ps.Stream[bytes], ps.Stream[ps.Failed[str]]],
+    )
+
+
+def errors_as_data(texts: ps.Stream[str]) -> None:
+    numbers, failed = texts.map(parsed, on_error="route")
+    assert_type(numbers, ps.Stream[int])
+    assert_type(failed, ps.Stream[ps.Failed[str]])
+    assert_type(failed.map(lambda f: f.record), ps.Stream[str])
+    assert_type(failed.map(lambda f: f.operator), ps.Stream[str])
+    assert_type(failed.map(lambda f: f.error), ps.Stream[Exception])
+    assert_type(texts.flat_map(words, on_error="route"), TextsOrFailed)
+    assert_type(texts.filter(lambda text: text.isdigit(), on_error="route"), TextsOrFailed)
+    assert_type(texts.filter(lambda text: text.isdigit(), on_error="drop"), ps.Stream[str])
+    assert_type(texts.inspect(print, on_error="route"), TextsOrFailed)
+    assert_type(texts.exchange(lambda text: text[0], on_error="route"), TextsOrFailed)
+    assert_type(texts.inspect_batch(print, on_error="route"), TextsOrBatches)
+    assert_type(
+        texts.map_batches(doubled, on_error="route"),
+        tuple[ps.Stream[Any], ps.Stream[ps.Failed[Any]]],
+    )
+    assert_type(
+        texts.branch(lambda text: text.isdigit(), on_error="route"),
+        tuple[ps.Stream[str], ps.Stream[str], ps.Stream[ps.Failed[str]]],
+    )
+
+
+def to_other_workers(texts: ps.Stream[str]) -> None:
+    assert_type(texts.exchange(), ps.Stream[str])
+    assert_type(texts.exchange(lambda text: text[0]), ps.Stream[str])
+    assert_type(texts.exchange("column"), ps.Stream[str])
+    assert_type(texts.exchange(["a", "b"]), ps.Stream[str])
+    assert_type(texts.broadcast(), ps.Stream[str])
+
+
+def streams_from_streams(scope: ps.Scope, texts: ps.Stream[str]) -> None:
+    assert_type(texts.concat(texts, texts), ps.Stream[str])
+    assert_type(scope.concatenate([texts, texts]), ps.Stream[str])
+    assert_type(texts.branch(lambda text: text > "m"), tuple[ps.Stream[str], ps.Stream[str]])
+    assert_type(texts.branch(pc.field("x") > 1), tuple[ps.Stream[str], ps.Stream[str]])
+    with scope.iterative() as inner:
+        assert_type(inner, ps.Scope)
+        assert_type(texts.enter(inner), ps.Stream[str])
+        assert_type(inner.enter(texts).leave(), ps.Stream[str])
+        loop, again = inner.feedback(1)
+        loop.connect(again)
+        assert_type(inner.leave(texts.enter(inner)), ps.Stream[str])
+
+
+def watching(worker: ps.Worker, texts: ps.Stream[str]) -> None:
+    assert_type(texts.probe(), ps.Probe)
+    assert_type(texts.probe_with(ps.Probe()), ps.Stream[str])
+    assert_type(worker.dropped, dict[str, int])
+
+
+def counting(capability: ps.Capability, info: ps.OperatorInfo) -> Any:
+    def logic(input: ps.Input, output: ps.Output) -> None:
+        for time, batch in input:
+            with time.retain() as kept, output.session(kept) as session:
+                session.give(len(batch))
+
+    return logic
+
+
+def unary_logic(input: ps.Input, output: ps.Output) -> None: ...
+def binary_logic(left: ps.Input, right: ps.Input, output: ps.Output) -> None: ...
+def notify_logic(input: ps.Input, output: ps.Output, notificator: ps.Notificator) -> None: ...
+
+
+def own_code(texts: ps.Stream[str]) -> None:
+    here = ps.Pipeline()
+    assert_type(texts.unary(here, "A", counting), ps.Stream[Any])
+    assert_type(texts.unary(here, "A", lambda capability, info: unary_logic), ps.Stream[Any])
+    assert_type(texts.unary_frontier(here, "A", counting), ps.Stream[Any])
+    texts.unary(here, "A", lambda capability, info: binary_logic)  # type: ignore[arg-type, return-value]
+    texts.unary_notify(here, "A", lambda capability, info: notify_logic, initial=[0])
+    texts.binary(texts, here, ps.Exchange("a"), "A", lambda capability, info: binary_logic)
+    texts.binary_frontier(texts, here, ps.Broadcast(), "A", lambda capability, info: binary_logic)
+
+    def notify(capability: ps.Capability, info: ps.OperatorInfo) -> Any:
+        def logic(
+            left: ps.Input, right: ps.Input, output: ps.Output, notificator: ps.Notificator
+        ) -> None: ...
+
+        return logic
+
+    assert_type(texts.binary_notify(texts, here, here, "A", notify), ps.Stream[Any])
+
+
+def wrong(texts: ps.Stream[str]) -> None:
+    numbers = texts.map(parsed)
+    numbers.map(parsed)  # type: ignore[arg-type]
+    numbers.concat(texts)  # type: ignore[arg-type]
+    texts.map(parsed, on_error="ignore")  # type: ignore[call-overload]
+    texts.filter("x > 1")  # type: ignore[call-overload]
+    texts.inspect(print, concurrency=2)  # type: ignore[call-overload]
+
+
+def executing() -> None:
+    def main(worker: ps.Worker, upto: int) -> list[int]:
+        with worker.dataflow("name") as scope:
+            assert_type(scope, ps.Scope)
+        return [worker.index]
+
+    assert_type(ps.execute(main, 10, workers=2), list[list[int]])
+    assert_type(ps.simulate(main, 10, workers=2, seed=1), list[list[int]])
+    found = ps.testing.collect(lambda scope: scope.to_stream("ab"))
+    assert_type(found, list[tuple[Any, Any]])
