@@ -31,6 +31,9 @@
     |-- SparkSetupError             Spark or Java is absent or too small
     `-- InternalError               a bug of ours; please report it
 
+    UserWarning
+    `-- LoopWarning                 a loop that runs far beyond what was expected of it
+
 `UsageError` is for the author of the program, `CommunicationError` and
 `SparkSetupError` are for whoever runs it, `InternalError` is for us.
 """
@@ -211,3 +214,7 @@ class InternalError(PointstampError):
 
     def __init__(self, message: str) -> None:
         super().__init__(f"{message} (this is a bug in pointstamp: please report it)")
+
+
+class LoopWarning(UserWarning):
+    """A loop runs far beyond the rounds that it was told to expect; it goes on."""

@@ -71,6 +71,11 @@ def test_the_picture_is_of_the_program_beside_it() -> None:
     assert subprocess.run([sys.executable, str(script), "--check"]).returncode == 0
 
 
+def test_the_tables_are_what_is_counted() -> None:
+    script = ROOT / "docs" / "count_progress.py"
+    assert subprocess.run([sys.executable, str(script), "--check"]).returncode == 0
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):

@@ -99,6 +99,12 @@ class Scope:
         """How many workers build this dataflow."""
         return self.environment.peers
 
+    @property
+    def path(self) -> str:
+        """Its name behind those of the scopes around it, for messages to people."""
+        own = f"scope {self.name!r}"
+        return own if self.parent is None else f"{own} in {self.parent.path}"
+
     # Streams from outside.
 
     def new_input(self, name: str = "Input") -> tuple[InputHandle, Stream[Any]]:
@@ -185,7 +191,12 @@ class Scope:
         return split_merge.concatenate(streams)
 
     def feedback(
-        self, summary: Any, limit: int | None = None, name: str = "Feedback"
+        self,
+        summary: Any,
+        limit: int | None = None,
+        name: str = "Feedback",
+        *,
+        expect: int | None = None,
     ) -> tuple[Loop, Stream[Any]]:
         """The two ends of a loop: connect one, build on the other.
 
@@ -196,6 +207,9 @@ class Scope:
             the inner coordinate of a product.
         limit : int, optional
             Times whose (inner) coordinate would reach it never arrive.
+        expect : int, optional
+            Warn (`LoopWarning`) when times come whose (inner) coordinate is beyond twice
+            as much, and each time that it doubles.
 
         >>> import pointstamp as ps
         >>> def build(scope):
@@ -209,7 +223,7 @@ class Scope:
         advance = self.timestamp.summary(summary)
         if limit is not None:
             advance = self.timestamp.bounded(advance, limit)
-        loop = Loop(self, advance, name)
+        loop = Loop(self, advance, name, expect)
         self._loops.append(loop)
         return loop, loop.stream
 
@@ -381,7 +395,7 @@ class Scope:
         for loop in self._loops:
             if not loop.connected:
                 raise FeedbackError(
-                    f"feedback {loop.name!r} of scope {self.name!r} was never connected; call "
+                    f"feedback {loop.name!r} of {self.path} was never connected; call "
                     "connect(stream) on its handle before the scope ends"
                 )
 

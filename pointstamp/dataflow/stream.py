@@ -8,6 +8,7 @@ other code in the same way.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from operator import add
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, overload
 
 from pointstamp.containers.kind import Key
@@ -23,8 +24,10 @@ from pointstamp.dataflow.operators import (
     split_merge,
     stateless,
 )
+from pointstamp.dataflow.operators import iterate as iterates
 from pointstamp.dataflow.operators import probe as probes
 from pointstamp.dataflow.operators.generic import Binary, BinaryNotify, Unary, UnaryNotify
+from pointstamp.dataflow.operators.iterate import Round
 from pointstamp.dataflow.operators.probe import Probe
 from pointstamp.dataflow.operators.user_code import is_async, refuse_async
 from pointstamp.dataflow.pact import Broadcast, Distribute, Exchange, Pact
@@ -693,6 +696,95 @@ class Stream(Generic[T]):
     def leave(self) -> Stream[T]:
         """This stream in the scope around its own, at the times without their inner part."""
         return self.scope.leave(self)
+
+    # Loops.
+
+    def iterate(
+        self,
+        body: Callable[[Stream[T]], Stream[T]],
+        until: Any = None,
+        limit: int | None = None,
+        *,
+        measure: Callable[[Any], Any] | None = None,
+        combine: Callable[[Any, Any], Any] = add,
+        expect: int | None = None,
+        report: Callable[[Round], Any] | None = None,
+        name: str = "Iterate",
+    ) -> Stream[T]:
+        """Apply `body` to all records, again and again, until a condition holds for them.
+
+        The records of a time are round 0, and what the body makes of a round is the next.
+        The loop of a time stops at the first round for which the condition holds, round 0
+        included: its records, on all workers, are the result, at that time. A round
+        without records is the last, too. All workers agree on each round; loops of
+        different times do not wait for each other.
+
+        Parameters
+        ----------
+        body : callable
+            Gets a stream, of a scope of its own, and gives one made of it.
+        until : callable or pyarrow.compute.Expression, optional
+            The round is the last if this is true of each of its records. With `measure`, a
+            function of what all its records were measured to be. Without `until`, the loop
+            stops when a round has the same records as the one before, in any order
+            (told by hashes of 64 bits, so records must be hashable as for `exchange`).
+        limit : int, optional
+            The body is applied at most so many times; what there is then is the result.
+        measure : callable, optional
+            The value of a batch, as in `measure=sum`.
+        combine : callable, optional
+            The value of two batches together; their order must not matter. It adds.
+        expect : int, optional
+            Warn (`LoopWarning`) after twice as many rounds, and each time that they double.
+        report : callable, optional
+            Called on every worker, for each round, with a `Round`: the `time`, the `round`,
+            of all workers the number of records `n_records` and their `value`, and whether
+            it `is_last`.
+        name : str
+            For messages to people.
+
+        Raises
+        ------
+        BuildError
+            If the body gives something else, or there can be no such condition. When built.
+
+        Notes
+        -----
+        A round costs a small message from each worker with records to each other, beside
+        what the body does, and one exchange of progress. Records that are not done wait on
+        their worker until the round is complete on all.
+
+        Examples
+        --------
+        Until nothing changes:
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     numbers = scope.to_stream([6, 40] if scope.index == 0 else [])
+        ...     return numbers.iterate(lambda again: again.map(lambda x: x // 2 if x > 3 else x))
+        >>> ps.testing.collect(build, workers=2)
+        [(0, 2), (0, 3)]
+
+        Until the sum is below 12; it is 46, then 23, then 11:
+
+        >>> def build(scope):
+        ...     numbers = scope.to_stream([6, 40] if scope.index == 0 else [])
+        ...     half = lambda again: again.exchange().map(lambda x: x // 2)
+        ...     return numbers.iterate(half, measure=sum, until=lambda total: total < 12)
+        >>> ps.testing.collect(build, workers=2)
+        [(0, 1), (0, 10)]
+        """
+        return iterates.iterate(
+            self,
+            body,
+            until,
+            limit,
+            measure=measure,
+            combine=combine,
+            expect=expect,
+            report=report,
+            name=name,
+        )
 
     # Watching.
 

@@ -180,7 +180,8 @@ class Subgraph:
         nodes = [Node("outside", self.outputs, self.inputs, ())]
         for child in self.children:
             summaries, capabilities = child.internal_summary()
-            nodes.append(Node(child.name, child.inputs, child.outputs, summaries))
+            describe_way = getattr(child, "describe_way", None)
+            nodes.append(Node(child.name, child.inputs, child.outputs, summaries, describe_way))
             self._initial.append(capabilities)
             interests = [int(interest) for interest in child.frontier_interest]
             self._interests.append(interests)
@@ -189,7 +190,7 @@ class Subgraph:
         self.topology = Topology(self.timestamp, nodes, self.edges)
         self._first, self._ports = self.topology.first, self.topology.ports
         self._consumers = self.topology.consumers
-        self.topology.check_cycles()
+        self.topology.check_cycles(self.name)
         to_outputs = self.topology.summaries_to_outputs()
         self._tracker = Tracker(self.topology, to_outputs)
         self._count_initial_capabilities(self._tracker)
@@ -497,6 +498,11 @@ class Subgraph:
         if self.topology.ports[location][0] == 0:
             return True
         return change < 0 and not self._tracker.is_covered(location, time)
+
+    def describe_way(self, input_: int, output: int) -> str:
+        """The operators on a way through that does not advance the time outside, in words."""
+        summarize = self.refinement.summarize
+        return self.topology.describe_way(input_, output, lambda s: not summarize(s).advances)
 
     # The only places where counts change.
 

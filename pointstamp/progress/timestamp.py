@@ -5,7 +5,7 @@ A time is a plain immutable value (an `int`, a tuple). What it means is said by 
 order that extends it, and how to read a summary. So times stay cheap to make, to
 compare and to send, and users add a type of their own by writing one class.
 
-Laws of a timestamp type `T` (checked by the tests for all types here):
+Laws of a timestamp type `T`:
 
 - `less_equal` is a partial order with `minimum` below everything;
 - `less_equal(a, b)` and `a != b` imply `key(a) < key(b)`; different times have
@@ -19,7 +19,11 @@ Laws of a summary `s`:
   time (if `s(t)` is None then so is `s(u)`);
 - `a.followed_by(b)` does first `a`, then `b`; None says that nothing arrives;
 - `s.advances` only if `s(t)` is None or strictly after `t`, for all `t`;
-- `a.less_equal(b)` only if `a(t) <= b(t)` for all `t`.
+- `a.less_equal(b)` only if `a(t) <= b(t)` for all `t`; and `a.less_equal(a)`, and
+  `a.less_equal(a.followed_by(b))`, so that around a loop nothing is new for ever.
+
+Times and summaries are plain values: equal to their copies, with equal hashes where
+they are keys. `pointstamp.testing.check_timestamp` looks for values that break a law.
 
 Source: timely-dataflow `progress/timestamp.rs` and `order.rs`. That results and
 compositions may be missing is theirs too; bounded loops are built on it here.

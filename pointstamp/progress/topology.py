@@ -46,6 +46,8 @@ class Node:
     inputs: int
     outputs: int
     summaries: Summaries
+    describe_way: Callable[[int, int], str] | None = None
+    """Of a scope: the operators on a way through it, from an input to an output, in words."""
 
 
 class Step(NamedTuple):
@@ -104,7 +106,7 @@ class Topology:
         """Add a path that runs outside, from a scope output to a scope input."""
         self.steps[self.target(0, output)].append(Step(self.source(0, input_), summary))
 
-    def check_cycles(self) -> None:
+    def check_cycles(self, scope: str = "") -> None:
         """Raise `CycleError` if some cycle need not advance time, naming its path.
 
         A cycle advances if one of its steps does. So all is well if, without the
@@ -117,12 +119,31 @@ class Topology:
         cycle = _find_cycle(staying)
         if cycle is None:
             return
-        nodes = [self.ports[location][0] for location in cycle if self.ports[location][2]]
-        path = " -> ".join(self.describe_node(node) for node in [*nodes, nodes[0]])
+        if not self.ports[cycle[0]][2]:  # from a source on: begin at a target
+            cycle = [*cycle[1:], cycle[0]]
+        first = self.describe_node(self.ports[cycle[0]][0])
+        path = " -> ".join([*self._describe_passages(cycle), first])
+        where = f" of scope {scope!r}" if scope else ""
         raise CycleError(
-            f"a loop does not advance time: {path}; on every loop some step must strictly "
+            f"a loop{where} does not advance time: {path}; on every loop some step must strictly "
             "advance the timestamp, as a feedback with a positive summary does"
         )
+
+    def describe_way(self, input_: int, output: int, stays: Callable[[Any], bool]) -> str:
+        """The operators on a shortest way through the scope all of whose summaries `stays`."""
+        start, end = self.source(0, input_), self.target(0, output)
+        came_from = {start: start}
+        work = deque([start])
+        while work:
+            location = work.popleft()
+            for to, summary in self.steps[location]:
+                if to not in came_from and (summary is None or stays(summary)):
+                    came_from[to] = location
+                    work.append(to)
+        way = [end]
+        while way[-1] != start and way[-1] in came_from:
+            way.append(came_from[way[-1]])
+        return " -> ".join(self._describe_passages(way[-2:0:-1]))
 
     def summaries_to_outputs(self) -> list[list[tuple[int, Any]]]:
         """Per location, (scope output, summary) for each minimal path inside the scope."""
@@ -180,6 +201,14 @@ class Topology:
                 backward[to].add(location)
         left = _trim(_trim(set(range(len(self.ports))), backward, forward), forward, backward)
         return {self.ports[location][0] for location in left}
+
+    def _describe_passages(self, locations: list[int]) -> Iterator[str]:
+        """The operators that are passed: each by a target, and then a source of it."""
+        for target, source in zip(locations[::2], locations[1::2], strict=True):
+            node, port, _ = self.ports[target]
+            describe = self.nodes[node].describe_way
+            inside = describe(port, self.ports[source][1]) if describe is not None else ""
+            yield self.describe_node(node) + (f" (inside {inside})" if inside else "")
 
     def _add_edge(self, edge: Edge) -> None:
         source, target = self.source(*edge.source), self.target(*edge.target)

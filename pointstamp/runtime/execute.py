@@ -8,13 +8,17 @@ from typing import Any, TypeVar
 from pointstamp.communication.communicator import Communicator
 from pointstamp.communication.launch import run_processes, run_single, run_threads
 from pointstamp.errors import UsageError
-from pointstamp.runtime.worker import run_worker
+from pointstamp.runtime.worker import is_eager, run_worker
 
 Result = TypeVar("Result")
 
 
 def execute(
-    main: Callable[..., Result], *args: Any, workers: int = 1, threads: bool = False
+    main: Callable[..., Result],
+    *args: Any,
+    workers: int = 1,
+    threads: bool = False,
+    progress: str = "demand",
 ) -> list[Result]:
     """Call `main(worker, *args)` on each worker, and complete what it built.
 
@@ -31,6 +35,9 @@ def execute(
     threads : bool
         Run them as threads of this process instead. They share an interpreter,
         so this is for trying things, not for speed.
+    progress : "demand" or "eager"
+        Whether workers tell each other of progress when it may advance somebody's
+        frontier, or always at once, in more messages.
 
     Returns
     -------
@@ -51,8 +58,10 @@ def execute(
     if workers < 1:
         raise UsageError(f"a computation needs at least one worker; {workers} were asked for")
 
+    is_eager(progress)  # raises here and not in each worker, if it is neither
+
     def target(communicator: Communicator) -> Result:
-        return run_worker(communicator, main, *args)
+        return run_worker(communicator, main, *args, progress=progress)
 
     # What cannot be carried to the workers is reported under the name the caller knows.
     target.__qualname__ = getattr(main, "__qualname__", repr(main))

@@ -40,7 +40,7 @@ from pointstamp.communication.failure import Failure, failure, first_cause
 from pointstamp.communication.simulated import SimulatedCommunicator, SimulatedNetwork
 from pointstamp.errors import StalledError
 from pointstamp.runtime.schedule import Decision, Schedule
-from pointstamp.runtime.worker import Worker, run_worker
+from pointstamp.runtime.worker import Worker, is_eager, run_worker
 
 Result = TypeVar("Result")
 
@@ -62,6 +62,7 @@ def simulate(
     seed: int = 0,
     crash: bool = False,
     replay: Sequence[Decision] = (),
+    progress: str = "demand",
 ) -> list[Result]:
     """Call `main(worker, *args)` on each of several workers, in this thread.
 
@@ -82,6 +83,8 @@ def simulate(
         Let some worker die at some moment, if the run lasts that long.
     replay : sequence of decisions
         The first decisions, as a `Simulation` recorded them.
+    progress : "demand" or "eager"
+        As for `execute`.
 
     Returns
     -------
@@ -100,7 +103,8 @@ def simulate(
     >>> simulate(lambda worker, x: worker.index + x, 10, workers=3, seed=7)
     [10, 11, 12]
     """
-    return Simulation(workers, Schedule(seed, crash=crash, replay=replay)).run(main, *args)
+    schedule = Schedule(seed, crash=crash, replay=replay)
+    return Simulation(workers, schedule, progress=progress).run(main, *args)
 
 
 class Simulation:
@@ -118,6 +122,8 @@ class Simulation:
         Encode and decode every message on its way.
     max_decisions : int
         After so many, the run is stopped as one that never ends.
+    progress : "demand" or "eager"
+        As for `execute`.
 
     Attributes
     ----------
@@ -135,8 +141,11 @@ class Simulation:
         observe: Callable[[Simulation], None] | None = None,
         serialize: bool = False,
         max_decisions: int = MAX_DECISIONS,
+        progress: str = "demand",
     ) -> None:
         check_workers(workers)
+        is_eager(progress)  # raises here and not in each worker, if it is neither
+        self._progress = progress
         self.schedule = schedule
         self.workers: list[Worker | None] = [None] * workers
         self.network = SimulatedNetwork(
@@ -242,7 +251,9 @@ class Simulation:
 
         seat = self._seats[index]
         try:
-            self._results[index] = attend(seat, partial(run_worker, main=begin))
+            self._results[index] = attend(
+                seat, partial(run_worker, main=begin, progress=self._progress)
+            )
         except KeyboardInterrupt:
             raise  # of whoever runs the simulation
         except _Ended:

@@ -372,12 +372,24 @@ class Worker:
         return (peer for peer in range(self.peers) if peer != self.index)
 
 
-def run_worker(communicator: Communicator, main: Callable[..., Result], *args: Any) -> Result:
+def is_eager(progress: str) -> bool:
+    """Whether a mode of progress, "demand" or "eager", is the eager one."""
+    if progress not in ("demand", "eager"):
+        raise UsageError(f"progress is sent on 'demand' or 'eager', and not {progress!r}")
+    return progress == "eager"
+
+
+def run_worker(
+    communicator: Communicator,
+    main: Callable[..., Result],
+    *args: Any,
+    progress: str = "demand",
+) -> Result:
     """Run `main(worker, *args)` as one of the workers, to the end of all dataflows.
 
     Leaves the communicator open: whoever made it closes it.
     """
-    with closing(Worker(communicator)) as worker:
+    with closing(Worker(communicator, eager=is_eager(progress))) as worker:
         result = main(worker, *args)
         worker.finish()
     return result

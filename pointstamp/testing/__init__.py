@@ -12,12 +12,16 @@ if TYPE_CHECKING:
     from pointstamp.testing.oracle import LivenessError as LivenessError
     from pointstamp.testing.oracle import Oracle as Oracle
     from pointstamp.testing.oracle import SafetyError as SafetyError
+    from pointstamp.testing.timestamps import LawError as LawError
+    from pointstamp.testing.timestamps import check_timestamp as check_timestamp
 
 _HOMES = {
+    "LawError": "pointstamp.testing.timestamps",
     "LivenessError": "pointstamp.testing.oracle",
     "Oracle": "pointstamp.testing.oracle",
     "SafetyError": "pointstamp.testing.oracle",
     "check_communicator": "pointstamp.testing.communicators",
+    "check_timestamp": "pointstamp.testing.timestamps",
 }
 
 __all__ = [*sorted(_HOMES), "collect"]

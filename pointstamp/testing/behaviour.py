@@ -21,6 +21,7 @@ from pointstamp.progress.operate import Interest
 from pointstamp.progress.timestamp import Product, Timestamp
 from pointstamp.testing.moments import EventProcessing, Moment
 from pointstamp.testing.plans import N_GROUPS, OperatorPlan, Plan, Record
+from pointstamp.testing.subsets import Join, Subsets
 
 
 def later(timestamp: Timestamp, time: Any, draw: Callable[[], int]) -> Any:
@@ -29,7 +30,21 @@ def later(timestamp: Timestamp, time: Any, draw: Callable[[], int]) -> Any:
         return (later(timestamp.outer, time[0], draw), later(timestamp.inner, time[1], draw))
     if isinstance(timestamp, EventProcessing):
         return Moment(time.event + draw(), time.processing + draw())
+    if isinstance(timestamp, Subsets):
+        return time | draw() | (draw() >> 1 << 2)
     return time + draw()
+
+
+def innermost(timestamp: Timestamp) -> Timestamp:
+    """The type of the coordinate that a short form of a summary is of."""
+    return timestamp.inner if isinstance(timestamp, Product) else timestamp
+
+
+def way_of(timestamp: Timestamp, planned: int | None) -> Any:
+    """The summary that a plan's number stands for: in a lattice, a way that some times pass."""
+    if planned and innermost(timestamp) == Subsets():
+        return Join(0b010, barred=0b001)
+    return planned
 
 
 @dataclass
@@ -94,7 +109,7 @@ class Behaviour:
         ways = [
             output
             for output, summaries in enumerate(self.own.summaries)
-            if summaries[port] is not None
+            if self.passes(time.time, summaries[port])
         ]
         if not ways or record[1] == 0 or not any(self.own.habits):
             return
@@ -110,6 +125,13 @@ class Behaviour:
             with time.retain(output) as capability:
                 new_time = later(self.timestamp, capability.time, lambda: rng.randrange(3))
                 self.hold(capability.delayed(new_time), output, passed, rng)
+
+    def passes(self, time: Any, planned: int | None) -> bool:
+        """Whether there is a way, and it lets `time` through."""
+        if planned is None:
+            return False
+        summary = self.timestamp.summary(way_of(self.timestamp, planned))
+        return summary.results_in(time) is not None
 
     def hold(
         self,

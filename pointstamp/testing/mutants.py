@@ -19,6 +19,7 @@ from pointstamp.containers import kind_of
 from pointstamp.dataflow.channels import Spread
 from pointstamp.dataflow.notificator import Notificator
 from pointstamp.dataflow.operator import Operator
+from pointstamp.dataflow.operators.iterate import _Rounds
 from pointstamp.dataflow.pact import Broadcast
 from pointstamp.errors import StalledError, WorkerError
 from pointstamp.progress.antichain import Antichain, MutableAntichain
@@ -486,6 +487,21 @@ def _notified_early() -> list[Patch]:
             self._frontiers = frontiers
 
     return [(Notificator, "_take_complete", bugged)]
+
+
+@_mutant("condition of one worker", ANSWER)
+def _condition_of_one_worker() -> list[Patch]:
+    """A loop with a condition stops as the values of one worker say, not those of all."""
+    is_last = _Rounds._is_last
+
+    def bugged(self: _Rounds, at: Any) -> bool:
+        values = [value for batch in self._values.get(at, ()) for value in batch]
+        first = min((worker for worker, _, _ in values), default=0)
+        if values:
+            self._values[at] = [[value for value in values if value[0] == first]]
+        return is_last(self, at)
+
+    return [(_Rounds, "_is_last", bugged)]
 
 
 @_mutant("activation lost", LIVENESS)

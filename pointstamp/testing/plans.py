@@ -54,6 +54,17 @@ class ProbePlan:
 
 
 @dataclass(frozen=True)
+class IteratePlan:
+    """A loop of its own, with a condition."""
+
+    name: str
+    stream: int
+    until: str
+    """"unchanged", "every" (record has few lives), or "measure" (of a sum of numbers)."""
+    limit: int | None
+
+
+@dataclass(frozen=True)
 class ScopePlan:
     """A scope; its streams are numbered: entered, fed back, then the parts' outputs."""
 
@@ -99,7 +110,7 @@ def random_plan(rng: Random, *, steady: bool = False, size: int = 5, depth: int 
     depth : int
         How many scopes are nested at most.
     """
-    timestamp = rng.choice(["Int", "Int", "Product", "EventProcessing"])
+    timestamp = rng.choice(["Int", "Int", "Product", "EventProcessing", "Subsets"])
     knotted = rng.random() < 0.5
     # Open inputs cover much else, so often there is none.
     n_inputs = rng.choice([0, 0, 1]) if knotted else rng.choice([0, 1, 1, 2])
@@ -144,6 +155,9 @@ class _Drawing:
                 n_streams += len(part.leaves)
             elif 0 < drawn < 0.35 and n_streams:
                 part = ProbePlan(rng.randrange(n_streams))
+            elif 0.35 < drawn < 0.42 and n_streams:
+                part = self.iteration(n_streams)
+                n_streams += 1
             elif drawn > 0.85 and n_streams:
                 detour, part = self.detour(n_streams)
                 parts.append(detour)
@@ -169,9 +183,17 @@ class _Drawing:
 
     def inner_scope(self, n_streams: int, looping: Sequence[int], depth: int) -> ScopePlan:
         rng = self.rng
-        kind = rng.choice(["region", "iterative", "iterative", "iterative over moments"])
+        kinds = ["region", "iterative", "iterative", "iterative over moments"]
+        kind = rng.choice([*kinds, "iterative over subsets"])
         enters = tuple(self.pick(n_streams, looping) for _ in range(rng.randint(1, 2)))
         return self.scope(kind, enters, depth - 1)
+
+    def iteration(self, n_streams: int) -> IteratePlan:
+        rng = self.rng
+        self.n_operators += 1
+        until = rng.choice(["unchanged", "every", "measure"])
+        name = f"iterate {self.n_operators}"
+        return IteratePlan(name, rng.randrange(n_streams), until, rng.choice([None, 2]))
 
     def detour(self, n_streams: int) -> tuple[OperatorPlan, OperatorPlan]:
         """Two ways from a stream to another: past an operator that takes it later, and straight."""

@@ -24,11 +24,12 @@ from pointstamp.progress.timestamp import Int, Product, Timestamp
 from pointstamp.runtime.schedule import Schedule
 from pointstamp.runtime.simulate import Simulation
 from pointstamp.runtime.worker import Worker
-from pointstamp.testing.behaviour import Behaviour, Waiter, later
+from pointstamp.testing.behaviour import Behaviour, Waiter, innermost, later, way_of
 from pointstamp.testing.moments import EventProcessing
 from pointstamp.testing.oracle import Oracle
 from pointstamp.testing.plans import (
     N_GROUPS,
+    IteratePlan,
     OperatorPlan,
     Plan,
     ProbePlan,
@@ -36,6 +37,7 @@ from pointstamp.testing.plans import (
     ScopePlan,
     random_plan,
 )
+from pointstamp.testing.subsets import Subsets, once
 
 MAX_DECISIONS = 100_000
 """A random dataflow needs some hundreds; one that needs so many never ends."""
@@ -47,12 +49,14 @@ TIMESTAMPS: dict[str, Timestamp] = {
     "Int": Int,
     "Product": Product(Int, Int),
     "EventProcessing": EventProcessing(),
+    "Subsets": Subsets(),
 }
 
 SCOPES: dict[str, Callable[[Scope], Scope]] = {
     "region": lambda scope: scope.region(),
     "iterative": lambda scope: scope.iterative(),
     "iterative over moments": lambda scope: scope.iterative(EventProcessing()),
+    "iterative over subsets": lambda scope: scope.iterative(Subsets()),
 }
 
 
@@ -214,10 +218,11 @@ class _Building:
         """Make the parts of a scope on the streams that enter; those that leave."""
         loops = []
         for summary, limit, fed_back in plan.loops:
+            inner = innermost(scope.timestamp)
             # A user's type of times need not know limits.
-            inner = scope.timestamp.inner if isinstance(scope.timestamp, Product) else Int
-            is_moments = isinstance(scope.timestamp, EventProcessing) or inner != Int
-            loop, stream = scope.feedback(summary, None if is_moments else limit)
+            known = limit if inner == Int else None
+            around = once(summary) if inner == Subsets() else summary
+            loop, stream = scope.feedback(around, known)
             loops.append((loop, fed_back))
             streams.append(stream)
         for part in plan.parts:
@@ -242,6 +247,8 @@ class _Building:
         if isinstance(plan, ProbePlan):
             self.probes.append(streams[plan.stream].probe())
             return []
+        if isinstance(plan, IteratePlan):
+            return [self.iterate(plan, streams[plan.stream])]
         if isinstance(plan, ScopePlan):
             with SCOPES[plan.kind](scope) as inner:
                 entered = [streams[number].enter(inner) for number in plan.enters]
@@ -254,6 +261,21 @@ class _Building:
             return [self.notify(scope, plan, inputs)]
         return self.free(scope, plan, inputs)
 
+    def iterate(self, plan: IteratePlan, stream: Stream[Any]) -> Stream[Any]:
+        """A loop that stops at the latest when no record has a life left."""
+        untils: dict[str, dict[str, Any]] = {
+            "unchanged": {},
+            "every": {"until": lambda record: record[1] <= 2},
+            "measure": {"measure": _sum_of_numbers, "until": lambda total: total % 3 == 0},
+        }
+        function = _calmer if plan.until == "unchanged" else _aged
+        return stream.iterate(
+            lambda again: again.exchange(lambda record: record[0]).flat_map(function),
+            limit=plan.limit,
+            name=plan.name,
+            **untils[plan.until],
+        )
+
     def free(
         self, scope: Scope, plan: OperatorPlan, streams: Sequence[Stream[Any]]
     ) -> list[Stream[Any]]:
@@ -262,7 +284,9 @@ class _Building:
         for stream, pact in zip(streams, plan.pacts, strict=True):
             builder.new_input(stream, _pact(pact), plan.interest)
         outputs = [
-            builder.new_output(initial=initial, summaries=summaries)
+            builder.new_output(
+                initial=initial, summaries=[way_of(scope.timestamp, s) for s in summaries]
+            )
             for initial, summaries in zip(plan.initial, plan.summaries, strict=True)
         ]
 
@@ -293,6 +317,16 @@ def _aged(record: Record) -> list[Record]:
     """The record one life older, if it has one left: what goes around must end."""
     number, lives = record
     return [(number, lives - 1)] if lives else []
+
+
+def _calmer(record: Record) -> list[Record]:
+    """The record one life older, but never without one: after a while nothing changes."""
+    number, lives = record
+    return [(number, max(lives - 1, 1))] if lives else []
+
+
+def _sum_of_numbers(batch: list[Record]) -> int:
+    return sum(number for number, _ in batch)
 
 
 def _pact(name: str) -> Pact:

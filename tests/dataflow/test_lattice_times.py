@@ -1,110 +1,30 @@
 """Dataflows whose times are a user's finite lattice, on paths that some times never pass.
 
-The times are the subsets of three members, by inclusion. A path may add members, and
-may be closed to times that have some already: a loop that adds a member to those that
-lack it advances each time that passes, and passes each only so often. So a loop may go
-without a limit, and what the frontiers say is a matter of what never arrives.
+The times are those of `pointstamp.testing.subsets`. A loop that adds a member to those
+that lack it may go without a limit, and what the frontiers say is a matter of what never
+arrives.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import permutations
 from math import factorial
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import pointstamp as ps
-from pointstamp.errors import CycleError, TimestampError, WorkerError
-from pointstamp.progress.timestamp import SAME, Refinement, Stay
+from pointstamp.errors import CycleError, WorkerError
 from pointstamp.runtime.schedule import Schedule
 from pointstamp.runtime.simulate import Simulation
 from pointstamp.testing import Oracle
+from pointstamp.testing.subsets import MEMBERS, Join, Subsets, once
 
-MEMBERS = range(3)
 SEEDS = range(5)
 
 Run = Callable[[Any], list[Any]]
-
-
-@dataclass(frozen=True)
-class Join:
-    """Adds the members of `mask` to the times that have none of those in `barred`."""
-
-    mask: int
-    barred: int = 0
-
-    @property
-    def advances(self) -> bool:
-        # Who passes lacks the barred members, so one of them that is added is new.
-        return bool(self.mask & self.barred)
-
-    def results_in(self, time: int) -> int | None:
-        return None if time & self.barred else time | self.mask
-
-    def followed_by(self, other: Join) -> Join | None:
-        if self.mask & other.barred:
-            return None
-        return Join(self.mask | other.mask, self.barred | other.barred)
-
-    def less_equal(self, other: Join) -> bool:
-        return _is_within(self.mask, other.mask) and _is_within(self.barred, other.barred)
-
-
-@dataclass(frozen=True)
-class Subsets(ps.Timestamp):
-    """Subsets of {0, 1, 2}, as bit masks, by inclusion; inside a scope without times, too."""
-
-    name = "Subsets"
-    minimum = 0
-
-    @property
-    def identity(self) -> Join:
-        return Join(0)
-
-    def less_equal(self, a: int, b: int) -> bool:
-        return _is_within(a, b)
-
-    def check(self, time: Any) -> int:
-        if time in range(8):
-            return int(time)
-        raise TimestampError(f"a time of type Subsets is in range(8); found {time!r}")
-
-    def summary(self, value: Any) -> Join:
-        return value if isinstance(value, Join) else Join(value)
-
-    def refines(self, outer: Any) -> Refinement | None:
-        if outer == ps.Unit:
-            return InNoTime()
-        return SAME if outer == self else None
-
-
-@dataclass(frozen=True)
-class InNoTime:
-    """Subsets inside a scope whose one time is `()`."""
-
-    def to_inner(self, time: tuple[()]) -> int:
-        return 0
-
-    def to_outer(self, time: int) -> tuple[()]:
-        return ()
-
-    def summarize(self, summary: Any) -> Stay:
-        return Stay()
-
-
-def _is_within(a: int, b: int) -> bool:
-    return a & b == a
-
-
-def once(member: int) -> Join:
-    """Adds a member to the times that lack it."""
-    return Join(1 << member, barred=1 << member)
 
 
 def simulated(workers: int) -> Run:
@@ -132,32 +52,14 @@ def executed(**how: Any) -> Run:
         pytest.param((1, executed()), id="one"),
         pytest.param((2, executed(workers=2, threads=True)), id="threads"),
         pytest.param((2, executed(workers=2)), id="processes"),
+        pytest.param((4, executed(workers=4, threads=True)), id="four threads"),
         pytest.param((1, simulated(1)), id="one under the oracle"),
         pytest.param((2, simulated(2)), id="two under the oracle"),
+        pytest.param((4, simulated(4)), id="four under the oracle"),
     ]
 )
 def workers_and_run(request: pytest.FixtureRequest) -> tuple[int, Run]:
     return request.param  # type: ignore[no-any-return]
-
-
-joins = st.builds(Join, st.integers(0, 7), st.integers(0, 7))
-
-
-@given(joins, joins, st.integers(0, 7), st.integers(0, 7))
-def test_these_summaries_keep_the_laws(a: Join, b: Join, t: int, u: int) -> None:
-    at_t, at_u = a.results_in(t), a.results_in(u)
-    if _is_within(t, u) and at_u is not None:
-        assert at_t is not None
-        assert _is_within(at_t, at_u)
-    if at_t is not None:
-        assert _is_within(t, at_t)
-        assert not a.advances or at_t != t
-    both = a.followed_by(b)
-    through = None if at_t is None else b.results_in(at_t)
-    assert (None if both is None else both.results_in(t)) == through
-    if a.less_equal(b) and (later := b.results_in(t)) is not None:
-        assert at_t is not None
-        assert _is_within(at_t, later)
 
 
 # Loops in a scope with these times.

@@ -16,7 +16,7 @@ from pointstamp.errors import WorkerError
 from pointstamp.runtime.schedule import Schedule
 from pointstamp.runtime.simulate import Simulation
 from pointstamp.testing import Oracle
-from pointstamp.testing.plans import ProbePlan, ScopePlan, random_plan
+from pointstamp.testing.plans import IteratePlan, ProbePlan, ScopePlan, random_plan
 from pointstamp.testing.random_dataflows import (
     check_case,
     expected_outputs,
@@ -90,6 +90,7 @@ def test_the_plans_cover_what_they_are_for():
     wanted |= {"several outputs", "pipeline", "exchange", "broadcast", "notify", "concat", "free"}
     wanted |= {"two dataflows", "total", "grouped", "depth 4"}
     wanted |= {"region", "iterative", "iterative over moments", "advancing operator", "no way"}
+    wanted |= {"Subsets", "iterative over subsets", "iterate"}
     assert {kind for kind in wanted if found.get(kind, 0) < N_CASES / 20} == set()
 
 
@@ -100,6 +101,9 @@ def _kinds(scope, depth):
     for part in scope.parts:
         if isinstance(part, ProbePlan):
             yield "probe"
+        elif isinstance(part, IteratePlan):
+            yield "iterate"
+            n_streams += 1
         elif isinstance(part, ScopePlan):
             yield from _kinds(part, depth + 1)
             from_scopes.update(range(n_streams, n_streams + len(part.leaves)))

@@ -7,6 +7,7 @@ summary, which is what keeps a loop from waiting for itself.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -14,20 +15,26 @@ from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Pipeline
-from pointstamp.errors import FeedbackError
+from pointstamp.errors import FeedbackError, LoopWarning
 from pointstamp.progress.operate import Interest
-from pointstamp.progress.timestamp import Summary
+from pointstamp.progress.timestamp import Summary, Timestamp
 
 if TYPE_CHECKING:
     from pointstamp.dataflow.scope import Scope
     from pointstamp.dataflow.stream import Stream
 
+FAR = 2
+"""A loop is far beyond what was expected when it has gone round so many times as often."""
+
 
 class Loop:
     """The open end of a feedback, to be connected once."""
 
-    def __init__(self, scope: Scope, summary: Summary, name: str) -> None:
+    def __init__(
+        self, scope: Scope, summary: Summary, name: str, expect: int | None = None
+    ) -> None:
         self.scope = scope
+        self._expect = expect
         self.name = name
         self._summary = summary
         self._builder = OperatorBuilder(scope, name)
@@ -38,11 +45,12 @@ class Loop:
         """Let `stream` flow around, at later times."""
         if self.connected:
             raise FeedbackError(
-                f"feedback {self.name!r} of scope {self.scope.name!r} is connected already; "
+                f"feedback {self.name!r} of {self.scope.path} is connected already; "
                 "concat the streams and connect the result"
             )
         self.connected = True
         summary = self._summary
+        watch = _watch(self.scope, self.name, summary, self._expect)
         self._builder.new_input(stream, Pipeline(), Interest.NEVER)
         self._builder.set_summary(0, 0, summary)
 
@@ -53,8 +61,52 @@ class Loop:
                 while (item := inputs[0].pull()) is not None:
                     time = summary.results_in(item[0])
                     if time is not None:
+                        if watch is not None:
+                            watch.see(time)
                         outputs[0].push(time, item[1])
 
             return logic
 
         self._builder.build(make_logic)
+
+
+def _watch(scope: Scope, name: str, summary: Summary, expect: int | None) -> _Watch | None:
+    """What warns of too many rounds, where a number is expected."""
+    if expect is None:
+        return None
+    if expect < 1:
+        raise FeedbackError(
+            f"feedback {name!r} of {scope.path} cannot expect {expect} rounds: 1 is the least"
+        )
+    return _Watch(f"feedback {name!r} of {scope.path}", scope.timestamp, expect)
+
+
+class _Watch:
+    """Warns when times come that only a loop far beyond its expected rounds has.
+
+    It says so at twice as many rounds as expected, and each time that they double.
+    """
+
+    def __init__(self, where: str, timestamp: Timestamp, expect: int) -> None:
+        self._where = where
+        self._timestamp = timestamp
+        self._expect = expect
+        self._far = 0
+        self._within: Any = None
+        self._move(FAR * expect)
+
+    def see(self, time: Any) -> None:
+        """Look at a time that goes round."""
+        while self._within.results_in(time) is None:
+            warnings.warn(
+                f"{self._where} was expected to go round {self._expect} times, and goes on after "
+                f"{self._far}, at time {time}; give the loop a limit, or see why it does not end",
+                LoopWarning,
+                stacklevel=2,
+            )
+            self._move(2 * self._far)
+
+    def _move(self, far: int) -> None:
+        self._far = far
+        # Times with a round of `far` or later do not pass it.
+        self._within = self._timestamp.bounded(self._timestamp.identity, far + 1)
