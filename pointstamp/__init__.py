@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from pointstamp.communication.communicator import Communicator as Communicator
     from pointstamp.containers import Arrays as Arrays
     from pointstamp.dataflow.capability import Capability as Capability
+    from pointstamp.dataflow.operators.flow import Reading as Reading
     from pointstamp.dataflow.operators.probe import Probe as Probe
+    from pointstamp.dataflow.operators.shared_input import Input as Input
     from pointstamp.dataflow.pact import Broadcast as Broadcast
     from pointstamp.dataflow.pact import Exchange as Exchange
     from pointstamp.dataflow.pact import Pipeline as Pipeline
@@ -32,7 +34,9 @@ if TYPE_CHECKING:
     from pointstamp.progress.timestamp import Product as Product
     from pointstamp.progress.timestamp import Timestamp as Timestamp
     from pointstamp.progress.timestamp import Unit as Unit
+    from pointstamp.runtime.barrier import Barrier as Barrier
     from pointstamp.runtime.execute import execute as execute
+    from pointstamp.runtime.sequencer import Sequencer as Sequencer
     from pointstamp.runtime.simulate import simulate as simulate
     from pointstamp.runtime.worker import Worker as Worker
     from pointstamp.runtime.worker import run_worker as run_worker
@@ -41,15 +45,19 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Arrays": "pointstamp.containers",
+    "Barrier": "pointstamp.runtime.barrier",
     "Broadcast": "pointstamp.dataflow.pact",
     "Capability": "pointstamp.dataflow.capability",
     "Communicator": "pointstamp.communication.communicator",
     "Exchange": "pointstamp.dataflow.pact",
+    "Input": "pointstamp.dataflow.operators.shared_input",
     "Int": "pointstamp.progress.timestamp",
     "Pipeline": "pointstamp.dataflow.pact",
     "Probe": "pointstamp.dataflow.operators.probe",
     "Product": "pointstamp.progress.timestamp",
+    "Reading": "pointstamp.dataflow.operators.flow",
     "Scope": "pointstamp.dataflow.scope",
+    "Sequencer": "pointstamp.runtime.sequencer",
     "Stream": "pointstamp.dataflow.stream",
     "Timestamp": "pointstamp.progress.timestamp",
     "Unit": "pointstamp.progress.timestamp",
