@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from pointstamp.dataflow.handles import Output as Output
     from pointstamp.dataflow.notificator import Notificator as Notificator
     from pointstamp.dataflow.operator import OperatorInfo as OperatorInfo
+    from pointstamp.dataflow.operators.flow import Reading as Reading
     from pointstamp.dataflow.operators.probe import Probe as Probe
+    from pointstamp.dataflow.operators.shared_input import SharedInput as SharedInput
     from pointstamp.dataflow.pact import Broadcast as Broadcast
     from pointstamp.dataflow.pact import Distribute as Distribute
     from pointstamp.dataflow.pact import Exchange as Exchange
@@ -42,7 +44,9 @@ if TYPE_CHECKING:
     from pointstamp.progress.timestamp import Product as Product
     from pointstamp.progress.timestamp import Timestamp as Timestamp
     from pointstamp.progress.timestamp import Unit as Unit
+    from pointstamp.runtime.barrier import Barrier as Barrier
     from pointstamp.runtime.execute import execute as execute
+    from pointstamp.runtime.sequencer import Sequencer as Sequencer
     from pointstamp.runtime.simulate import simulate as simulate
     from pointstamp.runtime.worker import Worker as Worker
     from pointstamp.runtime.worker import run_worker as run_worker
@@ -52,6 +56,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "AsyncInput": "pointstamp.dataflow.event_loop",
     "Arrays": "pointstamp.containers",
+    "Barrier": "pointstamp.runtime.barrier",
     "Broadcast": "pointstamp.dataflow.pact",
     "Capability": "pointstamp.dataflow.capability",
     "CapabilitySet": "pointstamp.dataflow.capability_set",
@@ -69,7 +74,10 @@ _HOMES = {
     "Pipeline": "pointstamp.dataflow.pact",
     "Probe": "pointstamp.dataflow.operators.probe",
     "Product": "pointstamp.progress.timestamp",
+    "Reading": "pointstamp.dataflow.operators.flow",
     "Scope": "pointstamp.dataflow.scope",
+    "SharedInput": "pointstamp.dataflow.operators.shared_input",
+    "Sequencer": "pointstamp.runtime.sequencer",
     "Stream": "pointstamp.dataflow.stream",
     "Timestamp": "pointstamp.progress.timestamp",
     "Unit": "pointstamp.progress.timestamp",

@@ -9,6 +9,7 @@
     |   |-- TimestampError          a time that is not of the scope's timestamp type
     |   |-- CapabilityError         a send, delay or retain that no capability allows
     |   |-- InputError              an input advanced backwards, or used when closed
+    |   |-- DroppedError            something of a dataflow that was dropped is used
     |   |-- DataError               records or batches that do not fit
     |   |   |-- ContainerError      a value of a type no container kind is registered for
     |   |   |-- SchemaError         a batch whose schema differs from its stream's
@@ -75,6 +76,10 @@ class CapabilityError(UsageError):
 
 class InputError(UsageError):
     """An input was advanced backwards, or used after it was closed."""
+
+
+class DroppedError(UsageError):
+    """An input or a capability of a dataflow that was dropped is used."""
 
 
 class DataError(UsageError):

@@ -13,6 +13,8 @@ Laws, which `pointstamp.testing.check_communicator` tests:
   between channels and senders any order is possible.
 - `send` never blocks and never calls back; a message to oneself arrives too.
 - `park` returns at once if there is something to receive, and after `unpark`.
+- What is sent to a channel end that is closed is thrown away by the worker that closed
+  it, and is no error; the memory in which it came goes back to the sender.
 - After `close`, what was sent before has reached the peers, or an error is
   raised; `close` returns when all peers have closed too.
 - After `close` or `abort`, both do nothing.
@@ -47,6 +49,9 @@ class Channel(Protocol):
 
     def pull(self) -> Message | None:
         """The next message that arrived, or None."""
+
+    def close(self) -> None:
+        """Throw away what has arrived here, and what will; peers may go on sending."""
 
 
 class Communicator(Protocol):

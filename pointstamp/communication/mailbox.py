@@ -22,10 +22,18 @@ Carry = Callable[[int, int, Any, Any], None]
 class ChannelEnd:
     """One worker's end of a channel: a queue to pull from and a carrier to send by."""
 
-    __slots__ = ("_arrived", "_carry", "_peers", "id")
+    __slots__ = ("_arrived", "_carry", "_forget", "_peers", "id")
 
-    def __init__(self, id: int, peers: int, arrived: deque[Message], carry: Carry) -> None:
+    def __init__(
+        self,
+        id: int,
+        peers: int,
+        arrived: deque[Message],
+        carry: Carry,
+        forget: Callable[[int], None],
+    ) -> None:
         self.id = id
+        self._forget = forget
         self._peers = peers
         self._arrived = arrived
         self._carry = carry
@@ -43,6 +51,11 @@ class ChannelEnd:
         """The next message that arrived, or None."""
         return self._arrived.popleft() if self._arrived else None
 
+    def close(self) -> None:
+        """Throw away what has arrived, and what will; peers may go on sending."""
+        self._arrived.clear()
+        self._forget(self.id)
+
 
 class Mailbox:
     """The queues of one worker's channels, and which of them got something new."""
@@ -59,16 +72,23 @@ class Mailbox:
         arrived = self._queues.setdefault(id, deque())
         if arrived:
             self._touched.add(id)
-        return ChannelEnd(id, peers, arrived, carry)
+        return ChannelEnd(id, peers, arrived, carry, self._forget)
 
     def put(self, channel: int, message: Message) -> None:
-        """Keep a message that arrived."""
+        """Keep a message that arrived, unless its channel is closed."""
         queue = self._queues.get(channel)
         if queue is None:
+            if channel < self._n_made:
+                return  # closed: with the message goes the memory in which it came
             queue = self._queues[channel] = deque()
         queue.append(message)
         if channel < self._n_made:
             self._touched.add(channel)
+
+    def _forget(self, channel: int) -> None:
+        """Have what comes for `channel` thrown away: from now on it has no queue."""
+        self._queues.pop(channel, None)
+        self._touched.discard(channel)
 
     @property
     def has_news(self) -> bool:

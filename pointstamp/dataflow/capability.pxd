@@ -11,6 +11,7 @@ cdef class Holdings:
     cdef readonly object watcher
     cdef readonly ChangeBatch changes
     cdef readonly Py_ssize_t n_held
+    cdef readonly bint is_dropped
     cdef object _late
     cdef bint _is_int
     cdef object _collected
@@ -20,6 +21,7 @@ cdef class Holdings:
     cpdef collected(self, object time)
     cpdef bint settle(self)
     cpdef settle_late(self)
+    cpdef abandon(self)
     cpdef move(self, object time, object new_time)
     cpdef check_not_before(self, object time, object new_time, object what)
 

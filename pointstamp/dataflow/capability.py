@@ -19,13 +19,17 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from pointstamp.errors import CapabilityError
+from pointstamp.errors import CapabilityError, DroppedError
 from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.timestamp import Int, Timestamp
 
 
 def _ignore(holdings: Holdings) -> None:
     """For holdings that no worker looks after."""
+
+
+def nobody() -> None:
+    """Told in place of the operator, when the dataflow is dropped."""
 
 
 class Holdings:
@@ -37,6 +41,7 @@ class Holdings:
         "_late",
         "changed",
         "changes",
+        "is_dropped",
         "n_held",
         "operator",
         "output",
@@ -62,6 +67,8 @@ class Holdings:
         self.changes: ChangeBatch = ChangeBatch()
         """Not reported yet."""
         self.n_held = 0
+        self.is_dropped = False
+        """Whether the dataflow was dropped: nothing counts any more."""
         self._late = late
         self._collected: deque[Any] = deque()
         """Times of capabilities that were garbage: noted by any thread, at any moment."""
@@ -101,6 +108,12 @@ class Holdings:
         """The same outside of an activation, which is then asked for."""
         if self.settle():
             self.changed()
+
+    def abandon(self) -> None:
+        """Tell nobody any more of what is held: the dataflow was dropped."""
+        self.is_dropped = True
+        self.changed = nobody
+        self._late = _ignore
 
     def move(self, time: Any, new_time: Any) -> None:
         """One from `time` to `new_time`."""
@@ -176,6 +189,11 @@ class Capability:
                 f"{self.time}: it was dropped; drop it after its last use"
             )
         if holdings is not None and holdings is not self._holdings:
+            if self._holdings.is_dropped:
+                raise DroppedError(
+                    f"operator {self._holdings.operator!r} cannot {what} at {self.time}: its "
+                    "dataflow was dropped"
+                )
             raise CapabilityError(
                 f"operator {holdings.operator!r} cannot {what} at output {holdings.output} with a "
                 f"capability for output {self._holdings.output} of operator "

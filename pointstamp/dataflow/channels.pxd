@@ -31,6 +31,7 @@ cdef class Queue(Pusher):
 
     cpdef push(self, object time, object batch)
     cpdef tuple pull(self)
+    cpdef abandon(self)
 
 
 cdef class Spread(Pusher):

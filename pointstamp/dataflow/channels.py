@@ -128,6 +128,11 @@ class Queue(Pusher):
         self.last_time = item[0]
         return item
 
+    def abandon(self) -> None:
+        """Throw away what waits here, and what comes: the dataflow was dropped."""
+        self._local.clear()
+        self._channel = None
+
 
 class Spread(Pusher):
     """Sends each record to the worker that its key's hash names."""

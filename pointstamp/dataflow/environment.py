@@ -31,6 +31,8 @@ class Environment:
     """Whether progress is sent at once, rather than on demand."""
     arrivals: dict[int, Callable[[], None]] = field(default_factory=dict)
     """By channel: what to call when messages have arrived on it."""
+    channels: dict[int, Channel] = field(default_factory=dict)
+    """The ends that are open, by channel."""
     inputs: list[Any] = field(default_factory=list)
     """The input handles made, so that those left open can be closed."""
     outbox: list[tuple[int, Any]] = field(default_factory=list)
@@ -51,6 +53,8 @@ class Environment:
     dropped: Counter[str] = field(default_factory=Counter)
     """By operator: how many records its code failed on that were dropped."""
     _event_loop: EventLoop | None = None
+    later: Callable[[float, Callable[[], None]], None] = field(default=lambda seconds, call: None)
+    """Calls a function after so many seconds; the clock is the worker's."""
 
     @property
     def index(self) -> int:
@@ -65,8 +69,14 @@ class Environment:
     def channel(self, arrived: Callable[[], None]) -> Channel:
         """Make the next channel, and have `arrived` called on arrivals."""
         channel = self.communicator.channel()
+        self.channels[channel.id] = channel
         self.arrivals[channel.id] = arrived
         return channel
+
+    def close_channel(self, channel: int) -> None:
+        """Throw away what has come on a channel, and what comes."""
+        del self.arrivals[channel]
+        self.channels.pop(channel).close()
 
     def call(self, function: Callable[[], object]) -> None:
         """Have the worker call `function()` in its next step, and wake it.

@@ -27,6 +27,7 @@ cdef class Input:
     cpdef end_round(self)
     cpdef tuple pull(self)
     cpdef next(self)
+    cpdef abandon(self)
 
 
 cdef class Output:
@@ -39,6 +40,7 @@ cdef class Output:
     cpdef push(self, object time, object batch)
     cpdef Builder at(self, object time)
     cpdef flush(self)
+    cpdef abandon(self)
 
 
 cdef class Session:

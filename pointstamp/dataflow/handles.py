@@ -12,9 +12,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pointstamp.containers.builder import Builder
-from pointstamp.dataflow.capability import Capability, Holdings, InputCapability
+from pointstamp.dataflow.capability import Capability, Holdings, InputCapability, nobody
 from pointstamp.dataflow.channels import Queue, Tee
 from pointstamp.progress.antichain import Antichain, MutableAntichain
+
+
+def _nowhere(batch: Any) -> None:
+    """Takes what is sent from an output that was abandoned."""
 
 
 class Frontier:
@@ -82,6 +86,10 @@ class Input:
         self.round += 1
         self._queue.last_time = None
 
+    def abandon(self) -> None:
+        """Throw away what waits here: the dataflow was dropped."""
+        self._queue.abandon()
+
     def __iter__(self) -> Input:
         """(time, batch) of all that has arrived. `time.time` is the plain time."""
         return self
@@ -135,6 +143,15 @@ class Output:
         """Send what was collected."""
         if len(self._builder):
             self._builder.flush()
+
+    def abandon(self) -> None:
+        """Throw away what was collected, and send nothing more: the dataflow was dropped."""
+        self._tee.pushers.clear()
+        self._builder = Builder(_nowhere)
+        # Of nobody, so that no capability fits: who sends all the same is told.
+        self.holdings = Holdings(
+            self.holdings.operator, self.holdings.output, self.holdings.timestamp, nobody
+        )
 
     def _send(self, batch: Any) -> None:
         self._tee.push(self._time, batch)

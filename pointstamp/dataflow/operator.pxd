@@ -40,3 +40,5 @@ cdef class Operator(LocalOperator):
     cpdef bint holds(self)
     cpdef changed(self)
     cpdef collected(self, Holdings holdings)
+    @cython.locals(output=Output, input_=Input, holdings=Holdings)
+    cpdef abandon(self)

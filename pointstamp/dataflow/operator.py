@@ -10,12 +10,14 @@ are one report, however the code in between is written.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
-from pointstamp.dataflow.capability import Capability, Holdings
+from pointstamp.dataflow.activator import ThreadActivator
+from pointstamp.dataflow.capability import Capability, Holdings, nobody
 from pointstamp.dataflow.channels import Tee
+from pointstamp.dataflow.environment import Environment
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.pact import Pact
 from pointstamp.errors import BuildError, OperatorError, PointstampError
@@ -45,10 +47,34 @@ class OperatorInfo:
     """How many workers there are."""
     activate: Callable[[], None]
     """Asks for the operator to be run again."""
+    environment: Environment = field(repr=False, compare=False)
+    """What else it may know of the worker; `environment.closers`, for one."""
+
+    def activate_after(self, seconds: float) -> None:
+        """Ask for the operator to be run again after `seconds`; for the worker's thread.
+
+        A worker that has nothing else to do sleeps until then. Each call is one run,
+        and none takes another one back. The time is the worker's: in a simulation it
+        is drawn with the rest of the schedule, and nobody waits.
+
+        Raises
+        ------
+        UsageError
+            If `seconds` is negative or not finite.
+        """
+        self.environment.later(seconds, self.activate)
+
+    def thread_activator(self) -> ThreadActivator:
+        """What asks for the operator to be run when it is called, from any thread.
+
+        It wakes a worker that is parked. The operator must hold a capability as long
+        as it waits, as for anything: the dataflow is complete otherwise.
+        """
+        return ThreadActivator(self.environment, self.activate)
 
 
 def _idle(inputs: list[Input], outputs: list[Output]) -> None:
-    """The logic of an operator that has none yet."""
+    """The logic of an operator that has none yet, or none any more."""
 
 
 class Operator(LocalOperator):
@@ -188,6 +214,23 @@ class Operator(LocalOperator):
         if not (self._running and get_ident() == self._owner):
             self._call(holdings.settle_late)
 
+    def abandon(self) -> None:
+        """Let go of the logic, of what it holds and of what waits for it, and say nothing.
+
+        The counts that are kept on this worker and its peers stay as they are: what
+        this operator held is held for ever, so nobody is told that a time is complete.
+        """
+        # First, so that capabilities that go with the logic are not reported.
+        self._wake = nobody
+        for holdings in self.holdings:
+            holdings.abandon()
+        self._logic = _idle
+        for output in self._outputs:
+            output.abandon()
+        for input_ in self._inputs:
+            input_.abandon()
+        self._inputs, self._outputs = [], []
+
     def set_logic(self, logic: Logic, inputs: list[Input], outputs: list[Output]) -> None:
         """Complete the operator; nothing is added after this."""
         self._logic = logic
@@ -265,6 +308,7 @@ class OperatorBuilder:
             scope.environment.index,
             scope.environment.peers,
             scope.activation(self._node),
+            scope.environment,
         )
 
     def new_input(

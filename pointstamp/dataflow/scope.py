@@ -16,12 +16,17 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.channels import Egress, Ingress, Tee
 from pointstamp.dataflow.environment import Environment
 from pointstamp.dataflow.operator import Operator, OperatorBuilder
-from pointstamp.dataflow.operators import sources, split_merge
+from pointstamp.dataflow.operators import flow, sources, split_merge, unordered
 from pointstamp.dataflow.operators.feedback import Loop
+from pointstamp.dataflow.operators.flow import Read
+from pointstamp.dataflow.operators.generic import Build
+from pointstamp.dataflow.operators.probe import Probe
 from pointstamp.dataflow.operators.sources import InputHandle
+from pointstamp.dataflow.operators.unordered import UnorderedInput
 from pointstamp.dataflow.stream import Stream
 from pointstamp.errors import BuildError, FeedbackError
 from pointstamp.progress.change_batch import ChangeBatch
@@ -70,6 +75,8 @@ class Scope:
         self.address: tuple[int, ...] = (*parent.address, self.node) if parent else ()
         self.subgraph: Subgraph | None = None
         self.closed = False
+        self.dataflow: Any = None
+        """What the worker knows the outermost scope by, from the end of its making on."""
         self.scopes: list[Scope] = []
         """The scopes in it, closed ones only."""
         self._activations: list[Activation] = []
@@ -174,6 +181,108 @@ class Scope:
         from pointstamp.dataflow.operators import async_source
 
         return async_source.async_source(self, generate, batches=batches, buffer=buffer)
+
+    def source(self, build: Build, name: str = "Source") -> Stream[Any]:
+        """An operator without inputs, with code of the user's; `logic(output)`.
+
+        `build(capability, info)` is called once on each worker and returns the logic,
+        which is called once, and again whenever it returns True or `info` was asked
+        for it: at once (`activate`), after a time (`activate_after`) or by another
+        thread (`thread_activator`). The stream ends when the capability is dropped.
+
+        >>> import pointstamp as ps
+        >>> def build(capability, info):
+        ...     def logic(output):
+        ...         with output.session(capability) as session:
+        ...             session.give(capability.time ** 2)
+        ...         capability.downgrade(capability.time + 1)
+        ...         if capability.time == 3:
+        ...             capability.drop()
+        ...         return capability.live
+        ...     return logic
+        >>> ps.testing.collect(lambda scope: scope.source(build))
+        [(0, 0), (1, 1), (2, 4)]
+        """
+        return sources.source(self, build, name)
+
+    def unordered_input(
+        self, name: str = "UnorderedInput"
+    ) -> tuple[tuple[UnorderedInput, Capability], Stream[Any]]:
+        """An input that may be open at many times at once, in no order.
+
+        Gives `(handle, capability), stream`. What may still be sent is what there are
+        capabilities for: the first, at the least time, and those made from it. They
+        are the caller's, who drops each when nothing more comes at its time; the
+        dataflow is not complete before, and nobody else closes this input.
+
+        >>> import pointstamp as ps
+        >>> def main(worker):
+        ...     seen = []
+        ...     with worker.dataflow() as scope:
+        ...         (input, first), stream = scope.unordered_input()
+        ...         stream.inspect_batch(lambda time, batch: seen.append((time, batch)))
+        ...     with first.delayed(5) as later, first:
+        ...         input.send(later, "b")
+        ...         input.send(first, "a")
+        ...     worker.run()
+        ...     return seen
+        >>> ps.execute(main)
+        [[(5, ['b']), (0, ['a'])]]
+        """
+        return unordered.unordered_input(self, name)
+
+    def flow_controlled(
+        self,
+        batches: Iterable[tuple[int, Any]],
+        probe: Probe,
+        ahead: int = 1,
+        name: str = "FlowControlled",
+    ) -> Stream[Any]:
+        """The batches of an iterable of (time, batch), read on only as `probe` advances.
+
+        Parameters
+        ----------
+        batches : iterable of (int, container)
+            Times that do not go back, each with a list of records, or columns. One
+            batch is read before it may be sent.
+        probe : Probe
+            Says what is complete; put it where the work is done, which may be later
+            than this call, with `probe_with`.
+        ahead : int
+            How far to run ahead: a batch of time t is sent when all times up to
+            `t - ahead` are complete, so that at most so many times are at work.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     probe = ps.Probe()
+        ...     lines = scope.flow_controlled([(0, ["a", "b"]), (3, ["c"])], probe, ahead=2)
+        ...     return lines.map(str.upper).probe_with(probe)
+        >>> ps.testing.collect(build)
+        [(0, 'A'), (0, 'B'), (3, 'C')]
+        """
+        return flow.flow_controlled(self, batches, probe, ahead, name)
+
+    def iterator_source(
+        self, read: Read, probe: Probe, name: str = "IteratorSource"
+    ) -> Stream[Any]:
+        """A source that says itself how far `probe` must have come before it reads on.
+
+        `read(time)` gives a `Reading`: what to send at `time` or later, and the target
+        that the probe has to reach before the next call. It gives None at the end.
+        Times may be of any type.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     probe = ps.Probe()
+        ...     def read(time):
+        ...         if time == 3:
+        ...             return None
+        ...         return ps.Reading([(time, [10 * time])], target=time, lower_bound=time + 1)
+        ...     return scope.iterator_source(read, probe).probe_with(probe)
+        >>> ps.testing.collect(build)
+        [(0, 0), (1, 10), (2, 20)]
+        """
+        return flow.iterator_source(self, read, probe, name)
 
     # Streams from streams.
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, ove
 from pointstamp.containers.kind import Key
 from pointstamp.dataflow.channels import Tee
 from pointstamp.dataflow.failed import Failed, OnError
+from pointstamp.dataflow.handles import Input
 from pointstamp.dataflow.operators import (
     counting,
     delays,
@@ -26,6 +27,7 @@ from pointstamp.dataflow.operators import (
 )
 from pointstamp.dataflow.operators import iterate as iterates
 from pointstamp.dataflow.operators import probe as probes
+from pointstamp.dataflow.operators import sink as sinks
 from pointstamp.dataflow.operators.generic import Binary, BinaryNotify, Unary, UnaryNotify
 from pointstamp.dataflow.operators.iterate import Round
 from pointstamp.dataflow.operators.probe import Probe
@@ -820,6 +822,28 @@ class Stream(Generic[T]):
         `initial` are times to be notified of without asking.
         """
         return generic.operator_notify([self], [pact], name, build, initial)
+
+    def sink(self, pact: Pact, name: str, logic: Callable[[Input], Any]) -> None:
+        """An operator that reads this stream and sends nothing; `logic(input)`.
+
+        `input.frontier` says what may still come, and its moves are a reason to run.
+
+        >>> import pointstamp as ps
+        >>> def main(worker):
+        ...     events = []
+        ...     def logic(input):
+        ...         for time, batch in input:
+        ...             events.append((time.time, batch))
+        ...         if input.frontier.is_empty():
+        ...             events.append("end")
+        ...     with worker.dataflow() as scope:
+        ...         scope.to_stream([1, 2]).sink(ps.Pipeline(), "Events", logic)
+        ...     worker.run()
+        ...     return events
+        >>> ps.execute(main)
+        [[(0, [1, 2]), 'end']]
+        """
+        sinks.sink(self, pact, name, logic)
 
     def binary(
         self, other: Stream[Any], pact1: Pact, pact2: Pact, name: str, build: Binary

@@ -92,6 +92,9 @@ class LocalOperator:
         """`Operate.holds_capability`."""
         raise NotImplementedError
 
+    def abandon(self) -> None:
+        """Let go of everything, and report nothing: the dataflow was dropped."""
+
 
 class Operate(Protocol):
     """An operator as its parent sees it; see the laws above."""

@@ -63,6 +63,8 @@ cdef class Subgraph:
     @cython.locals(location=Py_ssize_t, change="long long")
     cpdef accept(self, object updates)
     cpdef activate(self, Py_ssize_t child)
+    @cython.locals(operator=LocalOperator)
+    cpdef abandon(self)
     @cython.locals(port=Py_ssize_t, location=Py_ssize_t, count="long long")
     cdef _report_entered(self)
     @cython.locals(view=Tracker)

@@ -68,6 +68,10 @@ Updates = list[tuple[tuple[int, Any], int]]
 """((location, time), change): what instances of a scope send each other."""
 
 
+def _nobody() -> None:
+    """Woken in place of the parent, by activations of a scope that was abandoned."""
+
+
 class Subgraph:
     """The instance of one scope on one worker; speaks `Operate` with its parent.
 
@@ -268,6 +272,22 @@ class Subgraph:
         self._next.append(child)
         if not self._is_in_round and len(self._next) == 1:
             self._wake()
+
+    def abandon(self) -> None:
+        """Let go of the operators of this worker; there is no visit after this.
+
+        Nothing is reported, and no count changes: whoever has seen a frontier of this
+        scope goes on seeing it as it was, here and on the peers.
+        """
+        for operator in self._operators:
+            if operator is not None:
+                operator.abandon()
+        # Who still holds an activation calls on an empty scope, which nobody visits.
+        self._wake = _nobody
+        self.children = ()
+        self._nodes = []
+        self._operators = []
+        self._entered = ()
 
     @property
     def holds_capability(self) -> bool:

@@ -50,6 +50,9 @@ MAX_DECISIONS = 20_000_000
 MAX_OUTSTANDING = 20
 """How many pointstamps of each worker an error lists."""
 
+STEP_S = 1e-3
+"""What a worker's clock advances by in a step, so that waiting by stepping comes to an end."""
+
 HERE = Path(__file__).resolve().parent
 OURS = (str(HERE), str(HERE.parent / "communication"))
 """Where a worker's waiting is written; what it waits for stands in whoever called that."""
@@ -245,6 +248,7 @@ class Simulation:
     def _live(self, index: int, main: Callable[..., Any], args: tuple[Any, ...]) -> None:
         def begin(worker: Worker) -> Any:
             self.workers[index] = worker
+            worker.timers.clock = seat.now
             result = main(worker, *args)
             seat.has_returned = True
             return result
@@ -308,6 +312,11 @@ class _Seat:
         self._simulation = simulation
         self._inner: SimulatedCommunicator = simulation.network.communicator(index)
         self._has_just_waited = False
+        self._now = 0.0
+
+    def now(self) -> float:
+        """The worker's clock: a step takes a little, and waiting as long as it was asked to."""
+        return self._now
 
     @property
     def is_over(self) -> bool:
@@ -318,12 +327,16 @@ class _Seat:
         """Whether there is a reason for the worker to go on."""
         if self.is_over:
             return False
-        network, inner = self._simulation.network, self._inner
+        network = self._simulation.network
         if network._notices or self.state not in _WAITING:
             return True
         if self.state == "closes":
             return network._can_close(self.index)
-        return inner._mailbox.has_news or inner._is_woken
+        return self._is_roused()
+
+    def _is_roused(self) -> bool:
+        """Whether there is something that ends its waiting."""
+        return self._inner._mailbox.has_news or self._inner._is_woken
 
     def channel(self) -> Channel:
         """As the network's."""
@@ -331,6 +344,7 @@ class _Seat:
 
     def receive(self) -> list[int]:
         """Let others go first, then see what has arrived."""
+        self._now += STEP_S
         if not self._has_just_waited:
             self._give_way("runs")
         self._has_just_waited = False
@@ -349,8 +363,10 @@ class _Seat:
         if self.state == "closes":
             self._give_way("closes")
             return
-        # No clock here: what waits with a timeout may go on at any moment.
+        # What waits with a timeout may go on at any moment: then its time is over.
         self._give_way("waits" if timeout_s is None else "waits for a while")
+        if timeout_s is not None and not self._is_roused():
+            self._now += timeout_s
         self._has_just_waited = True
 
     def unpark(self) -> None:

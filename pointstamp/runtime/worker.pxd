@@ -13,6 +13,8 @@ cdef class _Dataflow:
     cdef public object closers
     cdef public bint is_queued
     cdef public set agreed
+    cdef public list inputs
+    cdef public bint is_dropped
 
 
 cdef class Worker:
@@ -32,6 +34,13 @@ cdef class Worker:
     cdef Py_ssize_t _n_built
     cdef list _active
     cdef dict _subgraphs
+    cdef readonly object timers
+    cdef list _alarms
+    cdef dict _by_name
+    cdef dict _uncompared
+    cdef object _drops
+    cdef bint _waits_for_all
+    cdef bint _has_returned
     cdef dict _structures
     cdef dict _finished
     cdef bint _is_building

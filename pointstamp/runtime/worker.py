@@ -6,9 +6,10 @@ worker with nothing to do parks.
 
 Two channels are the worker's own. On *control* the workers compare what they have
 built: a dataflow starts when the structure of every peer's was seen to be the
-same, so that no batch is ever read by the wrong operator, and a worker that has
-finished says how many dataflows it had, so that nobody waits for one that never
-comes. On *progress* each scope's changes go to the same scope of every peer.
+same, so that no batch is ever read by the wrong operator; a worker that drops one
+says so; and a worker that has finished says how many it built and dropped, so that
+nobody waits for what never comes. On *progress* each scope's changes go to the same
+scope of every peer.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from pointstamp.errors import BuildError, InputError, StructureError, UsageError
 from pointstamp.progress.subgraph import Subgraph
 from pointstamp.progress.timestamp import Int, Timestamp
 from pointstamp.runtime.breath import breathe
+from pointstamp.runtime.drops import Drop, Drops
+from pointstamp.runtime.timers import Timers
 
 Result = TypeVar("Result")
 
@@ -48,6 +51,8 @@ class _Dataflow:
         self.is_queued = False
         self.agreed: set[int] = set()
         """The peers that are known to have built the same."""
+        self.inputs: list[Any] = []
+        self.is_dropped = False
 
 
 class Worker:
@@ -66,11 +71,14 @@ class Worker:
         self.communicator = communicator
         self.environment = Environment(communicator, eager)
         self.environment.fail = self._fail
+        self.timers = Timers()
+        self.environment.later = self.timers.after
         self._control = self.environment.channel(_nothing)
         self._progress = self.environment.channel(_nothing)
         # Looked up once: a step is short.
         self._receive = communicator.receive
         self._flush = communicator.flush
+        self._alarms = self.timers.waiting
         self._calls = self.environment.calls
         self._arrivals = self.environment.arrivals
         self._outbox = self.environment.outbox
@@ -80,7 +88,12 @@ class Worker:
         self._active: list[_Dataflow] = []
         self._subgraphs: dict[int, Subgraph] = {}
         self._structures: dict[tuple[int, int], tuple[str, list[str]]] = {}
-        self._finished: dict[int, int] = {}
+        self._by_name: dict[str, _Dataflow] = {}
+        self._uncompared: dict[int, _Dataflow] = {}
+        self._drops = Drops(communicator.index, communicator.peers)
+        self._finished: dict[int, tuple[int, int]] = {}
+        self._waits_for_all = False
+        self._has_returned = False
         self._is_building = False
         self._is_stepping = False
         self._failure: BaseException | None = None
@@ -134,13 +147,18 @@ class Worker:
             yield scope
             scope.close()
         except BaseException:
+            dataflow.inputs = self.environment.inputs[n_inputs:]
             del self.environment.inputs[n_inputs:]
+            for handle in dataflow.inputs:
+                handle.abandon()
             self.environment.closers.close()
             raise
         finally:
             self._is_building = False
         dataflow.channels = [c for c in self.environment.arrivals if c not in known]
+        dataflow.inputs = self.environment.inputs[n_inputs:]
         dataflow.closers = self.environment.closers.pop_all()
+        scope.dataflow = dataflow
         self._n_built += 1
         self._start(dataflow, scope)
 
@@ -186,6 +204,8 @@ class Worker:
         """
         is_idle = not self._active and not self._calls
         if is_idle and self._failure is None and not self._is_stepping:
+            if self._alarms:
+                timeout_s = self.timers.wait_s(timeout_s)
             self.communicator.park(timeout_s)
         return self.step()
 
@@ -201,6 +221,8 @@ class Worker:
         ------
         InputError
             If an input of this worker is open: nobody could close it meanwhile.
+        StructureError
+            If a peer drops a dataflow that this worker waits for.
         """
         for handle in self.environment.inputs:
             if not handle.is_closed:
@@ -208,8 +230,79 @@ class Worker:
                     f"run() would never return: input {handle.name!r} of worker {self.index} is "
                     f"still open, at {handle.time}; close() it first"
                 )
-        while self._dataflows:
-            self.step_or_park()
+        self._waits_for_all = True
+        try:
+            self._check_dropped()
+            while self._dataflows:
+                self.step_or_park()
+        finally:
+            self._waits_for_all = False
+
+    def drop_dataflow(self, dataflow: Scope | str) -> None:
+        """Give up a dataflow that is not complete: nothing of it runs any more.
+
+        All workers must drop the same dataflows, in the same order among what they build
+        and drop; this returns at once, and does not wait for the others. Call it
+        between steps, not from an operator.
+
+        Nobody is told that anything is complete. On this worker its operators are let
+        go with all that they hold (queues, capabilities, timers, processes); no
+        notification comes, and its probes go on answering what they answered last. Its
+        inputs raise `DroppedError`; closing them is fine. What peers send to it, before they
+        drop it too, is thrown away, and what this worker has sent stays sent: a time that
+        was complete here before the drop becomes complete on the peers as well, so that
+        all may wait for it and then drop.
+
+        Dropping a dataflow that is complete does nothing, but must be done by all workers
+        as well, since it may not be complete on another worker yet.
+
+        Parameters
+        ----------
+        dataflow : Scope or str
+            What `worker.dataflow()` gave, or the name: of the one built last with it.
+
+        Raises
+        ------
+        UsageError
+            If there is no such dataflow, if it was dropped before, or if an operator calls.
+        StructureError
+            On this call or in a later step: a peer dropped another one, or none.
+
+        Examples
+        --------
+        >>> def main(worker):
+        ...     with worker.dataflow("endless") as scope:
+        ...         loop, again = scope.feedback(1)
+        ...         loop.connect(scope.to_stream([1]).concat(again))
+        ...         probe = again.probe()
+        ...     worker.step_while(lambda: probe.less_than(100))
+        ...     worker.drop_dataflow("endless")
+        ...     return probe.done
+        >>> from pointstamp.communication.single import SingleCommunicator
+        >>> run_worker(SingleCommunicator(), main)
+        False
+        """
+        if self._failure is not None:
+            raise self._failure
+        if self._is_stepping or self._is_building:
+            where = (
+                "inside of a step, by an operator" if self._is_stepping else "while one is built"
+            )
+            raise UsageError(
+                f"drop_dataflow() of worker {self.index} was called {where}; drop between steps"
+            )
+        found = self._find(dataflow)
+        found.is_dropped = True
+        if self._by_name.get(found.name) is found:
+            del self._by_name[found.name]
+        drop = Drop(self._n_built, found.number, found.name)
+        for peer in self._others():
+            self._control.send(peer, "dropped", [tuple(drop)])
+        self._flush()
+        self._drops.note(drop)
+        if found.root is not None:
+            self._abandon(found)
+        self._check_finished()
 
     def close_inputs(self) -> None:
         """Close all inputs that are open."""
@@ -222,9 +315,10 @@ class Worker:
         if self._failure is not None:
             raise self._failure
         self.close_inputs()
+        self._has_returned = True
         self.run()
         for peer in self._others():
-            self._control.send(peer, "finished", [self._n_built])
+            self._control.send(peer, "finished", [(self._n_built, self._drops.n_dropped)])
         self.communicator.flush()
         while len(self._finished) < self.peers - 1:
             self.step_or_park()
@@ -263,6 +357,9 @@ class Worker:
         dataflow.root = scope.subgraph
         dataflow.lines = scope.structure()
         self._dataflows[dataflow.number] = dataflow
+        self._by_name[dataflow.name] = dataflow
+        if self._peers > 1:
+            self._uncompared[dataflow.number] = dataflow
         digest = hashlib.sha256("\n".join(dataflow.lines).encode()).hexdigest()
         for peer in self._others():
             self._control.send(peer, "structure", [(dataflow.number, digest, dataflow.lines)])
@@ -272,7 +369,7 @@ class Worker:
 
     def _compare(self, peer: int, number: int) -> None:
         """Raise if the peer has built another dataflow; else it may start."""
-        dataflow = self._dataflows[number]
+        dataflow = self._uncompared[number]
         _, theirs = self._structures.pop((peer, number))
         if theirs != dataflow.lines:
             raise StructureError(
@@ -281,6 +378,8 @@ class Worker:
                 "workers must build the same dataflows in the same order"
             )
         dataflow.agreed.add(peer)
+        if len(dataflow.agreed) == self._peers - 1:
+            del self._uncompared[number]
         self._activate(dataflow)
 
     def _activate(self, dataflow: _Dataflow) -> None:
@@ -293,6 +392,8 @@ class Worker:
     def _take_in(self) -> None:
         if self._calls:
             self._answer_calls()
+        if self._alarms:
+            self.timers.ring()
         news = self._receive()
         if not news:
             return
@@ -316,19 +417,34 @@ class Worker:
         if tag == "structure":
             ((number, digest, lines),) = batch
             self._structures[sender, number] = (digest, lines)
-            if number in self._dataflows:
+            if number in self._uncompared:
                 self._compare(sender, number)
+        elif tag == "dropped":
+            self._drops.hear(sender, Drop(*batch[0]))
+            self._check_dropped()
         else:
             (self._finished[sender],) = batch
         self._check_finished()
 
     def _check_finished(self) -> None:
-        for peer, n_built in self._finished.items():
-            if n_built < self._n_built:
+        n_dropped = self._drops.n_dropped
+        for peer, (peer_built, peer_dropped) in self._finished.items():
+            if peer_built < self._n_built or peer_dropped < n_dropped:
                 raise StructureError(
-                    f"worker {peer} finished with {n_built} dataflows built, and worker "
-                    f"{self.index} has built {self._n_built}; all workers must build the same "
-                    "dataflows in the same order"
+                    f"worker {peer} finished with {peer_built} dataflows built and {peer_dropped} "
+                    f"dropped, and worker {self.index} has built {self._n_built} and dropped "
+                    f"{n_dropped}; all workers must build and drop the same dataflows in the same "
+                    "order"
+                )
+
+    def _check_dropped(self) -> None:
+        """Raise if this worker waits until a dataflow is complete that a peer has dropped."""
+        for peer, drop in self._drops.ahead():
+            if self._has_returned or (self._waits_for_all and drop.number in self._dataflows):
+                raise StructureError(
+                    f"worker {peer} dropped {drop}, and worker {self.index} waits for all of its "
+                    "dataflows to be complete; all workers must build and drop the same dataflows "
+                    "in the same order"
                 )
 
     def _visit_dataflows(self) -> None:
@@ -350,15 +466,45 @@ class Worker:
                 self._retire(dataflow)
 
     def _retire(self, dataflow: _Dataflow) -> None:
+        """Forget a dataflow, be it that it is complete or dropped, and close what it began."""
         dataflow.root = None
-        dataflow.closers.close()
-        del self._dataflows[dataflow.number]
+        with dataflow.closers:
+            del self._dataflows[dataflow.number]
+            if dataflow.number not in self._uncompared:
+                dataflow.lines = []
+            subgraphs = [self._subgraphs.pop(number) for number in dataflow.scopes]
+            if self._alarms:
+                self.timers.forget(subgraphs)
+            for channel in dataflow.channels:
+                self.environment.close_channel(channel)
+            for parts in (dataflow.scopes, dataflow.channels, dataflow.inputs):
+                parts.clear()
+            inputs = self.environment.inputs
+            inputs[:] = [handle for handle in inputs if not handle.is_closed]
+
+    # A drop.
+
+    def _find(self, dataflow: Scope | str) -> _Dataflow:
+        """The dataflow that is meant, complete or not."""
+        if isinstance(dataflow, str):
+            found: Any = self._by_name.get(dataflow)
+        else:
+            found = getattr(dataflow, "dataflow", None)
+        if not isinstance(found, _Dataflow) or found.is_dropped:
+            raise UsageError(
+                f"worker {self.index} cannot drop {dataflow!r}: "
+                f"{'it was dropped before' if found is not None else 'it is no dataflow of it'}; "
+                f"there are {list(self._by_name)}"
+            )
+        return found
+
+    def _abandon(self, dataflow: _Dataflow) -> None:
+        """Let go of all that this worker has of a dataflow."""
+        for handle in dataflow.inputs:
+            handle.abandon()
         for number in dataflow.scopes:
-            del self._subgraphs[number]
-        for channel in dataflow.channels:
-            del self.environment.arrivals[channel]
-        inputs = self.environment.inputs
-        inputs[:] = [handle for handle in inputs if not handle.is_closed]
+            self._subgraphs[number].abandon()
+        self._retire(dataflow)
 
     def _send_progress(self) -> None:
         outbox = self._outbox

@@ -211,6 +211,21 @@ def _parks(communicator: Communicator) -> None:
         _next(communicator, channel, "a message ends a park")
 
 
+def _throws_away(communicator: Communicator) -> None:
+    """What comes on a channel that its receiver has closed, before that and after."""
+    law = "what comes on a channel end that is closed is thrown away"
+    closed, other = communicator.channel(), communicator.channel()
+    for peer in range(communicator.peers):
+        closed.send(peer, "early", [1])
+    closed.close()
+    for peer in range(communicator.peers):
+        other.send(peer, None, [])
+    for _ in range(communicator.peers):
+        _next(communicator, other, law)
+    _require(closed.pull() is None, law)
+    _require(closed.id not in communicator.receive(), f"{law}, and is no news")
+
+
 def _least_used_s(communicator: Communicator) -> float:
     """How long the processor is used in a park of 0.2 s; the least of a few.
 
@@ -394,4 +409,5 @@ _PROGRAMS: tuple[Program, ...] = (
     _keeps_for_later,
     _carries_much,
     _parks,
+    _throws_away,
 )

@@ -55,3 +55,16 @@ def test_a_lone_worker_does_not_park_with_something_to_receive():
     alone.channel().send(0, None, [])
     alone.park()
     assert alone.receive() == [0]
+
+
+def test_a_closed_channel_keeps_nothing_and_is_no_news():
+    mailbox = Mailbox()
+    ends = [mailbox.make(1, lambda *_: None) for _ in range(2)]
+    for id in (0, 1):
+        mailbox.put(id, Message(0, "early", []))
+    ends[0].close()
+    mailbox.put(0, Message(0, "late", []))
+    assert ends[0].pull() is None
+    assert mailbox.news() == [1]
+    assert not mailbox.has_news
+    ends[0].close()  # twice is once

@@ -334,3 +334,24 @@ def test_a_signal_that_raises_leaves_no_fence_locked():
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+def test_blocks_of_messages_for_a_closed_channel_go_back(ends):
+    """Those that had arrived, and those that come later; the other channel goes on."""
+    zero, one = ends
+    channels, others = ([end.channel() for _ in range(2)] for end in ends)
+    for number in range(3):
+        channels[0].send(1, None, column(number, 1 << 20))
+        zero.flush()
+        one.receive()
+        if number == 1:
+            others[0].close()
+    channels[1].send(1, "kept", [1])
+    zero.flush()
+    assert one.receive() == [others[1].id]
+    assert others[1].pull().tag == "kept"
+    assert others[0].pull() is None
+    channels[1].send(1, None, [1])
+    zero.flush()
+    one.receive()  # blocks go back with whatever is read next
+    assert one._links[0]._lender.n_lent_bytes == 0

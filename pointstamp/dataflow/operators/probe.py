@@ -24,6 +24,8 @@ class Probe:
 
     def __init__(self) -> None:
         self._frontiers: list[Frontier] = []
+        self.listeners: list[Callable[[], None]] = []
+        """What to call when a place that it watches has moved, in the step in which it does."""
 
     def watch(self, frontier: Frontier) -> None:
         """Watch one more place."""
@@ -63,6 +65,7 @@ def probe_with(stream: Stream[Any], probe: Probe, name: str = "Probe") -> None:
     builder.new_input(stream, Pipeline(), Interest.ALWAYS)
     (counts,) = builder.frontiers
     probe.watch(Frontier(counts))
+    listeners = probe.listeners
 
     def make_logic(
         capabilities: list[Capability], info: OperatorInfo
@@ -70,6 +73,9 @@ def probe_with(stream: Stream[Any], probe: Probe, name: str = "Probe") -> None:
         def logic(inputs: list[Input], outputs: list[Output]) -> None:
             while inputs[0].pull() is not None:
                 pass
+            if listeners:
+                for listener in list(listeners):
+                    listener()
 
         return logic
 

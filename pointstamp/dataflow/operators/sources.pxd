@@ -10,9 +10,11 @@ cdef class InputHandle:
     cdef Output _output
     cdef object _activate
     cdef readonly bint is_closed
+    cdef readonly bint is_dropped
 
     cpdef send(self, object record)
     cpdef send_batch(self, object batch)
     cpdef advance_to(self, object time)
     cpdef close(self)
+    cpdef abandon(self)
     cdef _check(self, object what)

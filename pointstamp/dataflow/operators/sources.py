@@ -1,4 +1,4 @@
-"""Where records come from: an input driven from outside, and an iterable."""
+"""Where records come from: an input driven from outside, an iterable, code of the user's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pointstamp.containers.builder import PREFERRED_RECORDS
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
-from pointstamp.errors import InputError
+from pointstamp.dataflow.operators.generic import Build
+from pointstamp.errors import DroppedError, InputError
 from pointstamp.progress.timestamp import Timestamp
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ class InputHandle:
         self._output = output
         self._activate = activate
         self.is_closed = False
+        self.is_dropped = False
+        """Whether its dataflow was dropped, and it closed with that."""
 
     @property
     def time(self) -> Any:
@@ -81,6 +84,10 @@ class InputHandle:
             self._output.flush()
             self._capability.drop()
 
+    def abandon(self) -> None:
+        """Refuse everything but `close`: the dataflow was dropped."""
+        self.is_closed = self.is_dropped = True
+
     def __enter__(self) -> InputHandle:
         return self
 
@@ -89,6 +96,8 @@ class InputHandle:
 
     def _check(self, what: str) -> None:
         if self.is_closed:
+            if self.is_dropped:
+                raise DroppedError(f"input {self.name!r} cannot {what}: its dataflow was dropped")
             raise InputError(f"input {self.name!r} is closed and cannot {what}")
 
     def __repr__(self) -> str:
@@ -180,6 +189,21 @@ def batches_to_stream(
             return False
 
         return logic
+
+    builder.build(make_logic)
+    return stream
+
+
+def source(scope: Scope, build: Build, name: str = "Source") -> Stream[Any]:
+    """See `Scope.source`."""
+    builder = OperatorBuilder(scope, name)
+    stream = builder.new_output()
+
+    def make_logic(
+        capabilities: list[Capability], info: OperatorInfo
+    ) -> Callable[[list[Input], list[Output]], Any]:
+        logic = build(capabilities.pop(), info)
+        return lambda inputs, outputs: logic(outputs[0])
 
     builder.build(make_logic)
     return stream
