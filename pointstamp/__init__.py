@@ -20,7 +20,12 @@ if TYPE_CHECKING:
     from pointstamp import spark as spark
     from pointstamp import testing as testing
     from pointstamp.communication.communicator import Communicator as Communicator
+    from pointstamp.communication.event_sockets import Dial as Dial
+    from pointstamp.communication.event_sockets import Listen as Listen
     from pointstamp.containers import Arrays as Arrays
+    from pointstamp.containers.events import Events as Events
+    from pointstamp.containers.events import Messages as Messages
+    from pointstamp.containers.events import Progress as Progress
     from pointstamp.dataflow.capability import Capability as Capability
     from pointstamp.dataflow.operators.probe import Probe as Probe
     from pointstamp.dataflow.pact import Broadcast as Broadcast
@@ -28,6 +33,11 @@ if TYPE_CHECKING:
     from pointstamp.dataflow.pact import Pipeline as Pipeline
     from pointstamp.dataflow.scope import Scope as Scope
     from pointstamp.dataflow.stream import Stream as Stream
+    from pointstamp.dataflow.windows import Clock as Clock
+    from pointstamp.dataflow.windows import Sessions as Sessions
+    from pointstamp.dataflow.windows import Sliding as Sliding
+    from pointstamp.dataflow.windows import Tumbling as Tumbling
+    from pointstamp.dataflow.windows import Window as Window
     from pointstamp.progress.timestamp import Int as Int
     from pointstamp.progress.timestamp import Product as Product
     from pointstamp.progress.timestamp import Timestamp as Timestamp
@@ -43,16 +53,26 @@ _HOMES = {
     "Arrays": "pointstamp.containers",
     "Broadcast": "pointstamp.dataflow.pact",
     "Capability": "pointstamp.dataflow.capability",
+    "Clock": "pointstamp.dataflow.windows",
     "Communicator": "pointstamp.communication.communicator",
+    "Dial": "pointstamp.communication.event_sockets",
+    "Events": "pointstamp.containers.events",
     "Exchange": "pointstamp.dataflow.pact",
     "Int": "pointstamp.progress.timestamp",
+    "Listen": "pointstamp.communication.event_sockets",
+    "Messages": "pointstamp.containers.events",
     "Pipeline": "pointstamp.dataflow.pact",
     "Probe": "pointstamp.dataflow.operators.probe",
     "Product": "pointstamp.progress.timestamp",
+    "Progress": "pointstamp.containers.events",
     "Scope": "pointstamp.dataflow.scope",
+    "Sessions": "pointstamp.dataflow.windows",
+    "Sliding": "pointstamp.dataflow.windows",
     "Stream": "pointstamp.dataflow.stream",
     "Timestamp": "pointstamp.progress.timestamp",
+    "Tumbling": "pointstamp.dataflow.windows",
     "Unit": "pointstamp.progress.timestamp",
+    "Window": "pointstamp.dataflow.windows",
     "Worker": "pointstamp.runtime.worker",
     "execute": "pointstamp.runtime.execute",
     "run_worker": "pointstamp.runtime.worker",
