@@ -63,6 +63,7 @@ def capture(stream: Stream[Any], to: Any, name: str = "Capture") -> None:
                 writer.push(Messages(*item))
             if writer.is_finished():
                 capability.drop()
+                writer.close()
 
         return logic
 
