@@ -20,7 +20,12 @@ if TYPE_CHECKING:
     from pointstamp import spark as spark
     from pointstamp import testing as testing
     from pointstamp.communication.communicator import Communicator as Communicator
+    from pointstamp.communication.event_sockets import Dial as Dial
+    from pointstamp.communication.event_sockets import Listen as Listen
     from pointstamp.containers import Arrays as Arrays
+    from pointstamp.containers.events import Events as Events
+    from pointstamp.containers.events import Messages as Messages
+    from pointstamp.containers.events import Progress as Progress
     from pointstamp.dataflow.capability import Capability as Capability
     from pointstamp.dataflow.capability_set import CapabilitySet as CapabilitySet
     from pointstamp.dataflow.event_loop import AsyncInput as AsyncInput
@@ -40,6 +45,11 @@ if TYPE_CHECKING:
     from pointstamp.dataflow.results import Ok as Ok
     from pointstamp.dataflow.scope import Scope as Scope
     from pointstamp.dataflow.stream import Stream as Stream
+    from pointstamp.dataflow.windows import Clock as Clock
+    from pointstamp.dataflow.windows import Sessions as Sessions
+    from pointstamp.dataflow.windows import Sliding as Sliding
+    from pointstamp.dataflow.windows import Tumbling as Tumbling
+    from pointstamp.dataflow.windows import Window as Window
     from pointstamp.progress.timestamp import Int as Int
     from pointstamp.progress.timestamp import Product as Product
     from pointstamp.progress.timestamp import Timestamp as Timestamp
@@ -54,33 +64,43 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "AsyncInput": "pointstamp.dataflow.event_loop",
     "Arrays": "pointstamp.containers",
+    "AsyncInput": "pointstamp.dataflow.event_loop",
     "Barrier": "pointstamp.runtime.barrier",
     "Broadcast": "pointstamp.dataflow.pact",
     "Capability": "pointstamp.dataflow.capability",
     "CapabilitySet": "pointstamp.dataflow.capability_set",
+    "Clock": "pointstamp.dataflow.windows",
     "Communicator": "pointstamp.communication.communicator",
+    "Dial": "pointstamp.communication.event_sockets",
     "Distribute": "pointstamp.dataflow.pact",
     "Err": "pointstamp.dataflow.results",
+    "Events": "pointstamp.containers.events",
     "Exchange": "pointstamp.dataflow.pact",
     "Failed": "pointstamp.dataflow.failed",
     "Input": "pointstamp.dataflow.handles",
     "Int": "pointstamp.progress.timestamp",
-    "Ok": "pointstamp.dataflow.results",
+    "Listen": "pointstamp.communication.event_sockets",
+    "Messages": "pointstamp.containers.events",
     "Notificator": "pointstamp.dataflow.notificator",
+    "Ok": "pointstamp.dataflow.results",
     "OperatorInfo": "pointstamp.dataflow.operator",
     "Output": "pointstamp.dataflow.handles",
     "Pipeline": "pointstamp.dataflow.pact",
     "Probe": "pointstamp.dataflow.operators.probe",
     "Product": "pointstamp.progress.timestamp",
+    "Progress": "pointstamp.containers.events",
     "Reading": "pointstamp.dataflow.operators.flow",
     "Scope": "pointstamp.dataflow.scope",
-    "SharedInput": "pointstamp.dataflow.operators.shared_input",
     "Sequencer": "pointstamp.runtime.sequencer",
+    "Sessions": "pointstamp.dataflow.windows",
+    "SharedInput": "pointstamp.dataflow.operators.shared_input",
+    "Sliding": "pointstamp.dataflow.windows",
     "Stream": "pointstamp.dataflow.stream",
     "Timestamp": "pointstamp.progress.timestamp",
+    "Tumbling": "pointstamp.dataflow.windows",
     "Unit": "pointstamp.progress.timestamp",
+    "Window": "pointstamp.dataflow.windows",
     "Worker": "pointstamp.runtime.worker",
     "execute": "pointstamp.runtime.execute",
     "run_worker": "pointstamp.runtime.worker",

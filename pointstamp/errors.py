@@ -17,7 +17,9 @@
     |   |   |-- KeyHashError        a key for which no stable hash exists
     |   |   |-- SerializationError  a record that cannot be pickled
     |   |   |-- RouteError          a route to a stream or worker that does not exist
-    |   |   `-- FileFormatError     a file that does not hold what it should
+    |   |   |-- FileFormatError     a file that does not hold what it should
+    |   |   |   `-- TruncatedError  a capture that ends before its stream did
+    |   |   `-- EventError          captured events that contradict each other
     |   `-- PatternError            a motif pattern that cannot be understood
     |-- CommunicationError          workers cannot talk to each other
     |   |-- AuthenticationError     a peer that does not know the secret
@@ -112,6 +114,14 @@ class RouteError(DataError):
 
 class FileFormatError(DataError):
     """A file that does not hold what it should; says where."""
+
+
+class TruncatedError(FileFormatError):
+    """A captured stream that was cut off before its end; says which file, and where."""
+
+
+class EventError(DataError):
+    """Captured events that contradict each other, such as a batch at a complete time."""
 
 
 class PatternError(UsageError):

@@ -24,6 +24,7 @@ from hypothesis import HealthCheck, settings
 
 from pointstamp import build_info
 from pointstamp.compiled import MODULES
+from pointstamp.errors import OperatorError, WorkerError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -185,6 +186,18 @@ def leaves_nothing_behind(request: pytest.FixtureRequest) -> Iterator[None]:
     left = _settled(before)
     if left:
         pytest.fail("the test left behind:\n  " + "\n  ".join(left), pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def first_cause() -> Callable[[BaseException], BaseException]:
+    """What a run failed of: `first_cause(error)` without the errors that say where it was."""
+
+    def find(error: BaseException) -> BaseException:
+        while isinstance(error, (WorkerError, OperatorError)) and error.__cause__ is not None:
+            error = error.__cause__
+        return error
+
+    return find
 
 
 @pytest.fixture(scope="session")

@@ -21,6 +21,7 @@ from pointstamp.dataflow.channels import Egress, Ingress, Tee
 from pointstamp.dataflow.environment import Environment
 from pointstamp.dataflow.operator import Operator, OperatorBuilder
 from pointstamp.dataflow.operators import flow, sources, split_merge, unordered
+from pointstamp.dataflow.operators import replay as replaying
 from pointstamp.dataflow.operators.feedback import Loop
 from pointstamp.dataflow.operators.flow import Read
 from pointstamp.dataflow.operators.generic import Build
@@ -283,6 +284,42 @@ class Scope:
         [(0, 0), (1, 10), (2, 20)]
         """
         return flow.iterator_source(self, read, probe, name)
+
+    def replay(self, sources: Any, *, partial: bool = False) -> Stream[Any]:
+        """A stream that was captured, again: its batches at their times, and its progress.
+
+        As many workers as one likes can replay what others captured: each part is
+        replayed by one of them, and a time is complete when it is so in all parts.
+
+        Parameters
+        ----------
+        sources : path, or sequence of Events, Dial, Listen or iterables of events
+            A path is that of the folder (or of one file) that was captured to, the same
+            on all workers, which share its files. Else every worker gives its own.
+        partial : bool
+            Of files of a capture that was interrupted, or goes on: replay the times that
+            are complete in all of them, and leave out the others. Without it they are an
+            error, where they end.
+
+        Raises
+        ------
+        TruncatedError
+            When it comes to where a file was cut off; says which, and at which byte.
+            A file that is still written to ends where it ends just then.
+        FileFormatError
+            For files that are no capture, or damaged, or not all there.
+        PeerLostError
+            When a connection ends before its stream.
+        EventError
+            When events contradict each other.
+
+        >>> import pointstamp as ps
+        >>> events = [ps.Messages(0, ["a"]), ps.Progress([(5, 1), (0, -1)]),
+        ...           ps.Messages(7, ["b"]), ps.Progress([(5, -1)])]
+        >>> ps.testing.collect(lambda scope: scope.replay([events]))
+        [(0, 'a'), (7, 'b')]
+        """
+        return replaying.replay(self, sources, partial=partial)
 
     # Streams from streams.
 

@@ -11,10 +11,12 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequen
 from operator import add
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, overload
 
+from pointstamp.containers.events import Events
 from pointstamp.containers.kind import Key
 from pointstamp.dataflow.channels import Tee
 from pointstamp.dataflow.failed import Failed, OnError
 from pointstamp.dataflow.handles import Input
+from pointstamp.dataflow.operators import capture as capturing
 from pointstamp.dataflow.operators import (
     counting,
     delays,
@@ -24,15 +26,18 @@ from pointstamp.dataflow.operators import (
     routing,
     split_merge,
     stateless,
+    stream_joins,
 )
 from pointstamp.dataflow.operators import iterate as iterates
 from pointstamp.dataflow.operators import probe as probes
 from pointstamp.dataflow.operators import sink as sinks
+from pointstamp.dataflow.operators import windows as windowing
 from pointstamp.dataflow.operators.generic import Binary, BinaryNotify, Unary, UnaryNotify
 from pointstamp.dataflow.operators.iterate import Round
 from pointstamp.dataflow.operators.probe import Probe
 from pointstamp.dataflow.operators.user_code import is_async, refuse_async
 from pointstamp.dataflow.pact import Broadcast, Distribute, Exchange, Pact
+from pointstamp.dataflow.windows import Clock, Sessions, Sliding
 from pointstamp.progress.operate import Interest
 from pointstamp.progress.topology import Port
 
@@ -688,6 +693,135 @@ class Stream(Generic[T]):
         [(0, ('a', 1)), (0, ('a', 3))]
         """
         return grouping.state_machine(self, fold, key, default)
+
+    # With another stream.
+
+    def join(
+        self, other: Stream[U], key: Key = None, other_key: Key = None, *, retain: bool = False
+    ) -> Stream[Any]:
+        """Pairs of a record of this stream and one of `other`, of equal key.
+
+        Each pair leaves as soon as both of its records are there. Both streams are
+        exchanged by key, and carry one kind of container. In columns a null is no key.
+
+        Parameters
+        ----------
+        key : callable, str, or sequence of str, optional
+            On rows a function of the record (the default: the record itself); on
+            columns a column's name, or several.
+        other_key : optional
+            The same for `other`; the default is `key`.
+        retain : bool
+            False: records of equal time meet, and what has come is forgotten when
+            its time is complete. True: records of all times meet, each pair at the
+            least time at or after both, and all that has come is kept until the other
+            stream ends; times of a type of your own need a `join` method.
+
+        Returns
+        -------
+        Stream
+            Of rows, pairs of records; of columns, the columns of this stream and then
+            those of `other` without its key, with "_right" after names that are taken.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     ages = scope.to_stream([("ann", 40), ("bob", 50)])
+        ...     towns = scope.to_stream([("bob", "Rome"), ("eve", "Oslo")])
+        ...     return ages.join(towns, lambda person: person[0])
+        >>> ps.testing.collect(build)
+        [(0, (('bob', 50), ('bob', 'Rome')))]
+        """
+        keys = (key, key if other_key is None else other_key)
+        return stream_joins.join(self, other, keys, retain=retain)
+
+    # Windows of event time.
+
+    def window(
+        self,
+        windows: Sliding | Sessions,
+        time: Any = None,
+        key: Key = None,
+        lateness: int = 0,
+        clock: Clock | None = None,
+    ) -> tuple[Stream[Any], Stream[T]]:
+        """The records in windows of event time, each window when it is complete; and late ones.
+
+        The stream's timestamps say how far event time has come: a record may lie up to
+        `lateness` behind its timestamp. Those that lie further behind are late, and are
+        in no window. A window `[start, end)` is complete, and released, at the
+        timestamp `end + lateness`; all that are open, at the end of the input.
+
+        Parameters
+        ----------
+        windows : Tumbling, Sliding or Sessions
+            `pointstamp.Tumbling(size)`, for one.
+        time : callable or str, optional
+            Event times, which are integers: on rows a function of the record, on
+            columns a column's name (of integers or Arrow times, in their unit). The
+            default is the timestamp.
+        key : callable, str, or sequence of str, optional
+            Windows are of records of equal key, as for `exchange`; without one, all
+            records are together, on one worker.
+        lateness : int
+            How far a record may lie behind its timestamp, in event time.
+        clock : Clock, optional
+            How timestamps map to event times; the default is that they are the same.
+
+        Returns
+        -------
+        (Stream, Stream)
+            Of rows, a stream of `Window(key, start, end, records)`. Of columns, one of
+            the records with the columns `window_start` and `window_end`, in which all
+            windows that are released together are one batch (with each key's records
+            anywhere in it). And the late records as they came.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     done, late = scope.to_stream([3, 12, 14]).window(ps.Tumbling(10), time=lambda x: x)
+        ...     return done
+        >>> for time, window in ps.testing.collect(build):
+        ...     print(time, window)
+        10 Window(key=None, start=0, end=10, records=[3])
+        20 Window(key=None, start=10, end=20, records=[12, 14])
+        """
+        return windowing.window(self, windows, time, key, lateness, clock)
+
+    # Written down.
+
+    def capture(self, to: Any = None) -> Any:
+        """Write down what this stream does: its batches at their times, and its progress.
+
+        `Scope.replay` makes the stream again from it. Each worker captures its part.
+
+        Parameters
+        ----------
+        to : path, Events, Dial or Listen, optional
+            A path names a folder, for a file of each worker: an Arrow IPC stream, whose
+            end is the end of the capture, so that a file that was cut off is known by
+            it. `Dial` and `Listen` send the part to another computation. The default is
+            new `Events`, in memory.
+
+        Returns
+        -------
+        what was given as `to`, or the new Events
+
+        >>> import pointstamp as ps
+        >>> def record(worker):
+        ...     with worker.dataflow() as scope:
+        ...         events = scope.to_stream(["a", "b"]).capture()
+        ...     worker.run()
+        ...     return events
+        >>> [events] = ps.execute(record)
+        >>> for event in events:
+        ...     print(event)
+        Messages(time=0, batch=['a', 'b'])
+        Progress(changes=[(0, -1)])
+        >>> ps.testing.collect(lambda scope: scope.replay(events))
+        [(0, 'a'), (0, 'b')]
+        """
+        to = Events() if to is None else to
+        capturing.capture(self, to)
+        return to
 
     # Across scopes.
 

@@ -108,6 +108,17 @@ class Timestamp(Protocol):
         """`summary`, but times that would reach `limit` never arrive."""
         raise TimestampError(f"times of type {self!r} have no limit; {limit} was asked for")
 
+    def join(self, a: Any, b: Any) -> Any:
+        """The least time that is at or after both; a type that is not a line says which."""
+        if self.less_equal(a, b):
+            return b
+        if self.less_equal(b, a):
+            return a
+        raise TimestampError(
+            f"times of type {self!r} have no join() that says which is the least at or after both "
+            f"{a!r} and {b!r}"
+        )
+
     def refines(self, outer: Timestamp) -> Refinement | None:
         """How a scope with this type sits in one with `outer`; None if it cannot."""
         return SAME if self == outer else None
@@ -392,6 +403,10 @@ class Product(Timestamp):
     def bounded(self, summary: Both, limit: int) -> Both:
         """The inner coordinate is the one that has a limit."""
         return Both(summary.outer, self.inner.bounded(summary.inner, limit))
+
+    def join(self, a: Any, b: Any) -> tuple[Any, Any]:
+        """In both coordinates."""
+        return (self.outer.join(a[0], b[0]), self.inner.join(a[1], b[1]))
 
     def refines(self, outer: Timestamp) -> Refinement | None:
         """A product sits in its outer type, and (as a region) in itself."""

@@ -66,6 +66,10 @@ class EventProcessing(Timestamp):
         """By the sum, then the event time."""
         return (time.event + time.processing, time.event)
 
+    def join(self, a: Moment, b: Moment) -> Moment:
+        """The later one in both coordinates."""
+        return Moment(max(a.event, b.event), max(a.processing, b.processing))
+
     def check(self, time: Any) -> Moment:
         """Moments only."""
         if isinstance(time, Moment):

@@ -1,0 +1,441 @@
+"""Captured streams over sockets: from one computation to another, as they flow.
+
+One connection carries one part. One end listens and the other dials, and one captures
+and the other replays, in any combination. Both prove that they know a secret, since the
+bytes are unpickled, and say which of the two they do; then the bytes of
+`event_streams.py` follow, and when the replaying end has all of them it says so. So a
+capture that is complete has arrived, and a connection that ends before is an error at
+both ends.
+
+Threads at each end wait for the connection and its bytes, and no worker ever does: it is
+woken. What has arrived and was not taken is bounded, so that a slow replay slows the
+capture down, which leaves its batches where they are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from pointstamp.communication.authentication import Handshake
+from pointstamp.containers.events import Event, Part
+from pointstamp.errors import (
+    AuthenticationError,
+    CommunicationError,
+    PeerLostError,
+    PointstampError,
+    RendezvousError,
+    TruncatedError,
+    VersionError,
+)
+
+TIMEOUT_S = 30.0
+"""How long the two ends may take to find each other."""
+
+_PROOF_S = 5.0
+"""How long who has connected may take to prove itself."""
+
+_LOOK_S = 0.1
+"""How often who waits for a connection looks whether it is still wanted."""
+
+_MAX_WAITING = 64
+"""Events that wait between a thread and its worker."""
+
+_CAPTURES, _REPLAYS, _GOT_ALL = b"C", b"R", b"A"
+
+Wake = Callable[[], None]
+
+
+class _End(Protocol):
+    """Whoever makes connections."""
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+
+    def connect(self, is_wanted: Callable[[], bool]) -> socket.socket:
+        """A connection, proved; raises when the time is over, or it is not wanted any more."""
+
+
+class Dial:
+    """The end of a captured stream that connects to a `Listen`; a target or a source.
+
+    Parameters
+    ----------
+    host, port
+        Where the other end listens. It may begin to later than this end dials.
+    secret : bytes
+        At least 16 bytes, the same at both ends.
+    timeout_s : float
+        Seconds to wait for the other end.
+    """
+
+    def __init__(
+        self, host: str, port: int, *, secret: bytes, timeout_s: float = TIMEOUT_S
+    ) -> None:
+        self.address = (host, port)
+        self._secret = _checked(secret)
+        self._timeout_s = timeout_s
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+        return f"{self.address[0]}:{self.address[1]}"
+
+    def writer(self, part: Part, wake: Wake) -> SocketWriter:
+        """Captures to one connection."""
+        return SocketWriter(self, part, wake)
+
+    def reader(self, times: str, wake: Wake) -> SocketReader:
+        """Replays from one connection."""
+        return SocketReader(self, times, wake)
+
+    def connect(self, is_wanted: Callable[[], bool]) -> socket.socket:
+        """Dial until somebody answers."""
+        until = time.monotonic() + self._timeout_s
+        while True:
+            try:
+                connection = socket.create_connection(self.address, timeout=self._timeout_s)
+                break
+            except OSError as error:
+                if time.monotonic() > until:
+                    raise RendezvousError(
+                        f"nobody answered at {self.name} in {self._timeout_s} s: {error}"
+                    ) from error
+            _wait_a_moment(is_wanted, self.name)
+        with _closed_on_error(connection):
+            _prove(connection, self._secret, dialled=True)
+        return connection
+
+
+class Listen:
+    """The end of a captured stream that waits to be dialled; a target or a source.
+
+    It can be used for several parts: each takes a connection. Close it when all have
+    theirs, or at the end.
+
+    Parameters
+    ----------
+    host, port
+        Where to listen; port 0 takes a free one, see `address`.
+    secret : bytes
+        At least 16 bytes, the same at both ends. Who does not know it is turned away.
+    timeout_s : float
+        Seconds to wait for the other end.
+    """
+
+    def __init__(
+        self,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        *,
+        secret: bytes,
+        timeout_s: float = TIMEOUT_S,
+    ) -> None:
+        self._secret = _checked(secret)
+        self._timeout_s = timeout_s
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        try:
+            self._socket = socket.create_server((host, port), family=family)
+        except OSError as error:
+            raise CommunicationError(f"cannot listen at {host}:{port}: {error}") from error
+        self._socket.settimeout(_LOOK_S)
+        self.address: tuple[str, int] = self._socket.getsockname()[:2]
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+        return f"{self.address[0]}:{self.address[1]}"
+
+    def writer(self, part: Part, wake: Wake) -> SocketWriter:
+        """Captures to the next connection."""
+        return SocketWriter(self, part, wake)
+
+    def reader(self, times: str, wake: Wake) -> SocketReader:
+        """Replays from the next connection."""
+        return SocketReader(self, times, wake)
+
+    def connect(self, is_wanted: Callable[[], bool]) -> socket.socket:
+        """Wait for somebody who knows the secret."""
+        until = time.monotonic() + self._timeout_s
+        refused = ""
+        while time.monotonic() < until:
+            if not is_wanted():
+                break
+            try:
+                connection, _ = self._socket.accept()
+            except TimeoutError:
+                continue
+            except OSError as error:
+                raise CommunicationError(f"{self.name} listens no more: {error}") from error
+            connection.settimeout(min(_PROOF_S, self._timeout_s))
+            try:
+                with _closed_on_error(connection):
+                    _prove(connection, self._secret, dialled=False)
+                return connection
+            except (AuthenticationError, VersionError, PeerLostError, OSError) as error:
+                refused = f"; one who came was turned away: {error}"
+        raise RendezvousError(f"nobody connected to {self.name} in {self._timeout_s} s{refused}")
+
+    def close(self) -> None:
+        """Listen no more. Connections that were made stay."""
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class _Link:
+    """A thread with a connection, between which and the worker events wait.
+
+    All that both touch is touched with `_turn` held.
+    """
+
+    def __init__(self, end: _End, wake: Wake, role: bytes) -> None:
+        self._end = end
+        self._wake = wake
+        self._role = role
+        self._turn = threading.Condition()
+        self._waiting: deque[Event] = deque()
+        self._connection: socket.socket | None = None
+        self._is_closed = False
+        self._is_done = False
+        self._failure: PointstampError | None = None
+        name = f"pointstamp events {end.name}"
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread, and the connection with it."""
+        with self._turn:
+            self._is_closed = True
+            if self._connection is not None:
+                with contextlib.suppress(OSError):
+                    self._connection.shutdown(socket.SHUT_RDWR)
+            self._turn.notify_all()
+        self._thread.join()
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def _run(self) -> None:
+        try:
+            connection = self._end.connect(lambda: not self._is_closed)
+            with connection:
+                self._begin(connection)
+                self._carry(connection)
+        except (TruncatedError, PeerLostError, OSError) as error:
+            # What is cut off here was not cut in a file: somebody has gone.
+            what = "" if isinstance(error, TruncatedError) else f": {error}"
+            self._fail(
+                PeerLostError(
+                    f"the connection of a captured stream at {self._end.name} was lost before its "
+                    f"end{what}"
+                )
+            )
+        except PointstampError as error:
+            self._fail(error)
+        except Exception as error:  # noqa: BLE001  (a thread has nobody else to tell)
+            self._fail(
+                CommunicationError(f"the captured stream at {self._end.name} failed: {error!r}")
+            )
+        finally:
+            with self._turn:
+                self._connection = None
+                self._is_done = True
+            if not self._is_closed:
+                self._wake()
+
+    def _begin(self, connection: socket.socket) -> None:
+        """Agree on who does what."""
+        connection.settimeout(None)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        with self._turn:
+            self._connection = connection
+            if self._is_closed:
+                raise PeerLostError("it was closed here")
+        connection.sendall(self._role)
+        theirs = connection.recv(1)
+        if theirs == self._role:
+            what = "captures" if theirs == _CAPTURES else "replays"
+            raise RendezvousError(
+                f"both ends of the connection at {self._end.name} would {what[:-1]}: one has to "
+                "capture and the other to replay"
+            )
+        if not theirs:
+            raise PeerLostError("the other end closed it at once")
+
+    def _carry(self, connection: socket.socket) -> None:
+        raise NotImplementedError
+
+    def _fail(self, error: PointstampError) -> None:
+        with self._turn:
+            self._failure = error
+
+
+class SocketWriter(_Link):
+    """Sends the events of one part."""
+
+    def __init__(self, end: _End, part: Part, wake: Wake) -> None:
+        self._part = part
+        self._was_full = False
+        self._answer: bytes | None = None
+        """What the other end said; empty if it has gone."""
+        super().__init__(end, wake, _CAPTURES)
+
+    def push(self, event: Event) -> None:
+        """Have the thread send `event`; never waits."""
+        with self._turn:
+            self._check()
+            self._waiting.append(event)
+            self._turn.notify_all()
+
+    def has_room(self) -> bool:
+        """Whether the thread keeps up."""
+        with self._turn:
+            self._was_full = len(self._waiting) >= _MAX_WAITING
+            return not self._was_full
+
+    def is_finished(self) -> bool:
+        """Whether the other end has all, and said so. Raises what went wrong."""
+        with self._turn:
+            self._check()
+            return self._is_done
+
+    def _carry(self, connection: socket.socket) -> None:
+        # One thread sends, and one waits for the answer, or for the end that comes too early.
+        name = f"{threading.current_thread().name} answer"
+        hears = threading.Thread(target=self._hear, args=(connection,), name=name, daemon=True)
+        hears.start()
+        try:
+            self._send(connection)
+            hears.join()
+        finally:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+            hears.join()
+        if self._answer != _GOT_ALL:
+            raise PeerLostError("the other end did not say that it has all of it")
+
+    def _hear(self, connection: socket.socket) -> None:
+        try:
+            answer = connection.recv(1)
+        except OSError:
+            answer = b""
+        with self._turn:
+            self._answer = answer
+            self._turn.notify_all()
+
+    def _send(self, connection: socket.socket) -> None:
+        from pointstamp.containers.event_streams import EventStreamWriter
+
+        with connection.makefile("wb", buffering=1 << 16) as file:
+            events = EventStreamWriter(file, self._part)
+            while not events.is_complete:
+                events.write(self._next())
+                if not self._waiting:
+                    file.flush()
+
+    def _next(self) -> Event:
+        with self._turn:
+            while not self._waiting and self._answer is None and not self._is_closed:
+                self._turn.wait()
+            if self._is_closed:
+                raise PeerLostError("it was closed here")
+            if self._answer is not None:
+                raise PeerLostError("the other end closed it")
+            event = self._waiting.popleft()
+            is_room = self._was_full and 2 * len(self._waiting) < _MAX_WAITING
+            if is_room:
+                self._was_full = False
+        if is_room:
+            self._wake()
+        return event
+
+
+class SocketReader(_Link):
+    """Receives the events of one part."""
+
+    def __init__(self, end: _End, times: str, wake: Wake) -> None:
+        self._times = times
+        super().__init__(end, wake, _REPLAYS)
+
+    def take(self) -> Event | None:
+        """The next event, if it is here. Raises what went wrong, after what had arrived."""
+        with self._turn:
+            if not self._waiting:
+                self._check()
+                return None
+            self._turn.notify_all()
+            return self._waiting.popleft()
+
+    def is_ended(self) -> bool:
+        """Whether all was given."""
+        with self._turn:
+            return self._is_done and not self._waiting and self._failure is None
+
+    def _carry(self, connection: socket.socket) -> None:
+        from pointstamp.containers.event_streams import EventStreamReader
+
+        with connection.makefile("rb", buffering=1 << 16) as file:
+            events = EventStreamReader(file, self._end.name, self._times)
+            while (event := events.read()) is not None:
+                self._put(event)
+        connection.sendall(_GOT_ALL)
+
+    def _put(self, event: Event) -> None:
+        with self._turn:
+            while len(self._waiting) >= _MAX_WAITING and not self._is_closed:
+                self._turn.wait()
+            if self._is_closed:
+                raise PeerLostError("it was closed here")
+            self._waiting.append(event)
+        self._wake()
+
+
+def _checked(secret: bytes) -> bytes:
+    """`secret`, if it is long enough: before anything is opened."""
+    Handshake(secret, 0, 2, dialled=True)
+    return secret
+
+
+def _prove(connection: socket.socket, secret: bytes, *, dialled: bool) -> None:
+    """Both ends know the secret, or this raises."""
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    handshake = Handshake(secret, int(dialled), 2, dialled=dialled)
+    connection.sendall(handshake.greeting)
+    while handshake.peer is None:
+        data = connection.recv(handshake.n_missing)
+        if not data:
+            raise PeerLostError("the other end closed the connection before it proved itself")
+        connection.sendall(handshake.receive(data))
+
+
+def _wait_a_moment(is_wanted: Callable[[], bool], name: str) -> None:
+    time.sleep(_LOOK_S)
+    if not is_wanted():
+        raise PeerLostError(f"{name} is not dialled any more: it was closed here")
+
+
+@contextlib.contextmanager
+def _closed_on_error(connection: socket.socket) -> Any:
+    try:
+        yield
+    except BaseException:
+        connection.close()
+        raise

@@ -1,0 +1,142 @@
+"""Event times and keys of a batch, and the bounds of windows put to its records.
+
+Event times are integers, in whatever unit the program has: exact, so that it is certain
+in which window a record is. Arrow's timestamps and dates are integers in their unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pointstamp.containers.arrays import Arrays
+from pointstamp.containers.gather import Key, column_of, with_columns
+from pointstamp.containers.registry import kind_of
+from pointstamp.errors import ColumnError, DataError
+
+Ints = npt.NDArray[np.int64]
+TimeOf = Callable[[Any], Any] | str
+
+
+def event_times(batch: Any, time: TimeOf, who: str) -> Ints:
+    """The event time of each record, int64[n].
+
+    Parameters
+    ----------
+    time : callable or str
+        Of rows a function of a record; else a column.
+
+    Raises
+    ------
+    DataError
+        If they are not integers, or null.
+
+    >>> event_times([("a", 3), ("b", 5)], lambda record: record[1], "an example")
+    array([3, 5])
+    """
+    if callable(time):
+        found = list(map(time, batch)) if type(batch) is list else time(batch)
+    else:
+        found = column_of(batch, time, who)
+    if type(found).__module__.partition(".")[0] == "pyarrow":
+        found = _numbers(found, who)
+    values = np.asarray(found)
+    if values.dtype.kind in "mM":
+        values = values.view(np.int64)
+    if values.dtype.kind not in "iu":
+        raise DataError(
+            f"{who} needs integers as event times, and was given {values.dtype}, such as "
+            f"{values.ravel()[:1].tolist()}; count in a unit that is small enough"
+        )
+    return values.astype(np.int64, copy=False)
+
+
+def _numbers(column: Any, who: str) -> Any:
+    import pyarrow as pa
+
+    from pointstamp.containers.convert import numbers
+
+    if column.null_count:
+        raise DataError(
+            f"{who} needs an event time for every record; {column.null_count} of {len(column)} "
+            "are null: drop those records first"
+        )
+    if pa.types.is_temporal(column.type) and not pa.types.is_interval(column.type):
+        column = column.view(pa.int32() if column.type.bit_width == 32 else pa.int64())
+    if not pa.types.is_integer(column.type):
+        raise DataError(f"{who} needs integers or times as event times, not {column.type}")
+    return numbers(column)
+
+
+def group_numbers(batch: Any, key: Key | Callable[[Any], Any] | None, who: str) -> Ints:
+    """A number for each record, int64[n]: equal if and only if the keys are."""
+    if key is None:
+        return np.zeros(len(batch), np.int64)
+    if callable(key):
+        if type(batch) is not list:
+            raise ColumnError(
+                f"{who} is given the function {key!r} as a key, and the stream carries "
+                f"{kind_of(batch).name}: name a column, or several"
+            )
+        known: dict[Any, int] = {}
+        return np.array([known.setdefault(key(record), len(known)) for record in batch], np.int64)
+    groups = np.zeros(len(batch), np.int64)
+    for name in [key] if isinstance(key, str) else key:
+        numbers = _numbered(column_of(batch, name, who))
+        if groups.any():
+            # Dense again after each column, or the products would not fit.
+            numbers += groups * (int(numbers.max()) + 1)
+            numbers = np.unique(numbers, return_inverse=True)[1]
+        groups = numbers.astype(np.int64, copy=False)
+    return groups
+
+
+def _numbered(column: Any) -> Ints:
+    """The values of a column by number; a null is a value."""
+    if isinstance(column, np.ndarray):
+        return np.unique(column, return_inverse=True)[1].astype(np.int64)
+    from pointstamp.containers.convert import numbers
+
+    indices = column.dictionary_encode(null_encoding="encode").indices
+    return numbers(indices).astype(np.int64)
+
+
+def key_at(batch: Any, key: Key | Callable[[Any], Any] | None, place: int) -> Any:
+    """The key of one record: None without one, a tuple where it has several columns."""
+    if key is None:
+        return None
+    if callable(key):
+        return key(batch[place])
+    if not isinstance(key, str):
+        return tuple(key_at(batch, name, place) for name in key)
+    value = column_of(batch, key, "a key")[place]
+    return value.as_py() if hasattr(value, "as_py") else value.item()
+
+
+def with_bounds(batch: Any, starts: Ints, ends: Ints, time: TimeOf | None) -> Any:
+    """`batch` with the columns `window_start` and `window_end`, of the type of its time.
+
+    starts, ends : int64[n]
+    """
+    bounds: dict[str, Any] = {"window_start": starts, "window_end": ends}
+    if not isinstance(batch, Arrays):
+        from pointstamp.containers.convert import arrow_array
+
+        bounds = {name: arrow_array(values) for name, values in bounds.items()}
+        if isinstance(time, str):
+            kind = batch.schema.field(time).type
+            bounds = {name: _as(values, kind) for name, values in bounds.items()}
+    elif isinstance(time, str) and batch[time].dtype.kind in "mM":
+        bounds = {name: values.view(batch[time].dtype) for name, values in bounds.items()}
+    return with_columns(batch, bounds)
+
+
+def _as(values: Any, kind: Any) -> Any:
+    import pyarrow as pa
+
+    if not pa.types.is_temporal(kind):
+        return values
+    return values.cast(pa.int32()).view(kind) if kind.bit_width == 32 else values.view(kind)

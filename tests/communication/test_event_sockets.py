@@ -1,0 +1,226 @@
+"""Captured streams over sockets: n parts to m workers, closing, losing, and strangers."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import pointstamp as ps
+from pointstamp.errors import (
+    AuthenticationError,
+    CommunicationError,
+    PeerLostError,
+    RendezvousError,
+    UsageError,
+    WorkerError,
+)
+from pointstamp.testing import collect
+
+SECRET = b"sixteen bytes or more"
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(8) as threads:
+        yield threads
+
+
+@pytest.fixture
+def listen() -> Iterator[ps.Listen]:
+    with ps.Listen(secret=SECRET) as listener:
+        yield listener
+
+
+def dial(listener: ps.Listen, secret: bytes = SECRET, timeout_s: float = 20) -> ps.Dial:
+    return ps.Dial(*listener.address, secret=secret, timeout_s=timeout_s)
+
+
+def capture(to: Any, batches: list[Any], workers: int = 1) -> None:
+    def main(worker: Any) -> None:
+        with worker.dataflow() as scope:
+            input, stream = scope.new_input()
+            stream.capture(to[worker.index] if isinstance(to, list) else to)
+        for epoch, batch in enumerate(batches):
+            input.send_batch(batch)
+            input.advance_to(epoch + 1)
+            worker.step()
+
+    ps.execute(main, workers=workers, threads=True)
+
+
+@pytest.mark.parametrize("capturing", [1, 2, 4])
+@pytest.mark.parametrize("replaying", [1, 2, 4])
+def test_n_workers_capture_and_m_workers_replay(
+    pool: ThreadPoolExecutor, capturing: int, replaying: int
+) -> None:
+    listeners = [ps.Listen(secret=SECRET) for _ in range(replaying)]
+    ends: list[Any] = [dial(listeners[part % replaying]) for part in range(capturing)]
+    done = pool.submit(capture, ends, [["a"], ["b", "c"]], capturing)
+
+    def build(scope: Any) -> Any:
+        mine = range(scope.index, capturing, replaying)
+        return scope.replay([listeners[scope.index] for _ in mine])
+
+    found = collect(build, replaying)
+    done.result(timeout=20)
+    for listener in listeners:
+        listener.close()
+    assert found == [(0, "a")] * capturing + [(1, x) for x in "bc" for _ in range(capturing)]
+
+
+def test_the_end_that_listens_can_be_the_one_that_captures(
+    pool: ThreadPoolExecutor, listen: ps.Listen
+) -> None:
+    batch = pa.RecordBatch.from_pydict({"x": [1, 2]})
+    done = pool.submit(capture, listen, [batch, batch])
+    found = collect(lambda scope: scope.replay([dial(listen)]))
+    done.result(timeout=20)
+    assert found == [(0, (1,)), (0, (2,)), (1, (1,)), (1, (2,))]
+
+
+def test_who_dials_may_come_first(pool: ThreadPoolExecutor) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = free.getsockname()
+    dialled = threading.Event()
+
+    class Late(ps.Dial):
+        def connect(self, is_wanted: Any) -> socket.socket:
+            dialled.set()
+            return super().connect(is_wanted)
+
+    done = pool.submit(capture, Late(*address, secret=SECRET), [["a"]])
+    assert dialled.wait(10)
+    with ps.Listen(*address, secret=SECRET) as listener:
+        assert collect(lambda scope: scope.replay([listener])) == [(0, "a")]
+    done.result(timeout=20)
+
+
+def test_batches_come_while_the_capture_goes_on(
+    pool: ThreadPoolExecutor, listen: ps.Listen
+) -> None:
+    arrived = threading.Semaphore(0)
+
+    def main(worker: Any) -> None:
+        with worker.dataflow() as scope:
+            input, stream = scope.new_input()
+            stream.capture(dial(listen))
+        for epoch in range(3):
+            input.send(epoch)
+            input.advance_to(epoch + 1)
+            worker.step()
+            assert arrived.acquire(timeout=10)
+
+    done = pool.submit(ps.execute, main)
+    collect(lambda scope: scope.replay([listen]).inspect(lambda x: arrived.release()))
+    done.result(timeout=20)
+
+
+def test_both_ends_may_belong_to_one_worker(listen: ps.Listen) -> None:
+    """More than there is room for between a thread and its worker, and in the kernel."""
+    batch = pa.RecordBatch.from_pydict({"x": pa.array(range(20_000), pa.int64())})
+
+    def main(worker: Any) -> int:
+        totals = [0]
+        with worker.dataflow("from") as scope:
+            scope.batches_to_stream([batch] * 200).capture(listen)
+        with worker.dataflow("to") as scope:
+            stream = scope.replay([dial(listen)])
+            stream.inspect_batch(lambda t, b: totals.append(totals.pop() + b.num_rows))
+        worker.run()
+        return totals[0]
+
+    assert ps.execute(main) == [4_000_000]
+
+
+# What goes wrong.
+
+
+def test_a_capture_whose_worker_fails_is_lost_for_the_replay(
+    pool: ThreadPoolExecutor, listen: ps.Listen, first_cause: Any
+) -> None:
+    arrived = threading.Event()
+
+    def main(worker: Any) -> None:
+        with worker.dataflow() as scope:
+            input, stream = scope.new_input()
+            stream.capture(dial(listen))
+        input.send("a")
+        input.advance_to(1)
+        worker.step()
+        assert arrived.wait(10)
+        raise RuntimeError("on purpose")
+
+    done = pool.submit(ps.execute, main)
+    with pytest.raises(WorkerError, match=r"Replay.*was lost before its end") as raised:
+        collect(lambda scope: scope.replay([listen]).inspect(lambda x: arrived.set()))
+    assert isinstance(first_cause(raised.value), PeerLostError)
+    with pytest.raises(WorkerError, match="on purpose"):
+        done.result(timeout=20)
+
+
+def test_a_replay_whose_worker_fails_is_lost_for_the_capture(
+    pool: ThreadPoolExecutor, listen: ps.Listen, first_cause: Any
+) -> None:
+    def main(worker: Any) -> None:
+        with worker.dataflow() as scope:
+            input, stream = scope.new_input()
+            stream.capture(dial(listen))
+        input.send("a")
+        while True:
+            worker.step_or_park()  # until the operator says that its connection is lost
+
+    done = pool.submit(ps.execute, main)
+    with pytest.raises(WorkerError, match="ZeroDivisionError"):
+        collect(lambda scope: scope.replay([listen]).map(lambda x: 1 // 0))
+    with pytest.raises(WorkerError, match=r"Capture.*was lost") as raised:
+        done.result(timeout=20)
+    assert isinstance(first_cause(raised.value), PeerLostError)
+
+
+def test_nobody_comes(first_cause: Any) -> None:
+    with ps.Listen(secret=SECRET, timeout_s=0.3) as listener:
+        with pytest.raises(WorkerError, match=r"nobody connected to 127\.0\.0\.1:\d+ in 0.3 s"):
+            collect(lambda scope: scope.replay([listener]))
+        address = listener.address
+    with pytest.raises(WorkerError, match=r"nobody answered at 127\.0\.0\.1") as raised:
+        capture(ps.Dial(*address, secret=SECRET, timeout_s=0.3), [["a"]])
+    assert isinstance(first_cause(raised.value), RendezvousError)
+
+
+def test_who_does_not_know_the_secret_is_turned_away_and_others_are_not(
+    pool: ThreadPoolExecutor, listen: ps.Listen, first_cause: Any
+) -> None:
+    replayed = pool.submit(collect, lambda scope: scope.replay([listen]))
+    with pytest.raises(WorkerError, match="does not know the secret") as raised:
+        capture(dial(listen, secret=b"another secret of some length"), [["x"]])
+    assert isinstance(first_cause(raised.value), AuthenticationError)
+    with socket.create_connection(listen.address) as stranger:
+        stranger.sendall(b"GET / HTTP/1.0\r\n\r\n")
+    capture(dial(listen), [["a"]])
+    assert replayed.result(timeout=20) == [(0, "a")]
+
+
+def test_two_ends_that_both_capture_are_told(pool: ThreadPoolExecutor, listen: ps.Listen) -> None:
+    done = pool.submit(capture, dial(listen), [["a"]])
+    with pytest.raises(WorkerError, match=r"both ends of the connection at .* would capture"):
+        capture(listen, [["a"]])
+    with pytest.raises(WorkerError, match="both ends"):
+        done.result(timeout=20)
+
+
+def test_a_secret_that_is_too_short_is_refused_at_once() -> None:
+    with pytest.raises(UsageError, match="at least 16 bytes"):
+        ps.Listen(secret=b"short")
+    with pytest.raises(UsageError, match="at least 16 bytes"):
+        ps.Dial("127.0.0.1", 1, secret=b"short")
+
+
+def test_a_place_where_somebody_listens_already_is_an_error(listen: ps.Listen) -> None:
+    with pytest.raises(CommunicationError, match="cannot listen at"):
+        ps.Listen(*listen.address, secret=SECRET)

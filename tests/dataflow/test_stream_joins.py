@@ -1,0 +1,330 @@
+"""Joins of two streams against nested loops: per time, and with retained state."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pointstamp as ps
+from pointstamp.errors import BuildError, ColumnError, SchemaError, TimestampError, WorkerError
+from pointstamp.testing import collect
+from pointstamp.testing.moments import EventProcessing, Moment
+
+Side = list[tuple[Any, int, int]]
+"""(time, key, value) of each record."""
+Pairs = list[tuple[Any, int, int, int]]
+"""(time, key, left value, right value) of each pair."""
+
+
+def as_rows(records: Side, name: str) -> Any:
+    return [(key, value) for _, key, value in records]
+
+
+def as_columns(records: Side, name: str) -> Any:
+    keys, values = ([r[i] for r in records] for i in (1, 2))
+    return pa.RecordBatch.from_pydict(
+        {"key": pa.array(keys, pa.int64()), name: pa.array(values, pa.int64())}
+    )
+
+
+def as_texts(records: Side, name: str) -> Any:
+    """With keys of two columns, of which one is text."""
+    batch = as_columns(records, name)
+    text = batch["key"].cast(pa.string())
+    parity = pa.array([key % 2 == 0 for _, key, _ in records])
+    return pa.RecordBatch.from_arrays([text, parity, batch[name]], names=["key", "even", name])
+
+
+def as_arrays(records: Side, name: str) -> Any:
+    keys, values = (np.array([r[i] for r in records], np.int64) for i in (1, 2))
+    return ps.Arrays({"key": keys, name: values})
+
+
+MAKES = [as_rows, as_columns, as_texts, as_arrays]
+CONTAINERS = [pytest.param(make, id=make.__name__) for make in MAKES]
+
+
+def key_of(make: Any) -> Any:
+    return (lambda r: r[0]) if make is as_rows else ["key", "even"] if make is as_texts else "key"
+
+
+def run(
+    make: Callable[[Side, str], Any],
+    left: Side,
+    right: Side,
+    retain: bool,
+    workers: int = 1,
+    timestamp: Any = ps.Int,
+    seed: int | None = None,
+) -> Pairs:
+    """What the operator makes of two sides, each in the order of its list."""
+
+    def main(worker: Any) -> Pairs:
+        found: Pairs = []
+
+        def note(time: Any, batch: Any) -> None:
+            for record in ps.containers.kind_of(batch).records(batch):
+                found.append((time, *_plain(make, record)))
+
+        with worker.dataflow(timestamp=timestamp) as scope:
+            handles, streams = zip(*(scope.new_input() for _ in range(2)), strict=True)
+            pairs = streams[0].join(streams[1], key_of(make), retain=retain)
+            pairs.inspect_batch(note)
+        groups = [
+            _by_time(side[worker.index :: worker.peers], handle, name)
+            for side, handle, name in zip((left, right), handles, ("left", "right"), strict=True)
+        ]
+        for turn in range(max(map(len, groups), default=0)):
+            for group in groups:
+                if turn < len(group):
+                    handle, name, time, records = group[turn]
+                    handle.advance_to(time)
+                    handle.send_batch(make(records, name))
+                elif turn == len(group) and group:
+                    group[0][0].close()
+                worker.step()
+        return found
+
+    if seed is not None:
+        parts = ps.simulate(main, workers=workers, seed=seed)
+    else:
+        parts = ps.execute(main, workers=workers, threads=True)
+    return sorted((pair for part in parts for pair in part), key=repr)
+
+
+def _by_time(side: Side, handle: Any, name: str) -> list[Any]:
+    groups: dict[Any, Side] = collections.defaultdict(list)
+    for record in side:
+        groups[record[0]].append(record)
+    return [(handle, name, time, records) for time, records in groups.items()]
+
+
+def _plain(make: Any, record: Any) -> tuple[int, int, int]:
+    if make is as_rows:
+        (key, left), (other, right) = record
+        assert key == other
+        return key, left, right
+    if make is as_texts:
+        key, even, left, right = record
+        assert even == (int(key) % 2 == 0)
+        return int(key), left, right
+    key, left, right = record
+    return key, left, right
+
+
+def oracle(left: Side, right: Side, retain: bool, timestamp: Any = ps.Int) -> Pairs:
+    """The same by two loops."""
+    return sorted(
+        (
+            (timestamp.join(a_time, b_time), a_key, a, b)
+            for a_time, a_key, a in left
+            for b_time, b_key, b in right
+            if a_key == b_key and (retain or a_time == b_time)
+        ),
+        key=repr,
+    )
+
+
+LEFT: Side = [(t, k % 7, 100 * t + k) for t in range(4) for k in range(9)]
+RIGHT: Side = [(t, k % 5, 100 * t + k) for t in range(1, 6) for k in range(6)]
+
+
+@pytest.mark.parametrize("retain", [False, True], ids=["per time", "retained"])
+@pytest.mark.parametrize("workers", [1, 2, 4])
+@pytest.mark.parametrize("make", CONTAINERS)
+def test_pairs_are_those_of_two_loops(make: Any, workers: int, retain: bool) -> None:
+    assert run(make, LEFT, RIGHT, retain, workers) == oracle(LEFT, RIGHT, retain)
+
+
+SIDES = st.lists(
+    st.tuples(st.integers(0, 4), st.integers(-2, 3), st.integers(0, 99)), max_size=20
+).map(sorted)
+
+
+@given(SIDES, SIDES, st.booleans(), st.sampled_from([1, 2]), st.sampled_from(MAKES))
+def test_any_two_sides(left: Side, right: Side, retain: bool, workers: int, make: Any) -> None:
+    assert run(make, left, right, retain, workers) == oracle(left, right, retain)
+
+
+MOMENTS = st.lists(
+    st.tuples(
+        st.lists(st.integers(0, 1), min_size=2, max_size=2), st.integers(0, 1), st.integers(0, 99)
+    ),
+    max_size=10,
+)
+
+
+@given(MOMENTS, MOMENTS, st.booleans(), st.sampled_from(MAKES), st.booleans())
+def test_times_in_a_partial_order_meet_at_the_least_after_both(
+    left: Any, right: Any, retain: bool, make: Any, is_product: bool
+) -> None:
+    timestamp: Any = ps.Product(ps.Int, ps.Int) if is_product else EventProcessing()
+
+    def side(steps: Any) -> Side:
+        at = [0, 0]
+        found = []
+        for step, key, value in steps:
+            at = [at[0] + step[0], at[1] + step[1]]
+            found.append((tuple(at) if is_product else Moment(*at), key, value))
+        return found
+
+    sides = side(left), side(right)
+    assert run(make, *sides, retain, timestamp=timestamp) == oracle(*sides, retain, timestamp)
+
+
+@pytest.mark.parametrize("retain", [False, True])
+@pytest.mark.parametrize("seed", range(5))
+def test_pairs_do_not_depend_on_timing(seed: int, retain: bool) -> None:
+    for make in (as_rows, as_columns):
+        found = run(make, LEFT, RIGHT, retain, workers=3, seed=seed)
+        assert found == oracle(LEFT, RIGHT, retain)
+
+
+def test_a_pair_leaves_before_its_time_is_complete() -> None:
+    def main(worker: Any) -> None:
+        seen: list[Any] = []
+        with worker.dataflow() as scope:
+            inputs, streams = zip(*(scope.new_input() for _ in range(2)), strict=True)
+            streams[0].join(streams[1], lambda x: x).inspect(seen.append)
+        for input in inputs:
+            input.send(7)
+        for _ in range(5):
+            worker.step()
+        assert seen == [(7, 7)]
+
+    ps.execute(main)
+
+
+def test_what_no_other_record_can_meet_is_forgotten() -> None:
+    """State is that of the open times alone; or, retained, of the side that may still be met."""
+
+    class Big:
+        alive = 0
+
+        def __init__(self, key: int) -> None:
+            self.key = key
+            Big.alive += 1
+
+        def __del__(self) -> None:
+            Big.alive -= 1
+
+    def main(worker: Any, retain: bool) -> list[int]:
+        alive = []
+        with worker.dataflow() as scope:
+            (left, lefts), (right, rights) = (scope.new_input() for _ in range(2))
+            probe = lefts.join(rights, lambda x: x.key, retain=retain).probe()
+        for epoch in range(4):
+            left.send(Big(epoch))
+            left.advance_to(epoch + 1)
+            right.advance_to(epoch + 1)
+            worker.step_while(lambda: probe.less_than(left.time))
+            alive.append(Big.alive)
+        right.close()
+        worker.step_while(lambda: probe.less_than(left.time))
+        for _ in range(5):
+            worker.step()
+        return [*alive, Big.alive]
+
+    assert ps.execute(main, False) == [[0, 0, 0, 0, 0]]
+    assert ps.execute(main, True) == [[1, 2, 3, 4, 0]]
+
+
+def test_the_two_keys_may_have_different_names_and_columns_that_clash_are_renamed() -> None:
+    left = pa.RecordBatch.from_pydict({"id": [1, 2], "name": ["a", "b"]})
+    right = pa.RecordBatch.from_pydict({"of": [2, 3], "name": ["x", "y"]})
+    out: list[Any] = []
+
+    def build(scope: Any) -> Any:
+        streams = (scope.batches_to_stream([batch]) for batch in (left, right))
+        pairs = next(streams).join(next(streams), "id", "of")
+        return pairs.inspect_batch(lambda time, batch: out.append(batch))
+
+    collect(build)
+    assert [batch.to_pydict() for batch in out] == [{"id": [2], "name": ["b"], "name_right": ["x"]}]
+
+
+def test_nulls_and_nans_are_no_keys() -> None:
+    for values, kind in (([1, None, None], pa.int64()), ([1.0, float("nan"), None], pa.float64())):
+        batch = pa.RecordBatch.from_pydict({"k": pa.array(values, kind), "x": [1, 2, 3]})
+
+        def build(scope: Any, batch: Any = batch) -> Any:
+            return scope.batches_to_stream([batch]).join(scope.batches_to_stream([batch]), "k")
+
+        assert collect(build) == [(0, (1, 1, 1))]
+
+
+def test_keys_of_different_types_meet_when_they_are_equal() -> None:
+    left = pa.RecordBatch.from_pydict({"k": pa.array([1, 2, 3], pa.int8())})
+    for right in (pa.array([1.0, 2.5, 3.0]), pa.array([1, 3, 9], pa.uint64())):
+        batch = pa.RecordBatch.from_pydict({"k": right})
+
+        def build(scope: Any, batch: Any = batch) -> Any:
+            return scope.batches_to_stream([left]).join(scope.batches_to_stream([batch]), "k")
+
+        assert collect(build) == [(0, (1,)), (0, (3,))]
+
+
+def test_equal_hashes_of_different_keys_do_not_meet(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pointstamp.containers.arrays import ArraysKind
+
+    monkeypatch.setattr(
+        ArraysKind, "hashes", lambda self, batch, key: np.zeros(len(batch), np.uint64)
+    )
+    left, right = ps.Arrays(k=["a", "b", "b"], x=[1, 2, 3]), ps.Arrays(k=["b", "c"], y=[4, 5])
+
+    def build(scope: Any) -> Any:
+        return scope.batches_to_stream([left]).join(scope.batches_to_stream([right]), "k")
+
+    assert collect(build) == [(0, ("b", 2, 4)), (0, ("b", 3, 4))]
+
+
+def test_rows_without_a_key_meet_their_equals() -> None:
+    assert collect(lambda s: s.to_stream([1, 2, 2]).join(s.to_stream([2, 3]))) == [
+        (0, (2, 2)), (0, (2, 2))]  # fmt: skip
+
+
+# What is wrong is named.
+
+
+def test_keys_and_containers_that_do_not_fit_are_named(first_cause: Any) -> None:
+    batch = as_columns([(0, 1, 2)], "x")
+
+    def rows(scope: Any) -> Any:
+        return scope.to_stream([(1, 2)])
+
+    def columns(scope: Any) -> Any:
+        return scope.batches_to_stream([batch])
+
+    def arrays(scope: Any) -> Any:
+        return scope.batches_to_stream([as_arrays([(0, 1, 2)], "x")])
+
+    def joined(left: Any, right: Any, *keys: Any) -> Any:
+        with pytest.raises(WorkerError) as raised:
+            collect(lambda scope: left(scope).join(right(scope), *keys))
+        return first_cause(raised.value)
+
+    assert isinstance(joined(rows, rows, "key"), ColumnError)
+    assert isinstance(joined(columns, columns, "no such"), ColumnError)
+    assert isinstance(joined(columns, columns), ColumnError)
+    assert isinstance(joined(columns, arrays, "key"), SchemaError)
+    assert isinstance(joined(columns, rows, "key", lambda r: r[0]), ColumnError)
+    assert isinstance(joined(rows, columns, lambda r: r[0], "key"), (ColumnError, SchemaError))
+    assert isinstance(joined(columns, columns, ["key", "x"], "key"), BuildError)
+
+
+def test_a_type_of_times_without_a_join_is_an_error_where_it_is_needed(first_cause: Any) -> None:
+    class Bare(EventProcessing):
+        join = ps.Timestamp.join
+
+    sides: Any = [(Moment(0, 1), 1, 1)], [(Moment(1, 0), 1, 2)]
+    with pytest.raises(WorkerError, match=r"no join\(\)") as raised:
+        run(as_rows, *sides, True, timestamp=Bare())
+    assert isinstance(first_cause(raised.value), TimestampError)
+    assert run(as_rows, *sides, False, timestamp=Bare()) == []
