@@ -24,6 +24,7 @@
     |   |-- PeerLostError           a peer that went away without saying goodbye
     |   `-- PeerFailedError         a peer that failed, and said so
     |-- OperatorError               user code raised inside an operator (name, time)
+    |   `-- CommandError            an external command failed (command, status, its last words)
     |-- WorkerError                 what `execute` raises: first cause, by worker
     |-- StalledError                a simulated computation that would never end
     |-- SparkSetupError             Spark or Java is absent or too small
@@ -152,6 +153,37 @@ class OperatorError(PointstampError):
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+class CommandError(OperatorError):
+    """An external command failed, or did not answer as it should.
+
+    Attributes
+    ----------
+    command : tuple of str
+        The program and its arguments.
+    status : int or None
+        With what it exited, negative for a signal; None where that is not the trouble.
+    stderr : str
+        The last lines that it wrote to its standard error.
+    operator, time
+        As of any `OperatorError`; the time that it was asked for.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        operator: str = "",
+        time: object = None,
+        command: tuple[str, ...] = (),
+        status: int | None = None,
+        stderr: str = "",
+    ) -> None:
+        super().__init__(message, operator, time)
+        self.args = (message, operator, time, command, status, stderr)
+        self.command = command
+        self.status = status
+        self.stderr = stderr
 
 
 class WorkerError(PointstampError):
