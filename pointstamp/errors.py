@@ -28,6 +28,7 @@
     |   |-- PeerLostError           a peer that went away without saying goodbye
     |   `-- PeerFailedError         a peer that failed, and said so
     |-- OperatorError               user code raised inside an operator (name, time)
+    |   `-- CommandError            an external command failed (command, status, its last words)
     |-- CarriedError                stands for an error that could not be pickled
     |-- WorkerError                 what `execute` raises: first cause, by worker
     |-- StalledError                a simulated computation that would never end
@@ -180,6 +181,37 @@ class OperatorError(PointstampError):
 
 class CarriedError(PointstampError):
     """Stands for an error that could not be pickled: the name of its type, and its text."""
+
+
+class CommandError(OperatorError):
+    """An external command failed, or did not answer as it should.
+
+    Attributes
+    ----------
+    command : tuple of str
+        The program and its arguments.
+    status : int or None
+        With what it exited, negative for a signal; None where that is not the trouble.
+    stderr : str
+        The last lines that it wrote to its standard error.
+    operator, time
+        As of any `OperatorError`; the time that it was asked for.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        operator: str = "",
+        time: object = None,
+        command: tuple[str, ...] = (),
+        status: int | None = None,
+        stderr: str = "",
+    ) -> None:
+        super().__init__(message, operator, time)
+        self.args = (message, operator, time, command, status, stderr)
+        self.command = command
+        self.status = status
+        self.stderr = stderr
 
 
 class WorkerError(PointstampError):

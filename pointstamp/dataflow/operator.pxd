@@ -13,6 +13,7 @@ cdef class Operator(LocalOperator):
     cdef readonly object watcher
     cdef readonly object name
     cdef readonly object timestamp
+    cdef public bint complete
     cdef public Py_ssize_t inputs
     cdef public Py_ssize_t outputs
     cdef readonly list frontier_interest

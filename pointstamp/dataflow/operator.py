@@ -25,13 +25,16 @@ from pointstamp.progress.antichain import Antichain, MutableAntichain
 from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.operate import Changes, Interest, LocalOperator, Progress, Summaries
 from pointstamp.progress.timestamp import Timestamp, summary_less_equal
-from pointstamp.progress.topology import Edge
 
 if TYPE_CHECKING:
     from pointstamp.dataflow.scope import Scope
     from pointstamp.dataflow.stream import Stream
 
 Logic = Callable[[list[Input], list[Output]], Any]
+
+UNFINISHED = object()
+"""What a logic returns to have the dataflow wait for it although it holds no capability:
+what it has begun outside, a program for one, has still to end, and will have it run again."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,6 @@ class Operator(LocalOperator):
 
     local = True
     wants_outside = False
-    complete = True
 
     __slots__ = (
         "_active",
@@ -95,6 +97,7 @@ class Operator(LocalOperator):
         "_running",
         "_summaries",
         "_wake",
+        "complete",
         "consumed",
         "frontier_interest",
         "frontiers",
@@ -119,6 +122,7 @@ class Operator(LocalOperator):
         self._call = call
         self.watcher = watcher
         self._owner = get_ident()
+        self.complete = True
         self.name = name
         self.timestamp = timestamp
         self.inputs = 0
@@ -202,6 +206,7 @@ class Operator(LocalOperator):
             holdings.settle()
         for input_ in self._inputs:
             input_.end_round()
+        self.complete = again is not UNFINISHED
         return self._active if again is True else self._idle
 
     def changed(self) -> None:
@@ -280,7 +285,8 @@ class OperatorBuilder:
     Connect inputs and outputs first, then call `build` with a function that is
     given the initial capabilities (one for each output) and the operator's info,
     and returns the logic: a function of the lists of inputs and outputs, called
-    at each activation. If the logic returns True it is called again soon.
+    at each activation. If the logic returns True it is called again soon; `UNFINISHED` has
+    the dataflow wait for it without a capability.
     """
 
     def __init__(self, scope: Scope, name: str) -> None:
@@ -332,14 +338,10 @@ class OperatorBuilder:
             For each output so far how times advance on the way there, as for
             `new_output`. The default leaves times as they are.
         """
-        scope, operator = self._scope, self._operator
-        scope.check_stream(stream, operator.name)
+        operator = self._operator
         port = operator.inputs
         consumed: ChangeBatch = ChangeBatch()
-        pusher, queue = pact.connect(scope.environment, scope.activation(self._node), consumed)
-        stream.tee.pushers.append(pusher)
-        copies = pact.copies(scope.environment.peers)
-        scope.add_edge(Edge(stream.source, (self._node, port), copies), pact.describe())
+        queue = self._scope.connect(stream, (self._node, port), pact, consumed)
         operator.inputs += 1
         operator.consumed.append(consumed)
         operator.frontier_interest.append(interest)

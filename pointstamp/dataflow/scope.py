@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pointstamp.dataflow.capability import Capability
-from pointstamp.dataflow.channels import Egress, Ingress, Tee
+from pointstamp.dataflow.channels import Egress, Ingress, Queue, Tee
 from pointstamp.dataflow.environment import Environment
 from pointstamp.dataflow.operator import Operator, OperatorBuilder
 from pointstamp.dataflow.operators import flow, sources, split_merge, unordered
@@ -28,6 +28,7 @@ from pointstamp.dataflow.operators.generic import Build
 from pointstamp.dataflow.operators.probe import Probe
 from pointstamp.dataflow.operators.sources import InputHandle
 from pointstamp.dataflow.operators.unordered import UnorderedInput
+from pointstamp.dataflow.pact import Pact
 from pointstamp.dataflow.stream import Stream
 from pointstamp.errors import BuildError, FeedbackError
 from pointstamp.progress.change_batch import ChangeBatch
@@ -421,6 +422,21 @@ class Scope:
         node = self.reserve(operator.name)
         self.install(node, operator)
         return node
+
+    def connect(
+        self, stream: Stream[Any], target: Port, pact: Pact, consumed: ChangeBatch
+    ) -> Queue:
+        """Lead `stream` to input `target`, (operator, input), of an operator of this scope.
+
+        Returns the queue in which its batches wait. What is taken from it is counted in
+        `consumed`, which the operator reports; arrivals ask for a visit of it.
+        """
+        node, _ = target
+        self.check_stream(stream, self._names[node])
+        pusher, queue = pact.connect(self.environment, self.activation(node), consumed)
+        stream.tee.pushers.append(pusher)
+        self.add_edge(Edge(stream.source, target, pact.copies(self.peers)), pact.describe())
+        return queue
 
     def add_edge(self, edge: Edge, pact: str) -> None:
         """Note a stream between two operators."""

@@ -7,7 +7,15 @@ other code in the same way.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from operator import add
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, overload
 
@@ -17,6 +25,7 @@ from pointstamp.dataflow.channels import Tee
 from pointstamp.dataflow.failed import Failed, OnError
 from pointstamp.dataflow.handles import Input
 from pointstamp.dataflow.operators import capture as capturing
+from pointstamp.dataflow.operators import command as commands
 from pointstamp.dataflow.operators import (
     counting,
     delays,
@@ -922,7 +931,92 @@ class Stream(Generic[T]):
             name=name,
         )
 
-    # Watching.
+    # Through other programs.
+
+    def command(
+        self,
+        command: Sequence[str],
+        *,
+        form: str = "text",
+        marker: str | None = None,
+        ok: Collection[int] = (0,),
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        name: str = "Command",
+    ) -> Stream[Any]:
+        """Run the records through an external program, one on each worker.
+
+        Its standard input gets the records of this worker, and what it writes to its
+        standard output are the results, at the same time. A time at which there are no
+        records is not asked for. The worker does not wait for it. It is killed when the
+        dataflow goes: when a worker fails, or the dataflow is dropped.
+
+        Parameters
+        ----------
+        command : sequence of str
+            The program, looked for on the path, and its arguments. No shell is involved.
+        form : str
+            How records travel. `"text"`: each is a `str`, and a line in UTF-8. `"bytes"`:
+            each is a `bytes`, and a line. `"arrow"`: batches of columns, as an Arrow IPC
+            stream in either direction.
+        marker : str, optional
+            Without it a process is started for each time, and told by the end of its
+            input that the time is complete. With it one process is asked for all times, one
+            after the other: after the last record of each it gets a mark, and it must send
+            the mark back when it has answered, and flushed, everything before it. In lines
+            the mark is the line `marker`. In Arrow it is a batch without records whose
+            custom metadata has `marker` under the key `"pointstamp"`.
+        ok : collection of int
+            The exit statuses that are no failure: `(0, 1)` for grep, which exits with 1
+            where nothing matches.
+        env : mapping, optional
+            Its environment variables, if not this process's.
+        cwd : str, optional
+            The folder that it runs in, if not this process's.
+        name : str
+            Of the operator.
+
+        Raises
+        ------
+        BuildError
+            If there is no such program. The other errors come while it runs:
+        CommandError
+            If it exits with another status, or does not answer as it should. The error
+            has the status, the last lines of its standard error, and the time. What it
+            writes there is shown nowhere else.
+        ContainerError, DataError
+            If a record is not of the form, or would not be one line.
+
+        Notes
+        -----
+        A process costs some milliseconds at each time; with a marker, only the first. Most
+        programs keep what they write until it is 4 KiB, or their input ends: with a marker
+        they must be told to flush lines (`sed -u`, `grep --line-buffered`), or nobody gets on.
+        Nothing bounds what waits to be written to a program that is slow.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     words = scope.to_stream(["plum", "apple", "pear"])
+        ...     return words.command(["grep", "pl"], ok=(0, 1))
+        >>> ps.testing.collect(build)
+        [(0, 'apple'), (0, 'plum')]
+        """
+        return commands.command(
+            self, command, form=form, marker=marker, ok=ok, env=env, cwd=cwd, name=name
+        )
+
+    def spark(
+        self, function: Callable[[Any], Any], *, schema: Any = None, name: str = "Spark"
+    ) -> Stream[Any]:
+        """Run a Spark job on the records of each time, once it is complete.
+
+        See `pointstamp.spark.operator.spark`, which says where it runs and what it needs.
+        """
+        # By name: what imports PySpark is below this layer.
+        operator = import_module("pointstamp.spark.operator")
+        result: Stream[Any] = operator.spark(self, function, schema=schema, name=name)
+        return result
+        # Watching.
 
     def probe(self) -> Probe:
         """A handle that tells whether times are still possible at the end of this stream."""

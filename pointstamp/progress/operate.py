@@ -25,10 +25,29 @@ Laws
 - Initial capabilities are the same on all workers: those of a local operator are
   counted once for each of them, before anybody has reported.
 
-Records do not pass through this protocol. An operator takes them from a
-`dataflow.channels.Queue` that a pact makes, and sends them to a `Tee`, whose
-counts it reports; `dataflow.operator` is the example to follow, and
-`Scope.reserve`, `add_edge`, `new_stream` and `install` are what puts one in place.
+Records do not pass through this protocol. An operator takes them from queues and sends
+them to a `Tee`, both of which count, and it reports the counts. What puts one into a
+scope, in this order, from the code that builds the dataflow:
+
+- `scope.reserve(name)` gives its number, `node`, and `scope.activation(node)` a function
+  that asks for a visit, to be called in the worker's thread;
+- `scope.connect(stream, (node, input), pact, consumed)` leads a stream to it and gives the
+  `dataflow.channels.Queue` to `pull()` (time, batch) from, which counts in `consumed`;
+- `Tee(name, produced)` of `dataflow.channels` is an output, `push(time, batch)` sends and
+  counts in `produced`, and `scope.new_stream((node, output), tee)` is its stream;
+- `scope.environment.channel(scope.activation(node))` makes a channel of its own to its
+  instances on the other workers, for records or for progress: `send(peer, tag, batch)`
+  and `pull()`; all workers must make theirs in the same order;
+- `scope.environment.closers.callback(function)` for what it has begun outside of the worker:
+  called when the dataflow ends or is dropped, or when the worker fails;
+- `scope.install(node, operator)`.
+
+An instance of an operator that is not `local` reports what all instances did: it tells the
+others, over a channel of its own, all that one visit changed in one message, and counts
+what they tell it as it counts its own. So it knows, for each worker, all that one did up to
+some moment. If it `wants_outside`, what it decides in a visit may rest on the last push and
+on what it reported before that push, and on nothing it did or heard since: that may have
+left, and be on its way back in, and nobody outside has counted it yet.
 """
 
 from __future__ import annotations

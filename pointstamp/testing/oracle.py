@@ -16,10 +16,10 @@ was not told anew need not be looked at again.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from pointstamp.communication.communicator import Message
 from pointstamp.communication.simulated import SimulatedNetwork
@@ -30,6 +30,8 @@ from pointstamp.dataflow.operator import Operator
 from pointstamp.progress.antichain import Antichain, MutableAntichain
 from pointstamp.progress.operate import Interest
 from pointstamp.progress.subgraph import Subgraph
+from pointstamp.progress.timestamp import Timestamp
+from pointstamp.progress.topology import Node
 from pointstamp.runtime.simulate import Simulation
 
 CHECK_EVERY = 64
@@ -63,6 +65,30 @@ class Claim(NamedTuple):
 
 
 Advance = Callable[[Any], Any]
+
+
+@runtime_checkable
+class Foreign(Protocol):
+    """What the oracle asks of an operator that speaks `Operate` without an `OperatorBuilder`.
+
+    It may call `Environment.watcher.told(self)`, where there is a watcher, whenever it was
+    told something and before it acts on that.
+    """
+
+    timestamp: Timestamp
+
+    @property
+    def queues(self) -> Sequence[Any]:
+        """Per input, the `Queue` in which its batches wait."""
+
+    def believes(self) -> Sequence[list[Any]]:
+        """Per input: times of which it takes one, or a later one, to be all that may come."""
+
+    def holds(self) -> Iterable[tuple[int, Any]]:
+        """(output, time) of all that this instance has and may send from."""
+
+    def channels(self) -> Mapping[int, Callable[[Any], tuple[int, Any]]]:
+        """By the number of a channel of its own: what a tag under way counts as in `holds`."""
 
 
 @dataclass
@@ -118,6 +144,7 @@ class _Instance:
     number: int
     scopes: dict[tuple[int, ...], Subgraph] = field(default_factory=dict)
     operators: dict[tuple[tuple[int, ...], int], Operator] = field(default_factory=dict)
+    foreign: dict[tuple[tuple[int, ...], int], Foreign] = field(default_factory=dict)
     retired: bool = False
 
 
@@ -148,8 +175,8 @@ class Oracle:
         """By the id of holdings: dataflow and place."""
         self._listeners: dict[int, tuple[_Instance, tuple[int, ...], int]] = {}
         """By the id of an operator: where it is."""
-        self._channels: dict[int, tuple[int, Place]] = {}
-        """By channel: dataflow and place that its messages go to."""
+        self._channels: dict[int, tuple[int, Callable[[Any], tuple[Place, Any]]]] = {}
+        """By channel: the dataflow, and what place and time a tag on it means."""
         self._found: str | None = None
 
     def __enter__(self) -> Oracle:
@@ -175,23 +202,16 @@ class Oracle:
         """A capability was dropped, or collected."""
         self._live.pop(id(capability), None)
 
-    def told(self, operator: Operator) -> None:
+    def told(self, operator: Operator | Foreign) -> None:
         """An operator was told something: check it before it acts."""
         listener = self._listeners.get(id(operator))
         if listener is None or self._found is not None:
             return
         self.n_told += 1
         instance, scope, node = listener
-        who = f"worker {instance.worker} told {operator.name!r}"
-        self._check(
-            instance.number,
-            (
-                Claim(
-                    who, Place(scope, node, port, True), operator.timestamp.less_equal, c.frontier
-                )
-                for port, c in enumerate(operator.frontiers)
-            ),
-        )
+        name = self._maps[instance.number].names[scope, node]
+        who = f"worker {instance.worker} told {name}"
+        self._check(instance.number, _claims(who, scope, node, operator))
 
     # As an observer.
 
@@ -273,11 +293,11 @@ class Oracle:
         for (_, dataflow), instance in self._instances.items():
             if dataflow != number:
                 continue
-            for (scope, node), operator in instance.operators.items():
-                who = f"worker {instance.worker} has told {operator.name!r}"
-                less_equal = operator.timestamp.less_equal
-                for port, counts in enumerate(operator.frontiers):
-                    yield Claim(who, Place(scope, node, port, True), less_equal, counts.frontier)
+            operators: dict[Any, Operator | Foreign] = {**instance.operators, **instance.foreign}
+            for (scope, node), operator in operators.items():
+                name = self._maps[number].names[scope, node]
+                who = f"worker {instance.worker} has told {name}"
+                yield from _claims(who, scope, node, operator)
             for scope, subgraph in instance.scopes.items():
                 yield from self._claims_of_scope(instance, scope, subgraph)
 
@@ -334,9 +354,9 @@ class Oracle:
             else:
                 found.update(_inside(instance))
         for channel, message in _under_way(simulation.network):
-            dataflow, place = self._channels.get(channel, (None, None))
-            if dataflow == number and place is not None:
-                found.add((place, message.tag))
+            dataflow, meaning = self._channels.get(channel, (None, None))
+            if dataflow == number and meaning is not None:
+                found.add(meaning(message.tag))
         return found
 
     # Getting to know the dataflows.
@@ -367,6 +387,8 @@ class Oracle:
                 self._bind(instance, (*scope, node), child)
             elif isinstance(child, Operator):
                 self._bind_operator(instance, scope, node, child)
+            elif isinstance(child, Foreign):
+                self._bind_foreign(instance, scope, node, child)
             else:
                 raise TypeError(f"the oracle cannot look into {child.name!r}, a {type(child)}")
 
@@ -379,9 +401,26 @@ class Oracle:
         for port, holdings in enumerate(operator.holdings):
             self._sources[id(holdings)] = (number, Place(scope, node, port, False))
         for port, input_ in enumerate(operator._inputs):
-            channel = input_._queue._channel
-            if channel is not None:
-                self._channels[channel.id] = (number, Place(scope, node, port, True))
+            self._bind_queue(number, input_._queue, Place(scope, node, port, True))
+
+    def _bind_foreign(
+        self, instance: _Instance, scope: tuple[int, ...], node: int, foreign: Foreign
+    ) -> None:
+        instance.foreign[scope, node] = foreign
+        self._listeners[id(foreign)] = (instance, scope, node)
+        for port, queue in enumerate(foreign.queues):
+            self._bind_queue(instance.number, queue, Place(scope, node, port, True))
+        for channel, meaning in foreign.channels().items():
+
+            def place(tag: Any, meaning: Any = meaning) -> tuple[Place, Any]:
+                output, time = meaning(tag)
+                return Place(scope, node, output, False), time
+
+            self._channels[channel] = (instance.number, place)
+
+    def _bind_queue(self, number: int, queue: Any, place: Place) -> None:
+        if queue._channel is not None:
+            self._channels[queue._channel.id] = (number, lambda tag: (place, tag))
 
     def _operators(self) -> Iterator[Operator]:
         """All operators on all workers."""
@@ -398,6 +437,25 @@ def _inside(instance: _Instance) -> Iterator[tuple[Place, Any]]:
         for port, output in enumerate(operator._outputs):
             if len(output._builder):
                 yield Place(scope, node, port, False), output._time
+    for (scope, node), foreign in instance.foreign.items():
+        for port, queue in enumerate(foreign.queues):
+            for time, _ in queue._local:
+                yield Place(scope, node, port, True), time
+        for output_port, time in foreign.holds():
+            yield Place(scope, node, output_port, False), time
+
+
+def _claims(
+    who: str, scope: tuple[int, ...], node: int, operator: Operator | Foreign
+) -> Iterator[Claim]:
+    """What an operator believes of its inputs."""
+    if isinstance(operator, Operator):
+        frontiers = [counts.frontier for counts in operator.frontiers]
+    else:
+        frontiers = list(operator.believes())
+    less_equal = operator.timestamp.less_equal
+    for port, frontier in enumerate(frontiers):
+        yield Claim(who, Place(scope, node, port, True), less_equal, frontier)
 
 
 def _under_way(network: SimulatedNetwork) -> Iterator[tuple[int, Message]]:
@@ -430,7 +488,9 @@ def _draw(map_: _Map, scope: tuple[int, ...], subgraph: Subgraph) -> None:
             _draw(map_, (*scope, node), child)
             _draw_border(map_, scope, node, child)
         elif isinstance(child, Operator):
-            _draw_operator(map_, scope, node, child)
+            _draw_initial(map_, scope, node, child)
+        if not isinstance(child, Subgraph):
+            _draw_operator(map_, scope, node, subgraph.topology.nodes[node])
     for edge in subgraph.edges:
         map_.steps[Place(scope, *edge.source, False)].append(
             (Place(scope, *edge.target, True), None)
@@ -447,11 +507,14 @@ def _draw_border(map_: _Map, scope: tuple[int, ...], node: int, inner: Subgraph)
         map_.steps[Place(inside, 0, port, True)].append(way_out)
 
 
-def _draw_operator(map_: _Map, scope: tuple[int, ...], node: int, operator: Operator) -> None:
+def _draw_initial(map_: _Map, scope: tuple[int, ...], node: int, operator: Operator) -> None:
     for port, initial in enumerate(operator.initial):
         if initial:
             map_.initial.append((Place(scope, node, port, False), operator.timestamp.minimum))
-    for port, row in enumerate(operator._summaries):
+
+
+def _draw_operator(map_: _Map, scope: tuple[int, ...], node: int, drawn: Node) -> None:
+    for port, row in enumerate(drawn.summaries):
         for output, summaries in enumerate(row):
             map_.steps[Place(scope, node, port, True)].extend(
                 (Place(scope, node, output, False), summary.results_in)
