@@ -17,6 +17,7 @@ compiled.choose()
 if TYPE_CHECKING:
     from pointstamp import errors as errors
     from pointstamp import graph as graph
+    from pointstamp import observability as observability
     from pointstamp import spark as spark
     from pointstamp import testing as testing
     from pointstamp.communication.communicator import Communicator as Communicator
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from pointstamp.dataflow.pact import Pipeline as Pipeline
     from pointstamp.dataflow.scope import Scope as Scope
     from pointstamp.dataflow.stream import Stream as Stream
+    from pointstamp.observability.log import Log as Log
     from pointstamp.progress.timestamp import Int as Int
     from pointstamp.progress.timestamp import Product as Product
     from pointstamp.progress.timestamp import Timestamp as Timestamp
@@ -46,6 +48,7 @@ _HOMES = {
     "Communicator": "pointstamp.communication.communicator",
     "Exchange": "pointstamp.dataflow.pact",
     "Int": "pointstamp.progress.timestamp",
+    "Log": "pointstamp.observability.log",
     "Pipeline": "pointstamp.dataflow.pact",
     "Probe": "pointstamp.dataflow.operators.probe",
     "Product": "pointstamp.progress.timestamp",
@@ -58,7 +61,7 @@ _HOMES = {
     "run_worker": "pointstamp.runtime.worker",
     "simulate": "pointstamp.runtime.simulate",
 }
-_MODULES = ("errors", "graph", "spark", "testing")
+_MODULES = ("errors", "graph", "observability", "spark", "testing")
 
 __all__ = [*sorted(_HOMES), *_MODULES, "build_info"]
 

@@ -13,6 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from pointstamp.communication.communicator import Channel, Communicator
+from pointstamp.dataflow.channels import Queue
+from pointstamp.dataflow.log import Log
+from pointstamp.progress.change_batch import ChangeBatch
 
 
 @dataclass
@@ -42,6 +45,10 @@ class Environment:
     closers: ExitStack = field(default_factory=ExitStack)
     """What to call when the dataflow that is being built ends, or is dropped, or the worker fails:
     for what its operators have begun outside of the worker. The worker takes them over."""
+    log: Log | None = None
+    """What is built now tells this log what it does; None: nobody."""
+    worker_log: Log | None = None
+    """The worker's log, if it has one: what is not logged itself can read it."""
 
     @property
     def index(self) -> int:
@@ -57,7 +64,14 @@ class Environment:
         """Make the next channel, and have `arrived` called on arrivals."""
         channel = self.communicator.channel()
         self.arrivals[channel.id] = arrived
-        return channel
+        return channel if self.log is None else self.log.channel(channel)
+
+    def queue(
+        self, wake: Callable[[], None], consumed: ChangeBatch, channel: Channel | None = None
+    ) -> Queue:
+        """Make the end of a stream; see `Queue`."""
+        make = Queue if self.log is None else self.log.queue
+        return make(wake, consumed, channel)
 
     def call(self, function: Callable[[], object]) -> None:
         """Have the worker call `function()` in its next step, and wake it.

@@ -238,12 +238,15 @@ class OperatorBuilder:
     def __init__(self, scope: Scope, name: str) -> None:
         self._scope = scope
         self._node = scope.reserve(name)
-        self._operator = Operator(
+        environment = scope.environment
+        self._log = environment.log
+        make = Operator if self._log is None else self._log.operator(scope.number, self._node, name)
+        self._operator = make(
             name,
             scope.timestamp,
             scope.activation(self._node),
-            scope.environment.call,
-            scope.environment.watcher,
+            environment.call,
+            environment.watcher,
         )
         self._inputs: list[Input] = []
         self._outputs: list[Output] = []
@@ -275,6 +278,8 @@ class OperatorBuilder:
         consumed: ChangeBatch = ChangeBatch()
         pusher, queue = pact.connect(scope.environment, scope.activation(self._node), consumed)
         stream.tee.pushers.append(pusher)
+        if self._log is not None:
+            self._log.connect(queue, operator, port, scope.number, stream.source, pact.describe())
         copies = pact.copies(scope.environment.peers)
         scope.add_edge(Edge(stream.source, (self._node, port), copies), pact.describe())
         operator.inputs += 1
@@ -305,7 +310,8 @@ class OperatorBuilder:
         operator.outputs += 1
         produced: ChangeBatch = ChangeBatch()
         tee = Tee(operator.name, produced, scope.environment.fail)
-        holdings = Holdings(
+        make = Holdings if self._log is None else self._log.holdings(operator)
+        holdings = make(
             operator.name,
             port,
             operator.timestamp,

@@ -38,7 +38,7 @@ class Pipeline:
         self, environment: Environment, wake: Wake, consumed: ChangeBatch
     ) -> tuple[Pusher, Queue]:
         """A queue is both ends."""
-        queue = Queue(wake, consumed)
+        queue = environment.queue(wake, consumed)
         return queue, queue
 
     def copies(self, peers: int) -> int:
@@ -71,7 +71,7 @@ class Exchange:
         if environment.peers == 1:
             return Pipeline().connect(environment, wake, consumed)
         channel = environment.channel(wake)
-        queue = Queue(wake, consumed, channel)
+        queue = environment.queue(wake, consumed, channel)
         pusher = Spread(queue, channel, self.key, environment.index, environment.peers)
         return pusher, queue
 
@@ -95,7 +95,7 @@ class Broadcast:
         if environment.peers == 1:
             return Pipeline().connect(environment, wake, consumed)
         channel = environment.channel(wake)
-        queue = Queue(wake, consumed, channel)
+        queue = environment.queue(wake, consumed, channel)
         return Copies(queue, channel, environment.index, environment.peers), queue
 
     def copies(self, peers: int) -> int:

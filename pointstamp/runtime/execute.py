@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from pointstamp.communication.communicator import Communicator
 from pointstamp.communication.launch import run_processes, run_single, run_threads
+from pointstamp.dataflow.log import Logging
 from pointstamp.errors import UsageError
 from pointstamp.runtime.worker import run_worker
 
@@ -14,7 +15,11 @@ Result = TypeVar("Result")
 
 
 def execute(
-    main: Callable[..., Result], *args: Any, workers: int = 1, threads: bool = False
+    main: Callable[..., Result],
+    *args: Any,
+    workers: int = 1,
+    threads: bool = False,
+    log: Logging | None = None,
 ) -> list[Result]:
     """Call `main(worker, *args)` on each worker, and complete what it built.
 
@@ -31,6 +36,8 @@ def execute(
     threads : bool
         Run them as threads of this process instead. They share an interpreter,
         so this is for trying things, not for speed.
+    log : Log, optional
+        Where the workers write down what they do: `ps.Log("run.log")`.
 
     Returns
     -------
@@ -51,8 +58,11 @@ def execute(
     if workers < 1:
         raise UsageError(f"a computation needs at least one worker; {workers} were asked for")
 
+    if log is not None:
+        log.prepare()
+
     def target(communicator: Communicator) -> Result:
-        return run_worker(communicator, main, *args)
+        return run_worker(communicator, main, *args, log=log)
 
     # What cannot be carried to the workers is reported under the name the caller knows.
     target.__qualname__ = getattr(main, "__qualname__", repr(main))

@@ -38,6 +38,7 @@ from pointstamp.communication.attend import attend, check_workers
 from pointstamp.communication.communicator import Channel
 from pointstamp.communication.failure import Failure, failure, first_cause
 from pointstamp.communication.simulated import SimulatedCommunicator, SimulatedNetwork
+from pointstamp.dataflow.log import Logging
 from pointstamp.errors import StalledError
 from pointstamp.runtime.schedule import Decision, Schedule
 from pointstamp.runtime.worker import Worker, run_worker
@@ -62,6 +63,7 @@ def simulate(
     seed: int = 0,
     crash: bool = False,
     replay: Sequence[Decision] = (),
+    log: Logging | None = None,
 ) -> list[Result]:
     """Call `main(worker, *args)` on each of several workers, in this thread.
 
@@ -82,6 +84,9 @@ def simulate(
         Let some worker die at some moment, if the run lasts that long.
     replay : sequence of decisions
         The first decisions, as a `Simulation` recorded them.
+    log : Log, optional
+        Where the workers write down what they do. There is no clock here: each event
+        has a number of its own, in the order in which they happen.
 
     Returns
     -------
@@ -100,7 +105,8 @@ def simulate(
     >>> simulate(lambda worker, x: worker.index + x, 10, workers=3, seed=7)
     [10, 11, 12]
     """
-    return Simulation(workers, Schedule(seed, crash=crash, replay=replay)).run(main, *args)
+    schedule = Schedule(seed, crash=crash, replay=replay)
+    return Simulation(workers, schedule, log=log).run(main, *args)
 
 
 class Simulation:
@@ -118,6 +124,8 @@ class Simulation:
         Encode and decode every message on its way.
     max_decisions : int
         After so many, the run is stopped as one that never ends.
+    log : Log, optional
+        Where the workers write down what they do.
 
     Attributes
     ----------
@@ -135,6 +143,7 @@ class Simulation:
         observe: Callable[[Simulation], None] | None = None,
         serialize: bool = False,
         max_decisions: int = MAX_DECISIONS,
+        log: Logging | None = None,
     ) -> None:
         check_workers(workers)
         self.schedule = schedule
@@ -144,6 +153,7 @@ class Simulation:
         )
         self._observe = observe
         self._max_decisions = max_decisions
+        self._log = None if log is None else log.simulated()
         self._seats = [_Seat(self, index) for index in range(workers)]
         self._greenlets: list[greenlet] = []
         self._driver: greenlet | None = None
@@ -158,6 +168,8 @@ class Simulation:
     def run(self, main: Callable[..., Result], *args: Any) -> list[Result]:
         """Run `main(worker, *args)` on each worker; the results by index."""
         self._driver = getcurrent()
+        if self._log is not None:
+            self._log.prepare()
         for index in range(len(self.workers)):
             worker = greenlet(partial(self._live, index, main, args))
             worker.gr_context = copy_context()
@@ -234,7 +246,7 @@ class Simulation:
 
         seat = self._seats[index]
         try:
-            self._results[index] = attend(seat, partial(run_worker, main=begin))
+            self._results[index] = attend(seat, partial(run_worker, main=begin, log=self._log))
         except KeyboardInterrupt:
             raise  # of whoever runs the simulation
         except _Ended:

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 
 from pointstamp.communication.communicator import Communicator
 from pointstamp.dataflow.environment import Environment
+from pointstamp.dataflow.log import Log, Logging
 from pointstamp.dataflow.scope import Scope
 from pointstamp.errors import BuildError, InputError, StructureError, UsageError
 from pointstamp.progress.subgraph import Subgraph
@@ -36,9 +37,10 @@ def _nothing() -> None:
 class _Dataflow:
     """A dataflow of this worker, from its making to its end."""
 
-    def __init__(self, number: int, name: str) -> None:
+    def __init__(self, number: int, name: str, is_logged: bool) -> None:
         self.number = number
         self.name = name
+        self.is_logged = is_logged
         self.lines: list[str] = []
         self.root: Subgraph | None = None
         self.scopes: list[int] = []
@@ -60,14 +62,20 @@ class Worker:
     eager : bool
         Send every change of progress at once (lower latency, more messages),
         rather than when it may advance somebody's frontier.
+    log : Log, optional
+        Is told what happens here; whoever made it closes it.
     """
 
-    def __init__(self, communicator: Communicator, *, eager: bool = False) -> None:
+    def __init__(
+        self, communicator: Communicator, *, eager: bool = False, log: Log | None = None
+    ) -> None:
         self.communicator = communicator
         self.environment = Environment(communicator, eager)
         self.environment.fail = self._fail
         self._control = self.environment.channel(_nothing)
         self._progress = self.environment.channel(_nothing)
+        # After its own channels: of those the worker tells, who knows what is in them.
+        self.environment.log = self.environment.worker_log = self._log = log
         # Looked up once: a step is short.
         self._receive = communicator.receive
         self._flush = communicator.flush
@@ -96,10 +104,18 @@ class Worker:
         return self.communicator.peers
 
     @contextmanager
-    def dataflow(self, name: str = "Dataflow", timestamp: Timestamp = Int) -> Iterator[Scope]:
+    def dataflow(
+        self, name: str = "Dataflow", timestamp: Timestamp = Int, *, logged: bool = True
+    ) -> Iterator[Scope]:
         """Build a dataflow in a `with` block; it is ready to run at the end of it.
 
         All workers must build the same dataflows in the same order.
+
+        Parameters
+        ----------
+        logged : bool
+            Whether the worker's log, if it keeps one, is told of this dataflow. One that
+            reads that log must not be; see `Scope.log_stream`.
 
         Raises
         ------
@@ -110,7 +126,8 @@ class Worker:
             raise BuildError(
                 f"dataflow {name!r} begins inside the making of another; end that first"
             )
-        dataflow = _Dataflow(self._n_built, name)
+        dataflow = _Dataflow(self._n_built, name, logged)
+        self.environment.log = self._log if logged else None
         scope = Scope(self.environment, name, timestamp, wake=lambda: self._activate(dataflow))
         self._is_building = True
         n_inputs = len(self.environment.inputs)
@@ -154,6 +171,8 @@ class Worker:
             self._visit_dataflows()
             self._send_progress()
             self._flush()
+            if self._log is not None:
+                self._log.tick()
         except BaseException as failure:
             self._failure = failure
             raise
@@ -171,7 +190,10 @@ class Worker:
         """
         is_idle = not self._active and not self._calls
         if is_idle and self._failure is None and not self._is_stepping:
-            self.communicator.park(timeout_s)
+            if self._log is None:
+                self.communicator.park(timeout_s)
+            else:
+                self._log.park(self.communicator.park, timeout_s)
         return self.step()
 
     def step_while(self, condition: Callable[[], bool]) -> None:
@@ -193,8 +215,18 @@ class Worker:
                     f"run() would never return: input {handle.name!r} of worker {self.index} is "
                     f"still open, at {handle.time}; close() it first"
                 )
+        if self._log is not None:
+            # Who reads the log is complete when nothing is left to be told.
+            while any(dataflow.is_logged for dataflow in self._dataflows.values()):
+                self.step_or_park()
+            self._log.end_streams()
         while self._dataflows:
             self.step_or_park()
+
+    def log(self, text: str) -> None:
+        """Put a line of your own into the log; nothing happens if the worker keeps none."""
+        if self._log is not None:
+            self._log.text(text)
 
     def close_inputs(self) -> None:
         """Close all inputs that are open."""
@@ -290,6 +322,8 @@ class Worker:
             subgraph = self._subgraphs.get(message.tag)
             if subgraph is not None:  # else complete here, and nothing new for it
                 subgraph.accept(message.batch)
+            if self._log is not None:
+                self._log.progress_received(message.tag, message.sender, len(message.batch))
 
     def _answer_calls(self) -> None:
         # Those that are there: one that asks for itself again waits for the next step.
@@ -326,8 +360,12 @@ class Worker:
             # Complete already, or not agreed: the last peer's structure activates it again.
             if root is None or len(dataflow.agreed) < self._peers - 1:
                 continue
+            log = self._log if dataflow.is_logged else None
+            began = 0 if log is None else log.now()
             root.push_external_progress(())
             root.pull_internal_progress()
+            if log is not None:
+                log.visited(dataflow.scopes[0], began)
             if root.is_active:
                 self._activate(dataflow)
             elif root.complete:
@@ -348,6 +386,9 @@ class Worker:
         outbox = self._outbox
         if outbox:
             for scope, updates in outbox:
+                # Before the sending: who receives it may be quicker than we are.
+                if self._log is not None:
+                    self._log.progress_sent(scope, len(updates))
                 for peer in self._others():
                     self._progress.send(peer, scope, updates)
             outbox.clear()
@@ -356,12 +397,19 @@ class Worker:
         return (peer for peer in range(self.peers) if peer != self.index)
 
 
-def run_worker(communicator: Communicator, main: Callable[..., Result], *args: Any) -> Result:
+def run_worker(
+    communicator: Communicator,
+    main: Callable[..., Result],
+    *args: Any,
+    log: Logging | None = None,
+) -> Result:
     """Run `main(worker, *args)` as one of the workers, to the end of all dataflows.
 
     Leaves the communicator open: whoever made it closes it.
     """
-    with closing(Worker(communicator)) as worker:
+    with ExitStack() as stack:
+        kept = None if log is None else stack.enter_context(closing(log.begin(communicator)))
+        worker = stack.enter_context(closing(Worker(communicator, log=kept)))
         result = main(worker, *args)
         worker.finish()
     return result
