@@ -147,9 +147,8 @@ class Scope:
         log = self.environment.worker_log
         if log is None:
             raise UsageError(
-                f"scope {self.name!r} cannot read the log of worker {self.index}, which keeps none; "
-                "start the workers with "
-                "log=ps.Log(...)"
+                f"scope {self.name!r} cannot read the log of worker {self.index}, which keeps "
+                "none; start the workers with log=ps.Log(...)"
             )
         if self.environment.log is not None:
             raise BuildError(
