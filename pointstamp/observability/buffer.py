@@ -87,8 +87,12 @@ class Buffer:
 
     def add_with(self, texts: tuple[Any, ...], *numbers: int) -> None:
         """An event that has texts, too: anything that has a `str`."""
+        # As `add`, and not by it: it is called for every message.
         self._told.append(texts)
-        self.add(*numbers)
+        self._pack_into(self._rows, self.n * self._row, *numbers)
+        self.n += 1
+        if self.n == CAPACITY:
+            self._on_full(self)
 
     def end(self) -> None:
         """Forget what is there, and what comes: whoever still tells is not heard."""

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from pointstamp.dataflow.scope import Scope
     from pointstamp.dataflow.stream import Stream
 
-WRITE_EVERY_S = 0.1
+WRITE_EVERY_S = 0.5
 """How long what happened may be missing in the files, at most, unless a step takes longer."""
 
 TELL_EVERY_S = 0.01
