@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pointstamp.communication.communicator import Channel, Message
-from pointstamp.containers import kind_of
+from pointstamp.containers import Arrays, kind_of
 from pointstamp.dataflow.capability import Capability, Holdings
 from pointstamp.dataflow.channels import Queue
 from pointstamp.dataflow.operator import Operator
@@ -24,8 +24,12 @@ from pointstamp.progress.operate import Changes, Operate, Progress
 Clock = Callable[[], int]
 
 
+_HAS_LEN = (list, Arrays)
+"""Of these the length is the number of records; asking for the kind takes longer."""
+
+
 def _length(batch: Any) -> int:
-    return len(batch) if type(batch) is list else kind_of(batch).length(batch)
+    return len(batch) if type(batch) in _HAS_LEN else kind_of(batch).length(batch)
 
 
 class LoggedOperator(Operator):
@@ -161,7 +165,7 @@ class LoggedChannel:
 class LoggedQueue(Queue):
     """Tells of what one worker sends to itself; what comes from others its channel tells."""
 
-    __slots__ = ("_index", "_messages", "_now", "number")
+    __slots__ = ("_add", "_index", "_now", "number")
 
     def __init__(
         self,
@@ -175,7 +179,7 @@ class LoggedQueue(Queue):
         super().__init__(wake, consumed, channel)
         self._index = index
         self._now = now
-        self._messages = messages
+        self._add = messages.add_with  # looked up once: it is called for every batch
         self.number = NONE
 
     def connect(self, number: int) -> None:
@@ -186,25 +190,17 @@ class LoggedQueue(Queue):
 
     def push(self, time: Any, batch: Any) -> None:
         """As `Queue`."""
-        self._tell(time, batch, True)
+        if self.number != NONE:
+            index = self._index
+            self._add((time,), self._now(), self.number, _length(batch), index, index, True)
         super().push(time, batch)
 
     def pull(self) -> tuple[Any, Any] | None:
         """As `Queue`."""
-        is_own = bool(self._local)
+        if not self._local:
+            return super().pull()
         item = super().pull()
-        if item is not None and is_own:
-            self._tell(item[0], item[1], False)
+        if item is not None and self.number != NONE:
+            index = self._index
+            self._add((item[0],), self._now(), self.number, _length(item[1]), index, index, False)
         return item
-
-    def _tell(self, time: Any, batch: Any, is_send: bool) -> None:
-        if self.number != NONE:
-            self._messages.add_with(
-                (time,),
-                self._now(),
-                self.number,
-                _length(batch),
-                self._index,
-                self._index,
-                is_send,
-            )
