@@ -17,6 +17,7 @@ compiled.choose()
 if TYPE_CHECKING:
     from pointstamp import errors as errors
     from pointstamp import graph as graph
+    from pointstamp import observability as observability
     from pointstamp import spark as spark
     from pointstamp import testing as testing
     from pointstamp.communication.communicator import Communicator as Communicator
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from pointstamp.dataflow.windows import Sliding as Sliding
     from pointstamp.dataflow.windows import Tumbling as Tumbling
     from pointstamp.dataflow.windows import Window as Window
+    from pointstamp.observability.log import Log as Log
     from pointstamp.progress.timestamp import Int as Int
     from pointstamp.progress.timestamp import Product as Product
     from pointstamp.progress.timestamp import Timestamp as Timestamp
@@ -81,6 +83,7 @@ _HOMES = {
     "Input": "pointstamp.dataflow.handles",
     "Int": "pointstamp.progress.timestamp",
     "Listen": "pointstamp.communication.event_sockets",
+    "Log": "pointstamp.observability.log",
     "Messages": "pointstamp.containers.events",
     "Notificator": "pointstamp.dataflow.notificator",
     "Ok": "pointstamp.dataflow.results",
@@ -106,7 +109,7 @@ _HOMES = {
     "run_worker": "pointstamp.runtime.worker",
     "simulate": "pointstamp.runtime.simulate",
 }
-_MODULES = ("errors", "graph", "spark", "testing")
+_MODULES = ("errors", "graph", "observability", "spark", "testing")
 
 __all__ = [*sorted(_HOMES), *_MODULES, "build_info"]
 

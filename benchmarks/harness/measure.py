@@ -38,6 +38,7 @@ def on_workers(
     workers: int,
     total: Callable[[list[Any]], Any] | None = None,
     once: bool = False,
+    log: ps.Log | None = None,
 ) -> Measure:
     """Measure `setup(worker, *args)()` on workers that begin together.
 
@@ -46,7 +47,7 @@ def on_workers(
     """
 
     def measure(effort: Effort) -> Reading:
-        parts = ps.execute(_attend, setup, args, effort, once, workers=workers)
+        parts = ps.execute(_attend, setup, args, effort, once, workers=workers, log=log)
         seconds = [max(sample) for sample in zip(*(part[0] for part in parts), strict=True)]
         answers = [part[1] for part in parts]
         return Reading(seconds, [part[2] for part in parts], total(answers) if total else None)

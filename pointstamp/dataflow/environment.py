@@ -13,6 +13,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pointstamp.communication.communicator import Channel, Communicator
+from pointstamp.dataflow.channels import Queue
+from pointstamp.dataflow.log import Log
+from pointstamp.progress.change_batch import ChangeBatch
 
 if TYPE_CHECKING:
     from pointstamp.dataflow.event_loop import EventLoop
@@ -55,6 +58,10 @@ class Environment:
     _event_loop: EventLoop | None = None
     later: Callable[[float, Callable[[], None]], None] = field(default=lambda seconds, call: None)
     """Calls a function after so many seconds; the clock is the worker's."""
+    log: Log | None = None
+    """What is built now tells this log what it does; None: nobody."""
+    worker_log: Log | None = None
+    """The worker's log, if it has one: what is not logged itself can read it."""
 
     @property
     def index(self) -> int:
@@ -71,7 +78,14 @@ class Environment:
         channel = self.communicator.channel()
         self.channels[channel.id] = channel
         self.arrivals[channel.id] = arrived
-        return channel
+        return channel if self.log is None else self.log.channel(channel)
+
+    def queue(
+        self, wake: Callable[[], None], consumed: ChangeBatch, channel: Channel | None = None
+    ) -> Queue:
+        """Make the end of a stream; see `Queue`."""
+        make = Queue if self.log is None else self.log.queue
+        return make(wake, consumed, channel)
 
     def close_channel(self, channel: int) -> None:
         """Throw away what has come on a channel, and what comes."""

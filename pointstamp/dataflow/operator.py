@@ -292,12 +292,15 @@ class OperatorBuilder:
     def __init__(self, scope: Scope, name: str) -> None:
         self._scope = scope
         self._node = scope.reserve(name)
-        self._operator = Operator(
+        environment = scope.environment
+        self._log = environment.log
+        make = Operator if self._log is None else self._log.operator(scope.number, self._node, name)
+        self._operator = make(
             name,
             scope.timestamp,
             scope.activation(self._node),
-            scope.environment.call,
-            scope.environment.watcher,
+            environment.call,
+            environment.watcher,
         )
         self._inputs: list[Input] = []
         self._outputs: list[Output] = []
@@ -342,6 +345,9 @@ class OperatorBuilder:
         port = operator.inputs
         consumed: ChangeBatch = ChangeBatch()
         queue = self._scope.connect(stream, (self._node, port), pact, consumed)
+        if self._log is not None:
+            number = self._scope.number
+            self._log.connect(queue, operator, port, number, stream.source, pact.describe())
         operator.inputs += 1
         operator.consumed.append(consumed)
         operator.frontier_interest.append(interest)
@@ -375,7 +381,8 @@ class OperatorBuilder:
         operator.outputs += 1
         produced: ChangeBatch = ChangeBatch()
         tee = Tee(operator.name, produced, scope.environment.fail)
-        holdings = Holdings(
+        make = Holdings if self._log is None else self._log.holdings(operator)
+        holdings = make(
             operator.name,
             port,
             operator.timestamp,

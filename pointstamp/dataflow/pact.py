@@ -39,7 +39,7 @@ class Pipeline:
         self, environment: Environment, wake: Wake, consumed: ChangeBatch
     ) -> tuple[Pusher, Queue]:
         """A queue is both ends."""
-        queue = Queue(wake, consumed)
+        queue = environment.queue(wake, consumed)
         return queue, queue
 
     def copies(self, peers: int) -> int:
@@ -72,7 +72,7 @@ class Exchange:
         if environment.peers == 1:
             return Pipeline().connect(environment, wake, consumed)
         channel = environment.channel(wake)
-        queue = Queue(wake, consumed, channel)
+        queue = environment.queue(wake, consumed, channel)
         pusher = Spread(queue, channel, self.key, environment.index, environment.peers)
         return pusher, queue
 
@@ -96,7 +96,7 @@ class Broadcast:
         if environment.peers == 1:
             return Pipeline().connect(environment, wake, consumed)
         channel = environment.channel(wake)
-        queue = Queue(wake, consumed, channel)
+        queue = environment.queue(wake, consumed, channel)
         return Copies(queue, channel, environment.index, environment.peers), queue
 
     def copies(self, peers: int) -> int:
@@ -126,7 +126,7 @@ class Distribute:
     ) -> tuple[Pusher, Queue]:
         """A channel between all workers; one worker asks for the index all the same."""
         channel = environment.channel(wake) if environment.peers > 1 else None
-        queue = Queue(wake, consumed, channel)
+        queue = environment.queue(wake, consumed, channel)
         return Whole(queue, channel, self.route, environment.index, environment.peers), queue
 
     def copies(self, peers: int) -> int:

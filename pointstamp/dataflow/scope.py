@@ -30,7 +30,7 @@ from pointstamp.dataflow.operators.sources import InputHandle
 from pointstamp.dataflow.operators.unordered import UnorderedInput
 from pointstamp.dataflow.pact import Pact
 from pointstamp.dataflow.stream import Stream
-from pointstamp.errors import BuildError, FeedbackError
+from pointstamp.errors import BuildError, FeedbackError, UsageError
 from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.operate import Operate
 from pointstamp.progress.subgraph import Activation, Subgraph
@@ -75,6 +75,9 @@ class Scope:
         self.number = environment.next_scope()
         self.node = parent.reserve(name) if parent is not None else 0
         self.address: tuple[int, ...] = (*parent.address, self.node) if parent else ()
+        self._log = environment.log
+        if self._log is not None:
+            self._log.begin_scope(self.number, parent.number if parent else None, self.node, name)
         self.subgraph: Subgraph | None = None
         self.closed = False
         self.dataflow: Any = None
@@ -322,6 +325,42 @@ class Scope:
         """
         return replaying.replay(self, sources, partial=partial)
 
+    def log_stream(self, what: str) -> Stream[Any]:
+        """What this worker tells of itself, as it happens: the events of one type.
+
+        For a dataflow that is not logged itself, `worker.dataflow(logged=False)`, as it
+        would feed itself otherwise. Batches are Arrow record batches; `docs/logs.md` has the
+        types of events, and their columns. Times are the moments of the log, integers: a
+        batch has events at its time or later, and once the frontier is past a moment, all
+        events of that moment have come. The stream ends when the dataflows that are logged
+        are complete, and the worker runs to the end.
+
+        Parameters
+        ----------
+        what : str
+            "operators", "channels", "schedules", "messages", "progress", "capabilities",
+            "frontiers", "parks" or "texts".
+
+        Raises
+        ------
+        UsageError
+            If the worker keeps no log, or there are no such events.
+        BuildError
+            If this dataflow is logged.
+        """
+        log = self.environment.worker_log
+        if log is None:
+            raise UsageError(
+                f"scope {self.name!r} cannot read the log of worker {self.index}, which keeps "
+                "none; start the workers with log=ps.Log(...)"
+            )
+        if self.environment.log is not None:
+            raise BuildError(
+                f"scope {self.name!r} reads the log that it is told of in: it would feed itself; "
+                "build it with worker.dataflow(..., logged=False)"
+            )
+        return log.stream(self, what)
+
     # Streams from streams.
 
     def concatenate(self, streams: Sequence[Stream[T]]) -> Stream[T]:
@@ -420,7 +459,7 @@ class Scope:
     def add_operator(self, operator: Operate) -> int:
         """Put in something that speaks `Operate`; its number."""
         node = self.reserve(operator.name)
-        self.install(node, operator)
+        self.install(node, self._told(node, operator))
         return node
 
     def connect(
@@ -517,7 +556,7 @@ class Scope:
             activation.subgraph = self.subgraph
         self._activations.clear()
         if self.parent is not None:
-            self.parent.install(self.node, self.subgraph)
+            self.parent.install(self.node, self.parent._told(self.node, self.subgraph))
             self.parent.scopes.append(self)
         else:
             self.subgraph.internal_summary()
@@ -543,6 +582,10 @@ class Scope:
         for scope in self.scopes:
             lines.extend(scope.structure())
         return lines
+
+    def _told(self, node: int, operator: Operate) -> Operate:
+        """What tells the log of `operator`, if there is one."""
+        return operator if self._log is None else self._log.operate(self.number, node, operator)
 
     def _child(self, node: int) -> Operate:
         try:

@@ -36,7 +36,7 @@ class Addressed:
         if environment.peers == 1:
             return Pipeline().connect(environment, wake, consumed)
         channel = environment.channel(wake)
-        queue = Queue(wake, consumed, channel)
+        queue = environment.queue(wake, consumed, channel)
         return _Runs(queue, channel, environment.index), queue
 
     def copies(self, peers: int) -> int:

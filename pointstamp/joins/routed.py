@@ -37,7 +37,7 @@ class Routed:
         if environment.peers == 1:
             return Pipeline().connect(environment, wake, consumed)
         channel = environment.channel(wake)
-        queue = Queue(wake, consumed, channel)
+        queue = environment.queue(wake, consumed, channel)
         return _ByNumber(queue, channel, environment.index, environment.peers), queue
 
     def copies(self, peers: int) -> int:

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from pointstamp.communication.communicator import Communicator
 from pointstamp.communication.launch import run_processes, run_single, run_threads
+from pointstamp.dataflow.log import Logging
 from pointstamp.errors import UsageError
 from pointstamp.runtime.worker import is_eager, run_worker
 
@@ -19,6 +20,7 @@ def execute(
     workers: int = 1,
     threads: bool = False,
     progress: str = "demand",
+    log: Logging | None = None,
 ) -> list[Result]:
     """Call `main(worker, *args)` on each worker, and complete what it built.
 
@@ -38,6 +40,8 @@ def execute(
     progress : "demand" or "eager"
         Whether workers tell each other of progress when it may advance somebody's
         frontier, or always at once, in more messages.
+    log : Log, optional
+        Where the workers write down what they do: `ps.Log("run.log")`.
 
     Returns
     -------
@@ -59,9 +63,11 @@ def execute(
         raise UsageError(f"a computation needs at least one worker; {workers} were asked for")
 
     is_eager(progress)  # raises here and not in each worker, if it is neither
+    if log is not None:
+        log.prepare()
 
     def target(communicator: Communicator) -> Result:
-        return run_worker(communicator, main, *args, progress=progress)
+        return run_worker(communicator, main, *args, progress=progress, log=log)
 
     # What cannot be carried to the workers is reported under the name the caller knows.
     target.__qualname__ = getattr(main, "__qualname__", repr(main))

@@ -38,6 +38,7 @@ from pointstamp.communication.attend import attend, check_workers
 from pointstamp.communication.communicator import Channel
 from pointstamp.communication.failure import Failure, failure, first_cause
 from pointstamp.communication.simulated import SimulatedCommunicator, SimulatedNetwork
+from pointstamp.dataflow.log import Logging
 from pointstamp.errors import StalledError
 from pointstamp.runtime.schedule import Decision, Schedule
 from pointstamp.runtime.worker import Worker, is_eager, run_worker
@@ -66,6 +67,7 @@ def simulate(
     crash: bool = False,
     replay: Sequence[Decision] = (),
     progress: str = "demand",
+    log: Logging | None = None,
 ) -> list[Result]:
     """Call `main(worker, *args)` on each of several workers, in this thread.
 
@@ -88,6 +90,9 @@ def simulate(
         The first decisions, as a `Simulation` recorded them.
     progress : "demand" or "eager"
         As for `execute`.
+    log : Log, optional
+        Where the workers write down what they do. There is no clock here: each event
+        has a number of its own, in the order in which they happen.
 
     Returns
     -------
@@ -107,7 +112,7 @@ def simulate(
     [10, 11, 12]
     """
     schedule = Schedule(seed, crash=crash, replay=replay)
-    return Simulation(workers, schedule, progress=progress).run(main, *args)
+    return Simulation(workers, schedule, progress=progress, log=log).run(main, *args)
 
 
 class Simulation:
@@ -127,6 +132,8 @@ class Simulation:
         After so many, the run is stopped as one that never ends.
     progress : "demand" or "eager"
         As for `execute`.
+    log : Log, optional
+        Where the workers write down what they do.
 
     Attributes
     ----------
@@ -145,6 +152,7 @@ class Simulation:
         serialize: bool = False,
         max_decisions: int = MAX_DECISIONS,
         progress: str = "demand",
+        log: Logging | None = None,
     ) -> None:
         check_workers(workers)
         is_eager(progress)  # raises here and not in each worker, if it is neither
@@ -156,6 +164,7 @@ class Simulation:
         )
         self._observe = observe
         self._max_decisions = max_decisions
+        self._log = None if log is None else log.simulated()
         self._seats = [_Seat(self, index) for index in range(workers)]
         self._greenlets: list[greenlet] = []
         self._driver: greenlet | None = None
@@ -170,6 +179,8 @@ class Simulation:
     def run(self, main: Callable[..., Result], *args: Any) -> list[Result]:
         """Run `main(worker, *args)` on each worker; the results by index."""
         self._driver = getcurrent()
+        if self._log is not None:
+            self._log.prepare()
         for index in range(len(self.workers)):
             worker = greenlet(partial(self._live, index, main, args))
             worker.gr_context = copy_context()
@@ -255,9 +266,8 @@ class Simulation:
 
         seat = self._seats[index]
         try:
-            self._results[index] = attend(
-                seat, partial(run_worker, main=begin, progress=self._progress)
-            )
+            target = partial(run_worker, main=begin, progress=self._progress, log=self._log)
+            self._results[index] = attend(seat, target)
         except KeyboardInterrupt:
             raise  # of whoever runs the simulation
         except _Ended:

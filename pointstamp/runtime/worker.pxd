@@ -12,6 +12,7 @@ cdef class _Dataflow:
     cdef public list channels
     cdef public object closers
     cdef public bint is_queued
+    cdef readonly bint is_logged
     cdef public set agreed
     cdef public list inputs
     cdef public bint is_dropped
@@ -46,6 +47,7 @@ cdef class Worker:
     cdef bint _is_building
     cdef bint _is_stepping
     cdef object _failure
+    cdef object _log
 
     cpdef bint step(self)
     cpdef bint step_or_park(self, object timeout_s=*)

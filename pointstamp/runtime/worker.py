@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 from pointstamp.communication.communicator import Communicator
 from pointstamp.dataflow.environment import Environment
+from pointstamp.dataflow.log import Log, Logging
 from pointstamp.dataflow.scope import Scope
 from pointstamp.errors import BuildError, InputError, StructureError, UsageError
 from pointstamp.progress.subgraph import Subgraph
@@ -39,9 +40,10 @@ def _nothing() -> None:
 class _Dataflow:
     """A dataflow of this worker, from its making to its end."""
 
-    def __init__(self, number: int, name: str) -> None:
+    def __init__(self, number: int, name: str, is_logged: bool) -> None:
         self.number = number
         self.name = name
+        self.is_logged = is_logged
         self.lines: list[str] = []
         self.root: Subgraph | None = None
         self.scopes: list[int] = []
@@ -65,9 +67,13 @@ class Worker:
     eager : bool
         Send every change of progress at once (lower latency, more messages),
         rather than when it may advance somebody's frontier.
+    log : Log, optional
+        Is told what happens here; whoever made it closes it.
     """
 
-    def __init__(self, communicator: Communicator, *, eager: bool = False) -> None:
+    def __init__(
+        self, communicator: Communicator, *, eager: bool = False, log: Log | None = None
+    ) -> None:
         self.communicator = communicator
         self.environment = Environment(communicator, eager)
         self.environment.fail = self._fail
@@ -75,6 +81,8 @@ class Worker:
         self.environment.later = self.timers.after
         self._control = self.environment.channel(_nothing)
         self._progress = self.environment.channel(_nothing)
+        # After its own channels: of those the worker tells, who knows what is in them.
+        self.environment.log = self.environment.worker_log = self._log = log
         # Looked up once: a step is short.
         self._receive = communicator.receive
         self._flush = communicator.flush
@@ -124,10 +132,18 @@ class Worker:
         return dict(self.environment.dropped)
 
     @contextmanager
-    def dataflow(self, name: str = "Dataflow", timestamp: Timestamp = Int) -> Iterator[Scope]:
+    def dataflow(
+        self, name: str = "Dataflow", timestamp: Timestamp = Int, *, logged: bool = True
+    ) -> Iterator[Scope]:
         """Build a dataflow in a `with` block; it is ready to run at the end of it.
 
         All workers must build the same dataflows in the same order.
+
+        Parameters
+        ----------
+        logged : bool
+            Whether the worker's log, if it keeps one, is told of this dataflow. One that
+            reads that log must not be; see `Scope.log_stream`.
 
         Raises
         ------
@@ -138,7 +154,8 @@ class Worker:
             raise BuildError(
                 f"dataflow {name!r} begins inside the making of another; end that first"
             )
-        dataflow = _Dataflow(self._n_built, name)
+        dataflow = _Dataflow(self._n_built, name, logged)
+        self.environment.log = self._log if logged else None
         scope = Scope(self.environment, name, timestamp, wake=lambda: self._activate(dataflow))
         self._is_building = True
         n_inputs = len(self.environment.inputs)
@@ -187,6 +204,8 @@ class Worker:
             self._visit_dataflows()
             self._send_progress()
             self._flush()
+            if self._log is not None:
+                self._log.tick()
         except BaseException as failure:
             self._failure = failure
             raise
@@ -206,7 +225,10 @@ class Worker:
         if is_idle and self._failure is None and not self._is_stepping:
             if self._alarms:
                 timeout_s = self.timers.wait_s(timeout_s)
-            self.communicator.park(timeout_s)
+            if self._log is None:
+                self.communicator.park(timeout_s)
+            else:
+                self._log.park(self.communicator.park, timeout_s)
         return self.step()
 
     def step_while(self, condition: Callable[[], bool]) -> None:
@@ -233,6 +255,11 @@ class Worker:
         self._waits_for_all = True
         try:
             self._check_dropped()
+            if self._log is not None:
+                # Who reads the log is complete when nothing is left to be told.
+                while any(dataflow.is_logged for dataflow in self._dataflows.values()):
+                    self.step_or_park()
+                self._log.end_streams()
             while self._dataflows:
                 self.step_or_park()
         finally:
@@ -303,6 +330,11 @@ class Worker:
         if found.root is not None:
             self._abandon(found)
         self._check_finished()
+
+    def log(self, text: str) -> None:
+        """Put a line of your own into the log; nothing happens if the worker keeps none."""
+        if self._log is not None:
+            self._log.text(text)
 
     def close_inputs(self) -> None:
         """Close all inputs that are open."""
@@ -407,6 +439,8 @@ class Worker:
             subgraph = self._subgraphs.get(message.tag)
             if subgraph is not None:  # else complete here, and nothing new for it
                 subgraph.accept(message.batch)
+            if self._log is not None:
+                self._log.progress_received(message.tag, message.sender, len(message.batch))
 
     def _answer_calls(self) -> None:
         # Those that are there: one that asks for itself again waits for the next step.
@@ -458,8 +492,12 @@ class Worker:
             # Complete already, or not agreed: the last peer's structure activates it again.
             if root is None or len(dataflow.agreed) < self._peers - 1:
                 continue
+            log = self._log if dataflow.is_logged else None
+            began = 0 if log is None else log.now()
             root.push_external_progress(())
             root.pull_internal_progress()
+            if log is not None:
+                log.visited(dataflow.scopes[0], began)
             if root.is_active:
                 self._activate(dataflow)
             elif root.complete:
@@ -510,6 +548,9 @@ class Worker:
         outbox = self._outbox
         if outbox:
             for scope, updates in outbox:
+                # Before the sending: who receives it may be quicker than we are.
+                if self._log is not None:
+                    self._log.progress_sent(scope, len(updates))
                 for peer in self._others():
                     self._progress.send(peer, scope, updates)
             outbox.clear()
@@ -530,12 +571,16 @@ def run_worker(
     main: Callable[..., Result],
     *args: Any,
     progress: str = "demand",
+    log: Logging | None = None,
 ) -> Result:
     """Run `main(worker, *args)` as one of the workers, to the end of all dataflows.
 
     Leaves the communicator open: whoever made it closes it.
     """
-    with closing(Worker(communicator, eager=is_eager(progress))) as worker:
+    with ExitStack() as stack:
+        kept = None if log is None else stack.enter_context(closing(log.begin(communicator)))
+        worker = Worker(communicator, eager=is_eager(progress), log=kept)
+        stack.callback(worker.close)
         result = main(worker, *args)
         worker.finish()
     return result

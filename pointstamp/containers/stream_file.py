@@ -1,0 +1,157 @@
+"""Files of record batches that are written as they come, and readable at any moment.
+
+Each is an Arrow IPC stream. A batch is on its way to the disk when `write` returns, so
+what was written before a process died is there; at the end stands a mark that says that
+there is no more. Reading stops at the last batch that is whole, and says if the mark is
+missing: the writer did not finish, or is still at it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pointstamp.containers.convert import arrow_array, numbers
+from pointstamp.errors import FileFormatError
+
+Column = npt.NDArray[Any] | list[str]
+"""Numbers or bools, [n]; or n texts."""
+
+_CONTINUES = b"\xff\xff\xff\xff"
+_END = _CONTINUES + bytes(4)
+
+
+def schema_of(columns: Mapping[str, str]) -> Any:
+    """The Arrow schema of columns by name, each of a type such as "int64", "bool", "string"."""
+    alias: Any = pa.type_for_alias  # whose stubs want each alias as a literal
+    return pa.schema([(name, alias(kind)) for name, kind in columns.items()])
+
+
+def batch_of(schema: Any, columns: Sequence[Column]) -> Any:
+    """The record batch of these columns, numbers without a copy.
+
+    >>> schema = schema_of({"a": "int64", "b": "bool", "c": "string"})
+    >>> columns = [np.array([1, 2]), np.array([True, False]), ["x", "yz"]]
+    >>> batch_of(schema, columns).to_pylist()
+    [{'a': 1, 'b': True, 'c': 'x'}, {'a': 2, 'b': False, 'c': 'yz'}]
+    """
+    return pa.RecordBatch.from_arrays([_arrow(column) for column in columns], schema=schema)
+
+
+def _arrow(column: Column) -> Any:
+    # As buffers and not by `pa.array`, which would import pandas; see `convert`.
+    if isinstance(column, list):
+        texts = [text.encode() for text in column]
+        ends = np.zeros(len(texts) + 1, np.int32)
+        np.cumsum([len(text) for text in texts], out=ends[1:])
+        data: Any = ends  # whose buffer the stubs do not see
+        buffers = [None, pa.py_buffer(data), pa.py_buffer(b"".join(texts))]
+        return pa.Array.from_buffers(pa.string(), len(texts), buffers)
+    if column.dtype == np.bool_:
+        bits: Any = np.packbits(column, bitorder="little")
+        return pa.Array.from_buffers(pa.bool_(), len(column), [None, pa.py_buffer(bits)])
+    return arrow_array(column)
+
+
+class StreamFile:
+    """A file that batches of one schema are appended to; `close` says that it is whole.
+
+    Parameters
+    ----------
+    metadata : mapping of str to str
+        What `read_stream` gives back with the batches.
+
+    Raises
+    ------
+    FileFormatError
+        If it cannot be written.
+    """
+
+    def __init__(self, path: Path, schema: Any, metadata: Mapping[str, str]) -> None:
+        self._path = path
+        try:
+            self._sink: Any = pa.OSFile(str(path), "wb")
+        except OSError as error:
+            raise self._unwritten(error) from error
+        self._writer: Any = pa.ipc.new_stream(self._sink, schema.with_metadata(dict(metadata)))
+
+    def write(self, batch: Any) -> None:
+        """Append a batch."""
+        try:
+            self._writer.write_batch(batch)
+        except OSError as error:
+            raise self._unwritten(error) from error
+
+    def close(self) -> None:
+        """Complete the file. Closing twice is closing once."""
+        try:
+            if not self._sink.closed:
+                self._writer.close()
+        except OSError as error:
+            raise self._unwritten(error) from error
+        finally:
+            self._sink.close()
+
+    def _unwritten(self, error: OSError) -> FileFormatError:
+        return FileFormatError(f"{self._path}: cannot be written: {error.strerror or error}")
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """What was read of a file of batches."""
+
+    metadata: dict[str, str] = field(default_factory=dict)
+    batches: list[Any] = field(default_factory=list)
+    is_whole: bool = False
+    """Whether the end mark was there."""
+
+    def column(self, name: str) -> Column:
+        """A column of all batches."""
+        parts = [_plain(batch.column(name)) for batch in self.batches]
+        if parts and isinstance(parts[0], list):
+            return [text for part in parts for text in part]
+        return np.concatenate(parts) if parts else np.empty(0, np.int64)
+
+
+def read_stream(path: Path) -> Streamed:
+    """What is there of a file that a `StreamFile` wrote, up to the last batch that is whole.
+
+    Raises
+    ------
+    FileFormatError
+        If it is not such a file, or cannot be read.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise FileFormatError(f"{path}: cannot be read: {error.strerror or error}") from error
+    if not data.startswith(_CONTINUES[: len(data)]):
+        raise FileFormatError(f"{path}: this is no Arrow stream; it begins with {data[:8]!r}")
+    try:
+        reader = pa.ipc.open_stream(data)
+    except (pa.ArrowInvalid, OSError):
+        return Streamed()  # not even its schema is whole
+    metadata = {k.decode(): v.decode() for k, v in (reader.schema.metadata or {}).items()}
+    batches: list[Any] = []
+    try:
+        while True:
+            batches.append(reader.read_next_batch())
+    except StopIteration:
+        return Streamed(metadata, batches, data.endswith(_END))
+    except (pa.ArrowInvalid, OSError):
+        return Streamed(metadata, batches)
+
+
+def _plain(column: Any) -> Column:
+    if pa.types.is_string(column.type):
+        texts: list[str] = column.to_pylist()
+        return texts
+    if pa.types.is_boolean(column.type):
+        return np.array(column.to_pylist(), np.bool_)
+    return numbers(column)

@@ -1,0 +1,16 @@
+"""Records of what ran, and what is made of them.
+
+With `ps.execute(main, log=ps.Log("run.log"))` every worker writes down what it does, as
+streams of typed events (`events.py`): `pointstamp log run.log` sums them up, `read` gives
+them as columns, and a dataflow of the same worker can read them as they happen
+(`Scope.log_stream`).
+"""
+
+from pointstamp.observability.events import EVENTS as EVENTS
+from pointstamp.observability.events import EventType as EventType
+from pointstamp.observability.log import Log as Log
+from pointstamp.observability.reading import LoggedRun as LoggedRun
+from pointstamp.observability.reading import read as read
+from pointstamp.observability.summary import summarize as summarize
+
+__all__ = ["EVENTS", "EventType", "Log", "LoggedRun", "read", "summarize"]

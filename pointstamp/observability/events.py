@@ -1,0 +1,142 @@
+"""What a worker tells of itself: the types of events, each with its columns.
+
+Every event has `at`, the moment when it was told, in nanoseconds since 1970 (in a
+simulation: its number). Those that last have `began`, too. Operators and channels go by
+numbers, which are the same on all workers; `operators` and `channels` say what they are.
+Times of dataflows are texts, as times can be of any type: 3 is "3", (0, 3) is "(0, 3)".
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+VERSION = "1"
+"""Of the events and their files; another one is not read."""
+
+NONE = -1
+"""In place of the number of an operator: there is none, or it is not known."""
+
+
+@dataclass(frozen=True)
+class EventType:
+    """A type of events.
+
+    Attributes
+    ----------
+    name : str
+        What `log_stream` is asked for, and the file is called.
+    numbers : mapping of str to str
+        The columns of numbers and bools, with their Arrow types; the first is `at`.
+    texts : tuple of str
+        The columns of text, which come after those.
+    is_kept : bool
+        Whether who begins to listen is told of earlier ones, too.
+    """
+
+    name: str
+    numbers: Mapping[str, str]
+    texts: tuple[str, ...] = ()
+    is_kept: bool = False
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """All columns with their Arrow types."""
+        return {**self.numbers, **dict.fromkeys(self.texts, "string")}
+
+
+OPERATORS = EventType(
+    "operators",
+    {"at": "int64", "operator": "int32", "scope": "int32", "dataflow": "int32"},
+    ("kind", "name", "address"),
+    is_kept=True,
+)
+"""Operator, scope or dataflow number `operator` was made, in scope `scope` (an operator, too)."""
+
+CHANNELS = EventType(
+    "channels",
+    {
+        "at": "int64",
+        "channel": "int32",
+        "scope": "int32",
+        "source": "int32",
+        "source_port": "int32",
+        "target": "int32",
+        "target_port": "int32",
+    },
+    ("pact",),
+    is_kept=True,
+)
+"""Operator `source` was connected with `target`. A source that is the scope itself is its input."""
+
+SCHEDULES = EventType("schedules", {"at": "int64", "began": "int64", "operator": "int32"})
+"""An operator was active from `began` to `at`; a scope's time includes that of what is in it."""
+
+MESSAGES = EventType(
+    "messages",
+    {
+        "at": "int64",
+        "channel": "int32",
+        "records": "int64",
+        "source": "int32",
+        "target": "int32",
+        "is_send": "bool",
+    },
+    ("time",),
+)
+"""A batch of records was sent to worker `target`, or one of worker `source` was taken."""
+
+PROGRESS = EventType(
+    "progress",
+    {
+        "at": "int64",
+        "scope": "int32",
+        "updates": "int32",
+        "source": "int32",
+        "target": "int32",
+        "is_send": "bool",
+    },
+)
+"""Updates of the counts of a scope were sent to worker `target`, or taken."""
+
+CAPABILITIES = EventType(
+    "capabilities",
+    {"at": "int64", "operator": "int32", "output": "int32", "change": "int64"},
+    ("time",),
+)
+"""An operator holds one more (+1) or one less (-1) capability for a time."""
+
+FRONTIERS = EventType(
+    "frontiers",
+    {"at": "int64", "operator": "int32", "input": "int32", "change": "int64"},
+    ("time",),
+)
+"""An operator was told that a time is (+) or is no more (-) among the least that may come."""
+
+PARKS = EventType("parks", {"at": "int64", "began": "int64"})
+"""The worker waited, with nothing to do."""
+
+TEXTS = EventType("texts", {"at": "int64"}, ("text",))
+"""What the program told with `worker.log`."""
+
+EVENTS = {
+    each.name: each
+    for each in (
+        OPERATORS, CHANNELS, SCHEDULES, MESSAGES, PROGRESS, CAPABILITIES, FRONTIERS, PARKS, TEXTS,
+    )
+}  # fmt: skip
+"""All types, by name."""
+
+SUFFIX = ".arrows"
+"""Of the files, which are Arrow IPC streams, one for each type."""
+
+
+def worker_folder(path: str | os.PathLike[str], index: int) -> Path:
+    """Where worker `index` writes its part of a log."""
+    return Path(path, f"worker-{index}")
+
+
+MOMENTS = ("at", "began")
+"""The columns that are moments."""

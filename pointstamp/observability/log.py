@@ -1,0 +1,98 @@
+"""What is logged, and where to: what a program says, and each worker makes its log of.
+
+A log is a folder with a folder for each worker, and in that a file for each type of
+events that it had. A folder that holds something else is left alone.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import count
+from pathlib import Path
+from time import perf_counter_ns, time_ns
+
+from pointstamp.communication.communicator import Communicator
+from pointstamp.errors import FileFormatError, UsageError
+from pointstamp.observability.events import EVENTS, SUFFIX, worker_folder
+from pointstamp.observability.worker_log import Clock, WorkerLog
+
+
+@dataclass(frozen=True)
+class Log:
+    """Has the workers write down what they do: `ps.execute(main, log=ps.Log("run.log"))`.
+
+    Parameters
+    ----------
+    path : str or path, optional
+        A folder for it, made if it is not there. What an earlier log left in it is
+        replaced. Without it nothing is written, and only dataflows of the workers can
+        read what they tell, with `Scope.log_stream`.
+
+    >>> import pointstamp as ps
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = ps.execute(lambda worker: worker.log("hello"), log=Log(folder))
+    ...     [worker] = ps.observability.read(folder).workers
+    >>> worker["texts"]["text"]
+    ['hello']
+    """
+
+    path: str | os.PathLike[str] | None = None
+    ticks: Callable[[], int] | None = None
+    """In a simulation: counts the events of all workers, in place of a clock."""
+
+    def prepare(self) -> None:
+        """Make the folder, and empty it of an earlier log.
+
+        Raises
+        ------
+        UsageError
+            If there is something else in it.
+        FileFormatError
+            If it cannot be written.
+        """
+        if self.path is None:
+            return
+        folder = Path(self.path)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            earlier = list(folder.iterdir())
+            for each in earlier:
+                _check_is_log(folder, each)
+            for each in earlier:
+                shutil.rmtree(each)
+        except OSError as error:
+            raise FileFormatError(
+                f"{folder}: a log cannot be written there: {error.strerror or error}"
+            ) from error
+
+    def simulated(self) -> Log:
+        """The same, in which each event has a number of its own in place of the moment."""
+        return replace(self, ticks=partial(next, count()))
+
+    def begin(self, communicator: Communicator) -> WorkerLog:
+        """The log of one worker."""
+        if self.ticks is not None:
+            clock = Clock(self.ticks, 0, "ticks")
+        else:
+            # What each worker's own clock shows, as the moments of one that all have.
+            clock = Clock(perf_counter_ns, time_ns() - perf_counter_ns(), "ns")
+        folder = None
+        if self.path is not None:
+            folder = worker_folder(self.path, communicator.index)
+            folder.mkdir(exist_ok=True)
+        return WorkerLog(communicator.index, communicator.peers, clock, folder)
+
+
+def _check_is_log(folder: Path, found: Path) -> None:
+    ours = {f"{name}{SUFFIX}" for name in EVENTS}
+    is_ours = found.name.startswith("worker-") and found.is_dir() and not found.is_symlink()
+    if not is_ours or not all(file.name in ours for file in found.iterdir()):
+        raise UsageError(
+            f"a log cannot be written to {folder}: there is {found.name}, which is of no log; "
+            "name another folder, or one that is not there"
+        )

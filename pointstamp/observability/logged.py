@@ -1,0 +1,210 @@
+"""The classes that tell a log what they do, made in place of those that do not.
+
+Each does what the class that it is made of does, and tells; nothing here decides
+anything. What is sent is told before it is sent, and what is received after, so that by
+the clock nothing is received before it was sent.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from pointstamp.communication.communicator import Channel, Message
+from pointstamp.containers import Arrays, kind_of
+from pointstamp.dataflow.capability import Capability, Holdings
+from pointstamp.dataflow.channels import Queue
+from pointstamp.dataflow.operator import Operator
+from pointstamp.observability.buffer import Buffer
+from pointstamp.observability.events import NONE
+from pointstamp.progress.change_batch import ChangeBatch
+from pointstamp.progress.operate import Changes, Operate, Progress
+
+Clock = Callable[[], int]
+
+
+_HAS_LEN = (list, Arrays)
+"""Of these the length is the number of records; asking for the kind takes longer."""
+
+
+def _length(batch: Any) -> int:
+    return len(batch) if type(batch) in _HAS_LEN else kind_of(batch).length(batch)
+
+
+class LoggedOperator(Operator):
+    """Tells when it is active, and of the frontiers that it is told of."""
+
+    __slots__ = ("_frontiers", "_now", "_schedules", "number")
+
+    def __init__(
+        self, number: int, now: Clock, schedules: Buffer, frontiers: Buffer, *args: Any
+    ) -> None:
+        super().__init__(*args)
+        self.number = number
+        self._now = now
+        self._schedules = schedules
+        self._frontiers = frontiers
+
+    def push_external_progress(self, changes: Changes) -> None:
+        """As `Operator`."""
+        for port, batch in enumerate(changes):
+            if batch:
+                at = self._now()
+                for time, change in batch:
+                    self._frontiers.add_with((time,), at, self.number, port, change)
+        super().push_external_progress(changes)
+
+    def pull_internal_progress(self) -> Progress:
+        """As `Operator`; what fails was active, too."""
+        began = self._now()
+        try:
+            return super().pull_internal_progress()
+        finally:
+            self._schedules.add(self._now(), began, self.number)
+
+
+class LoggedOperate:
+    """Tells when something else is active: a scope, or an operator of another make."""
+
+    __slots__ = ("_now", "_number", "_operate", "_schedules")
+
+    def __init__(self, number: int, now: Clock, schedules: Buffer, operate: Operate) -> None:
+        self._number = number
+        self._now = now
+        self._schedules = schedules
+        self._operate = operate
+
+    def pull_internal_progress(self) -> Progress:
+        """As the other."""
+        began = self._now()
+        try:
+            return self._operate.pull_internal_progress()
+        finally:
+            self._schedules.add(self._now(), began, self._number)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._operate, name)
+
+
+class LoggedHoldings(Holdings):
+    """Tells of the capabilities that an operator holds."""
+
+    __slots__ = ("_buffer", "_lost", "_now", "_number")
+
+    def __init__(
+        self,
+        number: int,
+        now: Clock,
+        buffer: Buffer,
+        lost: deque[tuple[int, int, Any]],
+        *args: Any,
+    ) -> None:
+        super().__init__(*args)
+        self._number = number
+        self._now = now
+        self._buffer = buffer
+        self._lost = lost
+
+    def add(self, time: Any) -> Capability:
+        """As `Holdings`."""
+        self._buffer.add_with((time,), self._now(), self._number, self.output, +1)
+        return super().add(time)
+
+    def remove(self, time: Any) -> None:
+        """As `Holdings`."""
+        self._buffer.add_with((time,), self._now(), self._number, self.output, -1)
+        super().remove(time)
+
+    def move(self, time: Any, new_time: Any) -> None:
+        """As `Holdings`."""
+        at = self._now()
+        self._buffer.add_with((new_time,), at, self._number, self.output, +1)
+        self._buffer.add_with((time,), at, self._number, self.output, -1)
+        super().move(time, new_time)
+
+    def collected(self, time: Any) -> None:
+        """As `Holdings`; told by the worker later, as this may be any thread, inside anything."""
+        self._lost.append((self._number, self.output, time))
+        super().collected(time)
+
+
+class LoggedChannel:
+    """Tells of what one worker sends to others, and receives."""
+
+    __slots__ = ("_channel", "_index", "_messages", "_now", "id", "number")
+
+    def __init__(self, channel: Channel, index: int, now: Clock, messages: Buffer) -> None:
+        self._channel = channel
+        self._index = index
+        self._now = now
+        self._messages = messages
+        self.id = channel.id
+        self.number = NONE
+        """Of the stream; until it has one, nothing is told."""
+
+    def send(self, peer: int, tag: Any, batch: Any) -> None:
+        """As the channel."""
+        if self.number != NONE:
+            self._messages.add_with(
+                (tag,), self._now(), self.number, _length(batch), self._index, peer, True
+            )
+        self._channel.send(peer, tag, batch)
+
+    def pull(self) -> Message | None:
+        """As the channel."""
+        message = self._channel.pull()
+        if message is not None and self.number != NONE:
+            sender, tag, batch = message
+            self._messages.add_with(
+                (tag,), self._now(), self.number, _length(batch), sender, self._index, False
+            )
+        return message
+
+    def close(self) -> None:
+        """As the channel."""
+        self._channel.close()
+
+
+class LoggedQueue(Queue):
+    """Tells of what one worker sends to itself; what comes from others its channel tells."""
+
+    __slots__ = ("_add", "_index", "_now", "number")
+
+    def __init__(
+        self,
+        index: int,
+        now: Clock,
+        messages: Buffer,
+        wake: Callable[[], None],
+        consumed: ChangeBatch,
+        channel: Channel | None,
+    ) -> None:
+        super().__init__(wake, consumed, channel)
+        self._index = index
+        self._now = now
+        self._add = messages.add_with  # looked up once: it is called for every batch
+        self.number = NONE
+
+    def connect(self, number: int) -> None:
+        """It is the end of the stream of this number."""
+        self.number = number
+        if isinstance(self._channel, LoggedChannel):
+            self._channel.number = number
+
+    def push(self, time: Any, batch: Any) -> None:
+        """As `Queue`."""
+        if self.number != NONE:
+            index = self._index
+            self._add((time,), self._now(), self.number, _length(batch), index, index, True)
+        super().push(time, batch)
+
+    def pull(self) -> tuple[Any, Any] | None:
+        """As `Queue`."""
+        if not self._local:
+            return super().pull()
+        item = super().pull()
+        if item is not None and self.number != NONE:
+            index = self._index
+            self._add((item[0],), self._now(), self.number, _length(item[1]), index, index, False)
+        return item

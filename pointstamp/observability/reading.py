@@ -1,0 +1,119 @@
+"""A log as it was written: the events of each worker, by type, as columns.
+
+A log may be of workers that died, or be read while they run: what is there is read, up
+to the last batch that is whole, and what is missing is said.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from pointstamp.containers.stream_file import Column, Streamed, read_stream
+from pointstamp.errors import FileFormatError, UsageError
+from pointstamp.observability.events import EVENTS, SUFFIX, VERSION, EventType
+
+Columns = dict[str, Column]
+"""Columns by name: numbers and bools as arrays, texts as lists."""
+
+
+@dataclass(frozen=True)
+class WorkerEvents:
+    """What one worker told: `worker["messages"]["records"]` is a column."""
+
+    index: int
+    columns: dict[str, Columns]
+
+    def __getitem__(self, events: str) -> Columns:
+        return self.columns[events]
+
+
+@dataclass(frozen=True)
+class LoggedRun:
+    """A log that was read.
+
+    Attributes
+    ----------
+    workers : list of WorkerEvents
+        Those of which there is something, by index.
+    unit : str
+        Of moments: "ns" since 1970, or "ticks", the numbers of a simulation's events.
+    missing : list of str
+        What is not there, in words; empty if the log is whole.
+    """
+
+    path: Path
+    unit: str
+    workers: list[WorkerEvents]
+    missing: list[str] = field(default_factory=list)
+
+
+def read(path: str | os.PathLike[str]) -> LoggedRun:
+    """Read the log in the folder `path`.
+
+    Raises
+    ------
+    FileFormatError
+        If there is none, or a file of it is not what it should be.
+    UsageError
+        If it is of another version.
+    """
+    root = Path(path)
+    folders = sorted(
+        (folder for folder in root.glob("worker-*") if folder.name[7:].isdecimal()),
+        key=lambda folder: int(folder.name[7:]),
+    )
+    if not folders:
+        what = "holds no worker-0" if root.is_dir() else "is no folder"
+        raise FileFormatError(f"{root}: this is no log: it {what}")
+    workers: list[WorkerEvents] = []
+    missing: list[str] = []
+    facts: dict[str, str] = {}
+    for folder in folders:
+        index = int(folder.name[7:])
+        columns = {}
+        for of in EVENTS.values():
+            streamed = _read_events(folder / f"{of.name}{SUFFIX}", of, missing)
+            facts.update(streamed.metadata)
+            columns[of.name] = _columns(of, streamed)
+        workers.append(WorkerEvents(index, columns))
+    there = {worker.index for worker in workers}
+    lost = [index for index in range(int(facts.get("workers", 0))) if index not in there]
+    missing.extend(f"worker {index} has written nothing" for index in lost)
+    return LoggedRun(root, facts.get("unit", "ns"), workers, missing)
+
+
+def _read_events(path: Path, of: EventType, missing: list[str]) -> Streamed:
+    if not path.exists():  # there were none
+        return Streamed(is_whole=True)
+    streamed = read_stream(path)
+    version = streamed.metadata.get("version", VERSION)
+    if version != VERSION:
+        raise UsageError(
+            f"{path} is a log of version {version}, and this Pointstamp reads version {VERSION}: "
+            "read it with the one that wrote it"
+        )
+    if streamed.batches and set(streamed.batches[0].schema.names) != set(of.columns):
+        raise FileFormatError(
+            f"{path}: it should have the columns {', '.join(of.columns)}, and has "
+            f"{', '.join(streamed.batches[0].schema.names)}"
+        )
+    if not streamed.is_whole:
+        n_events = sum(batch.num_rows for batch in streamed.batches)
+        missing.append(
+            f"{path.parent.name}/{path.name} ends without its end mark: the worker was stopped, or "
+            f"still runs; the {n_events} events of whole batches are here"
+        )
+    return streamed
+
+
+def _columns(of: EventType, streamed: Streamed) -> Columns:
+    if streamed.batches:
+        return {name: streamed.column(name) for name in of.columns}
+    return {
+        name: [] if kind == "string" else np.empty(0, np.dtype(kind))
+        for name, kind in of.columns.items()
+    }

@@ -1,0 +1,318 @@
+"""The log of one worker: what is told goes to buffers, and from those to files and streams.
+
+Theory of operation
+-------------------
+Each type of events has a buffer. When it is full, its events are made a batch, which is
+appended to the type's file and given to the streams that read it. So that neither an
+observer nor a worker that is stopped from outside misses much, the buffers are emptied
+at the end of a step, too, where the last time is long enough ago; and before a long park
+the worker takes a short one, so that there is such a step.
+
+Parks alone are no reason to empty the buffers. The dataflows that read the log have the
+worker wake and park again, and those of two workers would keep each other busy that way.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pointstamp.communication.communicator import Channel
+from pointstamp.containers.stream_file import StreamFile
+from pointstamp.errors import UsageError
+from pointstamp.observability.buffer import Buffer
+from pointstamp.observability.events import EVENTS, NONE, SUFFIX, VERSION, EventType
+from pointstamp.observability.live import LogSource, log_source
+from pointstamp.observability.logged import (
+    LoggedChannel,
+    LoggedHoldings,
+    LoggedOperate,
+    LoggedOperator,
+    LoggedQueue,
+)
+from pointstamp.progress.change_batch import ChangeBatch
+from pointstamp.progress.operate import Operate
+from pointstamp.progress.topology import Port
+
+if TYPE_CHECKING:
+    from pointstamp.dataflow.channels import Queue
+    from pointstamp.dataflow.operator import Operator
+    from pointstamp.dataflow.scope import Scope
+    from pointstamp.dataflow.stream import Stream
+
+WRITE_EVERY_S = 0.5
+"""How long what happened may be missing in the files, at most, unless a step takes longer."""
+
+TELL_EVERY_S = 0.01
+"""The same for the streams."""
+
+
+@dataclass(frozen=True)
+class Clock:
+    """What the moments of a log are."""
+
+    now: Callable[[], int]
+    offset: int
+    """What makes those of a worker comparable with those of others."""
+    unit: str
+    """ "ns" or "ticks"."""
+
+
+class WorkerLog:
+    """What one worker tells; see `pointstamp.dataflow.log.Log`."""
+
+    def __init__(self, index: int, peers: int, clock: Clock, folder: Path | None) -> None:
+        self.now = clock.now
+        self._clock = clock
+        self._index = index
+        self._peers = peers
+        self._folder = folder
+        self._files: dict[str, StreamFile] = {}
+        self._buffers = {name: Buffer(of, clock.offset, self._full) for name, of in EVENTS.items()}
+        self._schedules = self._buffers["schedules"]
+        self._messages = self._buffers["messages"]
+        self._progress = self._buffers["progress"]
+        self._parks = self._buffers["parks"]
+        self._sources: dict[str, list[LogSource]] = {name: [] for name in EVENTS}
+        self._kept: dict[str, list[Any]] = {name: [] for name, of in EVENTS.items() if of.is_kept}
+        self._lost: deque[tuple[int, int, Any]] = deque()
+        self._every = 0
+        self._last = self.now()
+        self._n_operators = 0
+        self._n_channels = 0
+        self._scopes: dict[int, int] = {}
+        """By the number of a scope: that of the operator that it is."""
+        self._operators: dict[tuple[int, int], int] = {}
+        """By scope and node."""
+        self._addresses: list[tuple[int, str]] = []
+        """By operator: that of its dataflow, and its address as a text."""
+        self._write_every(WRITE_EVERY_S)
+
+    # While a dataflow is built.
+
+    def begin_scope(self, number: int, parent: int | None, node: int, name: str) -> None:
+        """See `Log`."""
+        if parent is None:
+            self._scopes[number] = self._register("dataflow", NONE, number, name)
+        else:
+            self._scopes[number] = self._made("scope", parent, node, name)
+
+    def operator(self, scope: int, node: int, name: str) -> Callable[..., Operator]:
+        """See `Log`."""
+        return partial(
+            LoggedOperator,
+            self._made("operator", scope, node, name),
+            self.now,
+            self._schedules,
+            self._buffers["frontiers"],
+        )
+
+    def operate(self, scope: int, node: int, operator: Operate) -> Any:
+        """See `Log`."""
+        number = self._operators.get((scope, node))
+        if number is None:  # a scope was told of when it began
+            number = self._made("operator", scope, node, operator.name)
+        return LoggedOperate(number, self.now, self._schedules, operator)
+
+    def holdings(self, operator: Any) -> Callable[..., LoggedHoldings]:
+        """See `Log`."""
+        capabilities = self._buffers["capabilities"]
+        return partial(LoggedHoldings, operator.number, self.now, capabilities, self._lost)
+
+    def channel(self, channel: Channel) -> Channel:
+        """See `Log`."""
+        return LoggedChannel(channel, self._index, self.now, self._messages)
+
+    def queue(
+        self, wake: Callable[[], None], consumed: ChangeBatch, channel: Channel | None
+    ) -> Queue:
+        """See `Log`."""
+        return LoggedQueue(self._index, self.now, self._messages, wake, consumed, channel)
+
+    def connect(
+        self, queue: Any, operator: Any, port: int, scope: int, source: Port, pact: str
+    ) -> None:
+        """See `Log`."""
+        number = self._n_channels
+        self._n_channels += 1
+        if isinstance(queue, LoggedQueue):
+            queue.connect(number)
+        node, output = source
+        within = self._scopes[scope]
+        sender = self._operators.get((scope, node), NONE) if node else within
+        self._buffers["channels"].add_with(
+            (pact,), self.now(), number, within, sender, output, operator.number, port
+        )
+
+    def stream(self, scope: Scope, what: str) -> Stream[Any]:
+        """See `Scope.log_stream`."""
+        if what not in EVENTS:
+            raise UsageError(
+                f"scope {scope.name!r} asks for {what!r}; the events of a log are "
+                f"{', '.join(EVENTS)}"
+            )
+        stream, source = log_source(scope, what)
+        self._empty(self._buffers[what], self._moment())  # to those who listen already
+        for batch in self._kept.get(what, ()):
+            source.put(batch)
+        source.put(None, self._moment())
+        self._sources[what].append(source)
+        # The dataflow may end before there is nothing more to tell it.
+        scope.environment.closers.callback(self._leave, what, source)
+        self._write_every(TELL_EVERY_S)
+        return stream
+
+    def _leave(self, what: str, source: LogSource) -> None:
+        if source in self._sources[what]:
+            self._sources[what].remove(source)
+
+    def _made(self, kind: str, scope: int, node: int, name: str) -> int:
+        number = self._register(kind, self._scopes[scope], node, name)
+        self._operators[scope, node] = number
+        return number
+
+    def _register(self, kind: str, scope: int, node: int, name: str) -> int:
+        number = self._n_operators
+        self._n_operators += 1
+        if scope == NONE:
+            self._addresses.append((number, str(node)))
+        else:
+            dataflow, around = self._addresses[scope]
+            self._addresses.append((dataflow, f"{around}/{node}"))
+        dataflow, address = self._addresses[number]
+        self._buffers["operators"].add_with(
+            (kind, name, address), self.now(), number, scope, dataflow
+        )
+        return number
+
+    # While it runs.
+
+    def visited(self, scope: int, began: int) -> None:
+        """See `Log`."""
+        self._schedules.add(self.now(), began, self._scopes[scope])
+
+    def progress_sent(self, scope: int, n_updates: int) -> None:
+        """See `Log`."""
+        number = self._scopes.get(scope)
+        if number is not None:
+            at = self.now()
+            for peer in range(self._peers):
+                if peer != self._index:
+                    self._progress.add(at, number, n_updates, self._index, peer, True)
+
+    def progress_received(self, scope: int, sender: int, n_updates: int) -> None:
+        """See `Log`."""
+        number = self._scopes.get(scope)
+        if number is not None:
+            self._progress.add(self.now(), number, n_updates, sender, self._index, False)
+
+    def park(self, park: Callable[[float | None], None], timeout_s: float | None) -> None:
+        """See `Log`."""
+        if self._every and self._has_news():
+            until_s = self._every / 1e9
+            timeout_s = until_s if timeout_s is None else min(timeout_s, until_s)
+        began = self.now()
+        park(timeout_s)
+        self._parks.add(self.now(), began)
+
+    def text(self, text: str) -> None:
+        """See `Log`."""
+        self._buffers["texts"].add_with((text,), self.now())
+
+    def tick(self) -> None:
+        """See `Log`."""
+        if self._lost:
+            self._tell_lost()
+        if self._clock.unit == "ns":
+            if self.now() - self._last < self._every:
+                return
+        elif not any(self._sources.values()):
+            return  # nobody waits for the files of a simulation
+        if self._has_news():
+            self._empty_all()
+        else:
+            self._last = self.now()
+
+    def end_streams(self) -> None:
+        """See `Log`."""
+        self._tell_lost()
+        self._empty_all()
+        for sources in self._sources.values():
+            for source in sources:
+                source.end()
+            sources.clear()
+        self._write_every(WRITE_EVERY_S)
+
+    def close(self) -> None:
+        """See `Log`."""
+        try:
+            self._tell_lost()
+            self._empty_all()
+        finally:
+            for sources in self._sources.values():
+                sources.clear()
+            for buffer in self._buffers.values():
+                buffer.end()
+            for file in self._files.values():
+                file.close()
+
+    # Out of the buffers.
+
+    def _write_every(self, seconds: float) -> None:
+        self._every = int(seconds * 1e9) if self._clock.unit == "ns" else 0
+
+    def _moment(self) -> int:
+        return self.now() + self._clock.offset
+
+    def _has_news(self) -> bool:
+        """Whether anything but parks waits to be written."""
+        return any(buffer.n for buffer in self._buffers.values() if buffer is not self._parks)
+
+    def _tell_lost(self) -> None:
+        """Tell of the capabilities that the garbage collector found."""
+        capabilities = self._buffers["capabilities"]
+        while self._lost:
+            number, output, time = self._lost.popleft()
+            capabilities.add_with((time,), self.now(), number, output, -1)
+
+    def _empty_all(self) -> None:
+        for buffer in self._buffers.values():
+            self._empty(buffer, self._moment())
+        self._last = self.now()
+
+    def _full(self, buffer: Buffer) -> None:
+        # Not until now: whoever tells several things at once has looked at the clock before.
+        self._empty(buffer, buffer.last)
+
+    def _empty(self, buffer: Buffer, until: int) -> None:
+        """Pass on what is there; nothing that comes later is of a moment before `until`."""
+        of = buffer.of
+        sources = self._sources[of.name]
+        batch = None
+        if buffer.n:
+            batch = buffer.take()
+            if of.is_kept:
+                self._kept[of.name].append(batch)
+            if self._folder is not None:
+                self._file(of, buffer).write(batch)
+        for source in sources:
+            source.put(batch, until)
+
+    def _file(self, of: EventType, buffer: Buffer) -> StreamFile:
+        file = self._files.get(of.name)
+        if file is None:
+            assert self._folder is not None
+            metadata = {
+                "version": VERSION,
+                "events": of.name,
+                "worker": str(self._index),
+                "workers": str(self._peers),
+                "unit": self._clock.unit,
+            }
+            path = self._folder / f"{of.name}{SUFFIX}"
+            file = self._files[of.name] = StreamFile(path, buffer.schema, metadata)
+        return file

@@ -1,0 +1,107 @@
+"""`pointstamp log`: tables for people, one object for programs, and errors in a line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pointstamp as ps
+from tests.cli.conftest import Ran
+
+Run = Callable[..., Ran]
+
+
+def rounds(worker: Any) -> None:
+    with worker.dataflow("rounds") as scope:
+        input, stream = scope.new_input("numbers")
+        probe = stream.exchange().probe()
+    worker.log("ready")
+    for epoch in range(3):
+        for x in range(10):
+            input.send(x)
+        input.advance_to(epoch + 1)
+        worker.step_while(lambda: probe.less_than(input.time))
+
+
+@pytest.fixture
+def logged(tmp_path: Path) -> Path:
+    ps.execute(rounds, workers=2, threads=True, log=ps.Log(tmp_path / "run.log"))
+    return tmp_path / "run.log"
+
+
+def test_the_summary_has_workers_operators_channels_and_a_path(run: Run, logged: Path) -> None:
+    ran = run("log", logged)
+    assert (ran.status, ran.err) == (0, "")
+    for what in (
+        "run.log: 2 workers",
+        "self time per operator",
+        "rounds (dataflow)",
+        "records per channel",
+        "numbers -> Exchange  exchange",
+        "4 epochs, from input to probe: median",
+        "of rounds, ",
+        "texts of the program",
+        "worker 1  ready",
+    ):
+        assert what in ran.out
+    records = [line.split()[0] for line in ran.out.splitlines() if " -> " in line]
+    assert records == ["60", "60"]
+
+
+def test_the_object_has_all_of_it(run: Run, logged: Path) -> None:
+    ran = run("log", logged, "--json", "--epoch", "1")
+    told = json.loads(ran.out)
+    assert (ran.status, told["command"], told["log"]) == (0, "log", str(logged))
+    assert (told["unit"], told["missing"]) == ("ns", [])
+    assert [c["records"] for c in told["channels"]] == [60, 60]
+    assert {o["name"] for o in told["operators"]} == {"rounds", "numbers", "Exchange", "Probe"}
+    assert [w["worker"] for w in told["workers"]] == [0, 1]
+    assert all(0 <= w["idle_share"] <= 1 for w in told["workers"])
+    assert [e["time"] for e in told["epochs"]] == ["0", "1", "2", "3"]
+    path = told["critical"]
+    assert path["epoch"]["time"] == "1"
+    spent = sum(part["ended"] - part["began"] for part in path["parts"])
+    assert spent == told["epochs"][1]["latency"]
+    assert told["texts"] == [[0, "ready"], [1, "ready"]] or told["texts"][0][0] == 1
+
+
+def test_top_says_how_many_there_are(run: Run, logged: Path) -> None:
+    out = run("log", logged, "--top", 1).out
+    assert "self time per operator, the first 1 of 4" in out
+    assert "records per channel, the first 1 of 2" in out
+
+
+def test_a_truncated_log_is_summed_up_and_said(run: Run, logged: Path) -> None:
+    path = logged / "worker-1" / "messages.arrows"
+    path.write_bytes(path.read_bytes()[:-20])
+    ran = run("log", logged)
+    assert ran.status == 0
+    assert ran.err.startswith("pointstamp: worker-1/messages.arrows ends without its end mark")
+    assert "records per channel" in ran.out
+
+
+def test_what_is_no_log_is_an_error_in_a_line(run: Run, logged: Path) -> None:
+    for args, message in (
+        ([logged / "absent"], "this is no log: it is no folder"),
+        ([logged, "--epoch", "77"], "the log has no epoch '77'"),
+    ):
+        ran = run("log", *args)
+        assert (ran.status, ran.out) == (2, "")
+        assert ran.err.startswith("pointstamp: ")
+        assert message in ran.err
+        assert len(ran.err.splitlines()) == 1
+
+
+def test_a_long_name_is_whole_where_there_is_no_terminal(run: Run, tmp_path: Path) -> None:
+    name = "a very long name of an operator " * 3
+
+    def main(worker: Any) -> None:
+        with worker.dataflow(name.strip()) as scope:
+            scope.to_stream([1]).probe()
+
+    ps.execute(main, log=ps.Log(tmp_path / "log"))
+    assert f"{name.strip()} (dataflow)" in run("log", tmp_path / "log").out
