@@ -22,6 +22,7 @@ from pointstamp.containers.keys import checked_hashes, column_names, hash_keys
 from pointstamp.containers.kind import Buffer, Key
 from pointstamp.containers.rows import dump_records
 from pointstamp.errors import ColumnError, ContainerError
+from pointstamp.kernels.gather import gather
 from pointstamp.kernels.hashing import Hashes, combine_columns, hash_column
 from pointstamp.kernels.partition import partition
 
@@ -153,7 +154,7 @@ class ArraysKind:
         if peers == 1:
             return [batch]
         order, starts = partition(hashes, peers)
-        sorted_by_peer = Arrays({name: column[order] for name, column in batch.items()})
+        sorted_by_peer = Arrays({name: gather(column, order) for name, column in batch.items()})
         bounds = starts.tolist()
         return [self.slice(sorted_by_peer, *span) for span in itertools.pairwise(bounds)]
 

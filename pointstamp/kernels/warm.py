@@ -22,6 +22,7 @@ FORMS: dict[str, dict[str, tuple[str, ...]]] = {
         "split_packed": ("i8 int int int",),
         "find_spans": ("I8 I8 I4 bool I8",),
     },
+    "gather": {"_gather": ("U1 I8", "U2 I8", "U4 I8", "U8 I8")},
     "group": {
         "_group_ids": ("i8.2 i8 int I8 i4",),
         "_count_keys": ("i8.2 int I8",),
