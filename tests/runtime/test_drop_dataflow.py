@@ -145,6 +145,37 @@ def test_peers_that_drop_later_see_no_more_whatever_the_order(seed: int) -> None
         assert set(times) <= set(range(5))
 
 
+def drop_with_an_inner_loop(worker: Any, epochs: int) -> list[tuple[int, int]]:
+    """Each drops as soon as it sees `epochs` complete, which run through a loop in a scope."""
+    found: list[tuple[int, int]] = []
+    with worker.dataflow("nested") as scope:
+        input, stream = scope.new_input()
+        with scope.iterative() as inner:
+            loop, again = inner.feedback(1, limit=6)
+            around = stream.enter(inner).concat(again).exchange().map(lambda x: x + 1)
+            loop.connect(around)
+            last = around.filter(lambda x: x % 10 == 6).leave()
+        probe = last.inspect_batch(lambda t, batch: found.extend((t, x) for x in batch)).probe()
+    for epoch in range(epochs + 3):
+        input.send(100 * worker.index + 10 * epoch)
+        input.advance_to(epoch + 1)
+    worker.step_while(lambda: probe.less_than(epochs))
+    worker.drop_dataflow("nested")
+    assert not probe.done
+    return found
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_one_saw_complete_before_it_dropped_all_come_to_see(seed: int) -> None:
+    """Else those that wait for it would wait for ever, and the simulation says so."""
+    workers, epochs = 2 + seed % 3, 1 + seed % 4
+    results = ps.simulate(drop_with_an_inner_loop, epochs, workers=workers, seed=seed)
+    found = sorted(item for result in results for item in result if item[0] < epochs)
+    assert found == [
+        (epoch, 100 * index + 10 * epoch + 6) for epoch in range(epochs) for index in range(workers)
+    ]
+
+
 def drop_before_it_starts(worker: Any) -> int:
     """The peers may not even have built it when the first worker drops it."""
     seen: list[int] = []
