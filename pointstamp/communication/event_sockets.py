@@ -41,6 +41,9 @@ TIMEOUT_S = 30.0
 _PROOF_S = 5.0
 """How long who has connected may take to prove itself."""
 
+_CALL_S = 1.0
+"""How long one attempt to connect may take."""
+
 _LOOK_S = 0.1
 """How often who waits for a connection looks whether it is still wanted."""
 
@@ -101,7 +104,7 @@ class Dial:
         until = time.monotonic() + self._timeout_s
         while True:
             try:
-                connection = socket.create_connection(self.address, timeout=self._timeout_s)
+                connection = socket.create_connection(self.address, timeout=_CALL_S)
                 break
             except OSError as error:
                 if time.monotonic() > until:
@@ -110,7 +113,7 @@ class Dial:
                     ) from error
             _wait_a_moment(is_wanted, self.name)
         with _closed_on_error(connection):
-            _prove(connection, self._secret, dialled=True)
+            _prove(connection, self._secret, True, until, is_wanted)
         return connection
 
 
@@ -174,10 +177,10 @@ class Listen:
                 continue
             except OSError as error:
                 raise CommunicationError(f"{self.name} listens no more: {error}") from error
-            connection.settimeout(min(_PROOF_S, self._timeout_s))
             try:
                 with _closed_on_error(connection):
-                    _prove(connection, self._secret, dialled=False)
+                    soon = min(until, time.monotonic() + _PROOF_S)
+                    _prove(connection, self._secret, False, soon, is_wanted)
                 return connection
             except (AuthenticationError, VersionError, PeerLostError, OSError) as error:
                 refused = f"; one who came was turned away: {error}"
@@ -414,13 +417,25 @@ def _checked(secret: bytes) -> bytes:
     return secret
 
 
-def _prove(connection: socket.socket, secret: bytes, *, dialled: bool) -> None:
+def _prove(
+    connection: socket.socket,
+    secret: bytes,
+    dialled: bool,
+    until: float,
+    is_wanted: Callable[[], bool],
+) -> None:
     """Both ends know the secret, or this raises."""
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection.settimeout(_LOOK_S)
     handshake = Handshake(secret, int(dialled), 2, dialled=dialled)
     connection.sendall(handshake.greeting)
     while handshake.peer is None:
-        data = connection.recv(handshake.n_missing)
+        try:
+            data = connection.recv(handshake.n_missing)
+        except TimeoutError:
+            if is_wanted() and time.monotonic() < until:
+                continue
+            raise PeerLostError("the other end did not prove itself in time") from None
         if not data:
             raise PeerLostError("the other end closed the connection before it proved itself")
         connection.sendall(handshake.receive(data))

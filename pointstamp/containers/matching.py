@@ -8,6 +8,9 @@ NaN none either, as in SQL. Rows are found in a dict, by keys as Python compares
 A side is kept as few long batches: two neighbours become one when they are of about
 the same length, so that each record is moved a logarithmic number of times.
 
+Arrow's own join of two tables takes about as long for integer keys and half as long for
+text, but joins whole sides: each batch would pay for all that is kept.
+
 Each record has the time at which it came. Those of the oldest records need not be told
 apart any more when `settle` was told so.
 """

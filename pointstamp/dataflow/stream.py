@@ -798,6 +798,12 @@ class Stream(Generic[T]):
 
     # Written down.
 
+    @overload
+    def capture(self) -> Events: ...
+
+    @overload
+    def capture(self, to: U) -> U: ...
+
     def capture(self, to: Any = None) -> Any:
         """Write down what this stream does: its batches at their times, and its progress.
 

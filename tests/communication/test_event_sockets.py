@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -191,6 +192,30 @@ def test_nobody_comes(first_cause: Any) -> None:
     with pytest.raises(WorkerError, match=r"nobody answered at 127\.0\.0\.1") as raised:
         capture(ps.Dial(*address, secret=SECRET, timeout_s=0.3), [["a"]])
     assert isinstance(first_cause(raised.value), RendezvousError)
+
+
+def test_a_worker_that_fails_does_not_wait_for_an_end_that_says_nothing() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(10)
+
+        def main(worker: Any) -> None:
+            with worker.dataflow() as scope:
+                scope.to_stream([1]).capture(ps.Dial(*silent.getsockname(), secret=SECRET))
+            connection, _ = silent.accept()
+            with connection:
+                assert connection.recv(1)  # it waits for our proof now
+                raise RuntimeError("on purpose")
+
+        def other(worker: Any) -> None:
+            with worker.dataflow() as scope:
+                scope.replay([ps.Dial(*silent.getsockname(), secret=SECRET)])
+            raise RuntimeError("on purpose")
+
+        for run in (main, other):
+            begin = time.monotonic()
+            with pytest.raises(WorkerError, match="on purpose"):
+                ps.execute(run)
+            assert time.monotonic() - begin < 10  # of the 30 s that it would wait
 
 
 def test_who_does_not_know_the_secret_is_turned_away_and_others_are_not(

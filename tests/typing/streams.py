@@ -193,6 +193,20 @@ def own_code(texts: ps.Stream[str]) -> None:
     assert_type(texts.binary_notify(texts, here, here, "A", notify), ps.Stream[Any])
 
 
+def captured(scope: ps.Scope, texts: ps.Stream[str]) -> None:
+    assert_type(texts.capture(), ps.Events)
+    assert_type(texts.capture("folder"), str)
+    assert_type(scope.replay("folder", partial=True), ps.Stream[Any])
+    assert_type(scope.replay([ps.Events()]), ps.Stream[Any])
+
+
+def of_event_time(texts: ps.Stream[str]) -> None:
+    done, late = texts.window(ps.Tumbling(10), time=len, key=words, lateness=1)
+    assert_type(done, ps.Stream[Any])
+    assert_type(late, ps.Stream[str])
+    assert_type(texts.join(texts.map(parsed), words, str, retain=True), ps.Stream[Any])
+
+
 def wrong(texts: ps.Stream[str]) -> None:
     numbers = texts.map(parsed)
     numbers.map(parsed)  # type: ignore[arg-type]
