@@ -540,3 +540,20 @@ def test_events_that_there_are_not_are_refused() -> None:
 
     with pytest.raises(WorkerError, match="asks for 'gossip'; the events of a log are operators,"):
         ps.execute(main, log=Log())
+
+
+def test_a_dataflow_that_reads_the_log_may_be_dropped() -> None:
+    """Nobody tells it of anything after that, and the worker runs to its end."""
+
+    def main(worker: Any) -> tuple[int, int]:
+        seen: list[int] = []
+        with worker.dataflow("watch", logged=False) as scope:
+            scope.log_stream("texts").inspect_batch(lambda time, batch: seen.append(batch.num_rows))
+        worker.log("one")
+        worker.step_while(lambda: not seen)
+        worker.drop_dataflow("watch")
+        worker.log("two")
+        rounds(worker)
+        return sum(seen), sum(map(len, worker.environment.log._sources.values()))
+
+    assert ps.execute(main, workers=2, threads=True, log=Log()) == [(1, 0)] * 2
