@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from functools import partial
+from inspect import isasyncgenfunction
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.channels import Egress, Ingress, Queue, Tee
@@ -187,8 +188,18 @@ class Scope:
 
         return async_source.async_source(self, generate, batches=batches, buffer=buffer)
 
-    def source(self, build: Build, name: str = "Source") -> Stream[Any]:
+    @overload
+    def source(
+        self, build: Callable[[AsyncInput], AsyncIterator[T]], name: str = "Source"
+    ) -> Stream[T]: ...
+
+    @overload
+    def source(self, build: Build, name: str = "Source") -> Stream[Any]: ...
+
+    def source(self, build: Any, name: str = "Source") -> Stream[Any]:
         """An operator without inputs, with code of the user's; `logic(output)`.
+
+        An asynchronous generator function is run as `async_source` does.
 
         `build(capability, info)` is called once on each worker and returns the logic,
         which is called once, and again whenever it returns True or `info` was asked
@@ -208,6 +219,8 @@ class Scope:
         >>> ps.testing.collect(lambda scope: scope.source(build))
         [(0, 0), (1, 1), (2, 4)]
         """
+        if isasyncgenfunction(build):
+            return self.async_source(build)
         return sources.source(self, build, name)
 
     def unordered_input(

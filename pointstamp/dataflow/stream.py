@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from pointstamp.containers.expressions import Expression
     from pointstamp.dataflow.scope import Scope
 
-    Predicate: TypeAlias = Callable[[T], object] | Expression
+    Predicate: TypeAlias = Callable[[T], object] | str | Expression
     KeyOf: TypeAlias = Callable[[T], object] | str | Sequence[str] | None
 
 

@@ -507,6 +507,13 @@ async def ticks(input: ps.AsyncInput) -> Any:
         input.advance_to(epoch + 1)
 
 
+def test_source_runs_an_asynchronous_generator() -> None:
+    async def ticks(input: ps.AsyncInput) -> Any:
+        yield "tick"
+
+    assert ps.testing.collect(lambda scope: scope.source(ticks)) == [(0, "tick")]
+
+
 def test_a_source_gives_at_the_times_it_advances_to(workers: int) -> None:
     found = collect(lambda s: s.async_source(ticks), workers)
     assert found == sorted(

@@ -55,6 +55,13 @@ def doubled(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch
 
 
+def counts(capability: ps.Capability, info: ps.OperatorInfo) -> Any:
+    def logic(output: ps.Output) -> bool:
+        return False
+
+    return logic
+
+
 def sources(scope: ps.Scope) -> None:
     assert_type(scope.to_stream(["a"]), ps.Stream[str])
     assert_type(scope.to_stream(range(3)), ps.Stream[int])
@@ -64,6 +71,16 @@ def sources(scope: ps.Scope) -> None:
     assert_type(scope.async_source(ticks), ps.Stream[float])
     texts: ps.Stream[str] = scope.new_input()[1]
     assert_type(texts, ps.Stream[str])
+    assert_type(scope.source(ticks), ps.Stream[float])
+    assert_type(scope.source(counts), ps.Stream[Any])
+    assert_type(scope.empty(), ps.Stream[Any])
+    assert_type(scope.log_stream("parks"), ps.Stream[Any])
+    (handle, capability), _ = scope.unordered_input()
+    assert_type(capability, ps.Capability)
+    handle.send(capability, "a")
+    probe = ps.Probe()
+    assert_type(scope.flow_controlled([(0, ["a"])], probe, ahead=2), ps.Stream[Any])
+    assert_type(scope.iterator_source(lambda time: None, probe), ps.Stream[Any])
 
 
 def record_by_record(texts: ps.Stream[str]) -> None:
@@ -78,6 +95,7 @@ def record_by_record(texts: ps.Stream[str]) -> None:
     assert_type(texts.flat_map(lambda text: [len(text)]), ps.Stream[int])
     assert_type(texts.filter(lambda text: text.isdigit()), ps.Stream[str])
     assert_type(texts.filter(pc.field("x") > 1), ps.Stream[str])
+    assert_type(texts.filter("is_wanted"), ps.Stream[str])
     assert_type(texts.inspect(print), ps.Stream[str])
     assert_type(texts.inspect(lambda text: text.upper()), ps.Stream[str])
     assert_type(texts.count(), ps.Stream[int])
@@ -137,6 +155,7 @@ def to_other_workers(texts: ps.Stream[str]) -> None:
     assert_type(texts.exchange("column"), ps.Stream[str])
     assert_type(texts.exchange(["a", "b"]), ps.Stream[str])
     assert_type(texts.broadcast(), ps.Stream[str])
+    assert_type(texts.distribute(lambda time, batch: 0), ps.Stream[str])
 
 
 def streams_from_streams(scope: ps.Scope, texts: ps.Stream[str]) -> None:
@@ -151,6 +170,38 @@ def streams_from_streams(scope: ps.Scope, texts: ps.Stream[str]) -> None:
         loop, again = inner.feedback(1)
         loop.connect(again)
         assert_type(inner.leave(texts.enter(inner)), ps.Stream[str])
+
+
+def to_later_times(texts: ps.Stream[str]) -> None:
+    assert_type(texts.delay(lambda text, time: time + len(text)), ps.Stream[str])
+    assert_type(texts.delay_total("moment"), ps.Stream[str])
+    assert_type(texts.delay_batch(lambda time: time + 1), ps.Stream[str])
+    assert_type(texts.reclock(texts.map(parsed)), ps.Stream[str])
+
+
+def routed(texts: ps.Stream[str]) -> None:
+    assert_type(texts.partition(2, len), list[ps.Stream[str]])
+    halves = texts.branch_when(lambda time: time > 3)
+    assert_type(halves, tuple[ps.Stream[str], ps.Stream[str]])
+    fine, bad = texts.ok_err(lambda text: ps.Ok(text) if text else ps.Err(0))
+    assert_type(fine.concat(bad), ps.Stream[Any])
+
+
+def grouped(texts: ps.Stream[str]) -> None:
+    assert_type(texts.accumulate(0, lambda n, batch: n + len(batch)), ps.Stream[int])
+    assert_type(texts.aggregate(lambda key, text, n: n + 1, key=len, default=0), ps.Stream[Any])
+    machine = texts.state_machine(lambda key, text, n: (n + 1, [n]), key=len, default=0)
+    assert_type(machine, ps.Stream[Any])
+
+
+def loops(texts: ps.Stream[str]) -> None:
+    assert_type(texts.iterate(lambda again: again.map(str.lower), limit=3), ps.Stream[str])
+
+
+def through_programs(texts: ps.Stream[str]) -> None:
+    assert_type(texts.command(["grep", "x"], ok=(0, 1)), ps.Stream[Any])
+    assert_type(texts.spark(lambda frame: frame), ps.Stream[Any])
+    texts.sink(ps.Pipeline(), "Sink", lambda input: None)
 
 
 def watching(worker: ps.Worker, texts: ps.Stream[str]) -> None:
@@ -212,7 +263,7 @@ def wrong(texts: ps.Stream[str]) -> None:
     numbers.map(parsed)  # type: ignore[arg-type]
     numbers.concat(texts)  # type: ignore[arg-type]
     texts.map(parsed, on_error="ignore")  # type: ignore[call-overload]
-    texts.filter("x > 1")  # type: ignore[call-overload]
+    texts.filter(1)  # type: ignore[call-overload]
     texts.inspect(print, concurrency=2)  # type: ignore[call-overload]
 
 
