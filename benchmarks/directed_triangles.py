@@ -11,15 +11,17 @@ from functools import partial
 import pointstamp as ps
 from benchmarks import graphs
 from benchmarks.harness import inputs
-from benchmarks.harness.case import OURS, At, Benchmark, Case, Quantity, Ratio, Size
+from benchmarks.harness.case import OURS, At, Benchmark, Case, Measure, Quantity, Ratio, Size
 from benchmarks.harness.measure import Run, alone, on_workers
 from benchmarks.triangles import n_told
 
-SCALES = {"tiny": (8,), "small": (12,), "full": (14, 15, 16)}
+SCALES = {"tiny": (8,), "small": (12,), "full": (14, 16, 18)}
+JOINED = 14
+"""The largest scale for joins of pairs, of which the first makes all paths of two edges."""
 PATTERN = "(a)-[]->(b); (b)-[]->(c); (a)-[]->(c)"
 
 NUMBA, MARKS = "Numba, merging rows", "Numba, marking"
-DUCKDB = "DuckDB, two joins"
+DUCKDB, SPARK = "DuckDB, two joins", "Spark SQL, two joins"
 
 JOINS = """
 select count(*) from edges a join edges b on a.dst = b.src
@@ -67,6 +69,13 @@ def in_duckdb(name: str) -> Run:
     return lambda: int(connection.execute(JOINS).fetchone()[0])
 
 
+def in_spark(name: str) -> Measure:
+    """The same SQL in Spark, from a Parquet file."""
+    from benchmarks import sparksql
+
+    return sparksql.measure(name, lambda spark: int(spark.sql(JOINS).collect()[0][0]))
+
+
 def cases(size: Size) -> list[Case]:
     """Ours on one worker, two and four; a growing graph."""
     found = []
@@ -80,12 +89,13 @@ def cases(size: Size) -> list[Case]:
                 at={**at, "workers": workers},
                 data=data,
             )
-            for workers in (1, 2, 4)
+            for workers in ((1, 2, 4) if scale < 18 else (1, 2))
         ]
         found.append(Case(NUMBA, alone(in_numba, name, n), at=at, data=data))
         found.append(Case(MARKS, alone(in_marks, name, n), at=at, data=data))
-        if scale == SCALES[size][0]:
+        if scale <= JOINED:
             found.append(Case(DUCKDB, alone(in_duckdb, name), at=at, data=data, needs=("duckdb",)))
+            found.append(Case(SPARK, in_spark(name), at=at, data=data, needs=("pyspark",)))
     return found
 
 
@@ -101,8 +111,10 @@ BENCHMARK = Benchmark(
     quantity=Quantity("s"),
     cases=cases,
     baselines=(NUMBA,),
-    ratios=(Ratio({"scale": 16, "workers": 1}, 2.0),),
+    ratios=(Ratio({"scale": 18, "workers": 1}, 2.0),),
     axis="scale",
     prepare=prepare,
     input_bytes=input_bytes,
+    counted="triangles",
+    on_all_cores=(DUCKDB, SPARK),
 )

@@ -7,8 +7,13 @@ the time per epoch is what is told, which flatters it.)
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import socket
 import threading
 from collections import Counter
+from contextlib import ExitStack
+from datetime import timedelta
 from statistics import median
 from time import monotonic, perf_counter, sleep
 from typing import Any
@@ -97,15 +102,61 @@ def plain(n_epochs: int) -> Run:
 
 def in_bytewax(n_epochs: int) -> Run:
     """A source of tens with an epoch each, map, stateful map, and a sink that counts."""
-    from datetime import timedelta
+    from bytewax.testing import run_main
 
+    seen: list[int] = []
+    flow = _bytewax_flow(n_epochs, seen)
+
+    def run() -> int:
+        run_main(flow, epoch_interval=timedelta(0))
+        return sum(seen)
+
+    return run
+
+
+def in_two_of_bytewax(n_epochs: int) -> Measure:
+    """The same in two processes, each with a source of its own."""
+
+    def measure(effort: Effort) -> Reading:
+        seconds = [_bytewax_cluster(n_epochs) for _ in range(effort.samples + 1)]
+        return Reading(seconds[1:], peaks())
+
+    return measure
+
+
+def _bytewax_cluster(n_epochs: int) -> float:
+    """Seconds that the slower of the two says it took, without the start of its process."""
+    context = multiprocessing.get_context("spawn")
+    with ExitStack() as held:
+        sockets = [held.enter_context(socket.create_server(("localhost", 0))) for _ in range(2)]
+        places = [f"localhost:{each.getsockname()[1]}" for each in sockets]
+    told = context.SimpleQueue()
+    processes = [
+        context.Process(target=_bytewax_process, args=(places, index, n_epochs, told))
+        for index in range(2)
+    ]
+    for process in processes:
+        process.start()
+    taken = [told.get() for _ in processes]
+    for process in processes:
+        process.join()
+    return max(taken)
+
+
+def _bytewax_process(places: list[str], index: int, n_epochs: int, told: Any) -> None:
+    from bytewax.testing import cluster_main
+
+    flow = _bytewax_flow(n_epochs, [])
+    began = perf_counter()
+    cluster_main(flow, places, index, epoch_interval=timedelta(0))
+    told.put(perf_counter() - began)
+
+
+def _bytewax_flow(n_epochs: int, seen: list[int]) -> Any:
     import bytewax.operators as op
     from bytewax.dataflow import Dataflow
     from bytewax.inputs import DynamicSource, StatelessSourcePartition
     from bytewax.outputs import DynamicSink, StatelessSinkPartition
-    from bytewax.testing import run_main
-
-    seen: list[int] = []
 
     class Tens(StatelessSourcePartition):
         def __init__(self) -> None:
@@ -133,18 +184,14 @@ def in_bytewax(n_epochs: int) -> Run:
     keyed = op.map("key", op.input("in", flow, Source()), lambda x: (str(x % 5), x + 1))
     counted = op.stateful_map("count", keyed, lambda n, x: ((n or 0) + 1, (n or 0) + 1))
     op.output("out", counted, Sink())
-
-    def run() -> int:
-        run_main(flow, epoch_interval=timedelta(0))
-        return sum(seen)
-
-    return run
+    return flow
 
 
-def in_pathway(n_epochs: int) -> Measure:
+def in_pathway(n_epochs: int, workers: int) -> Measure:
     """A connector that commits ten rows, and waits for the end of their time at a subscriber."""
 
     def measure(effort: Effort) -> Reading:
+        os.environ["PATHWAY_THREADS"] = str(workers)
         _pathway_epochs(n_epochs)
         return Reading([_pathway_epochs(n_epochs) for _ in range(effort.samples)], peaks())
 
@@ -222,7 +269,12 @@ def cases(size: Size) -> list[Case]:
         ),
         Case(PLAIN, alone(plain, n), n, {}, f"{n} epochs"),
         Case(BYTEWAX, alone(in_bytewax, n), n, {"workers": 1}, f"{n} epochs", ("bytewax",)),
-        Case(PATHWAY, in_pathway(PATHWAY_EPOCHS[size]), 1, {"workers": 1}, None, ("pathway",)),
+        Case(BYTEWAX, in_two_of_bytewax(n), n, {"workers": 2}, None, ("bytewax",)),
+        *(
+            Case(PATHWAY, in_pathway(few, workers), 1, {"workers": workers}, None, ("pathway",))
+            for few in [PATHWAY_EPOCHS[size]]
+            for workers in (1, 2)
+        ),
         Case(
             SPARK,
             in_spark(SPARK_BATCHES[size]),

@@ -157,6 +157,8 @@ class Benchmark:
         their making does not count as anybody's memory.
     input_bytes : the size of the input at the point `at`, for memory in terms of it.
     memory : how many times the input's size the peak of a worker may be.
+    counted : what the answer is the number of, which is told per second and core as well.
+    on_all_cores : those among the others who use all cores there are, and do not say so.
     """
 
     name: str
@@ -174,3 +176,5 @@ class Benchmark:
     prepare: Callable[[Size], None] | None = None
     input_bytes: Callable[[Size, At], int] | None = None
     memory: tuple[Ratio, ...] = ()
+    counted: str = ""
+    on_all_cores: tuple[str, ...] = ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import median
 
 from benchmarks.harness import results as kept
 from benchmarks.harness.case import At, Benchmark, Elsewhere, Quantity
@@ -319,8 +320,9 @@ def _section(benchmark: Benchmark, results: Results) -> Iterator[str]:
     yield f"![{benchmark.title}](benchmarks/{benchmark.name}.svg)\n"
     with_input = bool(results.input_bytes)
     header = ["who", "at", "mode", "median", "spread", "runs", "x baseline", "peak MiB"]
-    rows = [_told(row, benchmark, results, with_input) for row in results.rows if row.seconds]
-    yield table(header + (["x input"] if with_input else []), rows)
+    header += ["x input"] if with_input else []
+    header += [f"M {benchmark.counted}/s per core"] if benchmark.counted else []
+    yield table(header, [_told(row, benchmark, results) for row in results.rows if row.seconds])
     baseline = " or ".join(benchmark.baselines)
     if baseline:
         yield f"\nBaseline: {baseline}."
@@ -337,7 +339,7 @@ def _section(benchmark: Benchmark, results: Results) -> Iterator[str]:
     yield ""
 
 
-def _told(row: Row, benchmark: Benchmark, results: Results, with_input: bool) -> list[str]:
+def _told(row: Row, benchmark: Benchmark, results: Results) -> list[str]:
     quantity = benchmark.quantity
     low, high = row.spread(quantity)
     times = kept.times_baseline(row, results.rows, benchmark)
@@ -352,7 +354,18 @@ def _told(row: Row, benchmark: Benchmark, results: Results, with_input: bool) ->
         said(times) if times is not None else "",
         said(peak / 2**20) if peak else "",
     ]
-    if with_input:
+    if results.input_bytes:
         size = results.input_bytes.get(kept.point(row.at))
         told.append(said(peak / size) if size and peak else "")
+    if benchmark.counted:
+        rate = 1e-6 * int(row.answer) / median(row.seconds)
+        told.append(said(rate / _n_cores(row, benchmark, results)))
     return told
+
+
+def _n_cores(row: Row, benchmark: Benchmark, results: Results) -> int:
+    """How many cores a contender had to itself."""
+    there = int(results.machine["cores"])
+    if row.who in benchmark.on_all_cores:
+        return there
+    return min(there, int(row.at.get("workers", 1)))
