@@ -94,7 +94,31 @@ def session(master: str | None = None, workers: int = 1) -> SparkSession:
 
 def is_active() -> bool:
     """Whether this program has a Spark session already, which `session` would give."""
-    return _spark_session().getActiveSession() is not None
+    return _current() is not None
+
+
+def _current() -> SparkSession | None:
+    """The session of this program, whichever thread asks.
+
+    Spark has an active session for each thread, and a default one for all others; only
+    the first is known to be gone when somebody has stopped its context.
+    """
+    active = _spark_session().getActiveSession()
+    if active is not None:
+        return active
+    from pyspark.errors import PySparkException
+
+    try:
+        default = _spark_session().active()
+    except PySparkException:
+        return None
+    try:
+        _ = default.sparkContext.startTime
+    except AttributeError:
+        return None
+    except PySparkException:
+        pass  # Spark Connect has no context
+    return default
 
 
 def _spark_session() -> type[SparkSession]:
@@ -108,7 +132,7 @@ def _spark_session() -> type[SparkSession]:
 
 
 def _active(master: str | None) -> SparkSession | None:
-    spark = _spark_session().getActiveSession()
+    spark = _current()
     if spark is None or master is None:
         return spark
     running = spark.conf.get("spark.master", None)
