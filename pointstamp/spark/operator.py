@@ -21,18 +21,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pointstamp.communication.communicator import Channel
 from pointstamp.containers import Arrays, kind_of
 from pointstamp.containers.convert import to_arrow
 from pointstamp.dataflow.capability import Capability
-from pointstamp.dataflow.channels import Pusher, Queue, Wake
-from pointstamp.dataflow.environment import Environment
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
-from pointstamp.dataflow.pact import Pipeline
+from pointstamp.dataflow.pact import Distribute
 from pointstamp.dataflow.stream import Stream
 from pointstamp.errors import ContainerError, OperatorError, UsageError
-from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.operate import Interest
 from pointstamp.spark.session import is_active, session
 
@@ -100,7 +96,7 @@ def spark(
     """
     scope = stream.scope
     builder = OperatorBuilder(scope, name)
-    builder.new_input(stream, _ToFirst(), Interest.IF_CAPABILITY)
+    builder.new_input(stream, Distribute(_to_first), Interest.IF_CAPABILITY)
     result = builder.new_output(initial=False)
 
     def make_logic(capabilities: list[Capability], info: OperatorInfo) -> Callable[..., Any]:
@@ -114,40 +110,9 @@ def spark(
     return result
 
 
-@dataclass(frozen=True)
-class _ToFirst:
-    """A pact: every batch goes whole to worker 0."""
-
-    def connect(
-        self, environment: Environment, wake: Wake, consumed: ChangeBatch
-    ) -> tuple[Pusher, Queue]:
-        """A channel to worker 0, which itself has a queue."""
-        if environment.peers == 1:
-            return Pipeline().connect(environment, wake, consumed)
-        channel = environment.channel(wake)
-        queue_ = Queue(wake, consumed, channel)
-        return (queue_ if environment.index == 0 else _Sender(channel)), queue_
-
-    def copies(self, peers: int) -> int:
-        """One."""
-        return 1
-
-    def describe(self) -> str:
-        """In words."""
-        return "all to worker 0"
-
-
-class _Sender(Pusher):
-    """Sends batches to worker 0."""
-
-    __slots__ = ("_channel",)
-
-    def __init__(self, channel: Channel) -> None:
-        self._channel = channel
-
-    def push(self, time: Any, batch: Any) -> None:
-        """Send `batch` as it is."""
-        self._channel.send(0, time, batch)
+def _to_first(time: Any, batch: Any) -> int:
+    """The worker that has Spark."""
+    return 0
 
 
 def _nothing(inputs: list[Input], outputs: list[Output]) -> None:
