@@ -421,6 +421,22 @@ def test_a_program_goes_where_others_keep_its_pipes_open(tmp_path: Path) -> None
         os.kill(int(note.read_text()), signal.SIGKILL)
 
 
+@WAYS
+def test_a_program_goes_with_a_dataflow_that_is_dropped(marker: str | None) -> None:
+    def main(worker: Any) -> None:
+        pids: list[str] = []
+        with worker.dataflow("stays") as scope:
+            stream = scope.to_stream(["a"])
+            stream.command(["sh", "-c", "echo $$; exec sleep 1000"], marker=marker).inspect(
+                pids.append
+            )
+        worker.step_while(lambda: not pids)
+        worker.drop_dataflow("stays")
+        assert not is_running(int(pids[0]))
+
+    ps.execute(main)
+
+
 def test_a_program_of_a_dataflow_whose_making_fails_never_starts(tmp_path: Path) -> None:
     mark = tmp_path / "ran"
 

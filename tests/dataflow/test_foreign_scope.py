@@ -168,3 +168,22 @@ def test_breaking_a_law_is_noticed(kind: Any) -> None:
         except (AssertionError, PointstampError):
             return
     pytest.fail(f"nobody noticed {kind.__doc__}")
+
+
+@KINDS
+def test_a_dataflow_with_it_can_be_dropped(local: bool) -> None:
+    def main(worker: Any) -> list[Any]:
+        seen: list[Any] = []
+        with worker.dataflow("dropped") as scope:
+            input, numbers = scope.new_input()
+            foreign_scope(numbers, local=local).inspect(seen.append)
+        for number in range(1, 50):
+            input.send(number)
+        worker.step()
+        worker.drop_dataflow("dropped")
+        with worker.dataflow("next") as scope:
+            scope.to_stream([worker.index]).broadcast().inspect(seen.append)
+        worker.run()
+        return seen[-2:]
+
+    assert [sorted(seen) for seen in ps.execute(main, workers=2, threads=True)] == [[0, 1]] * 2
