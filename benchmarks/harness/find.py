@@ -38,5 +38,6 @@ ORDER = (
     # Graphs.
     "pagerank", "bfs", "triangles", "directed_triangles", "real_graphs", "algorithms", "skew",
     # How cost grows, and what starting costs.
-    "idle_operators", "outstanding_times", "simulated_workers", "startup",
+    "idle_operators", "outstanding_times", "flow_control", "fairness", "simulated_workers",
+    "startup",
 )  # fmt: skip

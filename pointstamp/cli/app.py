@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from pointstamp.cli.bench import bench
+from pointstamp.cli.explain import explain
 from pointstamp.cli.log import log
 from pointstamp.cli.warm import warm
 
@@ -198,6 +199,7 @@ def cliques(
 
 app.command()(bench)
 app.command()(log)
+app.command()(explain)
 app.command()(warm)
 
 

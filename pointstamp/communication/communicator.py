@@ -53,6 +53,9 @@ class Channel(Protocol):
     def close(self) -> None:
         """Throw away what has arrived here, and what will; peers may go on sending."""
 
+    def waiting(self) -> list[Message]:
+        """The messages that arrived and were not pulled, which stay; for whoever looks on."""
+
 
 class Communicator(Protocol):
     """A worker's place among its peers."""

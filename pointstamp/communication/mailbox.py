@@ -56,6 +56,10 @@ class ChannelEnd:
         self._arrived.clear()
         self._forget(self.id)
 
+    def waiting(self) -> list[Message]:
+        """The messages that arrived and were not pulled."""
+        return list(self._arrived)
+
 
 class Mailbox:
     """The queues of one worker's channels, and which of them got something new."""

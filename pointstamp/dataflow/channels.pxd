@@ -8,6 +8,7 @@ cdef Py_ssize_t _length(object batch)
 
 cdef class Pusher:
     cpdef push(self, object time, object batch)
+    cpdef measure(self, object meter)
 
 
 cdef class Tee:
@@ -28,10 +29,17 @@ cdef class Queue(Pusher):
     cdef readonly object _channel
     cdef readonly ChangeBatch consumed
     cdef public object last_time
+    cdef Py_ssize_t _budget
+    cdef Py_ssize_t _left
+    cdef object _flow
+    cdef object _meter
+    cdef bint _is_crowded
 
     cpdef push(self, object time, object batch)
+    @cython.locals(n_records=Py_ssize_t)
     cpdef tuple pull(self)
     cpdef abandon(self)
+    cpdef bint renew(self)
 
 
 cdef class Spread(Pusher):
@@ -40,9 +48,11 @@ cdef class Spread(Pusher):
     cdef readonly object _key
     cdef readonly Py_ssize_t _index
     cdef readonly Py_ssize_t _peers
+    cdef object _meter
 
-    @cython.locals(peer=Py_ssize_t)
+    @cython.locals(peer=Py_ssize_t, n_records=Py_ssize_t)
     cpdef push(self, object time, object batch)
+    cpdef measure(self, object meter)
 
 
 cdef class Copies(Pusher):
@@ -50,9 +60,11 @@ cdef class Copies(Pusher):
     cdef readonly object _channel
     cdef readonly Py_ssize_t _index
     cdef readonly Py_ssize_t _peers
+    cdef object _meter
 
     @cython.locals(peer=Py_ssize_t)
     cpdef push(self, object time, object batch)
+    cpdef measure(self, object meter)
 
 
 cdef class Whole(Pusher):
@@ -62,6 +74,9 @@ cdef class Whole(Pusher):
     cdef readonly Py_ssize_t _index
     cdef readonly Py_ssize_t _peers
 
+    cdef object _meter
+
+    cpdef measure(self, object meter)
     @cython.locals(peer=Py_ssize_t)
     cpdef push(self, object time, object batch)
 

@@ -19,8 +19,10 @@ from typing import Any
 
 from pointstamp.communication.communicator import Channel
 from pointstamp.containers import kind_of
+from pointstamp.containers.builder import PREFERRED_RECORDS
 from pointstamp.containers.kind import Key
 from pointstamp.containers.routes import place
+from pointstamp.dataflow.flow import N_WAITING, Flow, Meter
 from pointstamp.errors import SchemaError
 from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.timestamp import Refinement
@@ -28,6 +30,15 @@ from pointstamp.progress.timestamp import Refinement
 Wake = Callable[[], None]
 Fail = Callable[[BaseException], None]
 
+
+BUDGET = 65_536
+"""What an operator may take from one input in one activation, before others have their turn:
+records, where a batch counts as `BATCH_COST` records more. The last batch is taken whole."""
+
+BATCH_COST = 64
+
+LARGE_RECORDS = 4 * PREFERRED_RECORDS
+"""Batches of more are exchanged in pieces."""
 
 _ROWS = kind_of([])
 
@@ -45,6 +56,9 @@ class Pusher:
     def push(self, time: Any, batch: Any) -> None:
         """Send `batch` (not empty) at `time`."""
         raise NotImplementedError
+
+    def measure(self, meter: Meter) -> None:
+        """Have what goes to other workers counted by `meter`."""
 
 
 class Tee:
@@ -101,7 +115,18 @@ class Tee:
 class Queue(Pusher):
     """The end of a stream: batches wait here until the operator takes them."""
 
-    __slots__ = ("_channel", "_local", "_wake", "consumed", "last_time")
+    __slots__ = (
+        "_budget",
+        "_channel",
+        "_flow",
+        "_is_crowded",
+        "_left",
+        "_local",
+        "_meter",
+        "_wake",
+        "consumed",
+        "last_time",
+    )
 
     def __init__(self, wake: Wake, consumed: ChangeBatch, channel: Channel | None = None) -> None:
         self._local: deque[tuple[Any, Any]] = deque()
@@ -110,21 +135,80 @@ class Queue(Pusher):
         self.consumed = consumed
         self.last_time: Any = None
         """For error messages: of what was taken last in this activation."""
+        self._budget = self._left = BUDGET
+        self._flow: Flow | None = None
+        self._meter: Meter | None = None
+        self._is_crowded = False
+
+    def bound(self, budget: int, flow: Flow | None, meter: Meter | None) -> None:
+        """Set what an activation may take, and who hears of what waits here."""
+        self._budget = self._left = budget
+        self._flow = flow
+        self._meter = meter
+
+    @property
+    def channel(self) -> Channel | None:
+        """Where batches of other workers come from, if from anywhere."""
+        return self._channel
+
+    def renew(self) -> bool:
+        """The activation has ended; whether it had to because it had taken enough."""
+        was_cut = self._left <= 0
+        self._left = self._budget
+        return was_cut
+
+    def excuse(self) -> None:
+        """The worker is idle: whoever left something here waits for something else."""
+        if self._is_crowded:
+            self._uncrowd()
+        if self._meter is not None and self._channel is not None:
+            waiting = self._channel.waiting()
+            if waiting:
+                self._meter.excuse(waiting)
+
+    def _crowd(self) -> None:
+        assert self._flow is not None
+        self._is_crowded = True
+        self._flow.unsettled.add(self)
+        self._flow.over()
+
+    def _uncrowd(self) -> None:
+        assert self._flow is not None
+        self._is_crowded = False
+        self._flow.under()
 
     def push(self, time: Any, batch: Any) -> None:
         """Take a batch from this worker."""
         self._local.append((time, batch))
+        if not self._is_crowded and self._flow is not None and len(self._local) > N_WAITING:
+            self._crowd()
         self._wake()
 
+    def waiting(self) -> list[tuple[Any, int]]:
+        """(time, number of records) of each batch that waits here."""
+        found = [(time, _length(batch)) for time, batch in list(self._local)]
+        if self._channel is not None:
+            found += [(m.tag, _length(m.batch)) for m in self._channel.waiting()]
+        return found
+
     def pull(self) -> tuple[Any, Any] | None:
-        """The next (time, batch), counted as consumed, or None."""
+        """The next (time, batch), counted as consumed, or None: also when it is enough for now."""
+        if self._left <= 0:
+            return None
         if self._local:
             item = self._local.popleft()
+            n_records = _length(item[1])
+            if self._is_crowded and len(self._local) <= N_WAITING // 2:
+                self._uncrowd()
         elif self._channel is not None and (message := self._channel.pull()) is not None:
             item = (message.tag, message.batch)
+            n_records = _length(item[1])
+            if self._meter is not None:
+                self._meter.taken(message.sender, item[1], n_records)
         else:
             return None
-        self.consumed.update(item[0], _length(item[1]))
+        self._left -= n_records + BATCH_COST
+        self.consumed.update(item[0], n_records)
         self.last_time = item[0]
         return item
 
@@ -137,7 +221,7 @@ class Queue(Pusher):
 class Spread(Pusher):
     """Sends each record to the worker that its key's hash names."""
 
-    __slots__ = ("_channel", "_index", "_key", "_peers", "_queue")
+    __slots__ = ("_channel", "_index", "_key", "_meter", "_peers", "_queue")
 
     def __init__(self, queue: Queue, channel: Channel, key: Key, index: int, peers: int) -> None:
         self._queue = queue
@@ -145,29 +229,49 @@ class Spread(Pusher):
         self._key = key
         self._index = index
         self._peers = peers
+        self._meter: Meter | None = None
+
+    def measure(self, meter: Meter) -> None:
+        """Have what goes to other workers counted by `meter`."""
+        self._meter = meter
 
     def push(self, time: Any, batch: Any) -> None:
         """Split `batch` and send every worker its part."""
         kind = kind_of(batch)
+        n_records = kind.length(batch)
+        if n_records > LARGE_RECORDS:
+            # In pieces, between which the receivers may turn to something else.
+            for start in range(0, n_records, PREFERRED_RECORDS):
+                stop = min(start + PREFERRED_RECORDS, n_records)
+                self.push(time, kind.slice(batch, start, stop))
+            return
         parts = kind.split(batch, kind.hashes(batch, self._key), self._peers)
         for peer, part in enumerate(parts):
-            if kind.length(part):
+            n_records = kind.length(part)
+            if n_records:
                 if peer == self._index:
                     self._queue.push(time, part)
                 else:
+                    if self._meter is not None:
+                        self._meter.sent(peer, part, n_records)
                     self._channel.send(peer, time, part)
 
 
 class Copies(Pusher):
     """Sends every batch to every worker."""
 
-    __slots__ = ("_channel", "_index", "_peers", "_queue")
+    __slots__ = ("_channel", "_index", "_meter", "_peers", "_queue")
 
     def __init__(self, queue: Queue, channel: Channel, index: int, peers: int) -> None:
         self._queue = queue
         self._channel = channel
         self._index = index
         self._peers = peers
+        self._meter: Meter | None = None
+
+    def measure(self, meter: Meter) -> None:
+        """Have what goes to other workers counted by `meter`."""
+        self._meter = meter
 
     def push(self, time: Any, batch: Any) -> None:
         """Send `batch` to all, this worker included."""
@@ -175,13 +279,15 @@ class Copies(Pusher):
             if peer == self._index:
                 self._queue.push(time, batch)
             else:
+                if self._meter is not None:
+                    self._meter.sent(peer, batch, _length(batch))
                 self._channel.send(peer, time, batch)
 
 
 class Whole(Pusher):
     """Sends each batch, as it is, to the worker that a function of its time and it names."""
 
-    __slots__ = ("_channel", "_index", "_peers", "_queue", "_route")
+    __slots__ = ("_channel", "_index", "_meter", "_peers", "_queue", "_route")
 
     def __init__(
         self,
@@ -196,6 +302,11 @@ class Whole(Pusher):
         self._route = route
         self._index = index
         self._peers = peers
+        self._meter: Meter | None = None
+
+    def measure(self, meter: Meter) -> None:
+        """Have what goes to other workers counted by `meter`."""
+        self._meter = meter
 
     def push(self, time: Any, batch: Any) -> None:
         """Send `batch` to one worker, which there must be."""
@@ -204,6 +315,8 @@ class Whole(Pusher):
         if peer == self._index or self._channel is None:
             self._queue.push(time, batch)
         else:
+            if self._meter is not None:
+                self._meter.sent(peer, batch, _length(batch))
             self._channel.send(peer, time, batch)
 
 

@@ -10,12 +10,15 @@ from collections import Counter, deque
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pointstamp.communication.communicator import Channel, Communicator
-from pointstamp.dataflow.channels import Queue
+from pointstamp.dataflow.channels import BUDGET, Pusher, Queue
+from pointstamp.dataflow.flow import LIMIT_BYTES, Flow, Meter
 from pointstamp.dataflow.log import Log
 from pointstamp.progress.change_batch import ChangeBatch
+from pointstamp.progress.explanation import Holder
 
 if TYPE_CHECKING:
     from pointstamp.dataflow.event_loop import EventLoop
@@ -45,6 +48,16 @@ class Environment:
     """Operators say here that they have done `n` more of `what`, for whoever watches."""
     fail: Callable[[BaseException], None] = field(default=lambda error: None)
     """Told of an error after which the counts are wrong, so that nobody who catches it goes on."""
+    flow: Flow | None = None
+    """Of the dataflow that is being built: what holds its sources back; None without a limit."""
+    in_flight_bytes: int = LIMIT_BYTES
+    """Of one channel to one peer, from which sources are held back."""
+    budget: int = BUDGET
+    """See `channels.BUDGET`."""
+    meters: dict[int, tuple[Meter, Any]] = field(default_factory=dict)
+    """By channel: what counts its traffic, and the queue that it ends in."""
+    took: Callable[[int, int, int], None] = field(default=lambda *told: None)
+    """Has a peer hear how many records of a channel were taken: (channel, peer, records)."""
     calls: deque[Callable[[], object]] = field(default_factory=deque)
     """What other threads, and the collector of garbage, want called by the worker's next step."""
     closers: ExitStack = field(default_factory=ExitStack)
@@ -62,6 +75,8 @@ class Environment:
     """What is built now tells this log what it does; None: nobody."""
     worker_log: Log | None = None
     """The worker's log, if it has one: what is not logged itself can read it."""
+    explain: Callable[[int, int, Any], list[Holder]] = field(default=lambda *place: [])
+    """Who could still produce a time at input 0 of an operator: (scope, operator, time)."""
 
     @property
     def index(self) -> int:
@@ -91,6 +106,7 @@ class Environment:
         """Throw away what has come on a channel, and what comes."""
         del self.arrivals[channel]
         self.channels.pop(channel).close()
+        self.meters.pop(channel, None)
 
     def call(self, function: Callable[[], object]) -> None:
         """Have the worker call `function()` in its next step, and wake it.
@@ -126,6 +142,16 @@ class Environment:
         """Fail, and wake the worker to find out; for any thread."""
         self.fail(error)
         self.communicator.unpark()
+
+    def bound(self, pusher: Pusher, queue: Queue) -> None:
+        """Have a channel's traffic counted, and who reads it take turns with others."""
+        meter = None
+        if self.flow is not None and queue.channel is not None:
+            number = queue.channel.id
+            meter = Meter(self.flow, self.in_flight_bytes, self.peers, partial(self.took, number))
+            self.meters[number] = (meter, queue)
+            pusher.measure(meter)
+        queue.bound(self.budget, self.flow, meter)
 
     def share(self, scope: int, updates: Any) -> None:
         """Have the peers' instances of `scope` hear of `updates`."""

@@ -24,7 +24,7 @@ cdef class Input:
     cdef readonly list stays
     cdef readonly Py_ssize_t round
 
-    cpdef end_round(self)
+    cpdef bint end_round(self)
     cpdef tuple pull(self)
     cpdef next(self)
     cpdef abandon(self)

@@ -81,10 +81,11 @@ class Input:
         """The time of what was received last in this activation, or None."""
         return self._queue.last_time
 
-    def end_round(self) -> None:
-        """What was received is consumed now."""
+    def end_round(self) -> bool:
+        """What was received is consumed now; whether there may be more, for the next turn."""
         self.round += 1
         self._queue.last_time = None
+        return self._queue.renew()
 
     def abandon(self) -> None:
         """Throw away what waits here: the dataflow was dropped."""
@@ -99,6 +100,10 @@ class Input:
         if item is None:
             raise StopIteration
         return InputCapability(item[0], self), item[1]
+
+    def waiting(self) -> list[tuple[Any, int]]:
+        """(time, number of records) of each batch that has arrived and was not taken."""
+        return self._queue.waiting()
 
     def pull(self) -> tuple[Any, Any] | None:
         """The next (plain time, batch), or None; for operators that only pass times on."""

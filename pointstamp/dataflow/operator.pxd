@@ -26,7 +26,8 @@ cdef class Operator(LocalOperator):
     cdef readonly list _outputs
     cdef readonly list _summaries
     cdef object _logic
-    cdef bint _running
+    cdef readonly bint _running
+    cdef public object role
     cdef object _wake
     cdef object _idle
     cdef object _active
@@ -35,7 +36,7 @@ cdef class Operator(LocalOperator):
         port=Py_ssize_t, is_news=bint, batch=ChangeBatch, counts=MutableAntichain, change="long long"
     )
     cpdef push_external_progress(self, object changes)
-    @cython.locals(output=Output, input_=Input, holdings=Holdings)
+    @cython.locals(output=Output, input_=Input, holdings=Holdings, is_active=bint)
     cpdef pull_internal_progress(self)
     @cython.locals(holdings=Holdings)
     cpdef bint holds(self)

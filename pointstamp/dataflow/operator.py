@@ -52,6 +52,9 @@ class OperatorInfo:
     """Asks for the operator to be run again."""
     environment: Environment = field(repr=False, compare=False)
     """What else it may know of the worker; `environment.closers`, for one."""
+    is_held_back: Callable[[], bool] = lambda: False
+    """For operators that make new data: whether enough of this dataflow is in flight. If so
+    they should return without any; they are run again when they may go on."""
 
     def activate_after(self, seconds: float) -> None:
         """Ask for the operator to be run again after `seconds`; for the worker's thread.
@@ -107,6 +110,7 @@ class Operator(LocalOperator):
         "name",
         "outputs",
         "produced",
+        "role",
         "timestamp",
         "watcher",
     )
@@ -125,6 +129,8 @@ class Operator(LocalOperator):
         self.complete = True
         self.name = name
         self.timestamp = timestamp
+        self.role = ""
+        """What it is for those who look on: "input", "probe", or nothing in particular."""
         self.inputs = 0
         self.outputs = 0
         self.frontier_interest: list[Interest] = []
@@ -204,10 +210,12 @@ class Operator(LocalOperator):
         # From here on a collected capability is the worker's to settle; those before are ours.
         for holdings in self.holdings:
             holdings.settle()
+        is_active = again is True
         for input_ in self._inputs:
-            input_.end_round()
+            if input_.end_round():
+                is_active = True
         self.complete = again is not UNFINISHED
-        return self._active if again is True else self._idle
+        return self._active if is_active else self._idle
 
     def changed(self) -> None:
         """Something to report; outside of an activation it asks for one."""
@@ -311,13 +319,15 @@ class OperatorBuilder:
     def info(self) -> OperatorInfo:
         """What the logic may want to know."""
         scope = self._scope
+        flow = scope.environment.flow
         return OperatorInfo(
             self._operator.name,
             (*scope.address, self._node),
             scope.environment.index,
             scope.environment.peers,
-            scope.activation(self._node),
+            activate := scope.activation(self._node),
             scope.environment,
+            lambda: flow is not None and flow.holds_back(activate),
         )
 
     def new_input(
@@ -423,6 +433,10 @@ class OperatorBuilder:
                 holdings.changes.update(operator.timestamp.minimum, -1)
         operator.set_logic(logic, self._inputs, self._outputs)
         self._scope.install(self._node, operator)
+
+    def set_role(self, role: str) -> None:
+        """Say what the operator is for: "input" or "probe"; for those who look on."""
+        self._operator.role = role
 
     def set_summary(self, input_: int, output: int, summary: Any) -> None:
         """Say how times advance from one input to one output, as for `new_output`."""

@@ -486,6 +486,7 @@ class Scope:
         node, _ = target
         self.check_stream(stream, self._names[node])
         pusher, queue = pact.connect(self.environment, self.activation(node), consumed)
+        self.environment.bound(pusher, queue)
         stream.tee.pushers.append(pusher)
         self.add_edge(Edge(stream.source, target, pact.copies(self.peers)), pact.describe())
         return queue

@@ -161,6 +161,10 @@ class LoggedChannel:
             )
         return message
 
+    def waiting(self) -> list[Message]:
+        """As the channel's."""
+        return self._channel.waiting()
+
     def close(self) -> None:
         """As the channel."""
         self._channel.close()

@@ -255,12 +255,15 @@ class Tracker:
         return self._n_inside == 0
 
     def outstanding(self) -> list[tuple[int, Any, int]]:
-        """All (location, time, count) that are not zero."""
-        return [
-            (location, time, count)
-            for location, counts in enumerate(self._pointstamps)
-            for time, count in counts
-        ]
+        """All (location, time, count) that are not zero, with what is only noted so far."""
+        found: ChangeBatch = ChangeBatch()
+        for location, counts in enumerate(self._pointstamps):
+            for time, count in counts:
+                found.update((location, time), count)
+        for note in range(self._n_noted):
+            place = (self._noted_places[note], self._noted_times[note])
+            found.update(place, self._noted_changes[note])
+        return [(location, time, count) for (location, time), count in found.drain()]
 
     def _count(self, location: int, time: Any, change: int) -> None:
         counts = self._pointstamps[location]

@@ -7,6 +7,7 @@ from pointstamp.progress.reachability cimport Tracker
 
 
 cdef class Subgraph:
+    cdef readonly long long n_changes
     cdef public object name
     cdef readonly object timestamp
     cdef readonly object outer
@@ -27,7 +28,7 @@ cdef class Subgraph:
     cdef readonly list edges
     cdef readonly Py_ssize_t peers
     cdef readonly bint eager
-    cdef object _entered
+    cdef readonly object entered
     cdef object _share_updates
     cdef object _wake
     cdef list _next

@@ -146,9 +146,11 @@ class Subgraph:
         self.edges = list(edges)
         self.peers = peers
         self.eager = eager
-        self._entered = entered
+        self.entered = entered
         self._share_updates = share
         self._wake = wake
+        self.n_changes = 0
+        """How many changes of counts it has seen: as long as that moves, something goes on."""
         self._next: list[int] = []
         self._is_queued = [False] * (len(children) + 1)
         self._round: list[int] = []
@@ -303,11 +305,15 @@ class Subgraph:
         """The minimal times that may still come at an input of child `node`."""
         return self._tracker.frontier(self.topology.target(node, port))
 
+    def pointstamps(self) -> list[tuple[int, Any, int]]:
+        """(location, time, count) of every pointstamp that is known."""
+        return self._tracker.outstanding()
+
     def outstanding(self) -> list[tuple[str, Any, int]]:
         """(place in words, time, count) of every pointstamp that is known."""
         return [
             (self.topology.describe(location), time, count)
-            for location, time, count in self._tracker.outstanding()
+            for location, time, count in self.pointstamps()
         ]
 
     # Setting up.
@@ -386,7 +392,7 @@ class Subgraph:
     # The steps of a round.
 
     def _report_entered(self) -> None:
-        for port, batch in enumerate(self._entered):
+        for port, batch in enumerate(self.entered):
             if batch:
                 location = self.topology.source(0, port)
                 for time, count in batch.drain():
@@ -538,6 +544,7 @@ class Subgraph:
 
     def _apply(self, location: int, time: Any, change: int, own: int) -> None:
         """Count a change; `own`, if any, is the child that it is a capability of."""
+        self.n_changes += 1
         if self._tracker.is_inside[location]:
             self._update(location, time, change, own)
             return

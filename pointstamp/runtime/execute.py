@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from pointstamp.communication.communicator import Communicator
 from pointstamp.communication.launch import run_processes, run_single, run_threads
+from pointstamp.dataflow.flow import LIMIT_BYTES
 from pointstamp.dataflow.log import Logging
 from pointstamp.errors import UsageError
+from pointstamp.runtime.attention import answering
+from pointstamp.runtime.watchdog import check_after_s
 from pointstamp.runtime.worker import is_eager, run_worker
 
 Result = TypeVar("Result")
@@ -21,6 +25,8 @@ def execute(
     threads: bool = False,
     progress: str = "demand",
     log: Logging | None = None,
+    watchdog_s: float | None = None,
+    in_flight_bytes: int = LIMIT_BYTES,
 ) -> list[Result]:
     """Call `main(worker, *args)` on each worker, and complete what it built.
 
@@ -42,6 +48,13 @@ def execute(
         frontier, or always at once, in more messages.
     log : Log, optional
         Where the workers write down what they do: `ps.Log("run.log")`.
+    watchdog_s : float, optional
+        Warn, through logging (by default: on standard error), with who holds what back,
+        when nothing has advanced on a worker for so many seconds, and not all is complete.
+        Choose it longer than the longest pause that is in order.
+    in_flight_bytes : int
+        About how much a channel may have in flight to one peer until the dataflow's sources
+        wait, on all workers; 0 for no limit.
 
     Returns
     -------
@@ -65,12 +78,27 @@ def execute(
     is_eager(progress)  # raises here and not in each worker, if it is neither
     if log is not None:
         log.prepare()
+    if watchdog_s is not None:
+        check_after_s(watchdog_s)
+    program = os.getpid()
 
     def target(communicator: Communicator) -> Result:
-        return run_worker(communicator, main, *args, progress=progress, log=log)
+        with answering(program):
+            return run_worker(
+                communicator,
+                main,
+                *args,
+                progress=progress,
+                log=log,
+                watchdog_s=watchdog_s,
+                in_flight_bytes=in_flight_bytes,
+            )
 
     # What cannot be carried to the workers is reported under the name the caller knows.
     target.__qualname__ = getattr(main, "__qualname__", repr(main))
     if workers == 1:
         return run_single(target)
-    return run_threads(target, workers) if threads else run_processes(target, workers)
+    if threads:
+        with answering():
+            return run_threads(target, workers)
+    return run_processes(target, workers)

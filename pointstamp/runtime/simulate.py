@@ -41,7 +41,7 @@ from pointstamp.communication.simulated import SimulatedCommunicator, SimulatedN
 from pointstamp.dataflow.log import Logging
 from pointstamp.errors import StalledError
 from pointstamp.runtime.schedule import Decision, Schedule
-from pointstamp.runtime.worker import Worker, is_eager, run_worker
+from pointstamp.runtime.worker import Worker, is_eager, live
 
 Result = TypeVar("Result")
 
@@ -266,7 +266,7 @@ class Simulation:
 
         seat = self._seats[index]
         try:
-            target = partial(run_worker, main=begin, progress=self._progress, log=self._log)
+            target = partial(live, main=begin, progress=self._progress, log=self._log)
             self._results[index] = attend(seat, target)
         except KeyboardInterrupt:
             raise  # of whoever runs the simulation

@@ -13,6 +13,7 @@ cdef class _Dataflow:
     cdef public object closers
     cdef public bint is_queued
     cdef readonly bint is_logged
+    cdef public object flow
     cdef public set agreed
     cdef public list inputs
     cdef public bint is_dropped
@@ -34,7 +35,7 @@ cdef class Worker:
     cdef readonly dict _dataflows
     cdef Py_ssize_t _n_built
     cdef list _active
-    cdef dict _subgraphs
+    cdef readonly dict _subgraphs
     cdef readonly object timers
     cdef list _alarms
     cdef dict _by_name
@@ -45,7 +46,12 @@ cdef class Worker:
     cdef dict _structures
     cdef dict _finished
     cdef bint _is_building
-    cdef bint _is_stepping
+    cdef readonly bint _is_stepping
+    cdef readonly bint is_parked
+    cdef object _watchdog
+    cdef dict _meters
+    cdef set _unsettled
+    cdef dict _told_early
     cdef object _failure
     cdef object _log
 

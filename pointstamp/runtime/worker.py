@@ -16,19 +16,27 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
+from functools import partial
 from typing import Any, TypeVar
 
 from pointstamp.communication.communicator import Communicator
 from pointstamp.dataflow.environment import Environment
+from pointstamp.dataflow.flow import LIMIT_BYTES, Flow
 from pointstamp.dataflow.log import Log, Logging
+from pointstamp.dataflow.operators.probe import Probe
+from pointstamp.dataflow.operators.sources import InputHandle
 from pointstamp.dataflow.scope import Scope
 from pointstamp.errors import BuildError, InputError, StructureError, UsageError
+from pointstamp.progress.explanation import Holder
 from pointstamp.progress.subgraph import Subgraph
 from pointstamp.progress.timestamp import Int, Timestamp
+from pointstamp.runtime import why
+from pointstamp.runtime.attention import attending
 from pointstamp.runtime.breath import breathe
 from pointstamp.runtime.drops import Drop, Drops
 from pointstamp.runtime.timers import Timers
+from pointstamp.runtime.watchdog import Watchdog
 
 Result = TypeVar("Result")
 
@@ -51,6 +59,7 @@ class _Dataflow:
         self.closers = ExitStack()
         """What its operators want called when it ends, however it does."""
         self.is_queued = False
+        self.flow: Flow | None = None
         self.agreed: set[int] = set()
         """The peers that are known to have built the same."""
         self.inputs: list[Any] = []
@@ -69,16 +78,34 @@ class Worker:
         rather than when it may advance somebody's frontier.
     log : Log, optional
         Is told what happens here; whoever made it closes it.
+    watchdog_s : float, optional
+        Warn, through logging, when nothing has advanced for so many seconds and a
+        dataflow is not complete. The thread that makes the worker must be its own.
+    in_flight_bytes : int
+        About how much a channel may have in flight to one peer until the dataflow's sources
+        wait, on all workers; 0 for no limit.
     """
 
     def __init__(
-        self, communicator: Communicator, *, eager: bool = False, log: Log | None = None
+        self,
+        communicator: Communicator,
+        *,
+        eager: bool = False,
+        log: Log | None = None,
+        watchdog_s: float | None = None,
+        in_flight_bytes: int = LIMIT_BYTES,
     ) -> None:
         self.communicator = communicator
         self.environment = Environment(communicator, eager)
         self.environment.fail = self._fail
         self.timers = Timers()
         self.environment.later = self.timers.after
+        self.environment.explain = self._explain
+        self.environment.in_flight_bytes = in_flight_bytes
+        self.environment.took = self._tell_taken
+        self._meters = self.environment.meters
+        self._unsettled: set[Any] = set()
+        self._told_early: dict[int, set[int]] = {}
         self._control = self.environment.channel(_nothing)
         self._progress = self.environment.channel(_nothing)
         # After its own channels: of those the worker tells, who knows what is in them.
@@ -104,7 +131,10 @@ class Worker:
         self._has_returned = False
         self._is_building = False
         self._is_stepping = False
+        self.is_parked = False
+        """Whether it waits at this moment for something to do."""
         self._failure: BaseException | None = None
+        self._watchdog = None if watchdog_s is None else Watchdog(self, watchdog_s)
 
     @property
     def index(self) -> int:
@@ -156,6 +186,9 @@ class Worker:
             )
         dataflow = _Dataflow(self._n_built, name, logged)
         self.environment.log = self._log if logged else None
+        if self.environment.in_flight_bytes:
+            dataflow.flow = Flow(self._unsettled, partial(self._tell_flow, dataflow.number))
+        self.environment.flow = dataflow.flow
         scope = Scope(self.environment, name, timestamp, wake=lambda: self._activate(dataflow))
         self._is_building = True
         n_inputs = len(self.environment.inputs)
@@ -172,6 +205,7 @@ class Worker:
             raise
         finally:
             self._is_building = False
+            self.environment.flow = None
         dataflow.channels = [c for c in self.environment.arrivals if c not in known]
         dataflow.inputs = self.environment.inputs[n_inputs:]
         dataflow.closers = self.environment.closers.pop_all()
@@ -203,6 +237,8 @@ class Worker:
             self._take_in()
             self._visit_dataflows()
             self._send_progress()
+            if self._unsettled and not self._active:
+                self._excuse()
             self._flush()
             if self._log is not None:
                 self._log.tick()
@@ -225,10 +261,14 @@ class Worker:
         if is_idle and self._failure is None and not self._is_stepping:
             if self._alarms:
                 timeout_s = self.timers.wait_s(timeout_s)
-            if self._log is None:
-                self.communicator.park(timeout_s)
-            else:
-                self._log.park(self.communicator.park, timeout_s)
+            self.is_parked = True
+            try:
+                if self._log is None:
+                    self.communicator.park(timeout_s)
+                else:
+                    self._log.park(self.communicator.park, timeout_s)
+            finally:
+                self.is_parked = False
         return self.step()
 
     def step_while(self, condition: Callable[[], bool]) -> None:
@@ -354,12 +394,14 @@ class Worker:
         self.communicator.flush()
         while len(self._finished) < self.peers - 1:
             self.step_or_park()
+        self.stop_watching()
 
     def close(self) -> None:
         """End what operators have begun outside of this worker; nothing can be done afterwards.
 
         To be called after the last step, however it ended; `run_worker` does.
         """
+        self.stop_watching()
         with ExitStack() as all_closers:
             all_closers.callback(self.environment.close)  # the last: the others may use it
             for dataflow in self._dataflows.values():
@@ -373,6 +415,33 @@ class Worker:
             for number in dataflow.scopes
             for entry in self._subgraphs[number].outstanding()
         ]
+
+    def explain(self) -> list[Holder]:
+        """What keeps the dataflows of this worker from their ends; see `Probe.explain`.
+
+        Of all that is outstanding, what follows from nothing else that is.
+        """
+        return why.all_causes(self)
+
+    def stop_watching(self) -> None:
+        """End the watchdog, if there is one."""
+        if self._watchdog is not None:
+            self._watchdog.stop()
+            self._watchdog = None
+
+    @property
+    def n_changes(self) -> int:
+        """How many changes of counts it has seen; as long as this moves, something goes on."""
+        return self._n_built + sum(
+            subgraph.n_changes for subgraph in list(self._subgraphs.values())
+        )
+
+    def _explain(self, scope: int, node: int, time: Any) -> list[Holder]:
+        if self._is_building and scope not in self._subgraphs:
+            raise UsageError(
+                "explain() was called while the dataflow is being built; call it after that"
+            )
+        return why.holders(self, scope, node, time)
 
     def _fail(self, error: BaseException) -> None:
         """Have the next step raise `error`, whoever has caught it meanwhile."""
@@ -392,6 +461,10 @@ class Worker:
         self._by_name[dataflow.name] = dataflow
         if self._peers > 1:
             self._uncompared[dataflow.number] = dataflow
+        if dataflow.flow is not None:
+            # Peers that were quicker may have told already.
+            for peer in self._told_early.pop(dataflow.number, ()):
+                dataflow.flow.hear(peer, True)
         digest = hashlib.sha256("\n".join(dataflow.lines).encode()).hexdigest()
         for peer in self._others():
             self._control.send(peer, "structure", [(dataflow.number, digest, dataflow.lines)])
@@ -433,6 +506,9 @@ class Worker:
             arrived = self._arrivals.get(channel)
             if arrived is not None:
                 arrived()
+            metered = self._meters.get(channel)
+            if metered is not None:
+                self._unsettled.add(metered[1])
         while (message := self._control.pull()) is not None:
             self._take_control(message.sender, message.tag, message.batch)
         while (message := self._progress.pull()) is not None:
@@ -456,9 +532,87 @@ class Worker:
         elif tag == "dropped":
             self._drops.hear(sender, Drop(*batch[0]))
             self._check_dropped()
+        elif tag == "taken":
+            self._take_acknowledgement(sender, *batch[0])
+            return
+        elif tag == "flow":
+            self._take_flow(sender, *batch[0])
+            return
         else:
             (self._finished[sender],) = batch
         self._check_finished()
+
+    # Flow: see `dataflow.flow`.
+
+    def keep_within(self, n_epochs: int, input: InputHandle, probe: Probe) -> None:
+        """Step until at most `n_epochs` epochs of `input` are unfinished at `probe`.
+
+        To be called after each `advance_to`, so that an input does not run ahead: its
+        time is then at most `n_epochs` after the earliest that may still come. Also waits
+        as long as the input is held back, for too much is in flight.
+
+        Parameters
+        ----------
+        n_epochs : int
+            How many; 0 waits until all before the input's time is complete.
+        input : InputHandle
+            With integers as times.
+        probe : Probe
+            What it has to keep up with.
+
+        Raises
+        ------
+        UsageError
+            If times are no integers: then step while the probe is before a time of yours.
+
+        Examples
+        --------
+        >>> import pointstamp as ps
+        >>> def main(worker):
+        ...     with worker.dataflow() as scope:
+        ...         input, stream = scope.new_input()
+        ...         probe = stream.exchange().probe()
+        ...     for epoch in range(5):
+        ...         input.advance_to(epoch + 1)
+        ...         worker.keep_within(2, input, probe)
+        ...     return probe.less_than(3), probe.less_than(4)
+        >>> ps.execute(main)
+        [(False, True)]
+        """
+        now = input.time
+        if type(now) is not int:
+            raise UsageError(
+                f"keep_within() counts epochs, and times of input {input.name!r} are such as "
+                f"{now!r}; use step_while(lambda: probe.less_than(an earlier time of yours))"
+            )
+        self.step_while(lambda: probe.less_than(now - n_epochs) or input.is_held_back)
+
+    def _tell_flow(self, number: int, is_over: bool) -> None:
+        for peer in self._others():
+            self._control.send(peer, "flow", [(number, is_over)])
+
+    def _take_flow(self, sender: int, number: int, is_over: bool) -> None:
+        dataflow = self._dataflows.get(number)
+        if dataflow is not None and dataflow.flow is not None:
+            dataflow.flow.hear(sender, is_over)
+        elif number >= self._n_built:
+            early = self._told_early.setdefault(number, set())
+            (early.add if is_over else early.discard)(sender)
+
+    def _tell_taken(self, channel: int, peer: int, n_records: int) -> None:
+        self._control.send(peer, "taken", [(channel, n_records)])
+
+    def _take_acknowledgement(self, sender: int, channel: int, n_records: int) -> None:
+        metered = self._meters.get(channel)
+        if metered is not None:  # else the dataflow is complete
+            metered[0].acknowledged(sender, n_records)
+
+    def _excuse(self) -> None:
+        """Nothing is to be done: what operators have left waits for something else."""
+        unsettled = list(self._unsettled)
+        self._unsettled.clear()
+        for queue in unsettled:
+            queue.excuse()
 
     def _check_finished(self) -> None:
         n_dropped = self._drops.n_dropped
@@ -572,15 +726,48 @@ def run_worker(
     *args: Any,
     progress: str = "demand",
     log: Logging | None = None,
+    watchdog_s: float | None = None,
+    in_flight_bytes: int = LIMIT_BYTES,
 ) -> Result:
     """Run `main(worker, *args)` as one of the workers, to the end of all dataflows.
 
-    Leaves the communicator open: whoever made it closes it.
+    Leaves the communicator open: whoever made it closes it. Meanwhile SIGUSR1 is answered
+    with what the worker waits for, unless the program uses that signal.
     """
+    return live(
+        communicator,
+        main,
+        *args,
+        progress=progress,
+        log=log,
+        watchdog_s=watchdog_s,
+        in_flight_bytes=in_flight_bytes,
+        attention=attending,
+    )
+
+
+def live(
+    communicator: Communicator,
+    main: Callable[..., Result],
+    *args: Any,
+    progress: str = "demand",
+    log: Logging | None = None,
+    watchdog_s: float | None = None,
+    in_flight_bytes: int = LIMIT_BYTES,
+    attention: Callable[[Worker], AbstractContextManager[None]] = nullcontext,  # type: ignore[assignment]  # it gives the worker, which nobody asks for
+) -> Result:
+    """What `run_worker` does, with `attention` to the worker meanwhile."""
     with ExitStack() as stack:
         kept = None if log is None else stack.enter_context(closing(log.begin(communicator)))
-        worker = Worker(communicator, eager=is_eager(progress), log=kept)
+        worker = Worker(
+            communicator,
+            eager=is_eager(progress),
+            log=kept,
+            watchdog_s=watchdog_s,
+            in_flight_bytes=in_flight_bytes,
+        )
         stack.callback(worker.close)
+        stack.enter_context(attention(worker))
         result = main(worker, *args)
         worker.finish()
     return result

@@ -413,7 +413,7 @@ def _entered_late() -> list[Patch]:
     def bugged(self: Subgraph) -> None:
         for location, time, count in late.pop(id(self), ()):
             self._report_produced(location, time, count, True)
-        for port, batch in enumerate(self._entered):
+        for port, batch in enumerate(self.entered):
             for time, count in batch.drain():
                 location = self.topology.source(0, port)
                 self._report(location, time, count, True, 0)

@@ -33,7 +33,9 @@ class InputHandle:
         capability: Capability,
         output: Output,
         activate: Callable[[], None],
+        is_held_back: Callable[[], bool] = lambda: False,
     ) -> None:
+        self._is_held_back = is_held_back
         self.name = name
         self._timestamp = timestamp
         self._capability = capability
@@ -48,6 +50,15 @@ class InputHandle:
     def time(self) -> Any:
         """The time at which records are sent now."""
         return self._capability.time
+
+    @property
+    def is_held_back(self) -> bool:
+        """Whether so much is in flight that it would be better to wait.
+
+        `worker.step_while(lambda: input.is_held_back)` keeps what is in flight bounded.
+        Sending more is allowed.
+        """
+        return self._is_held_back()
 
     def send(self, record: Any) -> None:
         """Send one record at the current time."""
@@ -107,6 +118,7 @@ class InputHandle:
 def new_input(scope: Scope, name: str = "Input") -> tuple[InputHandle, Stream[Any]]:
     """See `Scope.new_input`."""
     builder = OperatorBuilder(scope, name)
+    builder.set_role("input")
     stream = builder.new_output()
     handles: list[InputHandle] = []
 
@@ -121,6 +133,7 @@ def new_input(scope: Scope, name: str = "Input") -> tuple[InputHandle, Stream[An
                 capabilities.pop(),
                 output,
                 info.activate,
+                info.is_held_back,
             )
         )
         # What was given to the handle is flushed after this, as for any operator.
@@ -152,6 +165,8 @@ def to_stream(scope: Scope, records: Iterable[Any], name: str = "ToStream") -> S
         remaining = iter(records)
 
         def logic(inputs: list[Input], outputs: list[Output]) -> bool:
+            if info.is_held_back():
+                return False
             # One batch per activation, so that what it sets off can go on meanwhile.
             batch = list(islice(remaining, PREFERRED_RECORDS))
             if batch:
@@ -180,7 +195,7 @@ def batches_to_stream(
         remaining = iter(batches)
 
         def logic(inputs: list[Input], outputs: list[Output]) -> bool:
-            if capability.live:
+            if capability.live and not info.is_held_back():
                 for batch in remaining:
                     with outputs[0].session(capability) as session:
                         session.give_batch(batch)

@@ -1,0 +1,52 @@
+"""`pointstamp explain PID`: what the workers of a running program wait for.
+
+For a program that seems to hang. PID is that of any of its processes; all that have
+workers are asked (see `runtime.question`), and go on as if nothing had been. Those that
+do not answer in time are named: they are in the middle of something that does not come
+back to Python, or stopped.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+FAILED, MISUSED = 1, 2
+
+Pid = Annotated[int, typer.Argument(metavar="PID", min=1, help="Any process of the program.")]
+Timeout = Annotated[
+    float, typer.Option(metavar="SECONDS", min=0.1, help="How long to wait for answers.")
+]
+
+
+def explain(pid: Pid, timeout: Timeout = 5.0) -> None:
+    """Ask a running program who waits for what; needs Linux.
+
+    Exit status: 0 if every process with workers answered, 1 if one did not, 2 if there is none.
+    """
+    from pointstamp.runtime.question import ask, find
+
+    found = find(pid)
+    if not found:
+        print(
+            f"pointstamp: process {pid} runs no workers that can be asked: none are there at the "
+            "moment, or it is somebody else's, or it uses SIGUSR1 itself; where this is not "
+            f"Linux, `kill -USR1 {pid}` has a worker print it to its own standard error",
+            file=sys.stderr,
+        )
+        raise typer.Exit(MISUSED)
+    answers = ask(found, timeout)
+    for _, answer in sorted(answers.items()):
+        if answer is not None:
+            print(answer, end="\n\n")
+    silent = [number for number, answer in sorted(answers.items()) if answer is None]
+    for number in silent:
+        print(
+            f"pointstamp: process {number} did not answer in {timeout:g} s: it is in a call that "
+            "does not come back to Python, or stopped, or has ended",
+            file=sys.stderr,
+        )
+    if silent:
+        raise typer.Exit(FAILED)

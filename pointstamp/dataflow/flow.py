@@ -1,0 +1,164 @@
+"""How much of a dataflow is in flight, and when that is enough.
+
+A *meter* per channel counts, for each peer, what was sent and the peer has not taken;
+receivers tell senders from time to time. When it is more than a limit, the *flow* of
+the dataflow is held back, on all workers: sources, which make new data, wait until it is
+less than half of that. Nobody else waits, so what is in flight can always be worked
+off, and a loop's own traffic is never in its own way.
+
+What an operator leaves in its queue although its worker has nothing else to do counts as
+taken: it waits for something that a source may still have to send. So a source that waits
+always waits for somebody who is at work, and not for somebody who waits for it.
+
+Rules
+-----
+1. A meter's counts change in `sent`, `taken` and `acknowledged`, and nowhere else.
+2. Little is told: a peer hears of what was taken when it is an eighth of the limit, and
+   of being held back when that changes. A computation of small messages hears nothing.
+3. Sizes are estimates where asking costs more than a short message does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pointstamp.containers import kind_of
+
+LIMIT_BYTES = 64 << 20
+"""In flight on one channel from one worker to another, by default."""
+
+N_WAITING = 64
+"""Batches in a queue that are filled on this worker, from which sources wait."""
+
+_SMALL = 64
+_N_ESTIMATES = 32
+
+
+class Flow:
+    """Whether the sources of one dataflow are held back, on one worker."""
+
+    def __init__(self, unsettled: set[Any], tell: Callable[[bool], None]) -> None:
+        self.unsettled = unsettled
+        """Queues whose rest counts as taken when the worker is idle."""
+        self._tell = tell
+        self._n_over = 0
+        self._held_by: set[int] = set()
+        self._waiting: list[Callable[[], None]] = []
+
+    @property
+    def is_held_back(self) -> bool:
+        """Whether enough is in flight, here or from a peer."""
+        return bool(self._n_over or self._held_by)
+
+    def holds_back(self, activate: Callable[[], None]) -> bool:
+        """The same, for a source: if so, `activate` is called when it may go on."""
+        if not self.is_held_back:
+            return False
+        if activate not in self._waiting:
+            self._waiting.append(activate)
+        return True
+
+    def over(self) -> None:
+        """One more channel is over its limit."""
+        self._n_over += 1
+        if self._n_over == 1:
+            self._tell(True)
+
+    def under(self) -> None:
+        """One less is."""
+        self._n_over -= 1
+        if self._n_over == 0:
+            self._tell(False)
+            self._go_on()
+
+    def hear(self, peer: int, is_over: bool) -> None:
+        """A peer has told whether it is over its limit."""
+        if is_over:
+            self._held_by.add(peer)
+        else:
+            self._held_by.discard(peer)
+            self._go_on()
+
+    def _go_on(self) -> None:
+        if not self.is_held_back:
+            waiting, self._waiting = self._waiting, []
+            for activate in waiting:
+                activate()
+
+
+class Meter:
+    """What is in flight on one channel: from this worker, and to it."""
+
+    def __init__(
+        self, flow: Flow, limit_bytes: int, peers: int, tell: Callable[[int, int], None]
+    ) -> None:
+        self._flow = flow
+        self._limit_bytes = limit_bytes
+        self._tell = tell
+        self._records = [0] * peers
+        self._bytes = [0.0] * peers
+        self._is_over = [False] * peers
+        self._taken = [0] * peers
+        self._taken_bytes = [0.0] * peers
+        self._ahead = [0] * peers
+        """Records that were told as taken and still wait here."""
+        self._record_bytes = 0.0
+        self._n_small = 0
+
+    def sent(self, peer: int, batch: Any, n_records: int) -> None:
+        """A batch goes to `peer`."""
+        self._records[peer] += n_records
+        self._bytes[peer] += self._size(batch, n_records)
+        if self._bytes[peer] > self._limit_bytes and not self._is_over[peer]:
+            self._is_over[peer] = True
+            self._flow.over()
+
+    def acknowledged(self, peer: int, n_records: int) -> None:
+        """`peer` has taken so many records of those that were sent to it."""
+        if not self._records[peer]:
+            return  # it was sent by a way that nobody measures
+        left = max(0, self._records[peer] - n_records)
+        self._bytes[peer] *= left / self._records[peer]
+        self._records[peer] = left
+        if self._is_over[peer] and self._bytes[peer] <= self._limit_bytes / 2:
+            self._is_over[peer] = False
+            self._flow.under()
+
+    def taken(self, sender: int, batch: Any, n_records: int) -> None:
+        """The operator here has taken a batch that came from `sender`."""
+        if self._ahead[sender]:
+            self._ahead[sender] -= n_records
+            return
+        self._taken[sender] += n_records
+        self._taken_bytes[sender] += self._size(batch, n_records)
+        if self._taken_bytes[sender] >= self._limit_bytes / 8:
+            self._acknowledge(sender)
+
+    def excuse(self, waiting: list[Any]) -> None:
+        """The worker is idle: the messages that still wait count as taken."""
+        ahead = self._ahead[:]
+        for message in waiting:
+            n_records = kind_of(message.batch).length(message.batch)
+            if ahead[message.sender] > 0:
+                ahead[message.sender] -= n_records
+                continue
+            self._ahead[message.sender] += n_records
+            self._taken[message.sender] += n_records
+            self._taken_bytes[message.sender] += self._size(message.batch, n_records)
+        for sender, n_bytes in enumerate(self._taken_bytes):
+            if n_bytes >= self._limit_bytes / 8:
+                self._acknowledge(sender)
+
+    def _acknowledge(self, sender: int) -> None:
+        self._tell(sender, self._taken[sender])
+        self._taken[sender], self._taken_bytes[sender] = 0, 0.0
+
+    def _size(self, batch: Any, n_records: int) -> float:
+        """About how many bytes; of short lists from those before, as asking takes long."""
+        if type(batch) is not list or n_records >= _SMALL:
+            return float(kind_of(batch).n_bytes(batch))
+        if self._n_small % _N_ESTIMATES == 0:
+            self._record_bytes = kind_of(batch).n_bytes(batch) / n_records
+        self._n_small += 1
+        return n_records * self._record_bytes

@@ -1,0 +1,95 @@
+"""Says so when nothing has advanced for a while, with who holds what back.
+
+A thread beside the worker looks now and then how many changes of counts the worker's
+scopes have seen. A record taken, a capability moved, the news of a peer: each is one.
+If none has come for the set time, and some dataflow is not complete, it logs a warning
+with what `why.account` knows, once for each such pause.
+
+The time should be longer than the longest pause that is in order: between two inputs
+of a program that waits for them, or of the slowest single batch.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pointstamp.errors import UsageError
+from pointstamp.runtime.why import account, frame_of
+
+if TYPE_CHECKING:
+    from pointstamp.runtime.worker import Worker
+
+LOGGER = logging.getLogger("pointstamp.watchdog")
+"""Without any configuration of logging, its warnings go to standard error."""
+
+LOOKS = 4
+"""How often to look in the time after which it barks."""
+
+
+class Watchdog:
+    """Watches one worker, which the thread that makes it runs.
+
+    Parameters
+    ----------
+    worker : Worker
+        Not kept alive by it.
+    after_s : float
+        After how many seconds without any change it barks.
+    bark : callable, optional
+        Takes the text; the default logs it.
+
+    Raises
+    ------
+    UsageError
+        If `after_s` is not a positive time.
+    """
+
+    def __init__(
+        self, worker: Worker, after_s: float, bark: Callable[[str], object] = LOGGER.warning
+    ) -> None:
+        check_after_s(after_s)
+        self._worker = weakref.ref(worker)
+        self._watched = threading.get_ident()
+        self._after_s = after_s
+        self._bark = bark
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(
+            target=self._watch, name=f"pointstamp-watchdog-{worker.index}", daemon=True
+        )
+        weakref.finalize(worker, self._stopped.set)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End it; when this returns, its thread has ended."""
+        self._stopped.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        state: object = None
+        since, has_barked = time.monotonic(), False
+        while not self._stopped.wait(self._after_s / LOOKS):
+            worker = self._worker()
+            if worker is None:
+                return
+            now, seen = time.monotonic(), worker.n_changes
+            if seen != state or not worker._dataflows:
+                state, since, has_barked = seen, now, False
+            elif now - since >= self._after_s and not has_barked:
+                has_barked = True
+                self._bark(self._text(worker, now - since))
+            del worker  # or it would live until the next look
+
+    def _text(self, worker: Worker, pause_s: float) -> str:
+        said = account(worker, frame_of(self._watched))
+        return f"nothing has advanced for {pause_s:.1f} s: {said}"
+
+
+def check_after_s(after_s: float) -> None:
+    """Refuse a time that is none, before any worker starts."""
+    if not after_s > 0:
+        raise UsageError(f"a watchdog barks after some seconds, not after {after_s}")

@@ -1,0 +1,146 @@
+"""The watchdog: it barks when nothing advances, says why, and is silent otherwise."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import Any
+
+import pytest
+
+import pointstamp as ps
+from pointstamp.errors import UsageError
+from pointstamp.runtime.watchdog import LOGGER
+
+
+class Heard(logging.Handler):
+    """Keeps what was logged, and lets one wait for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+        self.came = threading.Event()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.texts.append(record.getMessage())
+        self.came.set()
+
+
+@pytest.fixture
+def heard() -> Any:
+    handler = Heard()
+    LOGGER.addHandler(handler)
+    LOGGER.propagate = False
+    yield handler
+    LOGGER.propagate = True
+    LOGGER.removeHandler(handler)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_operator_that_keeps_a_capability_is_named(heard: Heard, workers: int) -> None:
+    def main(worker: Any) -> None:
+        kept: list[Any] = []
+
+        def build(capability: Any, info: Any) -> Any:
+            kept.append(capability.delayed(2))
+            return lambda input, output: None
+
+        with worker.dataflow("stuck") as scope:
+            input, stream = scope.new_input()
+            probe = stream.unary(ps.Pipeline(), "Keeper", build).probe()
+        input.close()
+
+        def is_waiting() -> bool:
+            if heard.came.is_set():
+                kept.clear()
+            return not probe.done
+
+        while is_waiting():
+            worker.step_or_park(0.01)
+
+    ps.execute(main, workers=workers, threads=True, watchdog_s=0.1)
+    text = heard.texts[0]
+    assert text.startswith("nothing has advanced for 0.")
+    assert "holds a capability at 2 for output 0 of 'Keeper' [2]" in text
+    assert "in main" in text  # the stack of the thread that runs the worker
+    assert len(heard.texts) <= workers  # once for each pause
+
+
+def test_code_that_is_stuck_is_shown_with_its_operator(heard: Heard) -> None:
+    def wait_for_long(x: Any) -> Any:
+        assert heard.came.wait(20)
+        return x
+
+    def main(worker: Any) -> None:
+        with worker.dataflow() as scope:
+            scope.to_stream([1]).map(wait_for_long)
+
+    ps.execute(main, watchdog_s=0.1)
+    assert "is in operator 'Map', at time 0" in heard.texts[0]
+    assert "in wait_for_long" in heard.texts[0]
+
+
+def test_it_is_silent_when_all_is_complete(heard: Heard) -> None:
+    def main(worker: Any) -> None:
+        with worker.dataflow() as scope:
+            scope.to_stream(range(10)).exchange().probe()
+        worker.run()
+        assert not heard.came.wait(0.3)
+
+    ps.execute(main, workers=2, threads=True, watchdog_s=0.05)
+    assert heard.texts == []
+
+
+def test_it_is_silent_as_long_as_records_move(heard: Heard) -> None:
+    """One time for all of it, so that no frontier moves: but records do."""
+
+    def main(worker: Any) -> int:
+        until = time.monotonic() + 0.5
+
+        def records() -> Any:
+            while time.monotonic() < until:
+                yield [1]
+
+        with worker.dataflow() as scope:
+            probe = scope.batches_to_stream(records()).map(lambda x: x).probe()
+        worker.step_while(lambda: not probe.done)
+
+    ps.execute(main, watchdog_s=0.2)
+    assert heard.texts == []
+
+
+def test_without_configuration_it_goes_to_standard_error(capfd: Any) -> None:
+    def main(worker: Any) -> None:
+        with worker.dataflow() as scope:
+            _input, _ = scope.new_input("edges")
+        until = time.monotonic() + 20
+        while "edges" not in capfd.readouterr().err and time.monotonic() < until:
+            worker.step_or_park(0.02)
+
+    handlers = logging.getLogger().handlers[:]
+    logging.getLogger().handlers.clear()
+    try:
+        began = time.monotonic()
+        ps.execute(main, watchdog_s=0.1)
+        assert time.monotonic() - began < 10
+    finally:
+        logging.getLogger().handlers[:] = handlers
+
+
+def test_a_worker_of_its_own_has_one_too(heard: Heard) -> None:
+    from pointstamp.communication.single import SingleCommunicator
+
+    worker = ps.Worker(SingleCommunicator(), watchdog_s=0.05)
+    with worker.dataflow() as scope:
+        input, _ = scope.new_input("edges")
+    assert heard.came.wait(20)
+    assert "has not advanced input 'edges' [1] beyond 0" in heard.texts[0]
+    input.close()
+    worker.finish()
+
+
+@pytest.mark.parametrize("after_s", [0, -1, float("nan")])
+def test_a_time_that_is_none_is_refused(after_s: float) -> None:
+    with pytest.raises(UsageError, match="barks after some seconds"):
+        ps.execute(lambda worker: None, watchdog_s=after_s)
