@@ -124,10 +124,10 @@ def test_a_spanning_forest_has_the_components_of_the_graph(workers: int) -> None
 
 
 def test_each_event_goes_through_its_chain(workers: int) -> None:
-    parts = run(example("event_driven").drive, 6, 3, 20, workers=workers)
+    parts = run(example("event_driven").drive, 6, 4, 3, 20, workers=workers)
     for number in range(6):
         seen = joined([seens[number] for _, seens in parts])
-        assert sorted(seen) == [event + 3 for event in range(number, 20, 6)]
+        assert sorted(seen) == [e + 3 for e in range(20) if e % 4 == number]
 
 
 def test_ranks_of_each_epoch_are_those_of_a_run_from_scratch(workers: int) -> None:
@@ -198,3 +198,32 @@ def test_triangles_appear_and_vanish_as_a_recount_says(workers: int) -> None:
             (a, b, c) for a, b in edges for b2, c in edges if b2 == b and (a, c) in edges
         )
     assert min(n_both[+1], n_both[-1]) > 10
+
+
+def test_every_request_is_answered_and_timed(workers: int) -> None:
+    parts = run(example("open_loop").serve, 40, 400, workers=workers)
+    n_answered: Counter[int] = Counter()
+    for latencies, answers in parts:
+        assert len(latencies) == 40
+        assert min(latencies) >= 0  # nothing is complete before it is due
+        for time, n in answers:
+            n_answered[time] += n
+    assert n_answered == dict.fromkeys(range(40), workers)
+
+
+@pytest.mark.parametrize("ahead", [1, 4])
+def test_no_more_is_read_than_flow_control_allows(workers: int, ahead: int) -> None:
+    for index, (most, total) in enumerate(
+        run(example("flow_control").consume, 30, ahead, workers=workers)
+    ):
+        assert 1 <= most <= ahead + 1
+        assert total == sum(range(30)) + 30 * index
+
+
+def test_numbers_take_their_steps_in_another_process(workers: int) -> None:
+    parts = run(example("subgraph_in_another_process").outside, 40, 2, workers=workers)
+    assert sorted(joined(parts)) == sorted(((n - 1) % 2, (steps_of(n), n)) for n in range(1, 40))
+
+
+def steps_of(n: int) -> int:
+    return 0 if n == 1 else 1 + steps_of(3 * n + 1 if n % 2 else n // 2)
