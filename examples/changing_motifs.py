@@ -79,14 +79,14 @@ def look_up(
 def triangles(edges: ps.Stream[Update]) -> ps.Stream[Update]:
     """The triangles (a, b, c) that come and go with the edges."""
     # What changes is a -> b, and b -> c and a -> c are as they were; so for the others.
-    firsts = look_up(edges, edges, lambda ab: ab[1], OUT, with_c, after=False)
-    firsts = look_up(firsts, edges, lambda abc: abc[0], OUT, if_c, after=False)
-    seconds = look_up(edges, edges, lambda bc: bc[0], IN, with_a, after=True)
-    seconds = look_up(seconds, edges, lambda abc: abc[0], OUT, if_c, after=False)
-    thirds = look_up(edges, edges, lambda ac: ac[0], OUT, with_b, after=True)
-    thirds = look_up(thirds, edges, lambda abc: abc[1], OUT, if_c, after=True)
+    ab_c = look_up(edges, edges, lambda ab: ab[1], OUT, with_c, after=False)
+    first = look_up(ab_c, edges, lambda abc: abc[0], OUT, if_c, after=False)
+    bc_a = look_up(edges, edges, lambda bc: bc[0], IN, with_a, after=True)
+    second = look_up(bc_a, edges, lambda abc: abc[0], OUT, if_c, after=False)
+    ac_b = look_up(edges, edges, lambda ac: ac[0], OUT, with_b, after=True)
+    third = look_up(ac_b, edges, lambda abc: abc[1], OUT, if_c, after=True)
     # A triangle may come by one of its edges and go by another: what is left is told.
-    found = firsts.concat(seconds, thirds)
+    found = first.concat(second, third)
     changes = found.aggregate(lambda abc, diff, total: total + diff, default=0)
     return changes.filter(lambda update: update[1] != 0)
 

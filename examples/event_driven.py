@@ -3,7 +3,7 @@
 A worker has a list of dataflows, each a chain of operators, and an event goes into one of
 them at a time. The worker visits what the event reaches and nothing else, so that an event
 takes as long beside a hundred idle dataflows as without them. (Where all of them have
-events in turn, it takes somewhat longer: what it reaches has left the processor's cache.)
+events in turn, it takes longer: what it reaches has left the processor's cache meanwhile.)
 
     python examples/event_driven.py [DATAFLOWS [OPERATORS [EVENTS [WORKERS]]]]
 """

@@ -227,3 +227,20 @@ def test_numbers_take_their_steps_in_another_process(workers: int) -> None:
 
 def steps_of(n: int) -> int:
     return 0 if n == 1 else 1 + steps_of(3 * n + 1 if n % 2 else n // 2)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_epochs_that_overtake_each_other_change_nothing(seed: int) -> None:
+    """On schedules with some links and workers far slower than others."""
+    n = 2 + seed % 3
+    for name, main, args in (
+        ("pagerank", "rank", (20, 4, 3)),
+        ("changing_motifs", "watch", (10, 40, 4)),
+    ):
+        module = example(name)
+        changes = module.epochs(*args)
+        parts = ps.simulate(getattr(module, main), changes, workers=n, seed=seed)
+        (alone,) = run(getattr(module, main), changes, workers=1)
+        if name == "pagerank":
+            parts, alone = [part for _, part in parts], alone[1]
+        assert sorted(joined(parts)) == sorted(alone)
