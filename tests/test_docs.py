@@ -97,3 +97,9 @@ def test_every_option_of_the_command_line_is_in_the_readme() -> None:
 def _help_of(command: str) -> str:
     args = [sys.executable, "-m", "pointstamp.cli", command, "--help"]
     return subprocess.run(args, capture_output=True, text=True, check=True).stdout
+
+
+def test_every_example_is_on_its_page() -> None:
+    page = (ROOT / "docs" / "examples.md").read_text()
+    named = re.findall(r"^\| \[`(\w+\.py)`\]\(\.\./examples/\1\) \| .+ \|$", page, re.MULTILINE)
+    assert sorted(named) == sorted(path.name for path in (ROOT / "examples").glob("*.py"))

@@ -17,6 +17,30 @@ SAID = {
     "collatz.py": [("10", "3"), "of the numbers below 10, 9 takes the most steps: 19"],
     "wordcount.py": [(), "0 2 be\n0 2 to\n0 1 is\n"],
     "motifs_of_a_file.py": [(), "2 matches of (a)-[]->(b); (b)-[]->(a) with a < b"],
+    # From worker 0 to 1, to 0, to 1.
+    "pingpong.py": [("3", "1"), "worker 1 ends with [(0, 3)]\n3 rounds on 2 workers"],
+    # The third line comes, with "sleep" and twice "to", and the first goes, with twice "to".
+    "wordcount_with_retractions.py": [
+        (),
+        "2 -1 be 2\n2 +1 dream 1\n2 -1 not 1\n2 -1 or 1\n2 +1 perchance 1\n"
+        "2 -1 sleep 1\n2 +1 sleep 2\n3 ",
+    ],
+    "distinct.py": [("500", "3", "1"), "epoch 0: 3 of 1000 are distinct"],
+    "hash_join.py": [("30", "1"), "by hand: 900 pairs of 2 x 30 records"],
+    "bfs.py": [("20", "400"), "distance 0: 1 vertices\ndistance 1: 1"],
+    "unionfind.py": [("10", "1000"), "2000 edges, of which 18 were passed on and 9 kept\n1 comp"],
+    "event_driven.py": [("5", "2", "20"), "dataflows: 5, busy: 1, an event takes"],
+    "open_loop.py": [("50", "500"), "half of 50 took below "],
+    "flow_control.py": [("20", "2"), "ahead=20: "],
+    # 0 to 9 squared; the others are in a test of their own.
+    "capture_and_replay.py": [
+        ("1", "1", "1"),
+        "epoch 0 is complete there: the squares add up to 285",
+    ],
+    "subgraph_in_another_process.py": [("10", "1"), "of 9 numbers, 9 takes the most steps: 19"],
+    "pagerank.py": [("10", "0", "2"), "epoch 1: 0 ranks are new, by 0 changes passed on"],
+    # All edges of 10 vertices: each 3 of them, in any order, are a triangle.
+    "changing_motifs.py": [("10", "90", "1"), "90 edges change, 720 triangles appear and 0 vanish"],
 }
 
 
@@ -42,6 +66,13 @@ def test_motifs_are_found_in_a_file_that_is_named(tmp_path: Path) -> None:
     path.write_text("5\t6\n6\t7\n5\t7\n")
     pattern = "(a)-[]->(b); (b)-[]->(c); (a)-[]->(c)"
     assert "the first of them [(5, 6, 7)]" in run("motifs_of_a_file.py", str(path), pattern, "3")
+
+
+@pytest.mark.parametrize(("capturing", "replaying"), [(2, 3), (3, 1)])
+def test_what_is_captured_here_is_replayed_there(capturing: int, replaying: int) -> None:
+    said = run("capture_and_replay.py", "4", str(capturing), str(replaying))
+    sums = [sum(x * x for x in range(10 * epoch, 10 * epoch + 10)) for epoch in range(4)]
+    assert [int(line.rpartition(" ")[2]) for line in said.splitlines()] == sums
 
 
 @pytest.mark.spark
