@@ -87,12 +87,12 @@ def _moved(batches: Changes) -> list[ChangeBatch]:
 
 def _incomplete_while(owner: type, late: dict[int, Any]) -> Patch:
     """Whose reports are late has no complete scope: they are late, and not lost."""
-    was = owner.__dict__["complete"]  # a property, or plainly True
+    was = owner.__dict__["complete"]  # a property, or the descriptor of a slot
 
     def complete(self: Any) -> bool:
-        return id(self) not in late and (was is True or bool(was.__get__(self)))
+        return id(self) not in late and bool(was.__get__(self))
 
-    return (owner, "complete", property(complete))
+    return (owner, "complete", property(complete, was.__set__))
 
 
 # Reports of operators.
