@@ -48,7 +48,7 @@ def cases(size: Size) -> list[Case]:
             on_workers(idle, n_idle, ROUNDS[size], workers=1, once=True),
             ROUNDS[size],
             {"idle": n_idle},
-            in_both_modes=True,
+            in_both_modes=n_idle <= 10_000,
         )
         for n_idle in COUNTS[size]
     ]

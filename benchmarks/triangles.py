@@ -29,7 +29,7 @@ from benchmarks.harness.case import (
 from benchmarks.harness.measure import Run, alone, on_workers
 
 SCALES = {"tiny": (8,), "small": (14,), "full": (14, 16, 18)}
-SLOW_SCALES = {"tiny": (8,), "small": (12,), "full": (14, 16, 18)}
+SLOW_SCALES = {"tiny": (8,), "small": (12,), "full": (14, 16)}
 """For those that would take minutes, or all of the memory, on the largest."""
 
 NUMBA, MARKS = "Numba, merging rows", "Numba, marking"
