@@ -289,7 +289,7 @@ class Subgraph:
         self.children = ()
         self._nodes = []
         self._operators = []
-        self._entered = ()
+        self.entered = ()
 
     @property
     def holds_capability(self) -> bool:
