@@ -136,6 +136,16 @@ def for_spark() -> Iterator[Path]:
         wrapper = Path(folder, "bin", "java")
         wrapper.parent.mkdir()
         real = shlex.quote(str(java.home / "bin" / "java"))
-        wrapper.write_text(_WRAPPER.format(module=MODULE, java=real))
-        wrapper.chmod(0o700)
+        _write_command(wrapper, _WRAPPER.format(module=MODULE, java=real))
         yield Path(folder)
+
+
+def _write_command(path: Path, text: str) -> None:
+    """Write a script that can be started at once, whatever other threads do.
+
+    Were the file open for writing here, another thread that starts a program in that
+    moment would pass it on, and Linux refuses to start a file that anybody may still
+    write (ETXTBSY). So a process that starts nothing writes it.
+    """
+    os.close(os.open(path, os.O_CREAT | os.O_RDONLY, 0o700))
+    subprocess.run(["/bin/sh", "-c", 'printf %s "$2" > "$1"', "sh", path, text], check=True)
