@@ -460,11 +460,8 @@ def _keys_apart() -> list[Patch]:
         kind = kind_of(batch)
         parts = kind.split(batch, kind.hashes(batch, self._key), self._peers)
         for number, part in enumerate(parts):
-            peer = (number + self._index) % self._peers
-            if peer == self._index and part:
-                self._queue.push(time, part)
-            elif part:
-                self._channel.send(peer, time, part)
+            if part:
+                self.hand((number + self._index) % self._peers, time, part, len(part))
 
     return [(Spread, "push", bugged)]
 

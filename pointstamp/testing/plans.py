@@ -23,6 +23,19 @@ PACTS = ("pipeline", "exchange", "exchange", "broadcast")
 N_GROUPS = 4
 """Of how many groups of records sums are made."""
 
+LIBRARY = {
+    "delay": (1, 1),
+    "delay batch": (1, 1),
+    "partition": (1, 2),
+    "branch when": (1, 2),
+    "aggregate": (1, 1),
+    "accumulate": (1, 1),
+    "state machine": (1, 1),
+    "join": (2, 1),
+    "window": (1, 1),
+}
+"""Operators of the library: of how many streams they make how many. See `library`."""
+
 
 @dataclass(frozen=True)
 class OperatorPlan:
@@ -51,6 +64,15 @@ class ProbePlan:
     """A probe on a stream."""
 
     stream: int
+
+
+@dataclass(frozen=True)
+class LibraryPlan:
+    """An operator of the library, with what stands around it to keep records in bounds."""
+
+    kind: str
+    """A key of `LIBRARY`."""
+    streams: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -158,6 +180,9 @@ class _Drawing:
             elif 0.35 < drawn < 0.42 and n_streams:
                 part = self.iteration(n_streams)
                 n_streams += 1
+            elif 0.42 < drawn < 0.55 and n_streams:
+                part = self.library(n_streams)
+                n_streams += LIBRARY[part.kind][1]
             elif drawn > 0.85 and n_streams:
                 detour, part = self.detour(n_streams)
                 parts.append(detour)
@@ -194,6 +219,11 @@ class _Drawing:
         until = rng.choice(["unchanged", "every", "measure"])
         name = f"iterate {self.n_operators}"
         return IteratePlan(name, rng.randrange(n_streams), until, rng.choice([None, 2]))
+
+    def library(self, n_streams: int) -> LibraryPlan:
+        kind = self.rng.choice(list(LIBRARY))
+        n_inputs, _ = LIBRARY[kind]
+        return LibraryPlan(kind, tuple(self.rng.randrange(n_streams) for _ in range(n_inputs)))
 
     def detour(self, n_streams: int) -> tuple[OperatorPlan, OperatorPlan]:
         """Two ways from a stream to another: past an operator that takes it later, and straight."""

@@ -24,12 +24,14 @@ from pointstamp.progress.timestamp import Int, Product, Timestamp
 from pointstamp.runtime.schedule import Schedule
 from pointstamp.runtime.simulate import Simulation
 from pointstamp.runtime.worker import Worker
+from pointstamp.testing import library
 from pointstamp.testing.behaviour import Behaviour, Waiter, innermost, later, way_of
 from pointstamp.testing.moments import EventProcessing
 from pointstamp.testing.oracle import Oracle
 from pointstamp.testing.plans import (
     N_GROUPS,
     IteratePlan,
+    LibraryPlan,
     OperatorPlan,
     Plan,
     ProbePlan,
@@ -249,6 +251,9 @@ class _Building:
             return []
         if isinstance(plan, IteratePlan):
             return [self.iterate(plan, streams[plan.stream])]
+        if isinstance(plan, LibraryPlan):
+            chosen = [streams[number] for number in plan.streams]
+            return library.make(plan.kind, scope.timestamp, chosen)
         if isinstance(plan, ScopePlan):
             with SCOPES[plan.kind](scope) as inner:
                 entered = [streams[number].enter(inner) for number in plan.enters]

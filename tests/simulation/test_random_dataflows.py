@@ -6,17 +6,27 @@ The number of a case is its seed: `check_case(random_case(1234))` is that run ag
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from random import Random
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import pointstamp
+from pointstamp import build_info
 from pointstamp.errors import WorkerError
 from pointstamp.runtime.schedule import Schedule
 from pointstamp.runtime.simulate import Simulation
 from pointstamp.testing import Oracle
-from pointstamp.testing.plans import IteratePlan, ProbePlan, ScopePlan, random_plan
+from pointstamp.testing.plans import (
+    LIBRARY,
+    IteratePlan,
+    LibraryPlan,
+    ProbePlan,
+    ScopePlan,
+    random_plan,
+)
 from pointstamp.testing.random_dataflows import (
     check_case,
     expected_outputs,
@@ -25,9 +35,19 @@ from pointstamp.testing.random_dataflows import (
     run_plan,
 )
 
-N_CASES = 450
+N_CASES = 1000
 AT_A_TIME = 25
-N_SOAK = int(os.environ.get("POINTSTAMP_SOAK", "3000"))
+N_PLANS = 500
+N_SOAK = int(os.environ.get("POINTSTAMP_SOAK", "10000"))
+
+
+def cases():
+    """Where the core is compiled, its sources take one half of the cases, and it the other."""
+    compiled = Path(pointstamp.__file__).with_name("compiled.sha256").exists()
+    half = N_CASES // 2
+    if build_info() == "compiled":
+        return range(half, N_CASES, AT_A_TIME)
+    return range(0, half if compiled else N_CASES, AT_A_TIME)
 
 
 def check(seed):
@@ -35,7 +55,7 @@ def check(seed):
     return check_case(case, expected_outputs(case.plan))
 
 
-@pytest.mark.parametrize("first", range(0, N_CASES, AT_A_TIME))
+@pytest.mark.parametrize("first", cases())
 def test_random_dataflows_are_safe_live_and_right(first):
     n_records = sum(sum(check(seed).values()) for seed in range(first, first + AT_A_TIME))
     assert n_records > 100  # else these dataflows do nothing
@@ -77,7 +97,7 @@ def _crash(seed):
 def test_the_plans_cover_what_they_are_for():
     """What was asked of the generator is there often, and not once by luck."""
     found = {}
-    for seed in range(N_CASES):
+    for seed in range(N_PLANS):
         plan = random_case(seed).plan
         kinds = {plan.timestamp, "eager" if plan.eager else "on demand"}
         kinds |= {"steady"} if plan.steady else set()
@@ -90,8 +110,10 @@ def test_the_plans_cover_what_they_are_for():
     wanted |= {"several outputs", "pipeline", "exchange", "broadcast", "notify", "concat", "free"}
     wanted |= {"two dataflows", "total", "grouped", "depth 4"}
     wanted |= {"region", "iterative", "iterative over moments", "advancing operator", "no way"}
-    wanted |= {"Subsets", "iterative over subsets", "iterate"}
-    assert {kind for kind in wanted if found.get(kind, 0) < N_CASES / 20} == set()
+    wanted |= {"Subsets", "iterative over subsets", "iterate", "library"}
+    assert {kind for kind in wanted if found.get(kind, 0) < N_PLANS / 20} == set()
+    parts = {f"library: {kind}" for kind in LIBRARY}
+    assert {kind for kind in parts if found.get(kind, 0) < N_PLANS / 50} == set()
 
 
 def _kinds(scope, depth):
@@ -104,6 +126,9 @@ def _kinds(scope, depth):
         elif isinstance(part, IteratePlan):
             yield "iterate"
             n_streams += 1
+        elif isinstance(part, LibraryPlan):
+            yield from ("library", f"library: {part.kind}")
+            n_streams += LIBRARY[part.kind][1]
         elif isinstance(part, ScopePlan):
             yield from _kinds(part, depth + 1)
             from_scopes.update(range(n_streams, n_streams + len(part.leaves)))
