@@ -42,42 +42,33 @@ cdef class Queue(Pusher):
     cpdef bint renew(self)
 
 
-cdef class Spread(Pusher):
+cdef class Crossing(Pusher):
     cdef readonly Queue _queue
     cdef readonly object _channel
-    cdef readonly object _key
     cdef readonly Py_ssize_t _index
     cdef readonly Py_ssize_t _peers
     cdef object _meter
+
+    cpdef measure(self, object meter)
+    cdef void hand(self, Py_ssize_t peer, object time, object batch, Py_ssize_t n_records) except *
+
+
+cdef class Spread(Crossing):
+    cdef readonly object _key
 
     @cython.locals(peer=Py_ssize_t, n_records=Py_ssize_t)
     cpdef push(self, object time, object batch)
-    cpdef measure(self, object meter)
 
 
-cdef class Copies(Pusher):
-    cdef readonly Queue _queue
-    cdef readonly object _channel
-    cdef readonly Py_ssize_t _index
-    cdef readonly Py_ssize_t _peers
-    cdef object _meter
-
-    @cython.locals(peer=Py_ssize_t)
+cdef class Copies(Crossing):
+    @cython.locals(peer=Py_ssize_t, n_records=Py_ssize_t)
     cpdef push(self, object time, object batch)
-    cpdef measure(self, object meter)
 
 
-cdef class Whole(Pusher):
-    cdef readonly Queue _queue
-    cdef readonly object _channel
+cdef class Whole(Crossing):
     cdef readonly object _route
-    cdef readonly Py_ssize_t _index
-    cdef readonly Py_ssize_t _peers
 
-    cdef object _meter
-
-    cpdef measure(self, object meter)
-    @cython.locals(peer=Py_ssize_t)
+    @cython.locals(n_records=Py_ssize_t)
     cpdef push(self, object time, object batch)
 
 

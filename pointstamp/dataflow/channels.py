@@ -218,15 +218,14 @@ class Queue(Pusher):
         self._channel = None
 
 
-class Spread(Pusher):
-    """Sends each record to the worker that its key's hash names."""
+class Crossing(Pusher):
+    """What may send to other workers: hands a batch to one of them, or to the queue of this one."""
 
-    __slots__ = ("_channel", "_index", "_key", "_meter", "_peers", "_queue")
+    __slots__ = ("_channel", "_index", "_meter", "_peers", "_queue")
 
-    def __init__(self, queue: Queue, channel: Channel, key: Key, index: int, peers: int) -> None:
+    def __init__(self, queue: Queue, channel: Channel | None, index: int, peers: int) -> None:
         self._queue = queue
         self._channel = channel
-        self._key = key
         self._index = index
         self._peers = peers
         self._meter: Meter | None = None
@@ -234,6 +233,25 @@ class Spread(Pusher):
     def measure(self, meter: Meter) -> None:
         """Have what goes to other workers counted by `meter`."""
         self._meter = meter
+
+    def hand(self, peer: int, time: Any, batch: Any, n_records: int) -> None:
+        """Send a batch of so many records to one worker."""
+        if peer == self._index or self._channel is None:
+            self._queue.push(time, batch)
+            return
+        if self._meter is not None:
+            self._meter.sent(peer, batch, n_records)
+        self._channel.send(peer, time, batch)
+
+
+class Spread(Crossing):
+    """Sends each record to the worker that its key's hash names."""
+
+    __slots__ = ("_key",)
+
+    def __init__(self, queue: Queue, channel: Channel, key: Key, index: int, peers: int) -> None:
+        super().__init__(queue, channel, index, peers)
+        self._key = key
 
     def push(self, time: Any, batch: Any) -> None:
         """Split `batch` and send every worker its part."""
@@ -249,45 +267,25 @@ class Spread(Pusher):
         for peer, part in enumerate(parts):
             n_records = kind.length(part)
             if n_records:
-                if peer == self._index:
-                    self._queue.push(time, part)
-                else:
-                    if self._meter is not None:
-                        self._meter.sent(peer, part, n_records)
-                    self._channel.send(peer, time, part)
+                self.hand(peer, time, part, n_records)
 
 
-class Copies(Pusher):
+class Copies(Crossing):
     """Sends every batch to every worker."""
 
-    __slots__ = ("_channel", "_index", "_meter", "_peers", "_queue")
-
-    def __init__(self, queue: Queue, channel: Channel, index: int, peers: int) -> None:
-        self._queue = queue
-        self._channel = channel
-        self._index = index
-        self._peers = peers
-        self._meter: Meter | None = None
-
-    def measure(self, meter: Meter) -> None:
-        """Have what goes to other workers counted by `meter`."""
-        self._meter = meter
+    __slots__ = ()
 
     def push(self, time: Any, batch: Any) -> None:
         """Send `batch` to all, this worker included."""
+        n_records = _length(batch)
         for peer in range(self._peers):
-            if peer == self._index:
-                self._queue.push(time, batch)
-            else:
-                if self._meter is not None:
-                    self._meter.sent(peer, batch, _length(batch))
-                self._channel.send(peer, time, batch)
+            self.hand(peer, time, batch, n_records)
 
 
-class Whole(Pusher):
+class Whole(Crossing):
     """Sends each batch, as it is, to the worker that a function of its time and it names."""
 
-    __slots__ = ("_channel", "_index", "_meter", "_peers", "_queue", "_route")
+    __slots__ = ("_route",)
 
     def __init__(
         self,
@@ -297,27 +295,14 @@ class Whole(Pusher):
         index: int,
         peers: int,
     ) -> None:
-        self._queue = queue
-        self._channel = channel
+        super().__init__(queue, channel, index, peers)
         self._route = route
-        self._index = index
-        self._peers = peers
-        self._meter: Meter | None = None
-
-    def measure(self, meter: Meter) -> None:
-        """Have what goes to other workers counted by `meter`."""
-        self._meter = meter
 
     def push(self, time: Any, batch: Any) -> None:
         """Send `batch` to one worker, which there must be."""
-        what = f"distribute: a batch of {_length(batch)} records at {time}"
-        peer = place(self._route(time, batch), self._peers, what)
-        if peer == self._index or self._channel is None:
-            self._queue.push(time, batch)
-        else:
-            if self._meter is not None:
-                self._meter.sent(peer, batch, _length(batch))
-            self._channel.send(peer, time, batch)
+        n_records = _length(batch)
+        what = f"distribute: a batch of {n_records} records at {time}"
+        self.hand(place(self._route(time, batch), self._peers, what), time, batch, n_records)
 
 
 class Ingress(Pusher):
