@@ -11,8 +11,9 @@ from functools import partial
 import pointstamp as ps
 from benchmarks import graphs
 from benchmarks.harness import inputs
-from benchmarks.harness.case import OURS, At, Benchmark, Case, Measure, Quantity, Ratio, Size
+from benchmarks.harness.case import OURS, At, Benchmark, Case, Quantity, Ratio, Size
 from benchmarks.harness.measure import Run, alone, on_workers
+from benchmarks.sql import in_duckdb, in_spark
 from benchmarks.triangles import n_told
 
 SCALES = {"tiny": (8,), "small": (12,), "full": (14, 16, 18)}
@@ -58,24 +59,6 @@ def in_marks(name: str, n: int) -> Run:
     return lambda: int(compiled.count_directed_by_marks(*edges, n))
 
 
-def in_duckdb(name: str) -> Run:
-    """SQL over the columns, on all cores."""
-    import duckdb
-    import pyarrow as pa
-
-    sources, targets = graphs.load(name)
-    connection = duckdb.connect()
-    connection.register("edges", pa.table({"src": sources, "dst": targets}))
-    return lambda: int(connection.execute(JOINS).fetchone()[0])
-
-
-def in_spark(name: str) -> Measure:
-    """The same SQL in Spark, from a Parquet file."""
-    from benchmarks import sparksql
-
-    return sparksql.measure(name, lambda spark: int(spark.sql(JOINS).collect()[0][0]))
-
-
 def cases(size: Size) -> list[Case]:
     """Ours on one worker, two and four; a growing graph."""
     found = []
@@ -94,8 +77,10 @@ def cases(size: Size) -> list[Case]:
         found.append(Case(NUMBA, alone(in_numba, name, n), at=at, data=data))
         found.append(Case(MARKS, alone(in_marks, name, n), at=at, data=data))
         if scale <= JOINED:
-            found.append(Case(DUCKDB, alone(in_duckdb, name), at=at, data=data, needs=("duckdb",)))
-            found.append(Case(SPARK, in_spark(name), at=at, data=data, needs=("pyspark",)))
+            found.append(
+                Case(DUCKDB, alone(in_duckdb, name, JOINS), at=at, data=data, needs=("duckdb",))
+            )
+            found.append(Case(SPARK, in_spark(name, JOINS), at=at, data=data, needs=("pyspark",)))
     return found
 
 

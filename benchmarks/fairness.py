@@ -12,6 +12,7 @@ from typing import Any
 
 import pointstamp as ps
 from benchmarks.harness.case import OURS, Benchmark, Case, Effort, Measure, Quantity, Reading, Size
+from benchmarks.harness.memory import peaks
 
 BATCHES = {"tiny": (10,), "small": (100, 1_000), "full": (100, 1_000, 10_000)}
 RECORDS = {"tiny": 1_000, "small": 1_000_000, "full": 4_000_000}
@@ -47,12 +48,11 @@ def measured(n_batches: int, n_records: int, budget: int | None) -> Measure:
     """The longest epoch is a sample; each is of a new worker."""
 
     def measure(effort: Effort) -> Reading:
-        return Reading(
-            [
-                ps.execute(latency, n_batches, n_records, budget)[0]
-                for _ in range(max(1, effort.samples))
-            ]
-        )
+        longest = [
+            ps.execute(latency, n_batches, n_records, budget)[0]
+            for _ in range(max(1, effort.samples))
+        ]
+        return Reading(longest, peaks())
 
     return measure
 

@@ -27,6 +27,7 @@ from benchmarks.harness.case import (
     Target,
 )
 from benchmarks.harness.measure import Run, alone, on_workers
+from benchmarks.sql import in_duckdb, in_spark
 
 SCALES = {"tiny": (8,), "small": (14,), "full": (14, 16, 18)}
 SLOW_SCALES = {"tiny": (8,), "small": (12,), "full": (14, 16)}
@@ -123,24 +124,6 @@ def in_networkit(name: str, n: int) -> Run:
     return run
 
 
-def in_duckdb(name: str) -> Run:
-    """SQL over the columns, on all cores."""
-    import duckdb
-    import pyarrow as pa
-
-    sources, targets = graphs.load(name)
-    connection = duckdb.connect()
-    connection.register("edges", pa.table({"src": sources, "dst": targets}))
-    return lambda: int(connection.execute(JOINS).fetchone()[0])
-
-
-def in_spark(name: str) -> Measure:
-    """The same SQL in Spark, from a Parquet file."""
-    from benchmarks import sparksql
-
-    return sparksql.measure(name, lambda spark: int(spark.sql(JOINS).collect()[0][0]))
-
-
 def in_graphx(name: str) -> Measure:
     """TriangleCount, from a text file."""
     from benchmarks import graphx
@@ -172,8 +155,12 @@ def cases(size: Size) -> list[Case]:
     for scale in SLOW_SCALES[size]:
         name = f"rmat-{scale}"
         at, data = {"scale": scale}, name
-        found.append(Case(DUCKDB, alone(in_duckdb, name), at=at, data=data, needs=("duckdb",)))
-        found.append(Case(SPARK, in_spark(name), at=at, data=data, needs=("pyspark",), samples=3))
+        found.append(
+            Case(DUCKDB, alone(in_duckdb, name, JOINS), at=at, data=data, needs=("duckdb",))
+        )
+        found.append(
+            Case(SPARK, in_spark(name, JOINS), at=at, data=data, needs=("pyspark",), samples=3)
+        )
         found.append(Case(GRAPHX, in_graphx(name), at=at, data=data, needs=("pyspark",), samples=3))
     return found
 
