@@ -63,8 +63,8 @@ def aggregate(
     if not callable(fold):
         _check_named(fold, key, name)
         return _answered(stream, pact, name, lambda: _Named(list(fold), emit, key, name))
-    make = _OfColumns if _is_of_columns(key) else _OfRows
-    return _answered(stream, pact, name, lambda: make(fold, emit or _pair, key, default, name))
+    make = _OfColumns if is_of_columns(key) else _OfRows
+    return _answered(stream, pact, name, lambda: make(fold, emit or pair, key, default, name))
 
 
 def state_machine(
@@ -75,7 +75,7 @@ def state_machine(
     name: str = "StateMachine",
 ) -> Stream[Any]:
     """See `Stream.state_machine`."""
-    of_columns = _is_of_columns(key)
+    of_columns = is_of_columns(key)
     keyed = _keyed_columns if of_columns else _keyed_rows
 
     def build(capability: Capability, info: OperatorInfo) -> Callable[..., None]:
@@ -279,7 +279,8 @@ def _keyed_columns(batch: Any, key: Key, name: str) -> Keyed:
     return groups(batch, key, name)
 
 
-def _is_of_columns(key: Key) -> bool:
+def is_of_columns(key: Key) -> bool:
+    """Whether a key names columns, rather than being a function of a record or nothing."""
     return key is not None and not callable(key)
 
 
@@ -291,12 +292,13 @@ def _first(pair: Any) -> Any:
     return pair[0]
 
 
-def _pair(key: Any, aggregate: Any) -> tuple[Any, Any]:
+def pair(key: Any, aggregate: Any) -> tuple[Any, Any]:
+    """What is emitted where nothing else is said."""
     return key, aggregate
 
 
 def _check_named(aggregates: Any, key: Key, name: str) -> None:
-    if not _is_of_columns(key):
+    if not is_of_columns(key):
         raise BuildError(
             f"{name}: named aggregates {aggregates!r} are of columns; name those of the key "
             f"instead of {key!r}, or give a function fold(key, record, aggregate)"
