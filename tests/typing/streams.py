@@ -155,9 +155,9 @@ def errors_in_state(texts: ps.Stream[str]) -> None:
         tuple[list[ps.Stream[str]], ps.Stream[ps.Failed[str]]],
     )
     assert_type(texts.partition(2, len, on_error="drop"), list[ps.Stream[str]])
-    fine, bad, failed = texts.ok_err(lambda text: ps.Ok(text), on_error="route")
+    _, _, failed = texts.ok_err(lambda text: ps.Ok(text), on_error="route")
     assert_type(failed, ps.Stream[ps.Failed[str]])
-    before, after, batches = texts.branch_when(lambda time: time > 3, on_error="route")
+    _, _, batches = texts.branch_when(lambda time: time > 3, on_error="route")
     assert_type(batches, ps.Stream[ps.Failed[Any]])
     assert_type(texts.delay(lambda text, time: time, on_error="route"), TextsOrFailed)
     assert_type(texts.delay_total("moment", on_error="drop"), ps.Stream[str])
@@ -171,7 +171,7 @@ def errors_in_state(texts: ps.Stream[str]) -> None:
     assert_type(numbers, ps.Stream[int])
     joined = texts.join(texts, len, on_error="route")
     assert_type(joined, tuple[ps.Stream[Any], ps.Stream[ps.Failed[Any]]])
-    done, late, untimed = texts.window(ps.Tumbling(10), time=len, on_error="route")
+    _, late, untimed = texts.window(ps.Tumbling(10), time=len, on_error="route")
     assert_type(late, ps.Stream[str])
     assert_type(untimed, ps.Stream[ps.Failed[str]])
 

@@ -20,16 +20,15 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pointstamp.containers import kind_of
-from pointstamp.containers.keys import check_rows_key
+from pointstamp.containers.keys import alike
 from pointstamp.containers.kind import Key
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output, Session
 from pointstamp.dataflow.notificator import Notificator
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.operators.generic import operator_notify
-from pointstamp.dataflow.operators.stateless import rows
 from pointstamp.dataflow.pact import Exchange, Pact, Pipeline
-from pointstamp.errors import BuildError
+from pointstamp.errors import BuildError, ContainerError, DataError
 
 if TYPE_CHECKING:
     from pointstamp.dataflow.stream import Stream
@@ -85,7 +84,7 @@ def state_machine(
 
         def turn(of: Any, value: Any, session: Session) -> None:
             state = states.pop(of) if of in states else deepcopy(default)
-            state, answers = fold(of, value, state)
+            state, answers = _turned(fold(of, value, state), of, name)
             if state is not None:
                 states[of] = state
             if answers is not None:
@@ -104,6 +103,17 @@ def state_machine(
     # A record may have its turn once none of an earlier time can come. The groups of
     # columns are of all records of a time, and wait until there are no more of those.
     return operator_notify([stream], [_to_their_key(key)], name, build, (), early=not of_columns)
+
+
+def _turned(turn: Any, of: Any, name: str) -> tuple[Any, Any]:
+    """What a fold gave, if that is a state and what to send."""
+    if not isinstance(turn, (tuple, list)) or len(turn) != 2:
+        raise DataError(
+            f"{name}: the function gave {turn!r:.200} for the key {of!r:.200}; give (state, "
+            "records to send): None forgets the key, and [] sends nothing"
+        )
+    state, answers = turn
+    return state, answers
 
 
 class _Answer(Protocol):
@@ -263,12 +273,26 @@ def _whole(batches: list[Any]) -> Any:
 
 def _keyed_rows(batch: Any, key: Key, name: str) -> Keyed:
     """The key and the value of each record: it is a pair of them, or `key` is a function of it."""
-    records = rows(batch, name)
+    if type(batch) is not list:
+        raise ContainerError(
+            f"{name} was given batches of {kind_of(batch).name} ({type(batch).__name__}) and the "
+            f"key {key!r}: name the columns of the key, as key='user' or key=['user', 'day']"
+        )
     if key is None:
-        return records
-    check_rows_key(key, records[0] if records else None)
+        return (_checked_pair(record, name) for record in batch)
     assert callable(key)
-    return ((key(record), record) for record in records)
+    return ((alike(key(record)), record) for record in batch)
+
+
+def _checked_pair(record: Any, name: str) -> tuple[Any, Any]:
+    try:
+        of, value = record
+    except (TypeError, ValueError):
+        raise DataError(
+            f"{name} without a key takes records that are pairs (key, value), and was given "
+            f"{record!r:.200}; say what its key is, as key=lambda record: ..."
+        ) from None
+    return alike(of), value
 
 
 def _keyed_columns(batch: Any, key: Key, name: str) -> Keyed:
@@ -288,8 +312,11 @@ def _to_their_key(key: Key) -> Pact:
     return Exchange(_first if key is None else key)
 
 
-def _first(pair: Any) -> Any:
-    return pair[0]
+def _first(record: Any) -> Any:
+    try:
+        return record[0]
+    except (TypeError, LookupError):
+        return None  # anywhere: it is no pair, and the operator says so
 
 
 def pair(key: Any, aggregate: Any) -> tuple[Any, Any]:

@@ -172,8 +172,11 @@ def iterate(
     """See `Stream.iterate`."""
     refuse_async_of(name, body, until, measure, combine, report)
     rule = _rule(until, measure, combine, name)
-    if limit is not None and limit < 0:
-        raise BuildError(f"loop {name!r} cannot have a limit of {limit} rounds: 0 is the least")
+    if limit is not None and (type(limit) is not int or limit < 0):
+        raise BuildError(
+            f"loop {name!r} cannot have a limit of {limit!r} rounds: it is an integer, and 0 is "
+            "the least"
+        )
     with stream.scope.iterative(name=name) as inner:
         loop, again = inner.feedback(1, expect=expect)
         records = stream.enter(inner).concat(again)
