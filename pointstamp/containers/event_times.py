@@ -14,8 +14,9 @@ import numpy.typing as npt
 
 from pointstamp.containers.arrays import Arrays
 from pointstamp.containers.gather import Key, column_of, with_columns
+from pointstamp.containers.keys import alike
 from pointstamp.containers.registry import kind_of
-from pointstamp.errors import ColumnError, DataError
+from pointstamp.errors import ColumnError, DataError, SchemaError
 
 Ints = npt.NDArray[np.int64]
 TimeOf = Callable[[Any], Any] | str
@@ -45,12 +46,19 @@ def event_times(batch: Any, time: TimeOf, who: str) -> Ints:
         found = _numbers(found, who)
     values = np.asarray(found)
     if values.dtype.kind in "mM":
+        if np.isnat(values).any():
+            raise DataError(
+                f"{who} needs an event time for every record; {int(np.isnat(values).sum())} of "
+                f"{len(values)} are not a time: drop those records first"
+            )
         values = values.view(np.int64)
     if values.dtype.kind not in "iu":
         raise DataError(
             f"{who} needs integers as event times, and was given {values.dtype}, such as "
             f"{values.ravel()[:1].tolist()}; count in a unit that is small enough"
         )
+    if values.dtype == np.uint64 and len(values) and values.max() > np.iinfo(np.int64).max:
+        raise DataError(f"{who} needs event times below 2^63; the largest is {values.max()}")
     return values.astype(np.int64, copy=False)
 
 
@@ -82,10 +90,11 @@ def group_numbers(batch: Any, key: Key | Callable[[Any], Any] | None, who: str) 
                 f"{kind_of(batch).name}: name a column, or several"
             )
         known: dict[Any, int] = {}
-        return np.array([known.setdefault(key(record), len(known)) for record in batch], np.int64)
+        keys = (alike(key(record)) for record in batch)
+        return np.array([known.setdefault(of, len(known)) for of in keys], np.int64)
     groups = np.zeros(len(batch), np.int64)
     for name in [key] if isinstance(key, str) else key:
-        numbers = _numbered(column_of(batch, name, who))
+        numbers = _numbered(column_of(batch, name, who), name, who)
         if groups.any():
             # Dense again after each column, or the products would not fit.
             numbers += groups * (int(numbers.max()) + 1)
@@ -94,13 +103,21 @@ def group_numbers(batch: Any, key: Key | Callable[[Any], Any] | None, who: str) 
     return groups
 
 
-def _numbered(column: Any) -> Ints:
+def _numbered(column: Any, name: str, who: str) -> Ints:
     """The values of a column by number; a null is a value."""
     if isinstance(column, np.ndarray):
         return np.unique(column, return_inverse=True)[1].astype(np.int64)
+    import pyarrow as pa
+
     from pointstamp.containers.convert import numbers
 
-    indices = column.dictionary_encode(null_encoding="encode").indices
+    try:
+        indices = column.dictionary_encode(null_encoding="encode").indices
+    except pa.ArrowNotImplementedError as error:
+        raise SchemaError(
+            f"{who} cannot group by the column {name!r} of type {column.type}; make numbers, "
+            "texts or times of it"
+        ) from error
     return numbers(indices).astype(np.int64)
 
 
@@ -109,11 +126,11 @@ def key_at(batch: Any, key: Key | Callable[[Any], Any] | None, place: int) -> An
     if key is None:
         return None
     if callable(key):
-        return key(batch[place])
+        return alike(key(batch[place]))
     if not isinstance(key, str):
         return tuple(key_at(batch, name, place) for name in key)
     value = column_of(batch, key, "a key")[place]
-    return value.as_py() if hasattr(value, "as_py") else value.item()
+    return alike(value.as_py() if hasattr(value, "as_py") else value.item())
 
 
 def with_bounds(batch: Any, starts: Ints, ends: Ints, time: TimeOf | None) -> Any:

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 
 from pointstamp.containers.arrays import Arrays
 from pointstamp.containers.convert import arrow_array, numbers, to_arrow
-from pointstamp.containers.keys import check_rows_key, column_names
+from pointstamp.containers.keys import alike, check_rows_key, column_names
 from pointstamp.containers.registry import kind_of
-from pointstamp.errors import BuildError, ColumnError, ContainerError
+from pointstamp.errors import BuildError, ColumnError, ContainerError, SchemaError
 
 _ROW = "row"
 
@@ -54,7 +54,7 @@ def groups(batch: Any, key: Any, who: str) -> Iterator[tuple[Any, Any]]:
     table = pa.Table.from_arrays(
         [*columns, arrow_array(np.arange(len(columns[0])))], names=[*places, _ROW]
     )
-    grouped = table.group_by(places, use_threads=False).aggregate([(_ROW, "list")])
+    grouped = _grouped(table, places, [(_ROW, "list")], names, who)
     rows: Any = pa.concat_arrays(grouped[f"{_ROW}_list"].chunks)
     starts = np.zeros(len(rows) + 1, np.int64)
     np.cumsum(numbers(rows.value_lengths()), out=starts[1:])
@@ -63,7 +63,7 @@ def groups(batch: Any, key: Any, who: str) -> Iterator[tuple[Any, Any]]:
     kind = kind_of(batch)
     found = keys[0] if isinstance(key, str) else zip(*keys, strict=True)
     for value, (start, stop) in zip(found, itertools.pairwise(starts.tolist()), strict=True):
-        yield value, kind.slice(ordered, start, stop)
+        yield alike(value), kind.slice(ordered, start, stop)
 
 
 def aggregated(batch: Any, key: Any, aggregates: Sequence[Any], who: str) -> Any:
@@ -88,8 +88,8 @@ def aggregated(batch: Any, key: Any, aggregates: Sequence[Any], who: str) -> Any
     wanted = [name for column, *_ in aggregates for name in _listed(column)]
     column_names([*names, *wanted], _names_of(batch), who)
     whole = to_arrow(batch) if isinstance(batch, Arrays) else batch
-    grouped = pa.Table.from_batches([whole]).group_by(names, use_threads=False)
-    answer = grouped.aggregate(list(aggregates)).combine_chunks().to_batches()[0]
+    grouped = _grouped(pa.Table.from_batches([whole]), names, list(aggregates), names, who)
+    answer = grouped.combine_chunks().to_batches()[0]
     return _arrays(answer) if isinstance(batch, Arrays) else answer
 
 
@@ -142,6 +142,20 @@ def check_aggregates(aggregates: Sequence[Any], who: str) -> None:
                 f"{who} cannot aggregate by {aggregate!r}; give (column, function) with a function "
                 f"of {sorted(known)}"
             )
+
+
+def _grouped(
+    table: pa.Table, by: Sequence[str], aggregates: Sequence[Any], names: Sequence[str], who: str
+) -> pa.Table:
+    """Group by columns of which all are of types that Arrow can group by."""
+    try:
+        return table.group_by(list(by), use_threads=False).aggregate(list(aggregates))
+    except pa.ArrowNotImplementedError as error:
+        types = {name: str(table.schema.field(of).type) for name, of in zip(names, by, strict=True)}
+        raise SchemaError(
+            f"{who} cannot group by the columns {types}, or cannot aggregate others so: {error}; "
+            "make numbers, texts or times of them"
+        ) from error
 
 
 def _names(batch: Any, key: Any, who: str) -> list[str]:

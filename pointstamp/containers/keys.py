@@ -17,6 +17,7 @@ import datetime
 import decimal
 import enum
 import fractions
+import math
 import reprlib
 import uuid
 from collections.abc import Callable, Sequence
@@ -39,6 +40,8 @@ from pointstamp.kernels.hashing import (
     hash_text,
     mix,
 )
+
+_NAN = math.nan
 
 # Below this many keys, making a column of them costs more than it saves.
 _FEW = 12
@@ -76,6 +79,27 @@ def hash_keys(keys: Sequence[Any]) -> Hashes:
             if hashes is not None:
                 return hashes
     return np.fromiter(map(hash_key, keys), np.uint64, len(keys))
+
+
+def alike(key: Any) -> Any:
+    """`key`; where it is a NaN, or a tuple with one, what stands for all of those.
+
+    A NaN equals itself only while it is one object, and a record that was sent has another:
+    who collects by key would have as many groups as there were batches.
+
+    >>> {alike(float("nan")): 1}[alike(float("nan"))], alike((1, "a"))
+    (1, (1, 'a'))
+    """
+    if isinstance(key, tuple):
+        return tuple(map(alike, key)) if any(map(has_nan, key)) else key
+    return _NAN if has_nan(key) else key
+
+
+def has_nan(key: Any) -> bool:
+    """Whether `key` is a NaN, or a tuple with one."""
+    if isinstance(key, tuple):
+        return any(map(has_nan, key))
+    return bool(key != key)
 
 
 def column_names(key: Any, names: Sequence[str], holder: str) -> list[str]:

@@ -3,7 +3,8 @@
 Columns are found by the stable hashes of their keys, in a `Multimap` of the numbers of
 their records. Hashes of one column of integers are as good as the integers; others may
 be equal by chance, so the keys of what was found are compared. A null is no key, and a
-NaN none either, as in SQL. Rows are found in a dict, by keys as Python compares them.
+NaN none either, as in SQL. Rows are found in a dict, by keys as Python compares them, but
+that a NaN is no key there either, although it equals itself while it is one object.
 
 A side is kept as few long batches: two neighbours become one when they are of about
 the same length, so that each record is moved a logarithmic number of times.
@@ -26,7 +27,7 @@ import numpy.typing as npt
 
 from pointstamp.containers.arrays import Arrays
 from pointstamp.containers.gather import column_of, is_columns, take, with_columns
-from pointstamp.containers.keys import check_rows_key
+from pointstamp.containers.keys import check_rows_key, has_nan
 from pointstamp.containers.registry import kind_of
 from pointstamp.errors import ColumnError, SchemaError
 from pointstamp.kernels.hash_join import Multimap, add_values, find_values, no_values
@@ -81,6 +82,8 @@ class KeptRows:
         """Keep rows that came at `time`."""
         lists = self._lists
         for key, record in zip(_row_keys(batch, self._own_key), batch, strict=True):
+            if has_nan(key):
+                continue
             lists.setdefault(key, []).append((time, record))
 
     def pairs(self, batch: Any, arrive: Arrive) -> Iterator[tuple[Any, list[Any], list[Any]]]:
@@ -90,7 +93,7 @@ class KeptRows:
         found: dict[Any, tuple[list[Any], list[Any]]] = {}
         times: dict[Any, Any] = {}
         for key, record in zip(_row_keys(batch, self._other_key), batch, strict=True):
-            for time, other in self._lists.get(key, ()):
+            for time, other in () if has_nan(key) else self._lists.get(key, ()):
                 if time not in times:
                     times[time] = arrive(time)
                 own, others = found.setdefault(times[time], ([], []))

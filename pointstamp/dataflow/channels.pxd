@@ -29,6 +29,7 @@ cdef class Queue(Pusher):
     cdef readonly object _channel
     cdef readonly ChangeBatch consumed
     cdef public object last_time
+    cdef public object reader
     cdef Py_ssize_t _budget
     cdef Py_ssize_t _left
     cdef object _flow

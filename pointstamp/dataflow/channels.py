@@ -22,6 +22,7 @@ from pointstamp.containers import kind_of
 from pointstamp.containers.builder import PREFERRED_RECORDS
 from pointstamp.containers.kind import Key
 from pointstamp.containers.routes import place
+from pointstamp.dataflow.blame import blame
 from pointstamp.dataflow.flow import N_WAITING, Flow, Meter
 from pointstamp.errors import SchemaError
 from pointstamp.progress.change_batch import ChangeBatch
@@ -126,6 +127,7 @@ class Queue(Pusher):
         "_wake",
         "consumed",
         "last_time",
+        "reader",
     )
 
     def __init__(self, wake: Wake, consumed: ChangeBatch, channel: Channel | None = None) -> None:
@@ -135,6 +137,8 @@ class Queue(Pusher):
         self.consumed = consumed
         self.last_time: Any = None
         """For error messages: of what was taken last in this activation."""
+        self.reader = ""
+        """For error messages: the operator that reads it, whose key or route it is."""
         self._budget = self._left = BUDGET
         self._flow: Flow | None = None
         self._meter: Meter | None = None
@@ -263,7 +267,12 @@ class Spread(Crossing):
                 stop = min(start + PREFERRED_RECORDS, n_records)
                 self.push(time, kind.slice(batch, start, stop))
             return
-        parts = kind.split(batch, kind.hashes(batch, self._key), self._peers)
+        try:
+            hashes = kind.hashes(batch, self._key)
+        except Exception as error:
+            # It runs in the operator before, which has nothing to do with it.
+            raise blame(error, self._queue.reader, time) from error
+        parts = kind.split(batch, hashes, self._peers)
         for peer, part in enumerate(parts):
             n_records = kind.length(part)
             if n_records:
@@ -302,7 +311,11 @@ class Whole(Crossing):
         """Send `batch` to one worker, which there must be."""
         n_records = _length(batch)
         what = f"distribute: a batch of {n_records} records at {time}"
-        self.hand(place(self._route(time, batch), self._peers, what), time, batch, n_records)
+        try:
+            peer = place(self._route(time, batch), self._peers, what)
+        except Exception as error:
+            raise blame(error, self._queue.reader, time) from error
+        self.hand(peer, time, batch, n_records)
 
 
 class Ingress(Pusher):

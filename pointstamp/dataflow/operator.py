@@ -15,12 +15,13 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.dataflow.activator import ThreadActivator
+from pointstamp.dataflow.blame import blame
 from pointstamp.dataflow.capability import Capability, Holdings, nobody
 from pointstamp.dataflow.channels import Tee
 from pointstamp.dataflow.environment import Environment
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.pact import Pact
-from pointstamp.errors import BuildError, OperatorError, PointstampError
+from pointstamp.errors import BuildError, OperatorError
 from pointstamp.progress.antichain import Antichain, MutableAntichain
 from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.operate import Changes, Interest, LocalOperator, Progress, Summaries
@@ -269,16 +270,6 @@ class Operator(LocalOperator):
         return next(
             (input_.last_time for input_ in self._inputs if input_.last_time is not None), None
         )
-
-
-def blame(error: Exception, operator: str, time: Any) -> OperatorError:
-    """What is raised, from `error`, where the code of `operator` raised it at work on `time`."""
-    at = "" if time is None else f" at time {time}"
-    try:
-        what = str(error) if isinstance(error, PointstampError) else repr(error)
-    except Exception:  # noqa: BLE001  (user code runs here)
-        what = type(error).__name__
-    return OperatorError(f"operator {operator!r} failed{at}: {what}", operator, time)
 
 
 def _written(summary: Any) -> str:

@@ -421,6 +421,11 @@ class Scope:
         """
         advance = self.timestamp.summary(summary)
         if limit is not None:
+            if type(limit) is not int or limit < 0:
+                raise BuildError(
+                    f"feedback {name!r} of {self.path} cannot have a limit of {limit!r}: it is an "
+                    "integer, and 0 is the least"
+                )
             advance = self.timestamp.bounded(advance, limit)
         loop = Loop(self, advance, name, expect)
         self._loops.append(loop)
@@ -486,6 +491,7 @@ class Scope:
         node, _ = target
         self.check_stream(stream, self._names[node])
         pusher, queue = pact.connect(self.environment, self.activation(node), consumed)
+        queue.reader = self._names[node]
         self.environment.bound(pusher, queue)
         stream.tee.pushers.append(pusher)
         self.add_edge(Edge(stream.source, target, pact.copies(self.peers)), pact.describe())

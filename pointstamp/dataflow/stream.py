@@ -31,6 +31,7 @@ from pointstamp.dataflow.operators import (
     counting,
     delays,
     errors_as_data,
+    errors_in_state,
     generic,
     grouping,
     routing,
@@ -45,7 +46,7 @@ from pointstamp.dataflow.operators import windows as windowing
 from pointstamp.dataflow.operators.generic import Binary, BinaryNotify, Unary, UnaryNotify
 from pointstamp.dataflow.operators.iterate import Round
 from pointstamp.dataflow.operators.probe import Probe
-from pointstamp.dataflow.operators.user_code import is_async, refuse_async
+from pointstamp.dataflow.operators.user_code import is_async, refuse_async, refuse_async_of
 from pointstamp.dataflow.pact import Broadcast, Distribute, Exchange, Pact
 from pointstamp.dataflow.windows import Clock, Sessions, Sliding
 from pointstamp.progress.operate import Interest
@@ -403,6 +404,7 @@ class Stream(Generic[T]):
         >>> ps.testing.collect(build, workers=2)
         [(0, 0), (0, 1), (0, 2), (0, 3)]
         """
+        refuse_async(key, "Exchange")
         if on_error != "raise":
             return errors_as_data.exchange(self, key, on_error)
         return stateless.pass_on(self, "Exchange", Exchange(key))
@@ -418,8 +420,21 @@ class Stream(Generic[T]):
         """
         return stateless.pass_on(self, "Broadcast", Broadcast())
 
-    def distribute(self, route: Callable[[Any, Any], int]) -> Stream[T]:
+    @overload
+    def distribute(
+        self, route: Callable[[Any, Any], int], *, on_error: Literal["route"]
+    ) -> tuple[Stream[T], Stream[Failed[Any]]]: ...
+
+    @overload
+    def distribute(
+        self, route: Callable[[Any, Any], int], *, on_error: Literal["raise", "drop"] = "raise"
+    ) -> Stream[T]: ...
+
+    def distribute(self, route: Callable[[Any, Any], int], *, on_error: OnError = "raise") -> Any:
         """Send each batch whole to the worker `route(time, batch)`.
+
+        `on_error` is as for `map_batches`: a batch for which `route` fails, or names no worker,
+        is not sent. Other than with "raise" the route is asked twice.
 
         Raises
         ------
@@ -433,6 +448,9 @@ class Stream(Generic[T]):
         >>> ps.testing.collect(build, workers=2)
         [(0, (1, 'a')), (0, (1, 'b')), (0, (1, 'c'))]
         """
+        refuse_async(route, "Distribute")
+        if on_error != "raise":
+            return errors_as_data.distribute(self, route, on_error)
         return stateless.pass_on(self, "Distribute", Distribute(route))
 
     # Streams from streams.
@@ -480,7 +498,17 @@ class Stream(Generic[T]):
             return errors_as_data.branch(self, predicate, on_error)
         return split_merge.branch(self, predicate)
 
-    def partition(self, n: int, route: Any) -> list[Stream[T]]:
+    @overload
+    def partition(
+        self, n: int, route: Any, *, on_error: Literal["route"]
+    ) -> tuple[list[Stream[T]], Stream[Failed[T]]]: ...
+
+    @overload
+    def partition(
+        self, n: int, route: Any, *, on_error: Literal["raise", "drop"] = "raise"
+    ) -> list[Stream[T]]: ...
+
+    def partition(self, n: int, route: Any, *, on_error: OnError = "raise") -> Any:
         """`n` streams; `route` says to which of them each record goes.
 
         Parameters
@@ -490,6 +518,9 @@ class Stream(Generic[T]):
         route : callable, str or pyarrow.compute.Expression
             On rows a function of the record that gives an index, from 0 on; on columns
             the name of a column of indices, or an expression (of record batches).
+        on_error : {"raise", "route", "drop"}
+            As for `filter`, for a route that fails or is no index below `n`; with "route" the
+            result is the pair of the list and the stream of the failures.
 
         Raises
         ------
@@ -503,10 +534,25 @@ class Stream(Generic[T]):
         >>> ps.testing.collect(build)
         [(0, 1), (0, 3)]
         """
+        refuse_async(route, "Partition")
+        if on_error != "raise":
+            return errors_as_data.partition(self, n, route, on_error)
         return routing.partition(self, n, route)
 
-    def branch_when(self, predicate: Callable[[Any], Any]) -> tuple[Stream[T], Stream[T]]:
+    @overload
+    def branch_when(
+        self, predicate: Callable[[Any], Any], *, on_error: Literal["route"]
+    ) -> tuple[Stream[T], Stream[T], Stream[Failed[Any]]]: ...
+
+    @overload
+    def branch_when(
+        self, predicate: Callable[[Any], Any], *, on_error: Literal["raise", "drop"] = "raise"
+    ) -> tuple[Stream[T], Stream[T]]: ...
+
+    def branch_when(self, predicate: Callable[[Any], Any], *, on_error: OnError = "raise") -> Any:
         """The batches at whose time `predicate(time)` is false, and those where it is true.
+
+        `on_error` is as for `map_batches`; with "route" a third stream has the failures.
 
         >>> import pointstamp as ps
         >>> def build(scope):
@@ -516,9 +562,22 @@ class Stream(Generic[T]):
         >>> ps.testing.collect(build)
         [(98, 'b')]
         """
+        refuse_async(predicate, "BranchWhen")
+        if on_error != "raise":
+            return errors_as_data.branch_when(self, predicate, on_error)
         return routing.branch_when(self, predicate)
 
-    def ok_err(self, function: Any) -> tuple[Stream[Any], Stream[Any]]:
+    @overload
+    def ok_err(
+        self, function: Any, *, on_error: Literal["route"]
+    ) -> tuple[Stream[Any], Stream[Any], Stream[Failed[T]]]: ...
+
+    @overload
+    def ok_err(
+        self, function: Any, *, on_error: Literal["raise", "drop"] = "raise"
+    ) -> tuple[Stream[Any], Stream[Any]]: ...
+
+    def ok_err(self, function: Any, *, on_error: OnError = "raise") -> Any:
         """The values that `function` gives as `Ok`, and those that it gives as `Err`.
 
         Parameters
@@ -528,6 +587,9 @@ class Stream(Generic[T]):
             `ps.Err(value)`; on columns the name of a column of booleans, or an
             expression, which is true for the records of the first stream. The others,
             null among them, are the second.
+        on_error : {"raise", "route", "drop"}
+            As for `filter`, where the function raises or gives anything else; with "route" a
+            third stream has the failures.
 
         Raises
         ------
@@ -543,11 +605,24 @@ class Stream(Generic[T]):
         >>> ps.testing.collect(build)
         [(0, 1), (0, 2)]
         """
+        refuse_async(function, "OkErr")
+        if on_error != "raise":
+            return errors_as_data.ok_err(self, function, on_error)
         return routing.ok_err(self, function)
 
     # To later times.
 
-    def delay(self, function: Any) -> Stream[T]:
+    @overload
+    def delay(
+        self, function: Any, *, on_error: Literal["route"]
+    ) -> tuple[Stream[T], Stream[Failed[T]]]: ...
+
+    @overload
+    def delay(
+        self, function: Any, *, on_error: Literal["raise", "drop"] = "raise"
+    ) -> Stream[T]: ...
+
+    def delay(self, function: Any, *, on_error: OnError = "raise") -> Any:
         """Move each record to a later time, and send it when that is complete.
 
         Parameters
@@ -555,6 +630,9 @@ class Stream(Generic[T]):
         function : callable, str or pyarrow.compute.Expression
             On rows `function(record, time)` gives the new time; on columns the name
             of a column of integer times, or an expression (of record batches).
+        on_error : {"raise", "route", "drop"}
+            As for `filter`, for a function that fails or gives no time at or after the old one;
+            on columns that is the batch's. Failures leave at once, at the old time.
 
         Raises
         ------
@@ -567,9 +645,22 @@ class Stream(Generic[T]):
         >>> ps.testing.collect(build)
         [(5, 5), (7, 7)]
         """
+        refuse_async(function, "Delay")
+        if on_error != "raise":
+            return errors_in_state.delay(self, function, on_error)
         return delays.delay(self, function)
 
-    def delay_total(self, function: Any) -> Stream[T]:
+    @overload
+    def delay_total(
+        self, function: Any, *, on_error: Literal["route"]
+    ) -> tuple[Stream[T], Stream[Failed[T]]]: ...
+
+    @overload
+    def delay_total(
+        self, function: Any, *, on_error: Literal["raise", "drop"] = "raise"
+    ) -> Stream[T]: ...
+
+    def delay_total(self, function: Any, *, on_error: OnError = "raise") -> Any:
         """`delay`, in a scope in which any two times are ordered.
 
         >>> import pointstamp as ps
@@ -578,10 +669,25 @@ class Stream(Generic[T]):
         >>> ps.testing.collect(build)
         [(5, 5), (7, 7)]
         """
+        refuse_async(function, "DelayTotal")
+        if on_error != "raise":
+            return errors_in_state.delay_total(self, function, on_error)
         return delays.delay_total(self, function)
 
-    def delay_batch(self, function: Callable[[Any], Any]) -> Stream[T]:
+    @overload
+    def delay_batch(
+        self, function: Callable[[Any], Any], *, on_error: Literal["route"]
+    ) -> tuple[Stream[T], Stream[Failed[Any]]]: ...
+
+    @overload
+    def delay_batch(
+        self, function: Callable[[Any], Any], *, on_error: Literal["raise", "drop"] = "raise"
+    ) -> Stream[T]: ...
+
+    def delay_batch(self, function: Callable[[Any], Any], *, on_error: OnError = "raise") -> Any:
         """Move whole batches to the time `function(time)`, and send them when that is complete.
+
+        `on_error` is as for `delay`, of batches.
 
         Raises
         ------
@@ -594,6 +700,9 @@ class Stream(Generic[T]):
         >>> ps.testing.collect(build)
         [(3, 'a'), (3, 'b')]
         """
+        refuse_async(function, "DelayBatch")
+        if on_error != "raise":
+            return errors_in_state.delay_batch(self, function, on_error)
         return delays.delay_batch(self, function)
 
     def reclock(self, clock: Stream[Any]) -> Stream[T]:
@@ -614,7 +723,23 @@ class Stream(Generic[T]):
 
     # What the records of a time, or of a key, come to.
 
-    def accumulate(self, default: U, logic: Callable[[U, Any], U]) -> Stream[U]:
+    @overload
+    def accumulate(
+        self, default: U, logic: Callable[[U, Any], U], *, on_error: Literal["route"]
+    ) -> tuple[Stream[U], Stream[Failed[Any]]]: ...
+
+    @overload
+    def accumulate(
+        self,
+        default: U,
+        logic: Callable[[U, Any], U],
+        *,
+        on_error: Literal["raise", "drop"] = "raise",
+    ) -> Stream[U]: ...
+
+    def accumulate(
+        self, default: U, logic: Callable[[U, Any], U], *, on_error: OnError = "raise"
+    ) -> Any:
         """One value for each time, when it is complete, on each worker that has records of it.
 
         Parameters
@@ -623,6 +748,9 @@ class Stream(Generic[T]):
             What each time starts from; a copy of it.
         logic : callable
             `logic(value, batch)` gives the new value. `batch` is a container.
+        on_error : {"raise", "route", "drop"}
+            As for `map_batches`: the value stays as it was before a batch on which `logic`
+            fails (unless it was changed in place). Without any other there is no value.
 
         >>> import pointstamp as ps
         >>> def build(scope):
@@ -630,7 +758,32 @@ class Stream(Generic[T]):
         >>> ps.testing.collect(build)
         [(0, 6)]
         """
+        refuse_async(logic, "Accumulate")
+        if on_error != "raise":
+            return errors_in_state.accumulate(self, default, logic, on_error)
         return grouping.accumulate(self, default, logic)
+
+    @overload
+    def aggregate(
+        self,
+        fold: Any,
+        emit: Callable[..., Any] | None = None,
+        key: Key = None,
+        default: Any = None,
+        *,
+        on_error: Literal["route"],
+    ) -> tuple[Stream[Any], Stream[Failed[Any]]]: ...
+
+    @overload
+    def aggregate(
+        self,
+        fold: Any,
+        emit: Callable[..., Any] | None = None,
+        key: Key = None,
+        default: Any = None,
+        *,
+        on_error: Literal["raise", "drop"] = "raise",
+    ) -> Stream[Any]: ...
 
     def aggregate(
         self,
@@ -638,7 +791,9 @@ class Stream(Generic[T]):
         emit: Callable[..., Any] | None = None,
         key: Key = None,
         default: Any = None,
-    ) -> Stream[Any]:
+        *,
+        on_error: OnError = "raise",
+    ) -> Any:
         """One record for each key and time, when the time is complete.
 
         Parameters
@@ -659,6 +814,11 @@ class Stream(Generic[T]):
             (keys are tuples then). Records of equal key meet on one worker.
         default
             What each aggregate starts from; a copy of it.
+        on_error : {"raise", "route", "drop"}
+            As for `map`, where `key`, `fold` or `emit` fails. The aggregate stays as it was
+            before a record on which `fold` fails (unless it was changed in place); of those
+            alone nothing is sent. What `emit` fails on is a pair (key, aggregate), or the
+            batch of aggregates by name. Keys are computed more than once then.
 
         >>> import pointstamp as ps
         >>> def build(scope):
@@ -673,9 +833,29 @@ class Stream(Generic[T]):
         >>> ps.testing.collect(build)
         [(0, (7, 4)), (0, (9, 2))]
         """
+        refuse_async_of("Aggregate", fold, emit, key)
+        if on_error != "raise":
+            return errors_in_state.aggregate(self, fold, emit, key, default, on_error)
         return grouping.aggregate(self, fold, emit, key, default)
 
-    def state_machine(self, fold: Any, key: Key = None, default: Any = None) -> Stream[Any]:
+    @overload
+    def state_machine(
+        self, fold: Any, key: Key = None, default: Any = None, *, on_error: Literal["route"]
+    ) -> tuple[Stream[Any], Stream[Failed[Any]]]: ...
+
+    @overload
+    def state_machine(
+        self,
+        fold: Any,
+        key: Key = None,
+        default: Any = None,
+        *,
+        on_error: Literal["raise", "drop"] = "raise",
+    ) -> Stream[Any]: ...
+
+    def state_machine(
+        self, fold: Any, key: Key = None, default: Any = None, *, on_error: OnError = "raise"
+    ) -> Any:
         """Change a state for each key by its records, in the order of their times.
 
         Records of a later time wait until the earlier ones are complete; those of one
@@ -693,6 +873,9 @@ class Stream(Generic[T]):
             As for `aggregate`.
         default
             The state of a key that has none; a copy of it.
+        on_error : {"raise", "route", "drop"}
+            As for `aggregate`: a record on which `fold` fails sends nothing, and leaves the
+            state as it was.
 
         >>> import pointstamp as ps
         >>> def total(key, value, state):
@@ -702,13 +885,44 @@ class Stream(Generic[T]):
         >>> ps.testing.collect(build)
         [(0, ('a', 1)), (0, ('a', 3))]
         """
+        refuse_async_of("StateMachine", fold, key)
+        if on_error != "raise":
+            return errors_in_state.state_machine(self, fold, key, default, on_error)
         return grouping.state_machine(self, fold, key, default)
 
     # With another stream.
 
+    @overload
     def join(
-        self, other: Stream[U], key: Key = None, other_key: Key = None, *, retain: bool = False
-    ) -> Stream[Any]:
+        self,
+        other: Stream[U],
+        key: Key = None,
+        other_key: Key = None,
+        *,
+        retain: bool = False,
+        on_error: Literal["route"],
+    ) -> tuple[Stream[Any], Stream[Failed[Any]]]: ...
+
+    @overload
+    def join(
+        self,
+        other: Stream[U],
+        key: Key = None,
+        other_key: Key = None,
+        *,
+        retain: bool = False,
+        on_error: Literal["raise", "drop"] = "raise",
+    ) -> Stream[Any]: ...
+
+    def join(
+        self,
+        other: Stream[U],
+        key: Key = None,
+        other_key: Key = None,
+        *,
+        retain: bool = False,
+        on_error: OnError = "raise",
+    ) -> Any:
         """Pairs of a record of this stream and one of `other`, of equal key.
 
         Each pair leaves as soon as both of its records are there. Both streams are
@@ -726,6 +940,9 @@ class Stream(Generic[T]):
             its time is complete. True: records of all times meet, each pair at the
             least time at or after both, and all that has come is kept until the other
             stream ends; times of a type of your own need a `join` method.
+        on_error : {"raise", "route", "drop"}
+            As for `exchange`, for the keys; with "route" a second stream has the failures of
+            both streams, whose operators are "JoinLeft" and "JoinRight".
 
         Returns
         -------
@@ -742,9 +959,36 @@ class Stream(Generic[T]):
         [(0, (('bob', 50), ('bob', 'Rome')))]
         """
         keys = (key, key if other_key is None else other_key)
+        refuse_async_of("Join", *keys)
+        if on_error != "raise":
+            return errors_in_state.join(self, other, keys, retain=retain, on_error=on_error)
         return stream_joins.join(self, other, keys, retain=retain)
 
     # Windows of event time.
+
+    @overload
+    def window(
+        self,
+        windows: Sliding | Sessions,
+        time: Any = None,
+        key: Key = None,
+        lateness: int = 0,
+        clock: Clock | None = None,
+        *,
+        on_error: Literal["route"],
+    ) -> tuple[Stream[Any], Stream[T], Stream[Failed[T]]]: ...
+
+    @overload
+    def window(
+        self,
+        windows: Sliding | Sessions,
+        time: Any = None,
+        key: Key = None,
+        lateness: int = 0,
+        clock: Clock | None = None,
+        *,
+        on_error: Literal["raise", "drop"] = "raise",
+    ) -> tuple[Stream[Any], Stream[T]]: ...
 
     def window(
         self,
@@ -753,7 +997,9 @@ class Stream(Generic[T]):
         key: Key = None,
         lateness: int = 0,
         clock: Clock | None = None,
-    ) -> tuple[Stream[Any], Stream[T]]:
+        *,
+        on_error: OnError = "raise",
+    ) -> Any:
         """The records in windows of event time, each window when it is complete; and late ones.
 
         The stream's timestamps say how far event time has come: a record may lie up to
@@ -776,6 +1022,9 @@ class Stream(Generic[T]):
             How far a record may lie behind its timestamp, in event time.
         clock : Clock, optional
             How timestamps map to event times; the default is that they are the same.
+        on_error : {"raise", "route", "drop"}
+            As for `exchange`, where `time` or `key` fails or does not fit; with "route" a third
+            stream has the failures.
 
         Returns
         -------
@@ -794,6 +1043,9 @@ class Stream(Generic[T]):
         10 Window(key=None, start=0, end=10, records=[3])
         20 Window(key=None, start=10, end=20, records=[12, 14])
         """
+        refuse_async_of("Window", time, key)
+        if on_error != "raise":
+            return errors_in_state.window(self, windows, time, key, lateness, clock, on_error)
         return windowing.window(self, windows, time, key, lateness, clock)
 
     # Written down.
@@ -875,11 +1127,12 @@ class Stream(Generic[T]):
         ----------
         body : callable
             Gets a stream, of a scope of its own, and gives one made of it.
-        until : callable or pyarrow.compute.Expression, optional
-            The round is the last if this is true of each of its records. With `measure`, a
-            function of what all its records were measured to be. Without `until`, the loop
-            stops when a round has the same records as the one before, in any order
-            (told by hashes of 64 bits, so records must be hashable as for `exchange`).
+        until : callable, str or pyarrow.compute.Expression, optional
+            The round is the last if this is true of each of its records: on rows a function of
+            the record, on columns the name of a column of booleans, or an expression. With
+            `measure`, a function of what all its records were measured to be. Without
+            `until`, the loop stops when a round has the same records as the one before, in any
+            order (told by hashes of 64 bits, so records must be hashable as for `exchange`).
         limit : int, optional
             The body is applied at most so many times; what there is then is the result.
         measure : callable, optional
@@ -1023,7 +1276,8 @@ class Stream(Generic[T]):
         operator = import_module("pointstamp.spark.operator")
         result: Stream[Any] = operator.spark(self, function, schema=schema, name=name)
         return result
-        # Watching.
+
+    # Watching.
 
     def probe(self) -> Probe:
         """A handle that tells whether times are still possible at the end of this stream."""

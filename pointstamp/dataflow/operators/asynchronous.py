@@ -20,12 +20,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pointstamp.containers import kind_of
+from pointstamp.dataflow.blame import blame
 from pointstamp.dataflow.capability import Capability, InputCapability
 from pointstamp.dataflow.environment import Environment
 from pointstamp.dataflow.event_loop import EventLoop, Flights, Landed, Outcomes
 from pointstamp.dataflow.failed import OnError, check_on_error
 from pointstamp.dataflow.handles import Input, Output, Session
-from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo, blame
+from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.operators.errors_as_data import Failures
 from pointstamp.dataflow.operators.stateless import PIPELINE, rows
 from pointstamp.errors import BuildError

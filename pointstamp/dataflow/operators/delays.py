@@ -35,26 +35,31 @@ Parts = Iterable[tuple[Any, Any]]
 def delay(stream: Stream[Any], function: Any, name: str = "Delay") -> Stream[Any]:
     """See `Stream.delay`."""
     of_rows = callable(function) and not is_expression(function)
-    parts = _rows_by_time if of_rows else _columns_by_time
-    return _delayed(stream, name, lambda time, batch: parts(time, batch, function, name))
+    parts = _rows_by_time if of_rows else columns_by_time
+    return delayed(stream, name, lambda time, batch: parts(time, batch, function, name))
 
 
 def delay_total(stream: Stream[Any], function: Any, name: str = "DelayTotal") -> Stream[Any]:
     """See `Stream.delay_total`."""
+    check_total(stream, name)
+    return delay(stream, function, name)
+
+
+def check_total(stream: Stream[Any], name: str) -> None:
+    """Raise unless any two times of the stream are ordered."""
     timestamp = stream.scope.timestamp
     if not timestamp.total:
         raise BuildError(
             f"{name} needs times any two of which are ordered; those of scope "
             f"{stream.scope.name!r} are of {timestamp!r}: use delay"
         )
-    return delay(stream, function, name)
 
 
 def delay_batch(
     stream: Stream[Any], function: Callable[[Any], Any], name: str = "DelayBatch"
 ) -> Stream[Any]:
     """See `Stream.delay_batch`."""
-    return _delayed(stream, name, lambda time, batch: [(function(time), batch)])
+    return delayed(stream, name, lambda time, batch: [(function(time), batch)])
 
 
 def reclock(stream: Stream[Any], clock: Stream[Any], name: str = "Reclock") -> Stream[Any]:
@@ -114,7 +119,7 @@ class _Early:
         self._heap.clear()
 
 
-def _delayed(stream: Stream[Any], name: str, parts: Callable[[Any, Any], Parts]) -> Stream[Any]:
+def delayed(stream: Stream[Any], name: str, parts: Callable[[Any, Any], Parts]) -> Stream[Any]:
     """Keep the parts of each batch, `parts(time, batch)`, until their times are complete."""
 
     def build(capability: Capability, info: OperatorInfo) -> Callable[..., None]:
@@ -146,5 +151,6 @@ def _rows_by_time(time: Any, batch: Any, function: Callable[[Any, Any], Any], na
     return by_time.items()
 
 
-def _columns_by_time(time: Any, batch: Any, column: Any, name: str) -> Parts:
+def columns_by_time(time: Any, batch: Any, column: Any, name: str) -> Parts:
+    """The records of a batch of columns for each new time, which `column` gives."""
     return split_by_value(batch, integers_of(batch, column, name))

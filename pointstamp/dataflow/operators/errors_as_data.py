@@ -19,15 +19,17 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.containers import kind_of
-from pointstamp.containers.expressions import filter_batch, is_expression
 from pointstamp.containers.keys import check_rows_key
-from pointstamp.containers.kind import Key, Kind
+from pointstamp.containers.kind import Key
+from pointstamp.containers.routes import place, split_by_column
 from pointstamp.dataflow.environment import Environment
 from pointstamp.dataflow.failed import Failed, OnError, check_on_error, detached
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder
-from pointstamp.dataflow.operators.stateless import PIPELINE, pass_on, rows
-from pointstamp.dataflow.pact import Exchange
+from pointstamp.dataflow.operators import routing
+from pointstamp.dataflow.operators.split_merge import divider
+from pointstamp.dataflow.operators.stateless import PIPELINE, is_of_columns, kept, pass_on, rows
+from pointstamp.dataflow.pact import Distribute, Exchange
 from pointstamp.errors import ContainerError
 from pointstamp.progress.operate import Interest
 
@@ -106,7 +108,7 @@ def map_(
 
     def attempt(time: Any, batch: Any, failures: Failures) -> Sequence[Any]:
         results: list[Any] = []
-        _each(rows(batch, name), lambda x: results.append(function(x)), failures)
+        each(rows(batch, name), lambda x: results.append(function(x)), failures)
         return (results,)
 
     return divert(stream, name, attempt, on_error)
@@ -123,7 +125,7 @@ def flat_map(
     def attempt(time: Any, batch: Any, failures: Failures) -> Sequence[Any]:
         results: list[Any] = []
         # A list first: what an iterator gave before it failed must not be among the results.
-        _each(rows(batch, name), lambda x: results.extend(list(function(x))), failures)
+        each(rows(batch, name), lambda x: results.extend(list(function(x))), failures)
         return (results,)
 
     return divert(stream, name, attempt, on_error)
@@ -134,30 +136,87 @@ def filter_(stream: Stream[Any], predicate: Any, on_error: OnError, name: str = 
 
     def keep(time: Any, batch: Any, failures: Failures) -> Sequence[Any]:
         results: list[Any] = []
-        _each(rows(batch, name), lambda x: results.append(x) if predicate(x) else None, failures)
+        each(rows(batch, name), lambda x: results.append(x) if predicate(x) else None, failures)
         return (results,)
 
     def keep_columns(time: Any, batch: Any, failures: Failures) -> Sequence[Any]:
-        return (_filtered(batch, predicate, failures),)
+        return of_batch(batch, lambda: (kept(batch, predicate, name),), failures, predicate)
 
-    attempt = keep_columns if is_expression(predicate) else keep
+    attempt = keep_columns if is_of_columns(predicate) else keep
     return divert(stream, name, attempt, on_error)
 
 
 def branch(stream: Stream[Any], predicate: Any, on_error: OnError, name: str = "Branch") -> Any:
     """See `Stream.branch`."""
+    split = divider(predicate)
 
     def divide(time: Any, batch: Any, failures: Failures) -> Sequence[Any]:
         parts: tuple[list[Any], list[Any]] = ([], [])
-        _each(rows(batch, name), lambda x: parts[bool(predicate(x))].append(x), failures)
+        each(rows(batch, name), lambda x: parts[bool(predicate(x))].append(x), failures)
         return parts
 
     def divide_columns(time: Any, batch: Any, failures: Failures) -> Sequence[Any]:
-        true = _filtered(batch, predicate, failures)
-        return () if true is None else (filter_batch(batch, predicate, keep=False), true)
+        return of_batch(batch, lambda: split(batch, predicate, name), failures, predicate)
 
-    attempt = divide_columns if is_expression(predicate) else divide
+    attempt = divide_columns if is_of_columns(predicate) else divide
     return divert(stream, name, attempt, on_error, 2)
+
+
+def partition(
+    stream: Stream[Any], n: int, route: Any, on_error: OnError, name: str = "Partition"
+) -> Any:
+    """See `Stream.partition`."""
+    routing.check_places(n, name)
+
+    def divide(time: Any, batch: Any, failures: Failures) -> Sequence[Any]:
+        parts: list[list[Any]] = [[] for _ in range(n)]
+
+        def send(record: Any) -> None:
+            parts[place(route(record), n, f"{name}: the record {record!r}")].append(record)
+
+        each(rows(batch, name), send, failures)
+        return parts
+
+    def divide_columns(time: Any, batch: Any, failures: Failures) -> Sequence[Any]:
+        return of_batch(batch, lambda: split_by_column(batch, route, n, name), failures, route)
+
+    attempt = divide_columns if is_of_columns(route) else divide
+    made = divert(stream, name, attempt, on_error, n)
+    streams = list(made) if isinstance(made, tuple) else [made]
+    return (streams[:n], streams[n]) if on_error == "route" else streams
+
+
+def branch_when(
+    stream: Stream[Any],
+    predicate: Callable[[Any], Any],
+    on_error: OnError,
+    name: str = "BranchWhen",
+) -> Any:
+    """See `Stream.branch_when`."""
+
+    def divide(time: Any, batch: Any, failures: Failures) -> Sequence[Any]:
+        return of_batch(batch, lambda: routing.whole(predicate(time), batch), failures)
+
+    return divert(stream, name, divide, on_error, 2)
+
+
+def ok_err(stream: Stream[Any], function: Any, on_error: OnError, name: str = "OkErr") -> Any:
+    """See `Stream.ok_err`."""
+    if is_of_columns(function):
+        err, ok, *failed = branch(stream, function, on_error, name)
+        return (ok, err, *failed)
+
+    def divide(time: Any, batch: Any, failures: Failures) -> Sequence[Any]:
+        parts: tuple[list[Any], list[Any]] = ([], [])
+
+        def judge(record: Any) -> None:
+            is_err, value = routing.judged(record, function, name)
+            parts[is_err].append(value)
+
+        each(rows(batch, name), judge, failures)
+        return parts
+
+    return divert(stream, name, divide, on_error, 2)
 
 
 def map_batches(
@@ -181,7 +240,7 @@ def inspect(
     """See `Stream.inspect`."""
 
     def look(time: Any, batch: Any, failures: Failures) -> Sequence[Any]:
-        bad = _each(kind_of(batch).records(batch), function, failures)
+        bad = each(kind_of(batch).records(batch), function, failures)
         return (_without(batch, bad),)
 
     return divert(stream, name, look, on_error)
@@ -209,36 +268,71 @@ def inspect_batch(
 def exchange(stream: Stream[Any], key: Key, on_error: OnError, name: str = "Exchange") -> Any:
     """See `Stream.exchange`. The keys are tried before, so they are computed twice."""
 
+    def check(batch: Any) -> object:
+        return kind_of(batch).hashes(batch, key)
+
+    tried = screen(stream, f"{name}Key", check, on_error, chosen=[key])
+    return _then(tried, lambda good: pass_on(good, name, Exchange(key)))
+
+
+def distribute(
+    stream: Stream[Any],
+    route: Callable[[Any, Any], int],
+    on_error: OnError,
+    name: str = "Distribute",
+) -> Any:
+    """See `Stream.distribute`. The route is tried before, so it is asked twice."""
+    peers = stream.scope.peers
+
     def attempt(time: Any, batch: Any, failures: Failures) -> Sequence[Any]:
-        kind = kind_of(batch)
-        is_rows = type(batch) is list
-        if is_rows:
-            check_rows_key(key, batch[0])
-        batch_error = _error_of(kind, batch, key)
-        if batch_error is None:
+        def whole() -> Sequence[Any]:
+            place(route(time, batch), peers, f"{name}: a batch at {time}")
             return (batch,)
-        if is_rows:
-            bad = _each(batch, lambda record: kind.hashes([record], key), failures)
+
+        return of_batch(batch, whole, failures)
+
+    tried = divert(stream, f"{name}Route", attempt, on_error)
+    return _then(tried, lambda good: pass_on(good, name, Distribute(route)))
+
+
+def screen(
+    stream: Stream[Any],
+    name: str,
+    check: Callable[[Any], object],
+    on_error: OnError,
+    *,
+    chosen: Iterable[Any],
+) -> Any:
+    """Pass on that for which `check(batch)` does not fail.
+
+    Of rows each record is checked by itself, as a batch of one, where all together fail.
+
+    Parameters
+    ----------
+    chosen : iterable
+        What is checked: columns are an error of the program where there are rows.
+    """
+
+    def attempt(time: Any, batch: Any, failures: Failures) -> Sequence[Any]:
+        def whole() -> Sequence[Any]:
+            check(batch)
+            return (batch,)
+
+        if type(batch) is not list:
+            return of_batch(batch, whole, failures)
+        for choice in chosen:
+            check_rows_key(choice, batch[0])
+        try:
+            check(batch)
+        except Exception:  # noqa: BLE001  (user code: which record it was is found out below)
+            bad = each(batch, lambda record: check([record]), failures)
             return (_without(batch, bad),)
-        failures.note(batch, batch_error, kind.length(batch))
-        return ()
+        return (batch,)
 
-    tried = divert(stream, f"{name}Key", attempt, on_error)
-    if on_error == "route":
-        good, failed = tried
-        return pass_on(good, name, Exchange(key)), failed
-    return pass_on(tried, name, Exchange(key))
+    return divert(stream, name, attempt, on_error)
 
 
-def _error_of(kind: Kind[Any], batch: Any, key: Key) -> Exception | None:
-    try:
-        kind.hashes(batch, key)
-    except Exception as error:  # noqa: BLE001  (user code: what it raises is data)
-        return error
-    return None
-
-
-def _each(records: Iterable[Any], act: Callable[[Any], Any], failures: Failures) -> list[int]:
+def each(records: Iterable[Any], act: Callable[[Any], Any], failures: Failures) -> list[int]:
     """Call `act` with each of `records`; which of them it failed on."""
     bad = []
     for index, record in enumerate(records):
@@ -250,6 +344,36 @@ def _each(records: Iterable[Any], act: Callable[[Any], Any], failures: Failures)
     return bad
 
 
+def of_batch(
+    batch: Any, attempt: Callable[[], Sequence[Any]], failures: Failures, chosen: Any = None
+) -> Sequence[Any]:
+    """What `attempt()` gives, where its code is about a whole batch; nothing if that fails.
+
+    Parameters
+    ----------
+    chosen : optional
+        The column or expression that it is about: with rows, or columns that no expression
+        can be asked of, no batch of the stream will do, and that is raised.
+    """
+    if isinstance(chosen, str) and type(batch) is list:
+        check_rows_key(chosen, batch[0])
+    try:
+        return attempt()
+    except Exception as error:  # an expression is user code, too
+        if chosen is not None and isinstance(error, ContainerError):
+            raise
+        failures.note(batch, error, kind_of(batch).length(batch))
+        return ()
+
+
+def _then(tried: Any, go_on: Callable[[Stream[Any]], Stream[Any]]) -> Any:
+    """What is made of the good ones, with the failures beside it where they are routed."""
+    if isinstance(tried, tuple):
+        good, failed = tried
+        return go_on(good), failed
+    return go_on(tried)
+
+
 def _without(batch: Any, bad: Sequence[int]) -> Any:
     """`batch` without the records of these indices."""
     if not bad:
@@ -257,15 +381,5 @@ def _without(batch: Any, bad: Sequence[int]) -> Any:
     kind = kind_of(batch)
     starts, stops = [0, *(index + 1 for index in bad)], [*bad, kind.length(batch)]
     runs = zip(starts, stops, strict=True)
-    kept = [kind.slice(batch, start, stop) for start, stop in runs if start < stop]
-    return kind.concat(kept) if kept else None
-
-
-def _filtered(batch: Any, expression: Any, failures: Failures) -> Any:
-    try:
-        return filter_batch(batch, expression)
-    except ContainerError:
-        raise  # the stream carries no columns: no batch of it will do
-    except Exception as error:  # noqa: BLE001  (an expression is user code, too)
-        failures.note(batch, error, kind_of(batch).length(batch))
-        return None
+    left = [kind.slice(batch, start, stop) for start, stop in runs if start < stop]
+    return kind.concat(left) if left else None

@@ -74,9 +74,10 @@ def _watch(scope: Scope, name: str, summary: Summary, expect: int | None) -> _Wa
     """What warns of too many rounds, where a number is expected."""
     if expect is None:
         return None
-    if expect < 1:
+    if type(expect) is not int or expect < 1:
         raise FeedbackError(
-            f"feedback {name!r} of {scope.path} cannot expect {expect} rounds: 1 is the least"
+            f"feedback {name!r} of {scope.path} cannot expect {expect!r} rounds: it is an "
+            "integer, and 1 is the least"
         )
     return _Watch(f"feedback {name!r} of {scope.path}", scope.timestamp, expect)
 

@@ -20,16 +20,15 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pointstamp.containers import kind_of
-from pointstamp.containers.keys import check_rows_key
+from pointstamp.containers.keys import alike
 from pointstamp.containers.kind import Key
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output, Session
 from pointstamp.dataflow.notificator import Notificator
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.operators.generic import operator_notify
-from pointstamp.dataflow.operators.stateless import rows
 from pointstamp.dataflow.pact import Exchange, Pact, Pipeline
-from pointstamp.errors import BuildError
+from pointstamp.errors import BuildError, ContainerError, DataError
 
 if TYPE_CHECKING:
     from pointstamp.dataflow.stream import Stream
@@ -63,8 +62,8 @@ def aggregate(
     if not callable(fold):
         _check_named(fold, key, name)
         return _answered(stream, pact, name, lambda: _Named(list(fold), emit, key, name))
-    make = _OfColumns if _is_of_columns(key) else _OfRows
-    return _answered(stream, pact, name, lambda: make(fold, emit or _pair, key, default, name))
+    make = _OfColumns if is_of_columns(key) else _OfRows
+    return _answered(stream, pact, name, lambda: make(fold, emit or pair, key, default, name))
 
 
 def state_machine(
@@ -75,7 +74,7 @@ def state_machine(
     name: str = "StateMachine",
 ) -> Stream[Any]:
     """See `Stream.state_machine`."""
-    of_columns = _is_of_columns(key)
+    of_columns = is_of_columns(key)
     keyed = _keyed_columns if of_columns else _keyed_rows
 
     def build(capability: Capability, info: OperatorInfo) -> Callable[..., None]:
@@ -85,7 +84,7 @@ def state_machine(
 
         def turn(of: Any, value: Any, session: Session) -> None:
             state = states.pop(of) if of in states else deepcopy(default)
-            state, answers = fold(of, value, state)
+            state, answers = _turned(fold(of, value, state), of, name)
             if state is not None:
                 states[of] = state
             if answers is not None:
@@ -104,6 +103,17 @@ def state_machine(
     # A record may have its turn once none of an earlier time can come. The groups of
     # columns are of all records of a time, and wait until there are no more of those.
     return operator_notify([stream], [_to_their_key(key)], name, build, (), early=not of_columns)
+
+
+def _turned(turn: Any, of: Any, name: str) -> tuple[Any, Any]:
+    """What a fold gave, if that is a state and what to send."""
+    if not isinstance(turn, (tuple, list)) or len(turn) != 2:
+        raise DataError(
+            f"{name}: the function gave {turn!r:.200} for the key {of!r:.200}; give (state, "
+            "records to send): None forgets the key, and [] sends nothing"
+        )
+    state, answers = turn
+    return state, answers
 
 
 class _Answer(Protocol):
@@ -263,12 +273,26 @@ def _whole(batches: list[Any]) -> Any:
 
 def _keyed_rows(batch: Any, key: Key, name: str) -> Keyed:
     """The key and the value of each record: it is a pair of them, or `key` is a function of it."""
-    records = rows(batch, name)
+    if type(batch) is not list:
+        raise ContainerError(
+            f"{name} was given batches of {kind_of(batch).name} ({type(batch).__name__}) and the "
+            f"key {key!r}: name the columns of the key, as key='user' or key=['user', 'day']"
+        )
     if key is None:
-        return records
-    check_rows_key(key, records[0] if records else None)
+        return (_checked_pair(record, name) for record in batch)
     assert callable(key)
-    return ((key(record), record) for record in records)
+    return ((alike(key(record)), record) for record in batch)
+
+
+def _checked_pair(record: Any, name: str) -> tuple[Any, Any]:
+    try:
+        of, value = record
+    except (TypeError, ValueError):
+        raise DataError(
+            f"{name} without a key takes records that are pairs (key, value), and was given "
+            f"{record!r:.200}; say what its key is, as key=lambda record: ..."
+        ) from None
+    return alike(of), value
 
 
 def _keyed_columns(batch: Any, key: Key, name: str) -> Keyed:
@@ -279,7 +303,8 @@ def _keyed_columns(batch: Any, key: Key, name: str) -> Keyed:
     return groups(batch, key, name)
 
 
-def _is_of_columns(key: Key) -> bool:
+def is_of_columns(key: Key) -> bool:
+    """Whether a key names columns, rather than being a function of a record or nothing."""
     return key is not None and not callable(key)
 
 
@@ -287,16 +312,20 @@ def _to_their_key(key: Key) -> Pact:
     return Exchange(_first if key is None else key)
 
 
-def _first(pair: Any) -> Any:
-    return pair[0]
+def _first(record: Any) -> Any:
+    try:
+        return record[0]
+    except (TypeError, LookupError):
+        return None  # anywhere: it is no pair, and the operator says so
 
 
-def _pair(key: Any, aggregate: Any) -> tuple[Any, Any]:
+def pair(key: Any, aggregate: Any) -> tuple[Any, Any]:
+    """What is emitted where nothing else is said."""
     return key, aggregate
 
 
 def _check_named(aggregates: Any, key: Key, name: str) -> None:
-    if not _is_of_columns(key):
+    if not is_of_columns(key):
         raise BuildError(
             f"{name}: named aggregates {aggregates!r} are of columns; name those of the key "
             f"instead of {key!r}, or give a function fold(key, record, aggregate)"

@@ -27,11 +27,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from pointstamp.containers import kind_of
-from pointstamp.containers.expressions import filter_batch, is_expression
 from pointstamp.dataflow.capability import Capability, InputCapability
 from pointstamp.dataflow.handles import Frontier, Input, Output
 from pointstamp.dataflow.notificator import Notificator
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
+from pointstamp.dataflow.operators.stateless import is_of_columns, kept
+from pointstamp.dataflow.operators.user_code import refuse_async_of
 from pointstamp.dataflow.pact import Broadcast, Pipeline
 from pointstamp.errors import BuildError
 from pointstamp.progress.operate import Interest
@@ -108,15 +109,17 @@ class Unchanged:
 class Every:
     """Holds for a round in which a predicate is true of every record."""
 
-    def __init__(self, predicate: Any) -> None:
+    def __init__(self, predicate: Any, name: str) -> None:
         self._predicate = predicate
-        self._is_expression = is_expression(predicate)
+        self._name = name
+        self._is_of_columns = is_of_columns(predicate)
 
     def measure(self, batch: Any) -> bool:
         """Whether it is true of every record of the batch."""
         kind = kind_of(batch)
-        if self._is_expression:
-            return kind.length(filter_batch(batch, self._predicate)) == kind.length(batch)
+        if self._is_of_columns:
+            true = kept(batch, self._predicate, self._name)
+            return kind.length(true) == kind.length(batch)
         return all(map(self._predicate, kind.records(batch)))
 
     def combine(self, a: bool, b: bool) -> bool:
@@ -167,9 +170,13 @@ def iterate(
     name: str = "Iterate",
 ) -> Stream[Any]:
     """See `Stream.iterate`."""
+    refuse_async_of(name, body, until, measure, combine, report)
     rule = _rule(until, measure, combine, name)
-    if limit is not None and limit < 0:
-        raise BuildError(f"loop {name!r} cannot have a limit of {limit} rounds: 0 is the least")
+    if limit is not None and (type(limit) is not int or limit < 0):
+        raise BuildError(
+            f"loop {name!r} cannot have a limit of {limit!r} rounds: it is an integer, and 0 is "
+            "the least"
+        )
     with stream.scope.iterative(name=name) as inner:
         loop, again = inner.feedback(1, expect=expect)
         records = stream.enter(inner).concat(again)
@@ -188,12 +195,12 @@ def _rule(until: Any, measure: Any, combine: Any, name: str) -> Rule:
         return Measured(measure, combine, until)
     if until is None:
         return Unchanged()
-    if not callable(until) and not is_expression(until):
+    if not callable(until) and not is_of_columns(until):
         raise BuildError(
-            f"loop {name!r} needs a function of a record or an expression as its condition; "
+            f"loop {name!r} needs a function of a record, a column or an expression as condition; "
             f"found until={until!r}"
         )
-    return Every(until)
+    return Every(until, name)
 
 
 def _checked(result: Any, inner: Scope) -> Stream[Any]:
@@ -287,12 +294,12 @@ class _Rounds:
 
     def run(self, inputs: list[Input], outputs: list[Output]) -> bool:
         """Take in what came, and end the rounds that are complete."""
-        for kept, input_ in zip((self._records, self._values), inputs, strict=True):
+        for waiting, input_ in zip((self._records, self._values), inputs, strict=True):
             for time, batch in input_:
-                if time.time not in kept:
-                    kept[time.time] = []
+                if time.time not in waiting:
+                    waiting[time.time] = []
                     self._await(time)
-                kept[time.time].append(batch)
+                waiting[time.time].append(batch)
         for capability in self._notificator:
             with capability:
                 self._end(capability, outputs)

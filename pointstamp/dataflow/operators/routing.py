@@ -26,8 +26,7 @@ def partition(
     stream: Stream[Any], n: int, route: Any, name: str = "Partition"
 ) -> list[Stream[Any]]:
     """See `Stream.partition`."""
-    if n < 1:
-        raise BuildError(f"{name} makes one stream or more; {n} were asked for")
+    check_places(n, name)
     split = _split_rows if callable(route) and not is_expression(route) else split_by_column
     return divide(stream, name, n, lambda time, batch: split(batch, route, n, name))
 
@@ -36,11 +35,9 @@ def branch_when(
     stream: Stream[Any], predicate: Callable[[Any], Any], name: str = "BranchWhen"
 ) -> tuple[Stream[Any], Stream[Any]]:
     """See `Stream.branch_when`."""
-
-    def parts(time: Any, batch: Any) -> tuple[Any, Any]:
-        return (None, batch) if predicate(time) else (batch, None)
-
-    where_false, where_true = divide(stream, name, 2, parts)
+    where_false, where_true = divide(
+        stream, name, 2, lambda time, batch: whole(predicate(time), batch)
+    )
     return where_false, where_true
 
 
@@ -55,6 +52,31 @@ def ok_err(
     return ok, err
 
 
+def check_places(n: Any, name: str) -> None:
+    """Raise unless `n` streams can be made."""
+    if type(n) is not int or n < 1:
+        raise BuildError(f"{name} makes one stream or more; {n!r} were asked for")
+
+
+def whole(is_true: Any, batch: Any) -> tuple[Any, Any]:
+    """A batch as the parts where it is false and where it is true."""
+    return (None, batch) if is_true else (batch, None)
+
+
+def judged(record: Any, function: Callable[[Any], Any], name: str) -> tuple[bool, Any]:
+    """Whether the function gave an `Err` for a record, and the value of that or of the `Ok`."""
+    match function(record):
+        case Ok(value):
+            return False, value
+        case Err(value):
+            return True, value
+        case other:
+            raise RouteError(
+                f"{name}: the function gave {other!r} ({type(other).__name__}) for the record "
+                f"{record!r}; give ps.Ok(value) or ps.Err(value)"
+            )
+
+
 def _split_rows(batch: Any, route: Callable[[Any], Any], n: int, name: str) -> list[list[Any]]:
     parts: list[list[Any]] = [[] for _ in range(n)]
     for record in rows(batch, name):
@@ -66,17 +88,8 @@ def _split_rows(batch: Any, route: Callable[[Any], Any], n: int, name: str) -> l
 
 
 def _results(batch: Any, function: Callable[[Any], Any], name: str) -> tuple[list[Any], list[Any]]:
-    ok: list[Any] = []
-    err: list[Any] = []
+    parts: tuple[list[Any], list[Any]] = ([], [])
     for record in rows(batch, name):
-        match function(record):
-            case Ok(value):
-                ok.append(value)
-            case Err(value):
-                err.append(value)
-            case other:
-                raise RouteError(
-                    f"{name}: the function gave {other!r} ({type(other).__name__}) for the record "
-                    f"{record!r}; give ps.Ok(value) or ps.Err(value)"
-                )
-    return ok, err
+        is_err, value = judged(record, function, name)
+        parts[is_err].append(value)
+    return parts

@@ -44,7 +44,7 @@ def branch(
     stream: Stream[Any], predicate: Any, name: str = "Branch"
 ) -> tuple[Stream[Any], Stream[Any]]:
     """See `Stream.branch`."""
-    parts = _divider(predicate)
+    parts = divider(predicate)
     where_false, where_true = divide(
         stream, name, 2, lambda time, batch: parts(batch, predicate, name)
     )
@@ -78,7 +78,8 @@ def divide(
     return results
 
 
-def _divider(predicate: Any) -> Callable[[Any, Any, str], Sequence[Any]]:
+def divider(predicate: Any) -> Callable[[Any, Any, str], Sequence[Any]]:
+    """What divides a batch in two by such a predicate: (batch, predicate, name)."""
     if isinstance(predicate, str):
         return split_by_flag
     return _divide_columns if is_expression(predicate) else _divide_rows

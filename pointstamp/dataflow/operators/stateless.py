@@ -80,13 +80,23 @@ def flat_map(
 
 def filter_(stream: Stream[Any], predicate: Any, name: str = "Filter") -> Stream[Any]:
     """See `Stream.filter`."""
-    if isinstance(predicate, str):
-        return transform(stream, name, lambda time, batch: split_by_flag(batch, predicate, name)[1])
-    if is_expression(predicate):
-        return transform(stream, name, lambda time, batch: filter_batch(batch, predicate))
+    if is_of_columns(predicate):
+        return transform(stream, name, lambda time, batch: kept(batch, predicate, name))
     return transform(
         stream, name, lambda time, batch: [x for x in rows(batch, name) if predicate(x)]
     )
+
+
+def is_of_columns(chosen: Any) -> bool:
+    """Whether it is a column's name or an expression, rather than a function of a record."""
+    return isinstance(chosen, str) or is_expression(chosen)
+
+
+def kept(batch: Any, predicate: Any, name: str) -> Any:
+    """The records of a batch of columns for which a column, or an expression, is true."""
+    if isinstance(predicate, str):
+        return split_by_flag(batch, predicate, name)[1]
+    return filter_batch(batch, predicate)
 
 
 def map_batches(

@@ -33,3 +33,9 @@ def refuse_async(function: Any, operator: str) -> None:
             f"operator {operator!r} cannot wait for {function!r}, which is an async def; await it "
             "in a map before, and give an ordinary function here"
         )
+
+
+def refuse_async_of(operator: str, *functions: Any) -> None:
+    """`refuse_async`, of all that an operator is given."""
+    for function in functions:
+        refuse_async(function, operator)

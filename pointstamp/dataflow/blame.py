@@ -1,0 +1,21 @@
+"""Whose fault it is: the error that is raised where an operator's code raised one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pointstamp.errors import OperatorError, PointstampError
+
+
+def blame(error: Exception, operator: str, time: Any) -> OperatorError:
+    """What is raised, from `error`, where the code of `operator` raised it at work on `time`.
+
+    >>> str(blame(ValueError("no"), "Map", 3))
+    "operator 'Map' failed at time 3: ValueError('no')"
+    """
+    at = "" if time is None else f" at time {time}"
+    try:
+        what = str(error) if isinstance(error, PointstampError) else repr(error)
+    except Exception:  # noqa: BLE001  (user code runs here)
+        what = type(error).__name__
+    return OperatorError(f"operator {operator!r} failed{at}: {what}", operator, time)

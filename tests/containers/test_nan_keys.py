@@ -1,0 +1,113 @@
+"""A NaN is one key for whoever groups, and none for whoever joins, whatever it was sent through."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pointstamp as ps
+from pointstamp.containers.keys import alike, has_nan, hash_key
+
+NAN = math.nan
+
+
+def copied(value: Any) -> Any:
+    """As it is after a way between processes: NaNs are other objects."""
+    return pickle.loads(pickle.dumps(value))
+
+
+KEYS = st.recursive(
+    st.one_of(st.integers(), st.floats(), st.text(max_size=3), st.none()),
+    lambda parts: st.tuples(parts, parts),
+    max_leaves=4,
+)
+
+
+@given(KEYS)
+def test_what_is_alike_stays_alike_when_it_is_sent(key: Any) -> None:
+    assert {alike(key): 1}[alike(copied(key))] == 1
+    assert has_nan(key) or alike(key) is key
+    assert hash_key(alike(key)) == hash_key(key)
+
+
+def each_at_its_time(scope: Any, make: Any) -> Any:
+    """NaN and 1 at each of three times, each batch by itself, and each NaN an object of its own."""
+    return scope.concatenate(
+        [
+            make(scope, scope.index == 0).delay_batch(lambda time, later=later: later)
+            for later in range(3)
+        ]
+    )
+
+
+def of_rows(scope: Any, is_there: bool) -> Any:
+    return scope.to_stream(copied([((NAN, 0), 1), ((1.0, 0), 1)]) if is_there else [])
+
+
+def of_columns(scope: Any, is_there: bool) -> Any:
+    batch = pa.RecordBatch.from_pydict({"k": [NAN, 1.0], "l": [0, 0]})
+    return scope.batches_to_stream([batch] if is_there else [])
+
+
+def of_arrays(scope: Any, is_there: bool) -> Any:
+    batch = ps.Arrays(k=np.array([NAN, 1.0]), l=[0, 0])
+    return scope.batches_to_stream([batch] if is_there else [])
+
+
+over = pytest.mark.parametrize("make", [of_rows, of_columns, of_arrays], ids=lambda m: m.__name__)
+
+
+def by_key(make: Any) -> Any:
+    return (lambda record: record[0]) if make is of_rows else ["k", "l"]
+
+
+@over
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_a_state_is_kept_for_a_nan_from_time_to_time(make: Any, workers: int) -> None:
+    def count(key: Any, records: Any, n: int) -> Any:
+        answer = [(str(key[0]), n + 1)]
+        if make is of_rows:
+            return n + 1, answer
+        return n + 1, ps.Arrays(k=[answer[0][0]], n=[n + 1])
+
+    def build(scope: Any) -> Any:
+        return each_at_its_time(scope, make).state_machine(count, key=by_key(make), default=0)
+
+    expected = [(t, (k, t + 1)) for t in range(3) for k in ("1.0", "nan")]
+    assert ps.testing.collect(build, workers) == expected
+
+
+@over
+def test_a_session_goes_on_for_a_nan(make: Any) -> None:
+    def build(scope: Any) -> Any:
+        stream = each_at_its_time(scope, make)
+        done, _ = stream.window(ps.Sessions(10), key=by_key(make))
+        return done.count()
+
+    (time, n_records), *more = ps.testing.collect(build)
+    assert (time, n_records, more) == (12, 2 if make is of_rows else 6, [])
+
+
+def test_rows_are_aggregated_by_nan_alike_in_processes() -> None:
+    def build(scope: Any) -> Any:
+        pairs = scope.to_stream([(NAN, 1), ("a", 2)])
+        return pairs.aggregate(lambda key, x, n: n + x, default=0).map(lambda r: (str(r[0]), r[1]))
+
+    found = ps.testing.collect(build, 2, threads=False)
+    assert found == [(0, ("a", 4)), (0, ("nan", 2))]
+
+
+@pytest.mark.parametrize("retain", [False, True])
+def test_a_nan_joins_nothing_in_rows_as_in_columns(retain: bool) -> None:
+    def build(scope: Any) -> Any:
+        left, right = scope.to_stream([NAN, (NAN, 1), 2.0]), scope.to_stream([NAN, (NAN, 1), 2])
+        return left.join(right, retain=retain)
+
+    assert ps.testing.collect(build, 1) == [(0, (2.0, 2))]

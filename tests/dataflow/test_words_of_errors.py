@@ -1,0 +1,159 @@
+"""What users are told: the operator whose code it was, and what to do about it."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import pointstamp as ps
+from pointstamp.errors import (
+    BuildError,
+    ContainerError,
+    DataError,
+    FeedbackError,
+    RouteError,
+    SchemaError,
+)
+from tests.dataflow.carried import arrays, cause_of, columns, rows
+
+RECORDS = [(1, 2), (3, 4)]
+
+
+def refuses(*args: Any) -> Any:
+    raise ValueError("no")
+
+
+@pytest.mark.parametrize(
+    ("act", "operator"),
+    [
+        (lambda s: s.exchange(refuses), "Exchange"),
+        (lambda s: s.aggregate(lambda k, r, n: n, key=refuses), "Aggregate"),
+        (lambda s: s.state_machine(refuses, key=refuses), "StateMachine"),
+        (lambda s: s.join(s, refuses), "Join"),
+        (lambda s: s.window(ps.Tumbling(2), key=refuses)[0], "Window"),
+        (lambda s: s.distribute(refuses), "Distribute"),
+        (lambda s: s.distribute(lambda time, batch: 9), "Distribute"),
+        (lambda s: s.exchange("nowhere"), "Exchange"),
+    ],
+)
+def test_a_key_or_a_route_that_fails_is_of_the_operator_that_has_it(
+    act: Any, operator: str
+) -> None:
+    """It runs where the batch is sent, in the operator before."""
+    error, _ = cause_of(lambda scope: act(rows(scope, "kx", RECORDS).delay_batch(lambda t: 5)), 2)
+    assert (error.operator, error.time) == (operator, 5)
+    assert f"operator {operator!r} failed at time 5" in str(error)
+
+
+def test_the_code_that_sends_to_a_key_that_fails_is_told_whose_it_is() -> None:
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            input, stream = scope.new_input()
+            stream.exchange(refuses)
+        input.send(1)
+        with pytest.raises(ps.errors.OperatorError, match="'Exchange' failed at time 0"):
+            input.advance_to(1)
+        raise KeyError("seen")
+
+    with pytest.raises(ps.errors.WorkerError, match="seen"):
+        ps.execute(main, workers=2, threads=True)
+
+
+@pytest.mark.parametrize(
+    ("build", "kind", "words"),
+    [
+        (
+            lambda s: s.to_stream([1]).aggregate(lambda k, x, n: n),
+            DataError,
+            ["pairs (key, value)", "given 1", "key=lambda"],
+        ),
+        (
+            lambda s: rows(s, "kx", RECORDS).state_machine(lambda k, x, n: 5),
+            DataError,
+            ["gave 5 for the key", "(state, records to send)"],
+        ),
+        (
+            lambda s: columns(s, "kx", RECORDS).state_machine(lambda k, x, n: None, key="k"),
+            DataError,
+            ["gave None for the key"],
+        ),
+        (
+            lambda s: columns(s, "kx", RECORDS).aggregate(lambda k, x, n: n),
+            ContainerError,
+            ["batches of columns", "key='user'"],
+        ),
+        (
+            lambda s: _of({"k": [[1]], "x": [1]}, s).aggregate([("x", "sum")], key="k"),
+            SchemaError,
+            ["Aggregate cannot group", "list<item: int64>"],
+        ),
+        (
+            lambda s: _of({"k": [{"a": 1}], "x": [1]}, s).window(ps.Sessions(2), time="x", key="k")[
+                0
+            ],
+            SchemaError,
+            ["Window cannot group by the column 'k'", "struct<a: int64>"],
+        ),
+        (
+            lambda s: s.batches_to_stream([ps.Arrays(t=np.array(["NaT"], "M8[s]"))]).window(
+                ps.Tumbling(2), time="t"
+            )[0],
+            DataError,
+            ["event time for every record", "1 of 1 are not a time"],
+        ),
+        (
+            lambda s: s.batches_to_stream([ps.Arrays(t=np.array([2**63], np.uint64))]).window(
+                ps.Tumbling(2), time="t"
+            )[0],
+            DataError,
+            ["below 2^63", str(2**63)],
+        ),
+        (
+            lambda s: s.to_stream([datetime.datetime(2020, 1, 1)]).window(
+                ps.Tumbling(2), time=lambda t: t
+            )[0],
+            DataError,
+            ["integers as event times"],
+        ),
+        (lambda s: s.to_stream([1]).partition("2", int)[0], BuildError, ["'2' were asked for"]),
+    ],
+)
+def test_what_does_not_fit_is_said_with_what_would(build: Any, kind: Any, words: list[str]) -> None:
+    error, cause = cause_of(build)
+    inner = cause if isinstance(cause, kind) else cause.__cause__
+    assert isinstance(inner, kind)
+    assert [word for word in words if word not in str(error)] == []
+
+
+def _of(data: dict[str, Any], scope: Any) -> Any:
+    return scope.batches_to_stream([pa.RecordBatch.from_pydict(data)])
+
+
+@pytest.mark.parametrize("limit", [2.5, "3", -1, True])
+def test_a_limit_that_no_round_reaches_is_refused(limit: Any) -> None:
+    """At 2.5 a loop would go on for ever."""
+    _, cause = cause_of(lambda s: s.to_stream([1]).iterate(lambda a: a.map(str), limit=limit))
+    assert isinstance(cause, BuildError)
+    _, cause = cause_of(lambda s: s.feedback(1, limit=limit)[1])
+    assert isinstance(cause, BuildError)
+    assert repr(limit) in str(cause)
+
+
+def test_rounds_that_are_expected_are_an_integer() -> None:
+    def build(scope: Any) -> Any:
+        loop, again = scope.feedback(1, expect=2.5)
+        loop.connect(again)
+        return again
+
+    _, cause = cause_of(build)
+    assert isinstance(cause, FeedbackError)
+
+
+def test_a_route_beyond_the_workers_names_the_batch() -> None:
+    error, cause = cause_of(lambda s: arrays(s, "kx", RECORDS).distribute(lambda t, b: 9), 2)
+    assert isinstance(cause.__cause__ or cause, RouteError)
+    assert "routed to 9" in str(error)
