@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pointstamp import graph as graph
     from pointstamp import observability as observability
     from pointstamp import spark as spark
+    from pointstamp import state as state
     from pointstamp import testing as testing
     from pointstamp.communication.communicator import Communicator as Communicator
     from pointstamp.communication.event_sockets import Dial as Dial
@@ -109,7 +110,7 @@ _HOMES = {
     "run_worker": "pointstamp.runtime.worker",
     "simulate": "pointstamp.runtime.simulate",
 }
-_MODULES = ("errors", "graph", "observability", "spark", "testing")
+_MODULES = ("errors", "graph", "observability", "spark", "state", "testing")
 
 __all__ = [*sorted(_HOMES), *_MODULES, "build_info"]
 

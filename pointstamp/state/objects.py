@@ -1,0 +1,256 @@
+"""Whole objects by name, in a folder of this machine or in an object store.
+
+An object is written at once and not changed afterwards, and whoever looks finds all of it
+or none. On this machine that takes a temporary file, which is synced to the disk and
+renamed; an object store does it by itself, and cannot rename, which is why nothing here
+relies on renaming.
+
+Names are relative to the root, with `/` between their parts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+from uuid import uuid4
+
+import pyarrow as pa
+from pyarrow import fs
+
+from pointstamp.containers import Buffer
+from pointstamp.errors import CheckpointError, TruncatedCheckpointError
+
+
+class Objects(Protocol):
+    """Objects below a root."""
+
+    def put(self, name: str, data: Sequence[Buffer]) -> None:
+        """Write an object of all of `data`; one that is there is replaced."""
+
+    def create(self, name: str, data: Sequence[Buffer]) -> bool:
+        """Write an object unless there is one; whether it was written."""
+
+    def get(self, name: str) -> pa.Buffer:
+        """The bytes of an object; `TruncatedCheckpointError` if there is none."""
+
+    def size(self, name: str) -> int | None:
+        """How many bytes an object has; None if there is none."""
+
+    def folders(self, name: str) -> list[str]:
+        """The names, without what is before them, of the folders in one."""
+
+    def files(self, name: str) -> list[str]:
+        """The same of the objects in a folder, what an interrupted writer left among them."""
+
+    def delete(self, name: str) -> None:
+        """Remove an object; nothing happens if there is none."""
+
+    def delete_folder(self, name: str) -> None:
+        """Remove a folder that is empty, where there are such things."""
+
+
+def objects_at(place: str | os.PathLike[str], filesystem: fs.FileSystem | None = None) -> Objects:
+    """The objects at a path, or at the URI of a file system that Arrow knows.
+
+    Parameters
+    ----------
+    place : str or path
+        Of a folder, which need not be there. With a `filesystem` it is a path there.
+    filesystem : pyarrow.fs.FileSystem, optional
+    """
+    if filesystem is None:
+        if "://" not in str(place):
+            return LocalObjects(Path(place).absolute())
+        filesystem, path = fs.FileSystem.from_uri(str(place))
+    else:
+        path = os.fspath(place)
+    if isinstance(filesystem, fs.LocalFileSystem):
+        return LocalObjects(Path(path).absolute())
+    return StoredObjects(filesystem, path.rstrip("/"))
+
+
+class LocalObjects:
+    """Objects as files of this machine, or of a disk that it has mounted."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def __repr__(self) -> str:
+        return str(self._root)
+
+    def put(self, name: str, data: Sequence[Buffer]) -> None:
+        """By a temporary file, which is renamed."""
+        with _explained(self._root / name), self._written(name, data) as (temporary, place):
+            temporary.replace(place)
+
+    def create(self, name: str, data: Sequence[Buffer]) -> bool:
+        """By a link, which is not made where there is something."""
+        with _explained(self._root / name), self._written(name, data) as (temporary, place):
+            try:
+                os.link(temporary, place)
+            except FileExistsError:
+                return False
+        return True
+
+    @contextlib.contextmanager
+    def _written(self, name: str, data: Sequence[Buffer]) -> Iterator[tuple[Path, Path]]:
+        """A temporary file on the disk, and its place; what was done with it is kept, too."""
+        place = self._root / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        temporary = place.with_name(f".{place.name}.{uuid4().hex}")
+        try:
+            with temporary.open("xb") as file:
+                for part in data:
+                    file.write(part)
+                file.flush()
+                os.fsync(file.fileno())
+            yield temporary, place
+            _sync_folder(place.parent)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def get(self, name: str) -> pa.Buffer:
+        """Mapped, so that what is not looked at is not read."""
+        path = self._root / name
+        with _explained(path):
+            if not path.exists():
+                raise _gone(path)
+            if not path.stat().st_size:
+                return pa.py_buffer(b"")
+            with pa.memory_map(str(path)) as file:
+                return file.read_buffer()
+
+    def size(self, name: str) -> int | None:
+        """Of the file."""
+        try:
+            return (self._root / name).stat().st_size
+        except FileNotFoundError:
+            return None
+
+    def folders(self, name: str) -> list[str]:
+        """Of the folder."""
+        return self._listed(name, folders=True)
+
+    def files(self, name: str) -> list[str]:
+        """Of the folder."""
+        return self._listed(name, folders=False)
+
+    def _listed(self, name: str, *, folders: bool) -> list[str]:
+        try:
+            with os.scandir(self._root / name) as entries:
+                return sorted(e.name for e in entries if e.is_dir() == folders)
+        except FileNotFoundError:
+            return []
+
+    def delete(self, name: str) -> None:
+        """The file."""
+        (self._root / name).unlink(missing_ok=True)
+
+    def delete_folder(self, name: str) -> None:
+        """If it is empty: else somebody has written to it since."""
+        with contextlib.suppress(OSError):
+            (self._root / name).rmdir()
+
+
+class StoredObjects:
+    """Objects of an object store, or of any file system that Arrow can write to.
+
+    `create` looks first and then writes: of two that do so at once both may be told that
+    they wrote. Who commits inputs is one, the driver of a service.
+    """
+
+    def __init__(self, filesystem: fs.FileSystem, root: str) -> None:
+        self._filesystem = filesystem
+        self._root = root
+
+    def __repr__(self) -> str:
+        return f"{self._filesystem.type_name}:{self._root}"
+
+    def put(self, name: str, data: Sequence[Buffer]) -> None:
+        """In one stream, which is the object when it is closed."""
+        path = self._path(name)
+        with _explained(path):
+            # Of a store these folders are no more than a name; others need them.
+            self._filesystem.create_dir(path.rpartition("/")[0], recursive=True)
+            with self._filesystem.open_output_stream(path, compression=None) as stream:
+                for part in data:
+                    stream.write(part)
+
+    def create(self, name: str, data: Sequence[Buffer]) -> bool:
+        """See the note of the class."""
+        if self.size(name) is not None:
+            return False
+        self.put(name, data)
+        return True
+
+    def get(self, name: str) -> pa.Buffer:
+        """All of it."""
+        path = self._path(name)
+        if self.size(name) is None:
+            raise _gone(path)
+        with _explained(path), self._filesystem.open_input_file(path) as file:
+            return file.read_buffer()
+
+    def size(self, name: str) -> int | None:
+        """As the store says."""
+        with _explained(self._path(name)):
+            info = self._filesystem.get_file_info(self._path(name))
+        return info.size if info.type == fs.FileType.File else None
+
+    def folders(self, name: str) -> list[str]:
+        """As the store says."""
+        return self._listed(name, fs.FileType.Directory)
+
+    def files(self, name: str) -> list[str]:
+        """As the store says."""
+        return self._listed(name, fs.FileType.File)
+
+    def _listed(self, name: str, kind: fs.FileType) -> list[str]:
+        selector = fs.FileSelector(self._path(name), allow_not_found=True)
+        with _explained(self._path(name)):
+            infos = self._filesystem.get_file_info(selector)
+        return sorted(info.base_name for info in infos if info.type == kind)
+
+    def delete(self, name: str) -> None:
+        """If it is there."""
+        with _explained(self._path(name)):
+            if self.size(name) is not None:
+                self._filesystem.delete_file(self._path(name))
+
+    def delete_folder(self, name: str) -> None:
+        """If it is empty."""
+        with contextlib.suppress(OSError):
+            if not self._filesystem.get_file_info(
+                fs.FileSelector(self._path(name), allow_not_found=True)
+            ):
+                self._filesystem.delete_dir(self._path(name))
+
+    def _path(self, name: str) -> str:
+        return f"{self._root}/{name}" if self._root else name
+
+
+@contextlib.contextmanager
+def _explained(path: object) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise CheckpointError(
+            f"{path}: cannot be read or written: {error.strerror or error}"
+        ) from error
+
+
+def _gone(path: object) -> TruncatedCheckpointError:
+    return TruncatedCheckpointError(f"{path}: is not there, and is part of this checkpoint")
+
+
+def _sync_folder(folder: Path) -> None:
+    """Have a new name outlast the machine; a system that cannot do it does it by itself."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
