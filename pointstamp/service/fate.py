@@ -8,6 +8,7 @@ consequence, and this has the cause.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 from pointstamp.errors import PointstampError, ServiceError, StoppedError
 
@@ -40,6 +41,15 @@ class Fate:
         if not self._ended.is_set():
             self._error = error
             self._ended.set()
+
+    def end_with(self, run: Callable[[], object]) -> None:
+        """Call `run()`, and have the service end as that does."""
+        try:
+            run()
+        except BaseException as error:  # noqa: BLE001  (raised to whoever uses the service)
+            self.end(error)
+        else:
+            self.end()
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until the workers have ended; whether they have."""

@@ -17,6 +17,10 @@ from pointstamp.service.staging import Staged
 class Link(Protocol):
     """Talks to one worker; see `Resident`, whose methods these are."""
 
+    @property
+    def address(self) -> str | None:
+        """Of the worker's door; None if it is in this process."""
+
     def status(self) -> Status:
         """How far the service is, as this worker knows it."""
 

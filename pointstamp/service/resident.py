@@ -67,6 +67,9 @@ class Resident:
     plan : Blueprint
     """
 
+    address = None
+    """It is in this process: no door has to be found."""
+
     def __init__(self, worker: Worker, plan: Blueprint) -> None:
         self.index = worker.index
         self.plan = plan

@@ -23,6 +23,7 @@ from typing import Any, Protocol, TypeVar
 import pyarrow as pa
 
 from pointstamp.containers import Arrays
+from pointstamp.containers.convert import to_arrow
 from pointstamp.errors import EpochError, ServiceError, StoppedError, UsageError
 from pointstamp.service.blueprint import Blueprint
 from pointstamp.service.fate import Fate
@@ -46,6 +47,8 @@ class Crew(Protocol):
     """Whoever has started the workers."""
 
     fate: Fate
+    token: str | None
+    """What clients present at the doors; None if there are no doors."""
 
     def abort(self) -> None:
         """Make the workers end, whatever they do."""
@@ -79,6 +82,16 @@ class Service:
     def workers(self) -> int:
         """How many there are."""
         return len(self._links)
+
+    @property
+    def token(self) -> str | None:
+        """What clients present at the doors of the workers; None if there are no doors."""
+        return self._crew.token
+
+    @property
+    def doors(self) -> list[str]:
+        """The addresses of the workers' doors, by index; see `docs/service.md`."""
+        return [link.address for link in self._links if link.address is not None]
 
     def input(self, name: str) -> ServiceInput:
         """The input of this name."""
@@ -453,7 +466,9 @@ def _batches(data: Any) -> list[Any]:
     """Tables, batches and records as a list of batches."""
     if isinstance(data, pa.Table):
         return list(data.to_batches())
-    if isinstance(data, pa.RecordBatch | Arrays):
+    if isinstance(data, Arrays):
+        return [to_arrow(data)]
+    if isinstance(data, pa.RecordBatch):
         return [data]
     if isinstance(data, list) and all(isinstance(record, dict) for record in data):
         return list(pa.Table.from_pylist(data).to_batches()) if data else []

@@ -62,6 +62,7 @@ def serve(build=totals, workers=2, outputs=None, **inputs):
     return ps.serve(
         build,
         workers,
+        threads=True,
         inputs=inputs or {"words": WORD},
         outputs=outputs or {"counts": COUNT},
     )
@@ -97,7 +98,7 @@ def test_epochs_go_in_and_their_answers_come_out(workers):
 def test_what_is_sent_may_be_a_table_a_batch_arrays_or_records():
     numbers = pa.schema({"n": pa.int64()})
     with ps.serve(
-        lambda scope, n: n, 2, inputs={"n": numbers}, outputs={"n": {"n": "int64"}}
+        lambda scope, n: n, 2, threads=True, inputs={"n": numbers}, outputs={"n": {"n": "int64"}}
     ) as service:
         n = service.input("n")
         n.send(pa.table({"n": range(100_000)}))
@@ -120,7 +121,9 @@ def test_a_large_table_is_dealt_to_all_workers():
         )
 
     schema = {"who": pa.int64(), "n": pa.int64()}
-    with ps.serve(who, 4, inputs={"n": {"n": pa.int64()}}, outputs={"o": schema}) as service:
+    with ps.serve(
+        who, 4, threads=True, inputs={"n": {"n": pa.int64()}}, outputs={"o": schema}
+    ) as service:
         service.input("n").send(pa.table({"n": range(200_000)}))
         service.input("n").advance_to(1)
         got = Counter()
@@ -337,7 +340,9 @@ def reached(scope, edges):
 @pytest.mark.parametrize("workers", [1, 2, 4])
 def test_an_epoch_may_go_round_a_loop(workers):
     number = {"n": pa.int64()}
-    with ps.serve(reached, workers, inputs={"edges": number}, outputs={"n": number}) as service:
+    with ps.serve(
+        reached, workers, threads=True, inputs={"edges": number}, outputs={"n": number}
+    ) as service:
         for epoch in range(3):
             service.input("edges").send([{"n": 0}])
             service.input("edges").advance_to(epoch + 1)

@@ -17,7 +17,11 @@ NUMBER = pa.schema({"n": pa.int64()})
 def workers():
     """The links of a service of two workers, and what it has for output n."""
     with ps.serve(
-        lambda scope, n: n.exchange("n"), 2, inputs={"n": NUMBER}, outputs={"n": NUMBER}
+        lambda scope, n: n.exchange("n"),
+        2,
+        threads=True,
+        inputs={"n": NUMBER},
+        outputs={"n": NUMBER},
     ) as service:
         yield (
             service._links,
@@ -95,7 +99,11 @@ def test_a_commit_of_what_is_not_there_decides_nothing(workers):
 
 def test_a_commit_settles_although_another_input_is_behind():
     with ps.serve(
-        lambda scope, a, b: a.concat(b), 2, inputs={"a": NUMBER, "b": NUMBER}, outputs={"n": NUMBER}
+        lambda scope, a, b: a.concat(b),
+        2,
+        threads=True,
+        inputs={"a": NUMBER, "b": NUMBER},
+        outputs={"n": NUMBER},
     ) as service:
         zero = service._links[0]
         assert zero.commit("a", 5, [], 6)
