@@ -63,6 +63,8 @@ if TYPE_CHECKING:
     from pointstamp.runtime.simulate import simulate as simulate
     from pointstamp.runtime.worker import Worker as Worker
     from pointstamp.runtime.worker import run_worker as run_worker
+    from pointstamp.service.embedded import serve as serve
+    from pointstamp.service.service import Service as Service
 
 __version__ = "0.1.0"
 
@@ -97,6 +99,7 @@ _HOMES = {
     "Reading": "pointstamp.dataflow.operators.flow",
     "Scope": "pointstamp.dataflow.scope",
     "Sequencer": "pointstamp.runtime.sequencer",
+    "Service": "pointstamp.service.service",
     "Sessions": "pointstamp.dataflow.windows",
     "SharedInput": "pointstamp.dataflow.operators.shared_input",
     "Sliding": "pointstamp.dataflow.windows",
@@ -108,6 +111,7 @@ _HOMES = {
     "Worker": "pointstamp.runtime.worker",
     "execute": "pointstamp.runtime.execute",
     "run_worker": "pointstamp.runtime.worker",
+    "serve": "pointstamp.service.embedded",
     "simulate": "pointstamp.runtime.simulate",
 }
 _MODULES = ("errors", "graph", "observability", "spark", "state", "testing")

@@ -38,6 +38,9 @@
     |   |-- CheckpointVersionError  a checkpoint of a version that is not known
     |   |-- CheckpointStructureError  a checkpoint of another program
     |   `-- UndeclaredStateError    an operator keeps what it does not declare
+    |-- ServiceError                a resident service cannot do what it is asked
+    |   |-- StoppedError            it was stopped, or aborted
+    |   `-- EpochError              an epoch that is not complete in time, or forgotten
     |-- SparkSetupError             Spark or Java is absent or too small
     `-- InternalError               a bug of ours; please report it
 
@@ -45,7 +48,7 @@
     |-- CheckpointWarning           a damaged snapshot is passed over for an older one
     `-- LoopWarning                 a loop that runs far beyond what was expected of it
 
-`UsageError` is for the author of the program, `CommunicationError` and
+`UsageError` is for the author of the program, `CommunicationError`, `ServiceError` and
 `SparkSetupError` are for whoever runs it, `InternalError` is for us.
 """
 
@@ -281,6 +284,18 @@ class CheckpointStructureError(CheckpointError):
 
 class UndeclaredStateError(CheckpointError):
     """An operator of a durable dataflow may keep what it has not declared; it would be lost."""
+
+
+class ServiceError(PointstampError):
+    """A resident service cannot do what it is asked; says which, and why."""
+
+
+class StoppedError(ServiceError):
+    """A service that was stopped, or aborted, is asked for something."""
+
+
+class EpochError(ServiceError):
+    """An epoch that is not complete in time, or whose output is forgotten."""
 
 
 class SparkSetupError(PointstampError):

@@ -24,6 +24,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from pointstamp.communication.authentication import Handshake
+from pointstamp.communication.proof import prove
 from pointstamp.containers.events import Event, Part
 from pointstamp.errors import (
     AuthenticationError,
@@ -425,20 +426,7 @@ def _prove(
     is_wanted: Callable[[], bool],
 ) -> None:
     """Both ends know the secret, or this raises."""
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    connection.settimeout(_LOOK_S)
-    handshake = Handshake(secret, int(dialled), 2, dialled=dialled)
-    connection.sendall(handshake.greeting)
-    while handshake.peer is None:
-        try:
-            data = connection.recv(handshake.n_missing)
-        except TimeoutError:
-            if is_wanted() and time.monotonic() < until:
-                continue
-            raise PeerLostError("the other end did not prove itself in time") from None
-        if not data:
-            raise PeerLostError("the other end closed the connection before it proved itself")
-        connection.sendall(handshake.receive(data))
+    prove(connection, Handshake(secret, int(dialled), 2, dialled=dialled), until, is_wanted)
 
 
 def _wait_a_moment(is_wanted: Callable[[], bool], name: str) -> None:

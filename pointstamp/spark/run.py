@@ -28,12 +28,12 @@ a second, see `gathering`.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from pointstamp.errors import BuildError, SparkSetupError, UsageError
+from pointstamp.dataflow.building import takes_names
+from pointstamp.errors import SparkSetupError, UsageError
 from pointstamp.spark.session import check_slots, count_slots, session
 
 if TYPE_CHECKING:
@@ -138,34 +138,6 @@ def _all_slots(spark: SparkSession) -> int:
             "the Spark session does not say how many slots it has: say how many workers to run"
         )
     return slots
-
-
-def takes_names(build: Callable[..., Any], names: list[str]) -> bool:
-    """Whether `build` gets its inputs by name; else by position, in this order.
-
-    >>> takes_names(lambda scope, edges: edges, ["edges"])
-    True
-    >>> takes_names(lambda scope, e: e, ["edges"])
-    False
-    """
-    try:
-        signature = inspect.signature(build)
-    except ValueError:
-        return False  # written in C, without a signature
-    for by_name in (True, False):
-        try:
-            if by_name:
-                signature.bind(None, **dict.fromkeys(names))
-            else:
-                signature.bind(None, *names)
-        except TypeError as error:
-            reason = error
-        else:
-            return by_name
-    raise BuildError(
-        f"{getattr(build, '__qualname__', build)}{signature} cannot be called with a scope and "
-        f"the inputs {', '.join(names) or '(none)'}: {reason}"
-    )
 
 
 def _union(left: DataFrame, right: DataFrame) -> DataFrame:

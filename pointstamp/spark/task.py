@@ -19,10 +19,11 @@ import pyarrow as pa
 from pointstamp.communication import tcp
 from pointstamp.communication.communicator import Communicator
 from pointstamp.communication.failure import Failure, failure
-from pointstamp.containers.arrays import Arrays
+from pointstamp.containers.conform import conform
+from pointstamp.dataflow.building import built, name_of
 from pointstamp.dataflow.scope import Scope
 from pointstamp.dataflow.stream import Stream
-from pointstamp.errors import BuildError, ContainerError, SchemaError
+from pointstamp.errors import BuildError
 from pointstamp.runtime.worker import Worker
 from pointstamp.spark import bridge, gathering, parcels
 from pointstamp.spark.parcels import Parcel
@@ -126,64 +127,9 @@ def run(job: Job, communicator: Communicator, arrivals: Iterable[Parcel]) -> Ite
 
 
 def _built(job: Job, scope: Scope, streams: Sequence[Stream[Any]]) -> Stream[Any]:
-    if job.by_name:
-        stream = job.build(scope, **dict(zip(job.inputs, streams, strict=True)))
-    else:
-        stream = job.build(scope, *streams)
+    stream = built(job.build, scope, job.inputs, streams, job.by_name)
     if not isinstance(stream, Stream):
         raise BuildError(
-            f"{_name(job.build)} should return the stream of its results, and returned {stream!r}"
+            f"{name_of(job.build)} should return the stream of its results, and returned {stream!r}"
         )
     return stream
-
-
-def conform(batch: Any, schema: pa.Schema) -> pa.RecordBatch:
-    """`batch` with the columns and types of `schema`, without a copy where it has them.
-
-    Columns go by name, so their order does not matter. Types are cast where no
-    value changes by it: a dictionary to its values, int64 to int32 if all fit.
-
-    Raises
-    ------
-    ContainerError
-        If `batch` has no columns.
-    SchemaError
-        If columns are missing or too many, or a value does not fit its type.
-
-    Examples
-    --------
-    >>> batch = pa.RecordBatch.from_pydict({"b": [1], "a": ["x"]})
-    >>> conform(batch, pa.schema([("a", pa.string()), ("b", pa.int32())])).to_pydict()
-    {'a': ['x'], 'b': [1]}
-    """
-    columns = _columns(batch)
-    if columns.schema.equals(schema):
-        return columns
-    if sorted(columns.schema.names) != sorted(schema.names):
-        raise SchemaError(
-            f"the results have columns {', '.join(columns.schema.names)}, and the schema of "
-            f"the DataFrame has {', '.join(schema.names)}: give the results these names, or run "
-            f"with their schema"
-        )
-    try:
-        return columns.select(schema.names).cast(schema)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as cause:
-        raise SchemaError(
-            f"the results do not fit the schema of the DataFrame: {cause}; expected:\n{schema}\n"
-            f"found:\n{columns.schema}"
-        ) from cause
-
-
-def _columns(batch: Any) -> pa.RecordBatch:
-    if isinstance(batch, pa.RecordBatch):
-        return batch
-    if isinstance(batch, Arrays):
-        return pa.RecordBatch.from_pydict(dict(batch.items()))
-    raise ContainerError(
-        f"the results for Spark should be columns (pyarrow.RecordBatch), and are "
-        f"{type(batch).__name__}: make columns of them with map_batches"
-    )
-
-
-def _name(build: Callable[..., Any]) -> str:
-    return getattr(build, "__qualname__", repr(build))

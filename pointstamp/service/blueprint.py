@@ -1,0 +1,95 @@
+"""What every worker of a service builds: one function, named inputs and named outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from pointstamp.dataflow.building import built, name_of, takes_names
+from pointstamp.dataflow.scope import Scope
+from pointstamp.dataflow.stream import Stream
+from pointstamp.errors import BuildError, UsageError
+
+
+@dataclass(frozen=True)
+class Blueprint:
+    """A dataflow with named inputs and outputs; travels to the workers by cloudpickle."""
+
+    build: Callable[..., Any]
+    inputs: Mapping[str, pa.Schema]
+    outputs: Mapping[str, pa.Schema]
+    by_name: bool
+
+    def results(self, scope: Scope, streams: Sequence[Stream[Any]]) -> dict[str, Stream[Any]]:
+        """The stream of each output, made of the streams of the inputs in their order.
+
+        Raises
+        ------
+        BuildError
+            If `build` returns no stream, or other names than were declared.
+        """
+        result = built(self.build, scope, list(self.inputs), streams, self.by_name)
+        if isinstance(result, Stream) and len(self.outputs) == 1:
+            result = dict.fromkeys(self.outputs, result)
+        if not isinstance(result, Mapping):
+            raise BuildError(
+                f"{name_of(self.build)} should return {self._wanted()}, and returned {result!r}"
+            )
+        if sorted(result) != sorted(self.outputs):
+            raise BuildError(
+                f"{name_of(self.build)} should return {self._wanted()}, and returned streams for "
+                f"{', '.join(map(repr, result)) or 'none'}"
+            )
+        for name, stream in result.items():
+            if not isinstance(stream, Stream):
+                raise BuildError(
+                    f"{name_of(self.build)} should return a stream as output {name!r}, and "
+                    f"returned {stream!r}"
+                )
+        return {name: result[name] for name in self.outputs}
+
+    def _wanted(self) -> str:
+        names = ", ".join(map(repr, self.outputs))
+        alone = "the stream of its output, or " if len(self.outputs) == 1 else ""
+        return f"{alone}a dict with a stream for each of {names}"
+
+
+def blueprint(
+    build: Callable[..., Any], inputs: Mapping[str, Any], outputs: Mapping[str, Any]
+) -> Blueprint:
+    """A blueprint, checked as far as it can be before a worker builds it.
+
+    Parameters
+    ----------
+    build : callable
+        `build(scope, **inputs)`.
+    inputs, outputs : mapping
+        Of names to a `pyarrow.Schema`, or what `pyarrow.schema` makes one of: a dict of
+        column names to types, or a list of pairs.
+
+    Raises
+    ------
+    UsageError
+        If there is no output, or something is not a schema.
+    BuildError
+        If `build` cannot be called with these inputs.
+    """
+    if not outputs:
+        raise UsageError("a service needs at least one output to tell by when an epoch is complete")
+    schemas = [{name: _schema(name, given) for name, given in d.items()} for d in (inputs, outputs)]
+    return Blueprint(build, schemas[0], schemas[1], takes_names(build, list(inputs)))
+
+
+def _schema(name: str, given: Any) -> pa.Schema:
+    if isinstance(given, pa.Schema):
+        return given
+    try:
+        return pa.schema(given)
+    except (TypeError, ValueError) as cause:
+        raise UsageError(
+            f"{name!r} needs a schema: a pyarrow.Schema, or a dict of its columns' types such as "
+            f"{{'src': pyarrow.int64()}}, and not {given!r}"
+        ) from cause

@@ -1,0 +1,218 @@
+"""`serve`: a resident service on workers of this machine, without Spark."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pointstamp.communication.authentication import new_secret
+from pointstamp.errors import StoppedError, UsageError
+from pointstamp.runtime.execute import execute
+from pointstamp.runtime.worker import Worker
+from pointstamp.service.blueprint import Blueprint, blueprint
+from pointstamp.service.fate import Fate
+from pointstamp.service.link import Link
+from pointstamp.service.resident import Resident
+from pointstamp.service.service import Service
+from pointstamp.service.staging import Staged
+
+LOOK_S = 0.05
+
+
+def serve(
+    build: Callable[..., Any],
+    workers: int = 1,
+    *,
+    inputs: Mapping[str, Any],
+    outputs: Mapping[str, Any],
+    threads: bool = False,
+    certificates: Any = None,
+    checkpoint: Any = None,
+) -> Service:
+    """Run a dataflow that stays, on workers of this machine; what to drive it with.
+
+    Returns when the workers are ready. Leaving a `with` block over the service stops it
+    when all that was sent is complete; after an exception it aborts.
+
+    Parameters
+    ----------
+    build : callable
+        `build(scope, **inputs)` gets a stream of `pyarrow.RecordBatch` for each input, and
+        returns a dict of streams, one for each output, or the stream itself where there
+        is one output. Epochs are the times. It travels to the workers by cloudpickle.
+    workers : int
+        How many, each in a process of its own.
+    inputs, outputs : mapping
+        Of names to schemas: a `pyarrow.Schema`, or a dict of column names to types.
+    threads : bool
+        Run the workers as threads of this process instead, which share an interpreter, and
+        have no doors for other programs.
+    certificates : Certificates, optional
+        Have the doors of the workers encrypt.
+    checkpoint : None
+        Durable commits and snapshots, which are not there yet.
+
+    Returns
+    -------
+    Service
+
+    Raises
+    ------
+    BuildError
+        If `build` cannot be called with these inputs.
+    WorkerError
+        If a worker fails to start, for one because `build` returns other outputs. Later,
+        every method of the service raises it, with the first cause, when a worker has failed.
+
+    Notes
+    -----
+    Nothing outlasts the workers. An epoch's records enter whole, at `advance_to`. The
+    workers keep the output until `forget`.
+
+    Examples
+    --------
+    >>> import pointstamp as ps
+    >>> import pyarrow as pa
+    >>> def build(scope, words):
+    ...     return words.exchange("word").map_batches(
+    ...         lambda batch: batch.append_column("n", pa.array([1] * len(batch))))
+    >>> with ps.serve(
+    ...     build, workers=2, threads=True,
+    ...     inputs={"words": {"word": pa.string()}},
+    ...     outputs={"ones": {"word": pa.string(), "n": pa.int64()}},
+    ... ) as service:
+    ...     service.input("words").send([{"word": "a"}, {"word": "a"}])
+    ...     service.input("words").advance_to(1)
+    ...     service.output("ones").collect(upto=0).to_pylist()
+    [{'word': 'a', 'n': 1}, {'word': 'a', 'n': 1}]
+    """
+    if checkpoint is not None:
+        raise UsageError(
+            "a service cannot keep a checkpoint yet: leave checkpoint= out, and what it has is "
+            "lost with its workers"
+        )
+    if workers < 1:
+        raise UsageError(f"a service needs at least one worker; {workers} were asked for")
+    plan = blueprint(build, inputs, outputs)
+    if threads:
+        if certificates is not None:
+            raise UsageError("threads have no doors, and so nothing to encrypt: leave one out")
+        crew: Threads | Processes = Threads(plan, workers)
+    else:
+        crew = Processes(plan, workers, certificates)
+    return Service(plan, crew.start(), crew)
+
+
+class Threads:
+    """Workers as threads of this process, started and ended by another one."""
+
+    token: str | None = None
+
+    def __init__(self, plan: Blueprint, workers: int) -> None:
+        self.fate = Fate()
+        self._plan = plan
+        self._n_workers = workers
+        self._arrived: queue.SimpleQueue[Resident] = queue.SimpleQueue()
+        self._residents: dict[int, Resident] = {}
+        self._thread = threading.Thread(target=self._run, name="pointstamp-service", daemon=True)
+
+    def start(self) -> Sequence[Link]:
+        """Start the workers; they, by index, when all are ready."""
+        self._thread.start()
+        try:
+            while len(self._residents) < self._n_workers:
+                self.fate.check()
+                try:
+                    resident = self._arrived.get(timeout=LOOK_S)
+                except queue.Empty:
+                    continue
+                self._residents[resident.index] = resident
+        except BaseException:
+            self.abort()
+            self._thread.join()
+            raise
+        return [self._residents[index] for index in range(self._n_workers)]
+
+    def abort(self) -> None:
+        """Make the workers end at their next step."""
+        while not self._arrived.empty():
+            resident = self._arrived.get()
+            self._residents[resident.index] = resident
+        for resident in self._residents.values():
+            resident.fail(StoppedError("the service was aborted"))
+
+    def join(self, timeout_s: float) -> bool:
+        """Wait until the workers have ended; whether they have."""
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def stage(self, service: Service, input: str, epoch: int, data: Any) -> list[Staged] | None:
+        """Nothing is known here that the service does not know."""
+        return None
+
+    def _run(self) -> None:
+        self.fate.end_with(
+            lambda: execute(
+                reside, self._plan, self._arrived.put, workers=self._n_workers, threads=True
+            )
+        )
+
+
+def reside(worker: Worker, plan: Blueprint, arrived: Callable[[Resident], object]) -> None:
+    """The life of a worker of a service in the process of who drives it."""
+    resident = Resident(worker, plan)
+    arrived(resident)
+    resident.run()
+
+
+class Processes:
+    """Workers as processes of this machine; one alone is a thread of this process."""
+
+    def __init__(self, plan: Blueprint, workers: int, certificates: Any) -> None:
+        # Not at the top: threads need no Flight, which takes its time to import.
+        from pointstamp.service.afar import Appointment, Reception
+        from pointstamp.service.door import token_of
+
+        self.fate = Fate()
+        self._plan = plan
+        self._n_workers = workers
+        secret = new_secret()
+        self.token: str | None = token_of(secret)
+        self._reception = Reception(workers, secret, self.fate, "127.0.0.1", certificates)
+        self._appointment = Appointment(self._reception.address, secret, certificates=certificates)
+        self._thread = threading.Thread(target=self._run, name="pointstamp-service", daemon=True)
+
+    def start(self) -> Sequence[Link]:
+        """Start the workers; their links, when all have reported."""
+        self._thread.start()
+        try:
+            return self._reception.meet()
+        except BaseException:
+            self.abort()
+            self._thread.join()
+            raise
+
+    def abort(self) -> None:
+        """Hang up, at which the workers end."""
+        self._reception.hang_up()
+
+    def join(self, timeout_s: float) -> bool:
+        """Wait until the processes have ended; whether they have."""
+        self._thread.join(timeout_s)
+        if self._thread.is_alive():
+            return False
+        self._reception.hang_up()
+        return True
+
+    def stage(self, service: Service, input: str, epoch: int, data: Any) -> list[Staged] | None:
+        """Nothing is known here that the service does not know."""
+        return None
+
+    def _run(self) -> None:
+        from pointstamp.service.afar import reside_afar
+
+        self.fate.end_with(
+            lambda: execute(reside_afar, self._plan, self._appointment, workers=self._n_workers)
+        )

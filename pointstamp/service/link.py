@@ -1,0 +1,56 @@
+"""What a service needs of one of its workers, wherever it runs.
+
+`Resident` is one, for who is in the same process; `client.FlightLink` another, for who is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from pointstamp.service.resident import Status
+from pointstamp.service.staging import Staged
+
+
+class Link(Protocol):
+    """Talks to one worker; see `Resident`, whose methods these are."""
+
+    @property
+    def address(self) -> str | None:
+        """Of the worker's door; None if it is in this process."""
+
+    def status(self) -> Status:
+        """How far the service is, as this worker knows it."""
+
+    def stage(
+        self, input: str, epoch: int, batches: Iterable[Any], attempt: str | None = None
+    ) -> Staged:
+        """Keep `batches` for a commit."""
+
+    def read(
+        self, output: str, after: int | None, upto: int | None, timeout_s: float = 0.0
+    ) -> list[tuple[int, pa.RecordBatch]]:
+        """The worker's batches of complete epochs in (after, upto]."""
+
+    def wait(self, output: str | None, epoch: int, timeout_s: float) -> bool:
+        """Wait until `epoch` is complete; whether it is."""
+
+    def commit(self, input: str, epoch: int, winners: Sequence[Staged], until: int | None) -> bool:
+        """Let the winners in at `epoch`; from here on, of worker 0 alone."""
+
+    def abort(self, losers: Sequence[Staged]) -> None:
+        """Drop what is staged, except what a commit has named."""
+
+    def position(self, input: str) -> int | None:
+        """The first epoch of an input that may still be committed."""
+
+    def settle(self, epoch: int, timeout_s: float) -> bool:
+        """Wait until `epoch` is as complete as inputs that are behind it allow."""
+
+    def forget(self, output: str, upto: int) -> None:
+        """Have all workers let go of an output's epochs."""
+
+    def stop(self) -> None:
+        """Have all workers leave."""

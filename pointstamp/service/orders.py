@@ -1,0 +1,47 @@
+"""What worker 0 has all workers of a service do, each in the same order.
+
+Orders go over a channel of the workers' own, so that whoever drives the service talks
+to one of them, and an order that was given reaches everybody or the workers end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pointstamp.service.staging import Staged
+
+
+@dataclass(frozen=True)
+class Release:
+    """Let the winners into the dataflow at `epoch`, and go on to epoch `until`.
+
+    `until` None closes the input. What else is staged for the input up to then is dropped.
+    """
+
+    input: str
+    epoch: int
+    winners: tuple[Staged, ...]
+    until: int | None
+
+
+@dataclass(frozen=True)
+class Drop:
+    """Drop what these attempts have staged."""
+
+    losers: tuple[Staged, ...]
+
+
+@dataclass(frozen=True)
+class Forget:
+    """Let go of an output's epochs up to this one."""
+
+    output: str
+    upto: int
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Leave; given when all is complete."""
+
+
+Order = Release | Drop | Forget | Stop

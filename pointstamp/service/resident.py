@@ -1,0 +1,368 @@
+"""One worker of a service: feeds the dataflow, keeps what comes out, obeys orders.
+
+Other threads bring batches, read outputs and wait for epochs; the worker's own thread
+runs the dataflow. What both touch is under one lock, whose condition is notified when
+anything has changed that somebody may wait for.
+
+*Who decides.* Worker 0 does: a commit names the winners of an (input, epoch), the first
+commit of it counts, and worker 0 then orders all workers to let theirs in. So it does
+not matter where who commits fails: before the decision nothing happened, after it all
+of it will.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from pointstamp.communication.communicator import Message
+from pointstamp.containers.builder import PREFERRED_RECORDS
+from pointstamp.containers.conform import conform
+from pointstamp.dataflow.operators.probe import Probe
+from pointstamp.dataflow.operators.sources import InputHandle
+from pointstamp.dataflow.stream import Stream
+from pointstamp.errors import EpochError, ServiceError, StoppedError, UsageError
+from pointstamp.runtime.worker import Worker
+from pointstamp.service.blueprint import Blueprint
+from pointstamp.service.orders import Drop, Forget, Order, Release, Stop
+from pointstamp.service.outlet import Outlet
+from pointstamp.service.source import Source
+from pointstamp.service.staging import Staged, Staging
+
+
+@dataclass(frozen=True)
+class Status:
+    """How far a service is, as one of its workers knows it.
+
+    Attributes
+    ----------
+    inputs : dict of str to int or None
+        The epoch that each input is at; None for one that is closed.
+    outputs : dict of str to int or None
+        The first epoch of each output that is not complete; None when all are.
+    """
+
+    inputs: dict[str, int | None]
+    outputs: dict[str, int | None]
+
+    def is_complete(self, output: str | None, epoch: int) -> bool:
+        """Whether an output, or every one for None, is complete up to `epoch`."""
+        frontiers = self.outputs.values() if output is None else [self.outputs[output]]
+        return all(frontier is None or epoch < frontier for frontier in frontiers)
+
+
+class Resident:
+    """A worker of a service, which other threads may talk to.
+
+    Parameters
+    ----------
+    worker : Worker
+        Whose dataflow is built here, in its own thread.
+    plan : Blueprint
+    """
+
+    address = None
+    """It is in this process: no door has to be found."""
+
+    def __init__(self, worker: Worker, plan: Blueprint) -> None:
+        self.index = worker.index
+        self.plan = plan
+        self._worker = worker
+        self._changed = threading.Condition()
+        self._staging = Staging(worker.index)
+        self._outlets = {name: Outlet(name) for name in plan.outputs}
+        # What is decided, which this worker's own inputs may be behind. Of worker 0 alone.
+        self._positions: dict[str, int | None] = dict.fromkeys(plan.inputs, 0)
+        self._deciding = threading.Lock()
+        self._is_stopping = False
+        self._has_ended = False
+        self._orders = worker.environment.channel(self._hear)
+        self._sources, self._probes = self._built()
+        self._status = Status(dict.fromkeys(plan.inputs, 0), dict.fromkeys(plan.outputs, 0))
+
+    def _built(self) -> tuple[dict[str, Source], dict[str, Probe]]:
+        sources, probes, streams = {}, {}, []
+        with self._worker.dataflow("service") as scope:
+            for name in self.plan.inputs:
+                made: tuple[InputHandle, Stream[Any]] = scope.new_input(name)
+                sources[name] = Source(made[0])
+                streams.append(made[1])
+            for name, stream in self.plan.results(scope, streams).items():
+                keep = partial(self._keep, self._outlets[name], self.plan.outputs[name])
+                probes[name] = stream.inspect_batch(keep).probe()
+        return sources, probes
+
+    # The worker's thread.
+
+    def run(self) -> None:
+        """Feed and step until the order to stop; whoever waits is woken when it ends."""
+        try:
+            while not self._is_stopping:
+                for source in self._sources.values():
+                    source.feed()
+                self._publish()
+                self._worker.step_or_park()
+        finally:
+            self.end()
+
+    def end(self) -> None:
+        """Have whoever waits here, or comes, hear that the worker has ended."""
+        with self._changed:
+            self._has_ended = True
+            self._changed.notify_all()
+
+    def _publish(self) -> None:
+        """Show the others how far we are, if it has changed."""
+        status = Status(
+            {name: source.time for name, source in self._sources.items()},
+            {name: min(probe.elements, default=None) for name, probe in self._probes.items()},
+        )
+        if status != self._status:
+            with self._changed:
+                self._status = status
+                self._changed.notify_all()
+
+    def _keep(self, outlet: Outlet, schema: pa.Schema, epoch: int, batch: Any) -> None:
+        fitting = conform(batch, schema, f"the records of output {outlet.name!r}", "the service")
+        with self._changed:
+            outlet.add(epoch, fitting)
+
+    def _hear(self) -> None:
+        while (message := self._orders.pull()) is not None:
+            self._obey(message)
+
+    def _obey(self, message: Message) -> None:
+        (order,) = message.batch
+        if isinstance(order, Release):
+            with self._changed:
+                batches = self._staging.take(order.winners)
+                self._staging.drop_upto(order.input, order.epoch)
+            self._sources[order.input].release(order.epoch, batches, order.until)
+        elif isinstance(order, Drop):
+            with self._changed:
+                for staged in order.losers:
+                    self._staging.drop(staged)
+        elif isinstance(order, Forget):
+            with self._changed:
+                self._outlets[order.output].forget(order.upto)
+        else:
+            self._is_stopping = True
+
+    def _order(self, order: Order) -> None:
+        """Have every worker obey; from any thread of worker 0."""
+        self._check_alive()
+        self._worker.environment.call(partial(self._send, order))
+
+    def _send(self, order: Order) -> None:
+        for peer in range(self._worker.peers):
+            self._orders.send(peer, "order", [order])
+
+    # Other threads, at any worker.
+
+    def status(self) -> Status:
+        """How far the service is, as this worker knows it."""
+        self._check_alive()
+        return self._status
+
+    def stage(
+        self, input: str, epoch: int, batches: Iterable[Any], attempt: str | None = None
+    ) -> Staged:
+        """Keep `batches` for a commit of (input, epoch); nothing enters the dataflow yet.
+
+        Parameters
+        ----------
+        attempt : str, optional
+            Its name, new for each try; one is made up if not given.
+
+        Raises
+        ------
+        SchemaError, ContainerError
+            If a batch does not fit the schema of the input.
+        """
+        schema = self._known(self.plan.inputs, input, "input")
+        fitting = [
+            part
+            for batch in batches
+            for part in _parts(conform(batch, schema, f"what is sent to {input!r}", "that input"))
+        ]
+        with self._changed:
+            self._check_alive()
+            return self._staging.stage(input, epoch, attempt or uuid.uuid4().hex, fitting)
+
+    def read(
+        self, output: str, after: int | None, upto: int | None, timeout_s: float = 0.0
+    ) -> list[tuple[int, pa.RecordBatch]]:
+        """This worker's batches of the epochs in (after, upto], when they are complete.
+
+        Parameters
+        ----------
+        after : int or None
+            None for all that is not forgotten.
+        upto : int or None
+            None for the last that is complete now.
+        timeout_s : float
+            How long to wait until they are complete here.
+
+        Raises
+        ------
+        EpochError
+            If they are not, or are forgotten.
+        """
+        self._known(self.plan.outputs, output, "output")
+        if upto is not None and not self.wait(output, upto, timeout_s):
+            raise EpochError(self._why_incomplete(output, upto))
+        with self._changed:
+            frontier = self._status.outputs[output]
+            if upto is None:
+                upto = _LAST if frontier is None else frontier - 1
+            return self._outlets[output].read(after, upto)
+
+    def wait(self, output: str | None, epoch: int, timeout_s: float) -> bool:
+        """Wait until `epoch` is complete at an output, or at all for None; whether it is."""
+        if output is not None:
+            self._known(self.plan.outputs, output, "output")
+        return self._wait(lambda: self._status.is_complete(output, epoch), timeout_s)
+
+    def _wait(self, condition: Callable[[], bool], timeout_s: float) -> bool:
+        with self._changed:
+            self._changed.wait_for(lambda: self._has_ended or condition(), timeout_s)
+            if condition():
+                return True
+            self._check_alive()
+            return False
+
+    def _check_alive(self) -> None:
+        if self._has_ended:
+            raise StoppedError(f"worker {self.index} of the service has ended")
+
+    def _known(self, named: Mapping[str, pa.Schema], name: str, what: str) -> pa.Schema:
+        if name not in named:
+            raise UsageError(
+                f"the service has no {what} {name!r}; it has {', '.join(map(repr, named))}"
+            )
+        return named[name]
+
+    def _why_incomplete(self, output: str, epoch: int) -> str:
+        inputs = ", ".join(
+            f"{name!r} is {'closed' if time is None else f'at epoch {time}'}"
+            for name, time in self._status.inputs.items()
+        )
+        return (
+            f"epoch {epoch} of output {output!r} is not complete: the first that is not is "
+            f"{self._status.outputs[output]}; of the inputs, {inputs or 'there is none'}"
+        )
+
+    # Other threads, at worker 0.
+
+    def commit(self, input: str, epoch: int, winners: Sequence[Staged], until: int | None) -> bool:
+        """Let the winners into the dataflow at `epoch`, and the input go on to `until`.
+
+        Once it has returned, it happens, whatever becomes of the caller. What else is
+        staged for the input up to `epoch` is dropped.
+
+        Parameters
+        ----------
+        until : int or None
+            The input's next epoch, greater than `epoch`; None closes it.
+
+        Returns
+        -------
+        bool
+            False, and nothing is changed, if the input is past `epoch` already: it was
+            committed before.
+        """
+        self._check_chief()
+        self._known(self.plan.inputs, input, "input")
+        if until is not None and until <= epoch:
+            raise UsageError(
+                f"input {input!r} cannot go on from epoch {epoch} to {until}: that is not later"
+            )
+        _check_receipts(input, epoch, winners)
+        with self._deciding:
+            position = self._positions[input]
+            if position is None or epoch < position:
+                return False
+            with self._changed:
+                self._check_alive()
+                self._staging.take(winners)  # raises for what is not here, before the decision
+            self._positions[input] = until
+            self._order(Release(input, epoch, tuple(winners), until))
+        return True
+
+    def abort(self, losers: Sequence[Staged]) -> None:
+        """Drop what is staged, except what a commit has named; again is no error."""
+        self._check_chief()
+        with self._deciding:
+            self._order(Drop(tuple(s for s in losers if not self._is_decided(s))))
+
+    def _is_decided(self, staged: Staged) -> bool:
+        position = self._positions.get(staged.input)
+        return position is None or staged.epoch < position
+
+    def position(self, input: str) -> int | None:
+        """The first epoch of an input that may still be committed; None if it is closed."""
+        self._check_chief()
+        self._known(self.plan.inputs, input, "input")
+        self._check_alive()
+        with self._deciding:
+            return self._positions[input]
+
+    def settle(self, epoch: int, timeout_s: float) -> bool:
+        """Wait until `epoch` is as complete as inputs that are behind it allow; whether it is."""
+        self._check_chief()
+        return self._wait(lambda: self._is_settled(epoch), timeout_s)
+
+    def _is_settled(self, epoch: int) -> bool:
+        # By what is decided: the inputs themselves may not have heard of it yet.
+        behind = [time for time in self._positions.values() if time is not None and time <= epoch]
+        return self._status.is_complete(None, min([epoch + 1, *behind]) - 1)
+
+    def forget(self, output: str, upto: int) -> None:
+        """Have all workers let go of an output's epochs up to this one, which is complete."""
+        self._check_chief()
+        self._known(self.plan.outputs, output, "output")
+        if not self._status.is_complete(output, upto):
+            raise EpochError(self._why_incomplete(output, upto))
+        with self._changed:
+            self._outlets[output].forget(upto)  # at once, so that who reads here next is told
+        self._order(Forget(output, upto))
+
+    def stop(self) -> None:
+        """Have all workers leave, as it is: close the inputs before, and wait."""
+        self._check_chief()
+        self._order(Stop())
+
+    def fail(self, error: BaseException) -> None:
+        """Have this worker, and with it all, fail of `error`."""
+        self._worker.environment.fail(error)
+        self._worker.communicator.unpark()
+
+    def _check_chief(self) -> None:
+        if self.index != 0:
+            raise ServiceError(
+                f"worker {self.index} only stages and reads: ask worker 0, which decides"
+            )
+
+
+_LAST = (1 << 63) - 1
+
+
+def _check_receipts(input: str, epoch: int, winners: Sequence[Staged]) -> None:
+    for staged in winners:
+        if (staged.input, staged.epoch) != (input, epoch):
+            raise UsageError(
+                f"a commit of epoch {epoch} of input {input!r} names attempt {staged.attempt!r}, "
+                f"which was staged for epoch {staged.epoch} of {staged.input!r}"
+            )
+
+
+def _parts(batch: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
+    """`batch` in pieces that are good to send, without a copy; none if it is empty."""
+    for start in range(0, batch.num_rows, PREFERRED_RECORDS):
+        yield batch.slice(start, PREFERRED_RECORDS)

@@ -1,0 +1,296 @@
+"""The door as its page documents it, by a client that knows Arrow Flight and nothing of ours."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+
+import pyarrow as pa
+import pyarrow.flight as fl
+import pytest
+
+import pointstamp as ps
+from pointstamp.errors import (
+    AuthenticationError,
+    EpochError,
+    RendezvousError,
+    SchemaError,
+    StoppedError,
+    UsageError,
+    WorkerError,
+)
+from pointstamp.service.client import FlightLink
+from pointstamp.service.desk import Desk, Line
+from pointstamp.service.fate import Fate
+
+NUMBER = pa.schema({"n": pa.int64()})
+
+
+def doubled(scope, numbers):
+    def twice(batch):
+        if batch.num_rows and batch.column("n")[0].as_py() == -1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if batch.num_rows and batch.column("n")[0].as_py() == -2:
+            raise ValueError("the very cause")
+        return pa.RecordBatch.from_pydict({"n": pa.array([2 * n for n in batch["n"].to_pylist()])})
+
+    return numbers.exchange("n").map_batches(twice)
+
+
+def serve(workers=2, **options):
+    return ps.serve(
+        doubled, workers, inputs={"numbers": NUMBER}, outputs={"twice": NUMBER}, **options
+    )
+
+
+class Bare:
+    """A client after docs/service.md."""
+
+    def __init__(self, address, token, **options):
+        self.client = fl.FlightClient(address, **options)
+        header = (b"authorization", f"Bearer {token}".encode())
+        self.options = fl.FlightCallOptions(headers=[header])
+
+    def act(self, name, **told):
+        action = fl.Action(name, json.dumps(told).encode())
+        (answer,) = self.client.do_action(action, self.options)
+        return json.loads(answer.body.to_pybytes())
+
+    def put(self, numbers, **told):
+        command = json.dumps({"input": "numbers"} | told).encode()
+        batch = pa.RecordBatch.from_pydict({"n": pa.array(numbers, pa.int64())})
+        writer, reader = self.client.do_put(
+            fl.FlightDescriptor.for_command(command), batch.schema, self.options
+        )
+        with writer:
+            writer.write_batch(batch)
+            writer.done_writing()
+            return json.loads(reader.read().to_pybytes())
+
+    def get(self, **told):
+        ticket = fl.Ticket(json.dumps({"output": "twice"} | told).encode())
+        return [
+            (json.loads(chunk.app_metadata.to_pybytes())["epoch"], n)
+            for chunk in self.client.do_get(ticket, self.options)
+            for n in chunk.data.column("n").to_pylist()
+        ]
+
+    def close(self):
+        self.client.close()
+
+
+@pytest.fixture(scope="module")
+def service():
+    with serve() as running:
+        running.output("twice").collect()  # a link connects with the first call, and stays so
+        yield running
+
+
+@pytest.fixture
+def doors(service):
+    clients = [Bare(address, service.token) for address in service.doors]
+    yield clients
+    for client in clients:
+        client.close()
+
+
+@pytest.fixture
+def epoch(service):
+    """The epoch that the service, which the tests share, is at."""
+    return service.input("numbers").time
+
+
+def test_a_bare_client_stages_commits_waits_and_reads(doors, service, epoch):
+    zero, one = doors
+    lost = one.put([9], epoch=epoch, attempt="a")
+    receipts = [
+        zero.put([1, 2], epoch=epoch, attempt="b"),
+        one.put([3], epoch=epoch, attempt="c"),
+    ]
+    assert lost == {
+        "input": "numbers", "epoch": epoch, "attempt": "a", "worker": 1, "rows": 1
+    }  # fmt: skip
+    asked = {"input": "numbers", "epoch": epoch, "winners": receipts}
+    assert zero.act("commit", **asked) == {"committed": True}
+    assert zero.act("commit", **asked) == {"committed": False}
+    assert zero.act("probe", epoch=epoch, wait_s=5) == {"complete": True}
+    found = [pair for door in doors for pair in door.get(after=epoch - 1, upto=epoch, wait_s=5)]
+    assert sorted(found) == [(epoch, 2), (epoch, 4), (epoch, 6)]
+    assert zero.act("status") == {"inputs": {"numbers": epoch + 1}, "outputs": {"twice": epoch + 1}}
+    assert zero.act("forget", output="twice", upto=epoch) == {}
+    assert zero.get(upto=epoch) == []
+
+
+def test_a_bare_client_finds_all_doors_by_one(doors, service):
+    told = doors[1].act("describe")
+    assert told == {
+        "protocol": 1,
+        "worker": 1,
+        "doors": service.doors,
+        "inputs": {"numbers": {"n": "int64"}},
+        "outputs": {"twice": {"n": "int64"}},
+    }
+    descriptor = fl.FlightDescriptor.for_command(json.dumps({"output": "twice"}).encode())
+    info = doors[0].client.get_flight_info(descriptor, doors[0].options)
+    assert info.schema == NUMBER
+    assert [end.locations[0].uri.decode() for end in info.endpoints] == service.doors
+    assert json.loads(info.endpoints[1].ticket.ticket) == {"output": "twice"}
+    names = {action.type for action in doors[0].client.list_actions(doors[0].options)}
+    assert names >= {"commit", "advance", "abort", "probe", "forget", "snapshot", "stop"}
+
+
+def test_a_bare_client_aborts_and_advances(doors, epoch):
+    zero, one = doors
+    receipt = one.put([5], epoch=epoch, attempt="x")
+    assert zero.act("abort", losers=[receipt]) == {}
+    assert zero.act("advance", input="numbers", epoch=epoch + 3) == {"committed": True}
+    assert zero.act("advance", input="numbers", epoch=epoch + 3) == {"committed": False}
+    assert zero.act("position", input="numbers") == {"epoch": epoch + 3}
+    assert zero.act("settle", epoch=epoch + 2, wait_s=5) == {"settled": True}
+    assert one.get(after=epoch - 1, upto=epoch + 2, wait_s=5) == []
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (lambda door: door.act("dance"), "UsageError: there is no action 'dance'"),
+        (lambda door: door.act("commit", input="numbers"), "'epoch' should be a whole number, and"),
+        (lambda door: door.act("commit", input="x", epoch=0), "no input 'x'; it has 'numbers'"),
+        (lambda door: door.act("probe", epoch=0, wait_s="a"), "'wait_s' should be a number of"),
+        (lambda door: door.act("abort", losers=[{"a": 1}]), "is no receipt"),
+        (lambda door: door.act("snapshot"), "keeps no checkpoint"),
+        (lambda door: door.put([1], epoch=0), "'attempt' should be a text, and is None"),
+        (lambda door: door.put([1], epoch=0, attempt="a", input="x"), "has no input 'x'"),
+        (lambda door: door.get(upto=1 << 40), "EpochError: epoch 1099511627776 of output"),
+        (lambda door: door.get(output="x"), "has no output 'x'"),
+    ],
+)
+def test_what_cannot_be_is_said_by_name(doors, ask, said):
+    with pytest.raises(fl.FlightServerError) as caught:
+        ask(doors[0])
+    assert said in str(caught.value)
+    assert set(json.loads(caught.value.extra_info)) == {"error", "message"}
+
+
+@pytest.mark.parametrize("token", ["", "wrong", None])
+def test_nobody_gets_in_without_the_token(service, token):
+    client = Bare(service.doors[0], token)
+    if token is None:
+        client.options = fl.FlightCallOptions()
+    for ask in (
+        lambda: client.act("status"),
+        lambda: client.put([1], epoch=0, attempt="a"),
+        lambda: client.get(),
+    ):
+        with pytest.raises((fl.FlightUnauthenticatedError, fl.FlightUnavailableError)):
+            ask()
+    client.close()
+
+
+def test_a_link_raises_what_the_worker_raised(service):
+    with FlightLink(service.doors[0], service.token) as link:
+        with pytest.raises(SchemaError, match="what is sent to 'numbers' have columns x"):
+            link.stage("numbers", 0, [pa.RecordBatch.from_pydict({"x": [1]})])
+        with pytest.raises(EpochError, match="is not complete"):
+            link.read("twice", None, 1 << 40)
+        with pytest.raises(UsageError, match="no input 'x'"):
+            link.position("x")
+    with FlightLink(service.doors[0], "wrong") as link, pytest.raises(AuthenticationError):
+        link.status()
+    with FlightLink("grpc://127.0.0.1:1", "x") as link, pytest.raises(StoppedError, match="answer"):
+        link.status()
+
+
+def test_the_service_is_driven_by_its_object_through_the_doors(service, epoch):
+    numbers = service.input("numbers")
+    numbers.send(pa.table({"n": range(20_000)}))
+    numbers.send([{"n": 7}])
+    numbers.advance_to(epoch + 1)
+    found = service.output("twice").collect(upto=epoch, after=epoch - 1)
+    assert sorted(found["n"].to_pylist()) == sorted([*range(0, 40_000, 2), 14])
+    service.output("twice").forget(epoch)
+
+
+def test_a_door_encrypts_when_it_is_given_certificates(certificates):
+    with serve(1, certificates=certificates) as service:
+        assert service.doors[0].startswith("grpc+tls://")
+        service.input("numbers").send([{"n": 1}])
+        service.input("numbers").advance_to(1)
+        assert service.output("twice").collect(upto=0)["n"].to_pylist() == [2]
+        client = Bare(service.doors[0], service.token, tls_root_certs=certificates.roots)
+        assert client.get(upto=0) == [(0, 2)]
+        client.close()
+        stranger = Bare(service.doors[0], service.token)
+        with pytest.raises(fl.FlightUnavailableError):
+            stranger.act("status")
+        stranger.close()
+
+
+def test_a_client_may_stop_the_service_and_all_is_worked_off():
+    service = serve(1)
+    client = Bare(service.doors[0], service.token)
+    client.act("stop")
+    client.close()
+    service._crew.join(5)
+    with pytest.raises(StoppedError, match="has stopped"):
+        service.status()
+    service.abort()
+
+
+@pytest.mark.parametrize(("number", "said"), [(-1, "SIGKILL"), (-2, "the very cause")])
+def test_a_worker_process_that_dies_is_what_every_method_raises(number, said):
+    service = serve(2)
+    service.input("numbers").send([{"n": number}])
+    service.input("numbers").advance_to(1)
+    began = time.monotonic()
+    with pytest.raises(WorkerError, match=said):
+        service.output("twice").collect(upto=0)
+    assert time.monotonic() - began < 2.5
+    with pytest.raises(WorkerError, match=said):
+        service.input("numbers").send([{"n": 1}])
+    with pytest.raises(WorkerError, match=said):
+        service.stop()
+
+
+def test_a_block_that_raises_leaves_no_process():
+    service = serve(2)
+
+    def use():
+        with service:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        use()
+    with pytest.raises(StoppedError, match="aborted"):
+        service.status()
+
+
+def test_a_desk_says_who_did_not_report_and_believes_no_stranger():
+    fate = Fate()
+    desk = Desk(2, b"s" * 32, fate)
+    with pytest.raises(AuthenticationError):
+        Line(desk.address, 1, 2, b"x" * 32)
+    line = Line(desk.address, 1, 2, b"s" * 32)
+    try:
+        with pytest.raises(RendezvousError, match="worker 0, 1 of the service did not report"):
+            desk.doors(0.2)
+        line.fail(ValueError("seven"))
+        assert fate.wait(5)
+        with pytest.raises(WorkerError, match="worker 1 failed: ValueError: seven"):
+            desk.doors(5)
+    finally:
+        desk.close()
+        line.close()
+
+
+def test_a_worker_whose_desk_goes_away_is_told():
+    desk = Desk(1, b"s" * 32, Fate())
+    line = Line(desk.address, 0, 1, b"s" * 32)
+    told = []
+    line.watch(told.append)
+    desk.close()
+    line._thread.join(5)
+    line.close()
+    assert [type(error) for error in told] == [StoppedError]

@@ -1,0 +1,370 @@
+"""A service on threads: what it is sent, what it gives, how it ends."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pointstamp as ps
+from pointstamp.errors import (
+    BuildError,
+    ContainerError,
+    EpochError,
+    SchemaError,
+    StoppedError,
+    UsageError,
+    WorkerError,
+)
+
+WORD = pa.schema({"word": pa.string()})
+COUNT = pa.schema({"word": pa.string(), "n": pa.int64()})
+
+
+def totals(scope, words):
+    """For each epoch, the words that came in it, and how often each has come so far."""
+
+    def build(capability, info):
+        held, seen = {}, Counter()
+
+        def logic(input, output):
+            for when, batch in input:
+                held.setdefault(when.retain(), []).extend(batch.column("word").to_pylist())
+            done = [cap for cap in held if not input.frontier.less_equal(cap.time)]
+            for cap in sorted(done, key=lambda cap: cap.time):
+                came = held.pop(cap)
+                seen.update(came)
+                rows = [{"word": word, "n": seen[word]} for word in sorted(set(came))]
+                with output.session(cap) as session:
+                    session.give_batch(pa.RecordBatch.from_pylist(rows, schema=COUNT))
+                cap.drop()
+
+        return logic
+
+    return words.unary_frontier(ps.Exchange("word"), "Totals", build)
+
+
+def both(scope, left, right):
+    return {"left": left.exchange("word"), "all": left.concat(right).exchange("word")}
+
+
+def rows(*words):
+    return [{"word": word} for word in words]
+
+
+def serve(build=totals, workers=2, outputs=None, **inputs):
+    return ps.serve(
+        build,
+        workers,
+        threads=True,
+        inputs=inputs or {"words": WORD},
+        outputs=outputs or {"counts": COUNT},
+    )
+
+
+def counted(service, **range_):
+    """{(epoch, word, n)} of output counts."""
+    return sorted(
+        (epoch, row["word"], row["n"])
+        for epoch, batch in service.output("counts").read(**range_)
+        for row in batch.to_pylist()
+    )
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_epochs_go_in_and_their_answers_come_out(workers):
+    with serve(workers=workers) as service:
+        words = service.input("words")
+        words.send(rows("a", "b"))
+        words.send(rows("a"))
+        words.advance_to(1)
+        assert sorted(service.output("counts").collect(upto=0).to_pylist(), key=str) == [
+            {"word": "a", "n": 2},
+            {"word": "b", "n": 1},
+        ]
+        words.advance_to(5)
+        words.send(rows("b"))
+        words.advance_to(6)
+        assert counted(service, upto=5, after=0) == [(5, "b", 2)]
+        assert service.workers == workers
+
+
+def test_what_is_sent_may_be_a_table_a_batch_arrays_or_records():
+    numbers = pa.schema({"n": pa.int64()})
+    with ps.serve(
+        lambda scope, n: n, 2, threads=True, inputs={"n": numbers}, outputs={"n": {"n": "int64"}}
+    ) as service:
+        n = service.input("n")
+        n.send(pa.table({"n": range(100_000)}))
+        n.send(pa.RecordBatch.from_pydict({"n": [-1]}))
+        n.send(ps.Arrays(n=np.array([-2])))
+        n.send([{"n": -3}])
+        n.send([])
+        n.send(pa.table({"n": pa.array([-4], pa.int8())}))
+        n.advance_to(1)
+        found = service.output("n").collect(upto=0)
+        assert found.schema == numbers
+        assert sorted(found["n"].to_pylist()) == list(range(-4, 100_000))
+
+
+def test_a_large_table_is_dealt_to_all_workers():
+    def who(scope, n):
+        index = scope.index
+        return n.map_batches(
+            lambda batch: pa.RecordBatch.from_pydict({"who": [index], "n": [batch.num_rows]})
+        )
+
+    schema = {"who": pa.int64(), "n": pa.int64()}
+    with ps.serve(
+        who, 4, threads=True, inputs={"n": {"n": pa.int64()}}, outputs={"o": schema}
+    ) as service:
+        service.input("n").send(pa.table({"n": range(200_000)}))
+        service.input("n").advance_to(1)
+        got = Counter()
+        for row in service.output("o").collect(upto=0).to_pylist():
+            got[row["who"]] += row["n"]
+    assert got == dict.fromkeys(range(4), 50_000)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_inputs_advance_at_speeds_of_their_own(workers):
+    """A stored table is the first epoch of one input, and the other's stream goes on."""
+    with serve(both, workers, {"left": WORD, "all": WORD}, left=WORD, right=WORD) as service:
+        left, right = service.input("left"), service.input("right")
+        right.send(pa.table({"word": ["stored"] * 10}))
+        for epoch in range(3):
+            left.send(rows(f"at {epoch}"))
+            left.advance_to(epoch + 1)
+        # Without the other input complete at 0, only what does not need it is.
+        assert service.output("left").collect(upto=2).num_rows == 3
+        assert (left.time, right.time) == (3, 0)
+        assert service.probe.less_equal(0)
+        assert not service.output("left").probe.less_equal(2)
+        assert service.output("left").probe.less_than(4)
+        right.close()
+        assert service.output("all").collect(upto=2).num_rows == 13
+        assert not service.probe.less_than(3)
+
+
+def test_nothing_of_an_epoch_is_seen_before_it_is_complete():
+    with serve() as service:
+        service.input("words").send(rows("a"))
+        assert service.output("counts").collect().num_rows == 0
+        with pytest.raises(EpochError, match="epoch 0 of output 'counts' is not complete after 0"):
+            service.output("counts").collect(upto=0, timeout_s=0)
+        with pytest.raises(EpochError, match="input 'words' is at epoch 0"):
+            service.probe.wait(0, timeout_s=0)
+
+
+def test_stop_drains_and_what_came_out_can_be_read_afterwards():
+    with serve() as service:
+        service.input("words").send(rows("a"))
+        service.input("words").advance_to(3)
+        service.input("words").send(rows("a", "b"))
+    assert counted(service) == [(0, "a", 1), (3, "a", 2), (3, "b", 1)]
+    assert counted(service, upto=2) == [(0, "a", 1)]
+    service.stop()
+    with pytest.raises(StoppedError, match="stopped"):
+        service.input("words").send(rows("a"))
+    with pytest.raises(StoppedError, match="stopped"):
+        service.probe.wait(0)
+
+
+def test_an_exception_in_the_block_aborts_and_is_the_one_that_is_raised():
+    service = serve()
+
+    def use():
+        with service:
+            service.input("words").send(rows("a"))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        use()
+    with pytest.raises(StoppedError):
+        service.status()
+
+
+def failing(scope, words):
+    def check(batch):
+        if "bad" in batch.column("word").to_pylist():
+            raise ValueError("the very cause")
+        return batch
+
+    return words.exchange("word").map_batches(check)
+
+
+USES = {
+    "send": lambda service: service.input("words").send(rows("a")),
+    "advance": lambda service: service.input("words").advance_to(9),
+    "close": lambda service: service.input("words").close(),
+    "time": lambda service: service.input("words").time,
+    "collect": lambda service: service.output("words").collect(),
+    "wait": lambda service: service.probe.wait(8),
+    "probe": lambda service: service.probe.done,
+    "forget": lambda service: service.output("words").forget(0),
+    "stop": lambda service: service.stop(),
+}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_worker_that_fails_is_what_every_method_raises(workers):
+    service = serve(failing, workers, {"words": WORD})
+    service.input("words").send(rows("good", "bad"))
+    began = time.monotonic()
+    service.input("words").advance_to(1)
+    with pytest.raises(WorkerError, match="the very cause") as caught:
+        service.probe.wait(0)
+    assert time.monotonic() - began < 2
+    assert (caught.value.operator, caught.value.time) == ("MapBatches", 0)
+    assert isinstance(caught.value.__cause__, ValueError)
+    for use in USES.values():
+        with pytest.raises(WorkerError, match="the very cause"):
+            use(service)
+    service.abort()
+
+
+def test_who_waits_while_a_worker_fails_is_told():
+    service, told = serve(failing, 2, {"words": WORD}), []
+
+    def wait():
+        try:
+            service.output("words").collect(upto=5, timeout_s=None)
+        except WorkerError as error:
+            told.append(error)
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    service.input("words").send(rows("bad"))
+    service.input("words").advance_to(1)
+    waiting.join(5)
+    assert len(told) == 1
+    service.abort()
+
+
+def test_what_is_forgotten_cannot_be_read_and_the_rest_can():
+    with serve() as service:
+        for epoch in range(4):
+            service.input("words").send(rows("a"))
+            service.input("words").advance_to(epoch + 1)
+        service.probe.wait(3)
+        service.output("counts").forget(1)
+        service.output("counts").forget(0)
+        assert counted(service, upto=3) == [(2, "a", 3), (3, "a", 4)]
+        assert counted(service, after=2, upto=3) == [(3, "a", 4)]
+        with pytest.raises(EpochError, match="from epoch 1: what came up to epoch 1 is forgotten"):
+            counted(service, after=0, upto=3)
+        with pytest.raises(EpochError, match="epoch 7 of output 'counts' is not complete"):
+            service.output("counts").forget(7)
+
+
+def test_what_does_not_fit_is_refused_and_the_service_goes_on():
+    with serve() as service:
+        words = service.input("words")
+        with pytest.raises(SchemaError, match="what is sent to 'words' have columns x"):
+            words.send(pa.table({"x": [1]}))
+        with pytest.raises(UsageError, match="a list of dicts, and not int"):
+            words.send(7)
+        with pytest.raises(UsageError, match="no input 'word'; it has 'words'"):
+            service.input("word")
+        with pytest.raises(UsageError, match="no output 'count'; it has 'counts'"):
+            service.output("count")
+        words.advance_to(2)
+        with pytest.raises(UsageError, match="at epoch 2 and can only advance to a later one"):
+            words.advance_to(2)
+        words.close()
+        words.close()
+        with pytest.raises(StoppedError, match="input 'words' is closed"):
+            words.send(rows("a"))
+
+
+@pytest.mark.parametrize(
+    ("build", "error", "said"),
+    [
+        (lambda scope, words: None, BuildError, "should return the stream of its output, or a"),
+        (lambda scope, words: {"other": words}, BuildError, "returned streams for 'other'"),
+        (lambda scope, words: {"counts": 7}, BuildError, "as output 'counts', and returned 7"),
+    ],
+)
+def test_a_build_that_returns_something_else_is_an_error(build, error, said):
+    with pytest.raises(WorkerError, match=said) as caught:
+        serve(build)
+    assert isinstance(caught.value.__cause__, error)
+
+
+def test_what_cannot_be_is_said_before_anything_starts():
+    with pytest.raises(BuildError, match="cannot be called with a scope and the inputs a, b"):
+        serve(totals, a=WORD, b=WORD)
+    with pytest.raises(UsageError, match="at least one worker; 0"):
+        serve(workers=0)
+    with pytest.raises(UsageError, match="'words' needs a schema"):
+        serve(words=3)
+    with pytest.raises(UsageError, match="at least one output"):
+        ps.serve(totals, inputs={"words": WORD}, outputs={})
+
+
+@pytest.mark.parametrize(
+    ("build", "error", "said"),
+    [
+        (lambda scope, words: words, SchemaError, "records of output 'counts' have columns word"),
+        (lambda scope, words: words.map_batches(list), ContainerError, "should be columns"),
+    ],
+)
+def test_an_output_that_does_not_fit_its_schema_fails_the_service(build, error, said):
+    service = serve(build)
+    service.input("words").send(rows("a"))
+    service.input("words").advance_to(1)
+    with pytest.raises(WorkerError, match=said):
+        service.stop()
+
+
+def reached(scope, edges):
+    """What can be reached from 0, epoch by epoch: a loop inside of the service."""
+
+    def step(batch):
+        n = batch.column("n").to_numpy()
+        return pa.RecordBatch.from_pydict({"n": n[n < 50] + 1})
+
+    with scope.iterative() as inner:
+        loop, again = inner.feedback(1)
+        every = edges.enter(inner).concat(again).exchange("n")
+        loop.connect(every.map_batches(step))
+        return every.leave()
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_an_epoch_may_go_round_a_loop(workers):
+    number = {"n": pa.int64()}
+    with ps.serve(
+        reached, workers, threads=True, inputs={"edges": number}, outputs={"n": number}
+    ) as service:
+        for epoch in range(3):
+            service.input("edges").send([{"n": 0}])
+            service.input("edges").advance_to(epoch + 1)
+            found = service.output("n").collect(upto=epoch, after=epoch - 1)
+            assert sorted(found["n"].to_pylist()) == list(range(51))
+
+
+@settings(max_examples=25)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("abc"), st.integers(1, 3), st.booleans()), min_size=1, max_size=8
+    ),
+    st.sampled_from([1, 2, 3]),
+)
+def test_any_sequence_of_sends_and_advances_is_counted(steps, workers):
+    expected, now, seen = {}, 0, Counter()
+    with serve(workers=workers) as service:
+        for word, n, advances in steps:
+            service.input("words").send(rows(*[word] * n))
+            seen[word] += n
+            expected[now, word] = seen[word]
+            if advances:
+                now += n
+                service.input("words").advance_to(now)
+    assert counted(service) == sorted((epoch, word, n) for (epoch, word), n in expected.items())

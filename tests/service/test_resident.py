@@ -1,0 +1,145 @@
+"""A worker of a service alone: attempts, commits, aborts, and what they leave behind."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import pointstamp as ps
+from pointstamp.errors import ServiceError, UsageError
+from pointstamp.service.source import Source
+from pointstamp.service.staging import Staged
+
+NUMBER = pa.schema({"n": pa.int64()})
+
+
+@pytest.fixture
+def workers():
+    """The links of a service of two workers, and what it has for output n."""
+    with ps.serve(
+        lambda scope, n: n.exchange("n"),
+        2,
+        threads=True,
+        inputs={"n": NUMBER},
+        outputs={"n": NUMBER},
+    ) as service:
+        yield (
+            service._links,
+            lambda upto: sorted(service.output("n").collect(upto=upto)["n"].to_pylist()),
+        )
+
+
+def batch(*numbers):
+    return [pa.RecordBatch.from_pydict({"n": pa.array(numbers, pa.int64())})]
+
+
+def test_only_winners_come_out_and_the_losers_are_dropped(workers):
+    (zero, one), found = workers
+    first = one.stage("n", 0, batch(1), "task 0, try 0")
+    again = zero.stage("n", 0, batch(1), "task 0, try 1")  # of a task that was tried again
+    other = one.stage("n", 0, batch(2), "task 1, try 0")
+    assert first != again
+    assert zero.commit("n", 0, [again, other], 1)
+    assert found(0) == [1, 2]
+    assert (len(zero._staging), len(one._staging)) == (0, 0)
+
+
+def test_a_repeated_commit_changes_nothing_whomever_it_names(workers):
+    (zero, one), found = workers
+    staged = [one.stage("n", 0, batch(1)), zero.stage("n", 0, batch(2))]
+    assert zero.commit("n", 0, staged, 1)
+    assert not zero.commit("n", 0, staged, 1)
+    assert not zero.commit("n", 0, [one.stage("n", 0, batch(3))], 1)
+    assert zero.commit("n", 1, [one.stage("n", 1, batch(4))], 2)
+    assert found(1) == [1, 2, 4]
+    # What a late attempt had staged for a decided epoch is gone with the next commit.
+    assert (len(zero._staging), len(one._staging)) == (0, 0)
+
+
+def test_an_attempt_that_is_staged_twice_is_there_once(workers):
+    (zero, one), found = workers
+    once = one.stage("n", 0, batch(1, 2), "a")
+    assert one.stage("n", 0, batch(1, 2), "a") == once
+    assert zero.commit("n", 0, [once, once], 1)
+    assert found(0) == [1, 2]
+
+
+def test_an_abort_drops_what_is_staged_and_not_what_is_decided(workers):
+    (zero, one), found = workers
+    loser, winner = one.stage("n", 0, batch(1)), one.stage("n", 0, batch(2))
+    zero.abort([loser])
+    zero.abort([loser])
+    assert zero.commit("n", 0, [winner], 1)
+    zero.abort([winner])
+    assert found(0) == [2]
+    assert zero.commit("n", 3, [zero.stage("n", 3, batch(5))], 4)
+    assert found(3) == [2, 5]
+
+
+def test_an_aborted_epoch_can_be_tried_again(workers):
+    (zero, one), found = workers
+    zero.abort([one.stage("n", 0, batch(1))])
+    assert zero.commit("n", 0, [one.stage("n", 0, batch(1))], 1)
+    assert found(0) == [1]
+
+
+def test_a_commit_of_what_is_not_there_decides_nothing(workers):
+    (zero, one), found = workers
+    with pytest.raises(ServiceError, match="nothing staged by attempt 'x' for epoch 0"):
+        zero.commit("n", 0, [Staged("n", 0, "x", 0, 1)], 1)
+    with pytest.raises(UsageError, match="attempt 'x', which was staged for epoch 1 of 'n'"):
+        zero.commit("n", 0, [Staged("n", 1, "x", 0, 1)], 1)
+    with pytest.raises(UsageError, match="cannot go on from epoch 3 to 3"):
+        zero.commit("n", 3, [], 3)
+    with pytest.raises(ServiceError, match="worker 1 only stages and reads: ask worker 0"):
+        one.commit("n", 0, [], 1)
+    assert zero.commit("n", 0, [one.stage("n", 0, batch(1))], 1)
+    assert found(0) == [1]
+
+
+def test_a_commit_settles_although_another_input_is_behind():
+    with ps.serve(
+        lambda scope, a, b: a.concat(b),
+        2,
+        threads=True,
+        inputs={"a": NUMBER, "b": NUMBER},
+        outputs={"n": NUMBER},
+    ) as service:
+        zero = service._links[0]
+        assert zero.commit("a", 5, [], 6)
+        assert zero.settle(5, 5.0)
+        assert not zero.wait(None, 0, 0.0)
+        assert zero.commit("b", 2, [], 3)
+        assert zero.settle(5, 5.0)
+        assert zero.wait(None, 2, 5.0)
+
+
+class Handle:
+    """An input that is held back after every batch, until it is let go on."""
+
+    def __init__(self):
+        self.told, self.is_held_back = [], False
+
+    def advance_to(self, epoch):
+        self.told.append(epoch)
+
+    def send_batch(self, batch):
+        self.told.append(batch)
+        self.is_held_back = True
+
+    def close(self):
+        self.told.append("closed")
+
+
+def test_an_input_that_is_held_back_is_fed_in_order_when_it_may_go_on():
+    handle = Handle()
+    source = Source(handle)
+    source.release(3, ["a", "b"], 4)
+    source.release(4, [], None)
+    source.feed()
+    source.feed()
+    assert handle.told == [3, "a"]
+    for _ in range(2):
+        handle.is_held_back = False
+        source.feed()
+    assert handle.told == [3, "a", "b", 4, 4, "closed"]
