@@ -57,8 +57,11 @@ def known(data: Data, graph: str, by: str) -> int:
     return int(answers[by]["triangles"])
 
 
-@pytest.mark.parametrize("workers", [1, 2, 3])
-@pytest.mark.parametrize("graph", PUBLISHED)
+LOCALLY = [*((graph, 1) for graph in PUBLISHED), *((graph, 2) for graph in PUBLISHED[::2])]
+"""To start a worker takes longer than to count: on one all of them, on more some."""
+
+
+@pytest.mark.parametrize(("graph", "workers"), [*LOCALLY, ("wiki-Vote", 2), ("wiki-Vote", 3)])
 def test_published_counts_by_processes(graph: str, workers: int, data: Data) -> None:
     edges = data(graph, f"{graph}.txt.gz")
     check(edges, known(data, graph, "published"), "local", workers)
@@ -67,8 +70,10 @@ def test_published_counts_by_processes(graph: str, workers: int, data: Data) -> 
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
 @pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize("workers", [1, 2, 3])
-@pytest.mark.parametrize("graph", PUBLISHED)
+@pytest.mark.parametrize(
+    ("graph", "workers"),
+    [*((graph, 2) for graph in PUBLISHED), ("wiki-Vote", 1), ("wiki-Vote", 3)],
+)
 def test_published_counts_by_spark(graph: str, workers: int, data: Data) -> None:
     edges = data(graph, f"{graph}.txt.gz")
     check(edges, known(data, graph, "published"), "spark", workers)
@@ -78,11 +83,11 @@ def test_published_counts_by_spark(graph: str, workers: int, data: Data) -> None
 def test_counts_that_another_library_found(graph: str, data: Data) -> None:
     """Of undirected simple graphs, from files with directions, repeats and times."""
     edges = data(graph, f"{graph}.txt.gz")
-    check(edges, known(data, graph, "recomputed"), "local", 2)
+    check(edges, known(data, graph, "recomputed"), "local", 1)
 
 
 @pytest.mark.parametrize("graph", SMALL)
 def test_published_counts_of_small_matrices(graph: str, data: Data) -> None:
     answers = json.loads(data("lagraph-small", "answers.json").read_text())
     edges = data("lagraph-small", f"{graph}.mtx.gz")
-    check(edges, answers["published"][graph]["triangles"], "local", 2)
+    check(edges, answers["published"][graph]["triangles"], "local", 2 if graph == "A" else 1)

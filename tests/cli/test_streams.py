@@ -27,8 +27,10 @@ def redirected(command: list[str], redirection: str, *args: object, input: str =
     return Ran(ran.returncode, ran.stdout, ran.stderr)
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-@pytest.mark.parametrize("redirection", ["<&-", "2>&-", pytest.param("2>/dev/full", marks=FULL)])
+@pytest.mark.parametrize(
+    ("redirection", "workers"),
+    [("<&-", 1), ("<&-", 2), ("2>&-", 2), pytest.param("2>/dev/full", 1, marks=FULL)],
+)
 def test_a_stream_that_is_not_needed_may_be_closed_or_full(
     command: list[str], graph: Path, redirection: str, workers: int
 ) -> None:
