@@ -21,7 +21,7 @@ from pointstamp.cli.log import log
 from pointstamp.cli.warm import warm
 
 if TYPE_CHECKING:
-    from pointstamp.cli.outcome import Request
+    from pointstamp.cli.outcome import Request, Run
     from pointstamp.cli.queries import Query
 
 app = typer.Typer(
@@ -50,6 +50,13 @@ class Place(StrEnum):
     SPARK = "spark"
 
 
+class Progress(StrEnum):
+    """When workers tell each other of progress."""
+
+    DEMAND = "demand"
+    EAGER = "eager"
+
+
 Edges = Annotated[str | None, typer.Argument(metavar="EDGES", show_default=False)]
 Workers = Annotated[
     int | None,
@@ -64,6 +71,13 @@ Out = Annotated[
     Path | None, typer.Option(metavar="FILE.parquet", help="Write all matches to this file.")
 ]
 Count = Annotated[bool, typer.Option("--count", help="Only count, without making the matches.")]
+LogTo = Annotated[
+    Path | None,
+    typer.Option("--log", metavar="FOLDER", help="Have the workers write down what they do."),
+]
+How = Annotated[
+    Progress, typer.Option(help="When workers tell of progress: where it counts, or at once.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
 Traceback = Annotated[bool, typer.Option("--traceback", help="Show where an error came from.")]
 
@@ -112,14 +126,18 @@ def _answer(
     master: Master = None,
     out: Out = None,
     count: Count = False,
+    log: LogTo = None,
+    progress: How = Progress.DEMAND,
     json: Json = False,
     traceback: Traceback = False,
 ) -> None:
     """Answer the question `query`; what all commands do, and ask."""
     from pointstamp.cli.answer import answer
+    from pointstamp.cli.outcome import Run
 
     def request() -> Request:
-        return _request(name, query, edges, workers, on, master, out, count)
+        run = Run(progress.value, log)
+        return _request(name, query, edges, workers, on, master, out, count, run)
 
     raise typer.Exit(answer(request, as_object=json, with_traceback=traceback))
 
@@ -133,6 +151,7 @@ def _request(
     master: str | None,
     out: Path | None,
     count: bool,
+    run: Run,
 ) -> Request:
     """What was asked for, or the reason why it cannot be done.
 
@@ -156,7 +175,7 @@ def _request(
         source.check()
     wanted = Wanted.COUNT if count else Wanted.FIRST if out is None else Wanted.FILE
     workers = workers or _processors()
-    request = Request(command, asked, source, wanted, workers, on.value, master, out)
+    request = Request(command, asked, source, wanted, workers, on.value, master, out, run)
     request.check()
     return request
 

@@ -64,7 +64,7 @@ def answer(request: Request, display: Display) -> Outcome:
         Board(request.workers, on_tick=display.update) as board,
     ):
         task = Task(request.query, request.wanted, source, board.address, parts)
-        shares = execute(work, task, workers=request.workers)
+        shares = execute(work, task, workers=request.workers, **request.run.options())
         searched = time.monotonic()
         outcome = _outcome(request, shares, began, searched)
         if request.out is not None and parts is not None:

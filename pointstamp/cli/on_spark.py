@@ -101,7 +101,8 @@ def _found(spark: Any, request: Request, display: Display, clock: _Clock) -> tup
         build = Build(request.query, request.wanted, board.address)
         columns = result_columns(request.query, request.wanted)
         schema = ", ".join(f"`{name}` long" for name in columns)
-        frame = run(build, {"edges": edges}, schema, workers=request.workers)
+        options = request.run.options()
+        frame = run(build, {"edges": edges}, schema, workers=request.workers, **options)
         with _failing_in_words():
             table = frame.toArrow()
         reports = board.last_words() if board.heard() else []

@@ -26,6 +26,23 @@ class Wanted(Enum):
 
 
 @dataclass(frozen=True)
+class Run:
+    """How the workers are run: see `pointstamp.execute`."""
+
+    progress: str = "demand"
+    log: Path | None = None
+    """A folder."""
+
+    def options(self) -> dict[str, Any]:
+        """As `execute`, and `run` of `pointstamp.spark`, take them."""
+        if self.log is None:
+            return {"progress": self.progress}
+        from pointstamp.observability.log import Log
+
+        return {"progress": self.progress, "log": Log(self.log)}
+
+
+@dataclass(frozen=True)
 class Request:
     """What the command line was asked to do."""
 
@@ -37,6 +54,7 @@ class Request:
     on: str
     master: str | None = None
     out: Path | None = None
+    run: Run = Run()
 
     def check(self) -> None:
         """Raise UsageError if it is not possible, before anything is begun."""

@@ -84,7 +84,8 @@ class Log:
         folder = None
         if self.path is not None:
             folder = worker_folder(self.path, communicator.index)
-            folder.mkdir(exist_ok=True)
+            # With its parents: on another machine than that of the program nothing is there.
+            folder.mkdir(parents=True, exist_ok=True)
         return WorkerLog(communicator.index, communicator.peers, clock, folder)
 
 

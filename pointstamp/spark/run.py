@@ -33,6 +33,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.dataflow.building import takes_names
+from pointstamp.dataflow.log import Logging
 from pointstamp.errors import SparkSetupError, UsageError
 from pointstamp.spark.session import check_slots, count_slots, session
 
@@ -50,6 +51,9 @@ def run(
     schema: str | StructType,
     workers: int | None = None,
     spark: SparkSession | None = None,
+    *,
+    progress: str = "demand",
+    log: Logging | None = None,
 ) -> DataFrame:
     """A DataFrame of what a dataflow makes of others. Lazy: nothing runs before an action.
 
@@ -74,6 +78,12 @@ def run(
         How many tasks the barrier stage has; all slots of the session if not given.
     spark : SparkSession, optional
         The session, where there are no inputs to ask for theirs.
+    progress : "demand" or "eager"
+        As for `pointstamp.execute`.
+    log : Log, optional
+        Where the workers write down what they do, as for `pointstamp.execute`: a folder of the
+        machine that each task runs on, so one that they share, to be read as a whole. It is
+        emptied by this call; each action writes it again.
 
     Returns
     -------
@@ -86,6 +96,8 @@ def run(
         When there are fewer slots than workers.
     BuildError
         When `build` cannot be called with these inputs.
+    UsageError
+        For another word than those for `progress`, or a folder with something else than a log.
 
     Whoever runs an action gets Spark's exception, with the cause and its traceback
     in the message: an OperatorError where user code raised in an operator, a
@@ -103,6 +115,7 @@ def run(
     from pyspark.sql.pandas.types import to_arrow_schema
 
     from pointstamp.communication.authentication import new_secret
+    from pointstamp.runtime.worker import is_eager
     from pointstamp.spark import parcels
     from pointstamp.spark.task import Job, work
 
@@ -112,6 +125,9 @@ def run(
         raise UsageError(f"a dataflow needs at least one worker, not {workers}")
     check_slots(spark, workers)
     by_name = takes_names(build, list(inputs))
+    eager = is_eager(progress)
+    if log is not None:
+        log.prepare()
 
     dealt = [
         frame.mapInArrow(_deal(number, workers), parcels.SCHEMA)
@@ -120,7 +136,8 @@ def run(
     arriving = reduce(_union, dealt).repartitionById(workers, "worker")
     # Spark reads the schema here; nothing runs.
     struct = arriving.mapInArrow(_unpack(), schema).schema
-    job = Job(build, tuple(inputs), by_name, to_arrow_schema(struct, timezone="UTC"), new_secret())
+    arrow_schema = to_arrow_schema(struct, timezone="UTC")
+    job = Job(build, tuple(inputs), by_name, arrow_schema, new_secret(), eager, log)
     leaving = arriving.mapInArrow(work(job), parcels.SCHEMA, barrier=True)
     return leaving.repartitionById(workers, "worker").mapInArrow(_unpack(), struct)
 

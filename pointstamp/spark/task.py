@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from pointstamp.communication.communicator import Communicator
 from pointstamp.communication.failure import Failure, failure
 from pointstamp.containers.conform import conform
 from pointstamp.dataflow.building import built, name_of
+from pointstamp.dataflow.log import Logging
 from pointstamp.dataflow.scope import Scope
 from pointstamp.dataflow.stream import Stream
 from pointstamp.errors import BuildError
@@ -48,6 +49,9 @@ class Job:
     by_name: bool
     schema: pa.Schema
     secret: bytes
+    eager: bool = False
+    """Whether workers tell each other of progress at once."""
+    log: Logging | None = None
 
 
 def work(job: Job) -> Callable[[Rows], Iterator[pa.RecordBatch]]:
@@ -112,7 +116,9 @@ def rendezvous(context: BarrierTaskContext, secret: bytes) -> Communicator:
 def run(job: Job, communicator: Communicator, arrivals: Iterable[Parcel]) -> Iterator[Any]:
     """The results of the dataflow on this worker, as batches of the job's schema."""
     results: deque[Any] = deque()
-    with closing(Worker(communicator)) as worker:
+    with ExitStack() as stack:
+        log = None if job.log is None else stack.enter_context(closing(job.log.begin(communicator)))
+        worker = stack.enter_context(closing(Worker(communicator, eager=job.eager, log=log)))
         with worker.dataflow("spark") as scope:
             inputs = [scope.new_input(name) for name in job.inputs]
             stream = _built(job, scope, [stream for _, stream in inputs])

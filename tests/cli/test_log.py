@@ -105,3 +105,22 @@ def test_a_long_name_is_whole_where_there_is_no_terminal(run: Run, tmp_path: Pat
 
     ps.execute(main, log=ps.Log(tmp_path / "log"))
     assert f"{name.strip()} (dataflow)" in run("log", tmp_path / "log").out
+
+
+def test_a_search_writes_the_log_that_is_read(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "edges.txt").write_text("1 2\n2 3\n1 3\n")
+    log = tmp_path / "run.log"
+    ran = run(
+        "triangles", tmp_path / "edges.txt", "--count", "--workers", "1",
+        "--log", log, "--progress", "eager",
+    )  # fmt: skip
+    assert (ran.status, ran.out) == (0, "1\n")
+    read = run("log", log)
+    assert (read.status, "search (dataflow)" in read.out) == (0, True)
+
+
+def test_a_folder_with_something_else_in_it_is_no_place_for_a_log(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "edges.txt").write_text("1 2\n")
+    ran = run("triangles", tmp_path / "edges.txt", "--workers", "1", "--log", tmp_path)
+    assert (ran.status, "edges.txt, which is of no log" in ran.err) == (2, True)
+    assert (tmp_path / "edges.txt").read_text() == "1 2\n"

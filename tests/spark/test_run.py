@@ -314,3 +314,25 @@ def test_many_rows_arrive_in_large_batches(spark):
     found = [row.n for row in run(sizes, {"records": numbers}, "n long").collect()]
     assert sum(found) == 1_000_000
     assert len(found) < 40
+
+
+def test_workers_log_and_tell_of_progress_as_they_are_told_to(spark, tmp_path):
+    frame = pointstamp.spark.run(
+        count_all,
+        {"records": spark.range(10)},
+        COUNTS,
+        workers=2,
+        progress="eager",
+        log=pointstamp.Log(tmp_path / "run.log"),
+    )
+    assert sum(frame.toArrow()["n"].to_pylist()) == 10
+    logged = pointstamp.observability.read(tmp_path / "run.log")
+    assert [worker.index for worker in logged.workers] == [0, 1]
+    assert all("CountAll" in worker["operators"]["name"] for worker in logged.workers)
+
+
+def test_a_mode_of_progress_that_is_none_is_said_before_anything_starts(spark):
+    with pytest.raises(UsageError, match="'demand' or 'eager', and not 'lazy'"):
+        pointstamp.spark.run(
+            same, {"records": spark.range(3)}, "id long", workers=1, progress="lazy"
+        )
