@@ -11,7 +11,7 @@ made, so that the workers can make sure.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from functools import partial
 from inspect import isasyncgenfunction
 from types import TracebackType
@@ -121,7 +121,23 @@ class Scope:
     # Streams from outside.
 
     def new_input(self, name: str = "Input") -> tuple[InputHandle, Stream[Any]]:
-        """An input to be driven by this program: its handle and its stream."""
+        """An input to be driven by this program: its handle and its stream.
+
+        >>> import pointstamp as ps
+        >>> def main(worker):
+        ...     seen = []
+        ...     with worker.dataflow() as scope:
+        ...         input, stream = scope.new_input()
+        ...         stream.inspect_batch(lambda time, batch: seen.append((time, batch)))
+        ...     input.send("a")
+        ...     input.advance_to(4)
+        ...     input.send("b")
+        ...     input.close()
+        ...     worker.run()
+        ...     return seen
+        >>> ps.execute(main)
+        [[(0, ['a']), (4, ['b'])]]
+        """
         return sources.new_input(self, name)
 
     def to_stream(self, records: Iterable[T]) -> Stream[T]:
@@ -376,7 +392,7 @@ class Scope:
 
     # Streams from streams.
 
-    def concatenate(self, streams: Sequence[Stream[T]]) -> Stream[T]:
+    def concatenate(self, streams: Iterable[Stream[T]]) -> Stream[T]:
         """All records of all `streams` (at least one).
 
         >>> import pointstamp as ps
@@ -385,6 +401,7 @@ class Scope:
         >>> ps.testing.collect(build)
         [(0, 1), (0, 2), (0, 3)]
         """
+        streams = list(streams)
         if not streams:
             raise BuildError(f"scope {self.name!r}: concatenate needs at least one stream")
         return split_merge.concatenate(streams)
@@ -434,16 +451,49 @@ class Scope:
     # Scopes in scopes, each to be used in a `with`.
 
     def scoped(self, timestamp: Timestamp, name: str = "Scope") -> Scope:
-        """A scope whose times are of a type that refines this scope's."""
+        """A scope whose times are of a type that refines this scope's.
+
+        Raises
+        ------
+        BuildError
+            If the type does not refine that of this scope.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     with scope.scoped(ps.Product(ps.Int, ps.Int), "rounds") as inner:
+        ...         return scope.to_stream([1]).enter(inner).leave()
+        >>> ps.testing.collect(build)
+        [(0, 1)]
+        """
         self._check_open("a scope")
         return Scope(self.environment, name, timestamp, self)
 
     def iterative(self, inner: Timestamp = Int, name: str = "Iterative") -> Scope:
-        """A scope for loops: its times are pairs of this scope's time and a round."""
+        """A scope for loops: its times are pairs of this scope's time and a round.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     with scope.iterative() as inner:
+        ...         loop, again = inner.feedback(1)
+        ...         numbers = scope.to_stream([20]).enter(inner).concat(again)
+        ...         done, rest = numbers.branch(lambda x: x % 2 == 0)
+        ...         loop.connect(rest.map(lambda x: x // 2))
+        ...         return done.leave()
+        >>> ps.testing.collect(build)  # 20, 10, 5
+        [(0, 5)]
+        """
         return self.scoped(Product(self.timestamp, inner), name)
 
     def region(self, name: str = "Region") -> Scope:
-        """A scope with the same times: one box around several operators."""
+        """A scope with the same times: one box around several operators.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     with scope.region("box") as box:
+        ...         return scope.to_stream([1]).enter(box).map(lambda x: x + 1).leave()
+        >>> ps.testing.collect(build)
+        [(0, 2)]
+        """
         return self.scoped(self.timestamp, name)
 
     def __enter__(self) -> Scope:
@@ -461,7 +511,24 @@ class Scope:
     # For operators.
 
     def operator(self, name: str) -> OperatorBuilder:
-        """A builder for an operator with any numbers of inputs and outputs."""
+        """A builder for an operator with any numbers of inputs and outputs.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     builder = scope.operator("Deal")
+        ...     builder.new_input(scope.to_stream(range(4)), ps.Pipeline())
+        ...     even, odd = builder.new_output(initial=False), builder.new_output(initial=False)
+        ...     def make_logic(capabilities, info):
+        ...         def logic(inputs, outputs):
+        ...             for time, batch in inputs[0]:
+        ...                 for rest, output in enumerate(outputs):
+        ...                     output.session(time).give_batch([x for x in batch if x % 2 == rest])
+        ...         return logic
+        ...     builder.build(make_logic)
+        ...     return odd
+        >>> ps.testing.collect(build)
+        [(0, 1), (0, 3)]
+        """
         return OperatorBuilder(self, name)
 
     def reserve(self, name: str) -> int:

@@ -925,8 +925,9 @@ class Stream(Generic[T]):
     ) -> Any:
         """Pairs of a record of this stream and one of `other`, of equal key.
 
-        Each pair leaves as soon as both of its records are there. Both streams are
-        exchanged by key, and carry one kind of container. In columns a null is no key.
+        It is an inner join: what has no partner is not sent. Each pair leaves as soon as both
+        of its records are there. Both streams are exchanged by key, and carry one kind of
+        container. In columns a null is no key, and a NaN is none anywhere.
 
         Parameters
         ----------
@@ -1001,6 +1002,9 @@ class Stream(Generic[T]):
         on_error: OnError = "raise",
     ) -> Any:
         """The records in windows of event time, each window when it is complete; and late ones.
+
+        Timestamps and event times are integers, or a `clock` says how timestamps map to them;
+        timestamps that are not in one line, as in a loop, are refused.
 
         The stream's timestamps say how far event time has come: a record may lie up to
         `lateness` behind its timestamp. Those that lie further behind are late, and are
@@ -1094,11 +1098,43 @@ class Stream(Generic[T]):
     # Across scopes.
 
     def enter(self, inner: Scope) -> Stream[T]:
-        """This stream inside `inner`, a scope of this one."""
+        """This stream inside `inner`, a scope of this one.
+
+        Raises
+        ------
+        BuildError
+            If `inner` is not directly in this stream's scope.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     with scope.iterative() as inner:
+        ...         inside = scope.to_stream([1]).enter(inner)
+        ...         times = inside.inspect_batch(lambda time, batch: print("inside", time))
+        ...         return times.leave()
+        >>> ps.testing.collect(build)
+        inside (0, 0)
+        [(0, 1)]
+        """
         return inner.enter(self)
 
     def leave(self) -> Stream[T]:
-        """This stream in the scope around its own, at the times without their inner part."""
+        """This stream in the scope around its own, at the times without their inner part.
+
+        Raises
+        ------
+        BuildError
+            If it is of the outermost scope.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     with scope.iterative() as inner:
+        ...         loop, again = inner.feedback(1, limit=3)
+        ...         numbers = scope.to_stream([1]).enter(inner).concat(again)
+        ...         loop.connect(numbers.map(lambda x: 2 * x))
+        ...         return numbers.leave()
+        >>> ps.testing.collect(build)  # rounds 0, 1 and 2, all of time 0
+        [(0, 1), (0, 2), (0, 4)]
+        """
         return self.scope.leave(self)
 
     # Loops.
@@ -1280,13 +1316,41 @@ class Stream(Generic[T]):
     # Watching.
 
     def probe(self) -> Probe:
-        """A handle that tells whether times are still possible at the end of this stream."""
+        """A handle that tells whether times are still possible at the end of this stream.
+
+        >>> import pointstamp as ps
+        >>> def main(worker):
+        ...     with worker.dataflow() as scope:
+        ...         input, stream = scope.new_input()
+        ...         probe = stream.probe()
+        ...     input.advance_to(3)
+        ...     worker.step_while(lambda: probe.less_than(3))
+        ...     return probe.less_than(3), probe.less_equal(3), probe.elements
+        >>> ps.execute(main)
+        [(False, True, [3])]
+        """
         probe = Probe()
         probes.probe_with(self, probe)
         return probe
 
     def probe_with(self, probe: Probe) -> Stream[T]:
-        """Let an existing `probe` watch this stream too; gives the stream back."""
+        """Let an existing `probe` watch this stream too; gives the stream back.
+
+        >>> import pointstamp as ps
+        >>> def main(worker):
+        ...     probe = ps.Probe()
+        ...     with worker.dataflow() as scope:
+        ...         slow, first = scope.new_input()
+        ...         fast, second = scope.new_input()
+        ...         first.probe_with(probe)
+        ...         second.probe_with(probe)
+        ...     fast.advance_to(9)
+        ...     slow.advance_to(2)
+        ...     worker.step_while(lambda: probe.less_than(2))
+        ...     return probe.less_than(3)
+        >>> ps.execute(main)
+        [True]
+        """
         probes.probe_with(self, probe)
         return self
 
@@ -1295,12 +1359,40 @@ class Stream(Generic[T]):
     def unary(self, pact: Pact, name: str, build: Unary) -> Stream[Any]:
         """An operator that reads this stream; `logic(input, output)`.
 
-        See `pointstamp.dataflow.operators.generic` for what `build` does.
+        `build(capability, info)` is called once on each worker, with the right to send at the
+        least time or later, and gives the logic; see `pointstamp.dataflow.operators.generic`.
+
+        >>> import pointstamp as ps
+        >>> def double(capability, info):
+        ...     def logic(input, output):
+        ...         for time, batch in input:
+        ...             output.session(time).give_batch([2 * x for x in batch])
+        ...     return logic
+        >>> ps.testing.collect(lambda s: s.to_stream([1, 2]).unary(ps.Pipeline(), "Double", double))
+        [(0, 2), (0, 4)]
         """
         return generic.operator([self], [pact], name, build, Interest.NEVER)
 
     def unary_frontier(self, pact: Pact, name: str, build: Unary) -> Stream[Any]:
-        """The same; `input.frontier` says what may still come, and moves are a reason to run."""
+        """The same; `input.frontier` says what may still come, and moves are a reason to run.
+
+        >>> import pointstamp as ps
+        >>> def last(capability, info):
+        ...     kept = []  # the last of all records, and the right to send it
+        ...     def logic(input, output):
+        ...         for time, batch in input:
+        ...             kept[:] = [(time.retain(), batch[-1])]
+        ...         if kept and input.frontier.is_empty():
+        ...             [(capability, record)] = kept
+        ...             with capability:
+        ...                 output.session(capability).give(record)
+        ...             kept.clear()
+        ...     return logic
+        >>> def build(scope):
+        ...     return scope.to_stream([1, 2]).unary_frontier(ps.Pipeline(), "Last", last)
+        >>> ps.testing.collect(build)
+        [(0, 2)]
+        """
         return generic.operator([self], [pact], name, build, Interest.ALWAYS)
 
     def unary_notify(
@@ -1309,6 +1401,23 @@ class Stream(Generic[T]):
         """The same with notifications; `logic(input, output, notificator)`.
 
         `initial` are times to be notified of without asking.
+
+        >>> import pointstamp as ps
+        >>> def total(capability, info):
+        ...     sums = {}
+        ...     def logic(input, output, notificator):
+        ...         for time, batch in input:
+        ...             sums[time.time] = sums.get(time.time, 0) + sum(batch)
+        ...             notificator.notify_at(time.retain())
+        ...         for capability in notificator:
+        ...             with capability:
+        ...                 output.session(capability).give(sums.pop(capability.time))
+        ...     return logic
+        >>> def build(scope):
+        ...     numbers = scope.to_stream([1, 2, 3]).delay(lambda x, time: x // 2)
+        ...     return numbers.unary_notify(ps.Pipeline(), "Total", total)
+        >>> ps.testing.collect(build)
+        [(0, 1), (1, 5)]
         """
         return generic.operator_notify([self], [pact], name, build, initial)
 
@@ -1337,13 +1446,47 @@ class Stream(Generic[T]):
     def binary(
         self, other: Stream[Any], pact1: Pact, pact2: Pact, name: str, build: Binary
     ) -> Stream[Any]:
-        """An operator that reads two streams; `logic(input1, input2, output)`."""
+        """An operator that reads two streams; `logic(input1, input2, output)`.
+
+        >>> import pointstamp as ps
+        >>> def tagged(capability, info):
+        ...     def logic(left, right, output):
+        ...         for tag, input in (("left", left), ("right", right)):
+        ...             for time, batch in input:
+        ...                 output.session(time).give_many((tag, x) for x in batch)
+        ...     return logic
+        >>> def build(scope):
+        ...     one, two, here = scope.to_stream([1]), scope.to_stream([2]), ps.Pipeline()
+        ...     return one.binary(two, here, here, "Tagged", tagged)
+        >>> ps.testing.collect(build)
+        [(0, ('left', 1)), (0, ('right', 2))]
+        """
         return generic.operator([self, other], [pact1, pact2], name, build, Interest.NEVER)
 
     def binary_frontier(
         self, other: Stream[Any], pact1: Pact, pact2: Pact, name: str, build: Binary
     ) -> Stream[Any]:
-        """The same; both inputs' frontiers are seen, and moves are a reason to run."""
+        """The same; both inputs' frontiers are seen, and moves are a reason to run.
+
+        >>> import pointstamp as ps
+        >>> def first_then_second(capability, info):
+        ...     waiting = []
+        ...     def logic(first, second, output):
+        ...         for time, batch in first:
+        ...             output.session(time).give_batch(batch)
+        ...         for time, batch in second:
+        ...             waiting.append((time.retain(), batch))
+        ...         while waiting and first.frontier.is_empty():
+        ...             capability, batch = waiting.pop()
+        ...             with capability:
+        ...                 output.session(capability).give_batch(batch)
+        ...     return logic
+        >>> def build(scope):
+        ...     one, two, here = scope.to_stream([1]), scope.to_stream([2]), ps.Pipeline()
+        ...     return one.binary_frontier(two, here, here, "InTurn", first_then_second)
+        >>> ps.testing.collect(build)
+        [(0, 1), (0, 2)]
+        """
         return generic.operator([self, other], [pact1, pact2], name, build, Interest.ALWAYS)
 
     def binary_notify(
@@ -1355,7 +1498,28 @@ class Stream(Generic[T]):
         build: BinaryNotify,
         initial: Iterable[Any] = (),
     ) -> Stream[Any]:
-        """The same with notifications; `logic(input1, input2, output, notificator)`."""
+        """The same with notifications; `logic(input1, input2, output, notificator)`.
+
+        A time is complete when nothing at or before it can come at either input.
+
+        >>> import pointstamp as ps
+        >>> def sizes(capability, info):
+        ...     counts = {}
+        ...     def logic(left, right, output, notificator):
+        ...         for side, input in enumerate((left, right)):
+        ...             for time, batch in input:
+        ...                 counts.setdefault(time.time, [0, 0])[side] += len(batch)
+        ...                 notificator.notify_at(time.retain())
+        ...         for capability in notificator:
+        ...             with capability:
+        ...                 output.session(capability).give(tuple(counts.pop(capability.time)))
+        ...     return logic
+        >>> def build(scope):
+        ...     one, two, here = scope.to_stream("ab"), scope.to_stream("c"), ps.Pipeline()
+        ...     return one.binary_notify(two, here, here, "Sizes", sizes)
+        >>> ps.testing.collect(build)
+        [(0, (2, 1))]
+        """
         return generic.operator_notify([self, other], [pact1, pact2], name, build, initial)
 
     def __repr__(self) -> str:

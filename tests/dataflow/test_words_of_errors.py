@@ -17,6 +17,7 @@ from pointstamp.errors import (
     FeedbackError,
     RouteError,
     SchemaError,
+    UsageError,
 )
 from tests.dataflow.carried import arrays, cause_of, columns, rows
 
@@ -119,6 +120,8 @@ def test_the_code_that_sends_to_a_key_that_fails_is_told_whose_it_is() -> None:
             DataError,
             ["integers as event times"],
         ),
+        (lambda s: s.to_stream([1]).window(10)[0], BuildError, ["ps.Tumbling(10)", "found 10"]),
+        (lambda s: s.iterator_source(lambda time: 3, ps.Probe()), UsageError, ["it gave 3"]),
         (lambda s: s.to_stream([1]).partition("2", int)[0], BuildError, ["'2' were asked for"]),
     ],
 )

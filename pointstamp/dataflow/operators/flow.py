@@ -18,7 +18,7 @@ from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.operators.probe import Probe
-from pointstamp.errors import BuildError
+from pointstamp.errors import BuildError, UsageError
 from pointstamp.progress.timestamp import Int
 
 if TYPE_CHECKING:
@@ -76,6 +76,11 @@ class _Reader:
             self._capability.drop()
             self._end()
             return False
+        if not isinstance(reading, Reading):
+            raise UsageError(
+                f"read() of an iterator_source gives a Reading, or None at the end; it gave "
+                f"{reading!r:.200}"
+            )
         self._target = self._timestamp.check(reading.target)
         for time, batch in reading.batches:
             self._capability.downgrade(time)

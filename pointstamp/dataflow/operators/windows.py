@@ -50,6 +50,11 @@ def window(
     name: str = "Window",
 ) -> tuple[Stream[Any], Stream[Any]]:
     """See `Stream.window`."""
+    if not isinstance(windows, (Sliding, Sessions)):
+        raise BuildError(
+            f"operator {name!r} needs windows such as ps.Tumbling(10), ps.Sliding(10, 5) or "
+            f"ps.Sessions(10); found {windows!r}"
+        )
     if type(lateness) is not int or lateness < 0:
         raise UsageError(f"lateness is an integer of at least 0; found {lateness!r}")
     clock = _clock(stream, clock, name)
