@@ -8,5 +8,6 @@ from __future__ import annotations
 
 from pointstamp.spark.run import run
 from pointstamp.spark.session import is_active, session
+from pointstamp.spark.shipping import ship
 
-__all__ = ["is_active", "run", "session"]
+__all__ = ["is_active", "run", "session", "ship"]

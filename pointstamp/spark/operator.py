@@ -30,10 +30,9 @@ from pointstamp.dataflow.pact import Distribute
 from pointstamp.dataflow.stream import Stream
 from pointstamp.errors import ContainerError, OperatorError, UsageError
 from pointstamp.progress.operate import Interest
-from pointstamp.spark.session import is_active, session
+from pointstamp.spark.session import context_of, is_active, session
 
 if TYPE_CHECKING:
-    from pyspark import SparkContext
     from pyspark.sql import DataFrame, SparkSession
 
 Job = Callable[["DataFrame"], "DataFrame"]
@@ -228,26 +227,18 @@ class _Jobs:
     # thread that gave it, and no other can interrupt by it; a job group is known to all.
 
     def _name_jobs(self) -> None:
-        context = self._context()
+        context = context_of(self._session)
         if context is None:
             self._session.addTag(self._tag)
         else:
             context.setJobGroup(self._tag, "an operator of pointstamp", interruptOnCancel=True)
 
     def _interrupt(self) -> None:
-        context = self._context()
+        context = context_of(self._session)
         if context is None:
             self._session.interruptTag(self._tag)
         else:
             context.cancelJobGroup(self._tag)
-
-    def _context(self) -> SparkContext | None:
-        from pyspark.errors import PySparkException
-
-        try:
-            return self._session.sparkContext
-        except PySparkException:
-            return None
 
     def _work(self) -> None:
         self._name_jobs()

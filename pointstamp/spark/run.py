@@ -129,10 +129,13 @@ def run(
     if log is not None:
         log.prepare()
 
+    # Without inputs, the stage still needs rows to come from somewhere: Spark leaves out what
+    # it knows to be empty, but does not know that of what a function makes of nothing.
+    frames = list(inputs.values()) or [spark.range(0)]
     dealt = [
         frame.mapInArrow(_deal(number, workers), parcels.SCHEMA)
-        for number, frame in enumerate(inputs.values())
-    ] or [spark.createDataFrame([], parcels.SCHEMA)]
+        for number, frame in enumerate(frames)
+    ]
     arriving = reduce(_union, dealt).repartitionById(workers, "worker")
     # Spark reads the schema here; nothing runs.
     struct = arriving.mapInArrow(_unpack(), schema).schema
@@ -161,11 +164,21 @@ def _union(left: DataFrame, right: DataFrame) -> DataFrame:
     return left.union(right)
 
 
+LACKING = (
+    "The Python of this executor has not all that Pointstamp needs: "
+    "pointstamp.spark.ship(spark) brings Pointstamp to it, and says what else is missing"
+)
+
+
 def _deal(input: int, workers: int) -> MapInArrow:
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
 
-        from pointstamp.spark import parcels
+        try:
+            from pointstamp.spark import parcels
+        except ModuleNotFoundError as error:
+            error.add_note(LACKING)
+            raise
 
         context = TaskContext.get()
         assert context is not None  # there is one in every task

@@ -25,6 +25,7 @@ from pointstamp.errors import SparkSetupError, UsageError
 from pointstamp.spark import java
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 LOCAL = {
@@ -183,17 +184,17 @@ def _made(builder: SparkSession.Builder, master: str) -> SparkSession:
         return builder.getOrCreate()
     except Exception as cause:
         raise SparkSetupError(
-            f"Spark does not start with master {master}: {_reason(str(cause))}; correct the "
+            f"Spark does not start with master {master}: {reason(str(cause))}; correct the "
             f"master (as local[4], spark://host:7077 or sc://host), or start what is there"
         ) from cause
 
 
-def _reason(text: str) -> str:
+def reason(text: str) -> str:
     r"""What PySpark's exception says, without the stack of Java.
 
-    >>> _reason("An error occurred while calling None.X.\n: a.B: no luck\n\tat c.D(E.scala:1)")
+    >>> reason("An error occurred while calling None.X.\n: a.B: no luck\n\tat c.D(E.scala:1)")
     'a.B: no luck'
-    >>> _reason("[JAVA_GATEWAY_EXITED] Java gateway process exited early.")
+    >>> reason("[JAVA_GATEWAY_EXITED] Java gateway process exited early.")
     '[JAVA_GATEWAY_EXITED] Java gateway process exited early (Java says why above)'
     """
     of_java = re.search(r"^: (.+)", text, re.MULTILINE)
@@ -288,11 +289,17 @@ def local_cores(master: str) -> int | None:
 
 def _parallelism(spark: SparkSession) -> int | None:
     """What a classic session on `local[*]` counts as its cores; None with Connect."""
-    from pyspark.errors import PySparkException
-
     if spark.conf.get("spark.default.parallelism", None):
         return None  # somebody's wish, not a count
+    context = context_of(spark)
+    return None if context is None else context.defaultParallelism
+
+
+def context_of(spark: SparkSession) -> SparkContext | None:
+    """The context of a classic session; one of Spark Connect has none."""
+    from pyspark.errors import PySparkException
+
     try:
-        return spark.sparkContext.defaultParallelism
+        return spark.sparkContext
     except PySparkException:
-        return None  # Spark Connect has no context
+        return None

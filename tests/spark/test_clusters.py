@@ -1,0 +1,357 @@
+"""`run` on a cluster with two machines, from a classic session and through Spark Connect.
+
+Both are sessions of one application, whose driver serves Spark Connect beside its own
+session; it has two executors with two slots each. See `standalone` for what is real here.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import socket
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pointstamp
+from tests.spark.standalone import CORES, Cluster, Program, Raised, cluster, program
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+SLOTS = 2 * CORES
+QUICK_TO_START = "'-XX:TieredStopAtLevel=1 -XX:+UseSerialGC'"
+
+
+def free_port() -> int:
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        return int(bound.getsockname()[1])
+
+
+PORT = free_port()
+
+SETTINGS = {
+    "spark.driver.defaultJavaOptions": QUICK_TO_START,
+    "spark.executor.defaultJavaOptions": QUICK_TO_START,
+    "spark.executor.memory": "512m",
+    "spark.executor.cores": CORES,
+    "spark.executor.instances": 2,
+    "spark.sql.shuffle.partitions": 2,
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "OFF",
+    # What fails is tried again, as it should be; but not four times where it fails for good.
+    "spark.task.maxFailures": 1,
+    "spark.stage.maxConsecutiveAttempts": 2,
+    # An executor that died is back in seconds; Spark would look again only after 15.
+    "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "1s",
+    "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+    "spark.connect.grpc.binding.address": "127.0.0.1",
+    "spark.connect.grpc.binding.port": PORT,
+}
+
+
+@pytest.fixture(scope="module")
+def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster(tmp_path_factory.mktemp("cluster")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def classic(machines: Cluster) -> Iterator[Program]:
+    with program(machines.environment, machines.master, SETTINGS) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def connect(machines: Cluster, classic: Program) -> Iterator[Program | None]:
+    if importlib.util.find_spec("grpc") is None:
+        yield None
+        return
+    with program(machines.environment, f"sc://127.0.0.1:{PORT}") as running:
+        yield running
+
+
+@pytest.fixture(params=["connect", "classic"])
+def driver(request: pytest.FixtureRequest, connect: Program | None, classic: Program) -> Program:
+    """A program of each kind, whose executors may or may not have Pointstamp."""
+    running = {"connect": connect, "classic": classic}[request.param]
+    if running is None:
+        pytest.skip("Spark Connect needs grpcio, which is not installed")
+    return running
+
+
+@pytest.fixture
+def ready(driver: Program) -> Program:
+    """A program of each kind, whose executors have Pointstamp."""
+    driver.call(ship)
+    return driver
+
+
+# What programs do. Spark's tasks cannot import this file, so what they run is defined
+# inside of functions, and travels by value.
+
+
+def ship(spark: Any) -> bool:
+    return pointstamp.spark.ship(spark)
+
+
+def ship_other_version(spark: Any, folder: str, python: str) -> bool:
+    """Become a program of another version, whose executors start new processes."""
+    from pointstamp.spark import shipping
+
+    shipping.PACKAGE = Path(shutil.copytree(shipping.PACKAGE, Path(folder, "pointstamp")))
+    (shipping.PACKAGE / "another.py").touch()
+    spark.sparkContext.pythonExec = python
+    return pointstamp.spark.ship(spark)
+
+
+def which(spark: Any) -> bool:
+    """Whether all workers have the other version."""
+    import pyarrow as pa
+
+    def build(scope: Any) -> Any:
+        import importlib.util
+
+        has_it = importlib.util.find_spec("pointstamp.another") is not None
+        return scope.batches_to_stream([pa.RecordBatch.from_pydict({"has_it": [has_it]})])
+
+    frame = pointstamp.spark.run(build, {}, "has_it boolean", spark=spark)
+    return [row.has_it for row in frame.collect()] == [True] * SLOTS
+
+
+def ship_to(spark: Any, python: str, version: str | None = None) -> bool:
+    """Ship, with another Python on the executors, or from one that says that it is another."""
+    context = spark.sparkContext
+    before = context.pythonExec, context.pythonVer
+    context.pythonExec, context.pythonVer = python, version or before[1]
+    try:
+        return pointstamp.spark.ship(spark)
+    finally:
+        context.pythonExec, context.pythonVer = before
+
+
+def count(spark: Any, n: int, workers: int | None = None) -> int:
+    """How many of `n` numbers come back from some workers, which exchange them."""
+
+    def build(scope: Any, numbers: Any) -> Any:
+        return numbers.exchange("id")
+
+    inputs = {"numbers": spark.range(0, n, 1, 3)}
+    return int(pointstamp.spark.run(build, inputs, "id long", workers).count())
+
+
+def count_with(spark: Any, python: str, n: int) -> int:
+    context = spark.sparkContext
+    before, context.pythonExec = context.pythonExec, python
+    try:
+        return count(spark, n, SLOTS)
+    finally:
+        context.pythonExec = before
+
+
+def sums(spark: Any, workers: int) -> dict[int, int]:
+    """The sums of the numbers below 1000, by their last digit."""
+    import pyarrow as pa
+
+    def build(scope: Any, numbers: Any) -> Any:
+        def total(batch: Any) -> Any:
+            return batch.append_column("worker", pa.array([scope_index] * batch.num_rows))
+
+        scope_index = scope.index
+        return numbers.exchange("digit").map_batches(total)
+
+    frame = spark.range(0, 1000, 1, 3).selectExpr("id % 10 as digit", "id")
+    schema = "digit long, id long, worker long"
+    result = pointstamp.spark.run(build, {"numbers": frame}, schema, workers).toArrow()
+    owners = {(row["digit"], row["worker"]) for row in result.to_pylist()}
+    assert len(owners) == 10  # all of a key are on one worker
+    found: dict[int, int] = {}
+    for row in result.to_pylist():
+        found[row["digit"]] = found.get(row["digit"], 0) + row["id"]
+    return found
+
+
+def who_and_where(spark: Any) -> list[tuple[int, int, str, str]]:
+    """Of each worker: its index, how many there are, its machine, how it runs Pointstamp.
+
+    Spark knows its executors by where their connections to the driver come from, which is
+    one address here. The workers are told two while they find each other.
+    """
+    import pyarrow as pa
+
+    def build(scope: Any) -> Any:
+        from pyspark import BarrierTaskContext
+
+        import pointstamp as ps
+
+        context = BarrierTaskContext.get()
+        address = context.getTaskInfos()[context.partitionId()].address
+        BarrierTaskContext.getTaskInfos = BarrierTaskContext.really  # type: ignore[attr-defined]
+        me = [scope.index, scope.peers, address.partition(":")[0], ps.build_info()]
+        names = ["worker", "peers", "host", "how"]
+        row = {name: [value] for name, value in zip(names, me, strict=True)}
+        return scope.batches_to_stream([pa.RecordBatch.from_pydict(row)])
+
+    class OnTwoMachines:
+        """What is unpickled in a task before it looks for its peers: it changes what it sees."""
+
+        def __call__(self, scope: Any) -> Any:
+            raise NotImplementedError
+
+        def __reduce__(self) -> Any:
+            return pretend, ()
+
+    def pretend() -> Any:
+        from pyspark import BarrierTaskContext
+
+        def addresses(context: Any) -> Any:
+            infos = context.really()
+            executors = sorted({info.address for info in infos})
+            for info in infos:
+                info.address = f"127.0.0.{1 + executors.index(info.address)}:1"
+            return infos
+
+        BarrierTaskContext.really = BarrierTaskContext.getTaskInfos  # type: ignore[attr-defined]
+        BarrierTaskContext.getTaskInfos = addresses  # type: ignore[method-assign]
+        return build
+
+    schema = "worker long, peers long, host string, how string"
+    frame = pointstamp.spark.run(OnTwoMachines(), {}, schema, spark=spark)
+    return sorted(tuple(row) for row in frame.collect())
+
+
+def fail(spark: Any) -> None:
+    def build(scope: Any, numbers: Any) -> Any:
+        def check(batch: Any) -> Any:
+            if scope_index == 1:
+                raise ValueError("the very cause")
+            return batch
+
+        scope_index = scope.index
+        return numbers.exchange("id").map_batches(check)
+
+    pointstamp.spark.run(build, {"numbers": spark.range(1000)}, "id long", SLOTS).collect()
+
+
+def survive(spark: Any, folder: str, generation: int) -> tuple[list[int], Counter[int]]:
+    """What comes out where worker 1 kills itself once, and how often each worker began.
+
+    Or it kills its parent's parent, which is the executor that it is a task of.
+    """
+
+    def build(scope: Any, numbers: Any) -> Any:
+        import os
+        import signal
+        from pathlib import Path
+
+        from pyspark import BarrierTaskContext
+
+        def victim(pid: int, generation: int) -> int:
+            if not generation:
+                return pid
+            stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2]
+            return victim(int(stat.split()[1]), generation - 1)
+
+        def kill_once(batch: Any) -> Any:
+            if index == 1:
+                try:
+                    Path(folder, "killed").touch(exist_ok=False)
+                except FileExistsError:
+                    return batch
+                os.kill(victim(os.getpid(), generation), signal.SIGKILL)
+            return batch
+
+        index = scope.index
+        attempt = BarrierTaskContext.get().taskAttemptId()
+        Path(folder, f"worker {index}, attempt {attempt}").touch()
+        return numbers.exchange("id").map_batches(kill_once)
+
+    inputs = {"numbers": spark.range(0, 1000, 1, 3)}
+    rows = pointstamp.spark.run(build, inputs, "id long", SLOTS).collect()
+    attempts = Counter(int(path.name[7]) for path in Path(folder).glob("worker *"))
+    return sorted(row.id for row in rows), attempts
+
+
+def test_executors_that_have_the_package_are_sent_nothing(
+    classic: Program, machines: Cluster
+) -> None:
+    assert classic.call(ship_to, machines.plain) is False
+    assert classic.call(count_with, machines.plain, 1000) == 1000
+
+
+def test_executors_that_lack_the_package_get_it_once(
+    connect: Program | None, classic: Program
+) -> None:
+    driver = connect or classic  # what the one adds, the other sees
+    with pytest.raises(Raised, match=r"No module named 'pointstamp'[^$]*ship\(spark\) brings"):
+        driver.call(count, 1000, SLOTS)
+    assert driver.call(ship) is True
+    assert driver.call(ship) is False
+    assert driver.call(count, 1000, SLOTS) == 1000
+
+
+def test_workers_are_tasks_on_all_machines_and_run_what_was_shipped(ready: Program) -> None:
+    found = ready.call(who_and_where)
+    assert [(worker, peers) for worker, peers, _, _ in found] == [(n, SLOTS) for n in range(SLOTS)]
+    assert sorted(host for _, _, host, _ in found) == ["127.0.0.1"] * 2 + ["127.0.0.2"] * 2
+    # Where the core is compiled here, its libraries were sent too.
+    assert {how.startswith("compiled") for *_, how in found} == {
+        pointstamp.build_info() == "compiled"
+    }
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_answers_do_not_depend_on_the_number_of_workers(ready: Program, workers: int) -> None:
+    expected = {digit: sum(range(digit, 1000, 10)) for digit in range(10)}
+    assert ready.call(sums, workers) == expected
+
+
+def test_what_an_operator_raises_comes_from_the_other_machine(ready: Program) -> None:
+    with pytest.raises(Raised) as caught:
+        ready.call(fail)
+    message = str(caught.value)
+    assert "worker 1 failed: operator 'MapBatches' failed at time 0" in message
+    assert 'raise ValueError("the very cause")' in message
+    assert ready.call(count, 10) == 10  # the session is as good as before
+
+
+def test_too_few_slots_are_said_before_anything_starts(ready: Program) -> None:
+    with pytest.raises(
+        Raised, match=r"SparkSetupError: 5 workers need 5 slots .* spark\.executor\.instances"
+    ):
+        ready.call(count, 10, SLOTS + 1)
+
+
+def test_libraries_that_executors_lack_are_named(classic: Program, machines: Cluster) -> None:
+    with pytest.raises(Raised, match=r"SparkSetupError: executors lack numba \(.*Install"):
+        classic.call(ship_to, machines.poor)
+
+
+def test_another_python_on_the_executors_is_said(classic: Program, machines: Cluster) -> None:
+    with pytest.raises(Raised, match=r"executors run Python 3\.\d+, and this program Python 3\.9"):
+        classic.call(ship_to, machines.bare, "3.9")
+    with pytest.raises(Raised, match=r"cannot be asked what they have: .*/no/such/python"):
+        classic.call(ship_to, "/no/such/python")
+
+
+def test_executors_that_have_another_version_get_this_one(
+    classic: Program, machines: Cluster, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("version")
+    assert classic.call(ship_other_version, str(folder), machines.other) is True
+    assert classic.call(ship) is False
+    assert classic.call(which)
+
+
+@pytest.mark.parametrize("generation", [0, 2], ids=["worker", "machine"])
+def test_after_a_death_all_runs_again_and_the_output_comes_once(
+    classic: Program, generation: int, tmp_path: Path
+) -> None:
+    classic.call(ship)
+    numbers, attempts = classic.call(survive, str(tmp_path), generation)
+    assert numbers == list(range(1000))
+    assert attempts == dict.fromkeys(range(SLOTS), 2)
