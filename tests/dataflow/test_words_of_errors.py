@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import pointstamp as ps
@@ -121,6 +122,16 @@ def test_the_code_that_sends_to_a_key_that_fails_is_told_whose_it_is() -> None:
             DataError,
             ["integers as event times"],
         ),
+        (
+            lambda s: columns(s, "kx", RECORDS).aggregate([("x", "sum")], key=pc.field("k") + 1),
+            BuildError,
+            ["'Aggregate' cannot be keyed by the expression", "map_batches"],
+        ),
+        (
+            lambda s: rows(s, "kx", RECORDS).join(s.empty(), key=5),
+            BuildError,
+            ["'Join' cannot be keyed by 5"],
+        ),
         (lambda s: s.to_stream([1]).window(10)[0], BuildError, ["ps.Tumbling(10)", "found 10"]),
         (lambda s: s.iterator_source(lambda time: 3, ps.Probe()), UsageError, ["it gave 3"]),
         (lambda s: s.to_stream([1]).partition("2", int)[0], BuildError, ["'2' were asked for"]),
@@ -192,6 +203,12 @@ def test_two_captures_do_not_write_one_file(tmp_path: Path) -> None:
 
     error, _ = cause_of(build)
     assert "another capture writes this file" in str(error)
+
+
+@pytest.mark.parametrize("make", [rows, arrays])
+def test_an_expression_is_a_key_of_record_batches_only(make: Any) -> None:
+    error, _ = cause_of(lambda s: make(s, "kx", RECORDS).exchange(pc.field("k") + 1), 2)
+    assert "is an expression of Arrow record batches" in str(error)
 
 
 @pytest.mark.parametrize("limit", [2.5, "3", -1, True])
