@@ -11,6 +11,7 @@ what flows while it is captured is to be replayed from memory or a socket.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 from collections.abc import Callable, Sequence
@@ -30,7 +31,8 @@ class CaptureFolder:
     ------
     FileFormatError
         If it holds parts of a capture by another number of workers, which would be
-        mixed with this one's; parts of the same number are replaced.
+        mixed with this one's; parts of the same number are replaced. Also if another
+        capture is being written there.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -57,7 +59,19 @@ class FileWriter:
 
     def __init__(self, path: Path, part: Part) -> None:
         self._path = path
-        self._file = path.open("wb")
+        # Not emptied by the opening: another may be writing it.
+        self._file = path.open("ab")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._file.close()
+            raise FileFormatError(
+                f"{path}: another capture writes this file at the moment; give each a folder of "
+                "its own"
+            ) from None
+        except OSError:
+            pass  # a file system without locks
+        self._file.truncate(0)
         self._events = EventStreamWriter(self._file, part)
 
     def push(self, event: Event) -> None:
@@ -140,8 +154,11 @@ def captured_files(path: str | os.PathLike[str]) -> list[CaptureFile]:
     parts = _parts_in(path)
     peers = {part.peers for _, part in parts}
     if len(peers) != 1:
-        counts = " and ".join(map(str, sorted(peers))) or "no"
-        raise FileFormatError(f"{path}: a folder with the parts of one capture; it has {counts}")
+        counts = " and ".join(map(str, sorted(peers)))
+        held = f"those of captures by {counts} workers" if counts else "none"
+        raise FileFormatError(
+            f"{path}: a folder with the parts of one capture is needed, and there are {held}"
+        )
     missing = set(range(*peers)) - {part.worker for _, part in parts}
     if missing:
         raise FileFormatError(

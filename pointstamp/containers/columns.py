@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from pointstamp.containers.arrays import hash_array
 from pointstamp.containers.convert import arrow_array, numbers
+from pointstamp.containers.expressions import evaluate, is_expression
 from pointstamp.containers.flat import is_flat, put_together, take_apart
 from pointstamp.containers.keys import checked_hashes, column_names, hash_keys
 from pointstamp.containers.kind import Buffer, Key
@@ -95,6 +96,8 @@ class ColumnsKind:
         if callable(key):
             keys = key(batch)
             return checked_hashes(keys, batch.num_rows, _hash_result(keys), key)
+        if is_expression(key):
+            return hash_arrow(evaluate(batch, key).column(0))
         names = column_names(key, batch.schema.names, "a record batch")
         if not names:
             return np.zeros(batch.num_rows, np.uint64)

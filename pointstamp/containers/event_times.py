@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pointstamp.containers.arrays import Arrays
+from pointstamp.containers.expressions import evaluate, is_expression
 from pointstamp.containers.gather import Key, column_of, with_columns
 from pointstamp.containers.keys import alike
 from pointstamp.containers.registry import kind_of
@@ -27,8 +28,8 @@ def event_times(batch: Any, time: TimeOf, who: str) -> Ints:
 
     Parameters
     ----------
-    time : callable or str
-        Of rows a function of a record; else a column.
+    time : callable, str or pyarrow.compute.Expression
+        Of rows a function of a record; else a column, or an expression (of record batches).
 
     Raises
     ------
@@ -40,6 +41,8 @@ def event_times(batch: Any, time: TimeOf, who: str) -> Ints:
     """
     if callable(time):
         found = list(map(time, batch)) if type(batch) is list else time(batch)
+    elif is_expression(time):
+        found = evaluate(batch, time).column(0)
     else:
         found = column_of(batch, time, who)
     if type(found).__module__.partition(".")[0] == "pyarrow":

@@ -25,7 +25,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from pointstamp.errors import ColumnError, KeyHashError
+from pointstamp.containers.expressions import is_expression
+from pointstamp.errors import BuildError, ColumnError, ContainerError, KeyHashError
 from pointstamp.kernels.hashing import (
     EMPTY_HASH,
     NULL_HASH,
@@ -112,12 +113,33 @@ def column_names(key: Any, names: Sequence[str], holder: str) -> list[str]:
     """
     if key is None:
         return list(names)
+    if is_expression(key):
+        raise _no_expression(key, holder)
     wanted = [key] if isinstance(key, str) else list(key)
     missing = [name for name in wanted if name not in names]
     if missing or not wanted:
         what = ", ".join(map(repr, missing)) if missing else "an empty list of columns"
         raise ColumnError(f"{holder} cannot be keyed by {what}: its columns are {list(names)}")
     return wanted
+
+
+def check_key(key: Any, who: str) -> None:
+    """Refuse what is no key of rows or columns, when the dataflow is built.
+
+    Raises
+    ------
+    BuildError
+        Unless it is a function, the name of a column, several names, or None.
+    """
+    if key is None or callable(key) or isinstance(key, str):
+        return
+    if isinstance(key, (list, tuple)) and all(isinstance(name, str) for name in key):
+        return
+    found = f"the expression {key}" if is_expression(key) else repr(key)
+    raise BuildError(
+        f"operator {who!r} cannot be keyed by {found}: give a function of a record, or name a "
+        "column or several; what is to be computed of columns, map_batches can add as a column"
+    )
 
 
 def check_rows_key(key: Any, record: Any) -> None:
@@ -130,12 +152,21 @@ def check_rows_key(key: Any, record: Any) -> None:
     """
     if key is None or callable(key):
         return
+    if is_expression(key):
+        raise _no_expression(key, "a list of Python records")
     names = [key] if isinstance(key, str) else list(key)
     parts = ", ".join(f"r[{name!r}]" for name in names) if isinstance(record, dict) else "r[0]"
     raise ColumnError(
         f"the key {key!r} names columns, but this batch is a list of Python records, such as "
         f"{reprlib.repr(record)}; give a function of a record (lambda r: {parts}), or None for "
         "the record itself"
+    )
+
+
+def _no_expression(key: Any, holder: str) -> ContainerError:
+    return ContainerError(
+        f"the key {key} is an expression of Arrow record batches, and this is {holder}: name a "
+        "column, or give a function"
     )
 
 

@@ -13,6 +13,7 @@ cdef class Notificator:
     cdef list _heap
     cdef bint _is_late
     cdef bint _early
+    cdef readonly object last_time
 
     cpdef notify_at(self, object capability)
     cdef _keep(self, Capability capability)

@@ -34,6 +34,7 @@ class Notificator:
         "_key",
         "_total",
         "_waiting",
+        "last_time",
     )
 
     def __init__(
@@ -50,6 +51,8 @@ class Notificator:
         """(key, time), or times alone where Python's order of them is the total order."""
         self._is_late = False
         """Whether a time was asked for lately that was complete already."""
+        self.last_time: Any = None
+        """For error messages: of what was given out last, until there is no more to give."""
 
     def notify_at(self, capability: Capability) -> None:
         """Keep `capability` until its time is complete. Asking twice is asking once."""
@@ -96,7 +99,9 @@ class Notificator:
     def __next__(self) -> Capability:
         found = self._take_complete()
         if found is None:
+            self.last_time = None
             raise StopIteration
+        self.last_time = found.time
         return found
 
     def __len__(self) -> int:

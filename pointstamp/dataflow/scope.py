@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from functools import partial
-from inspect import isasyncgenfunction
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -29,6 +28,7 @@ from pointstamp.dataflow.operators.generic import Build
 from pointstamp.dataflow.operators.probe import Probe
 from pointstamp.dataflow.operators.sources import InputHandle
 from pointstamp.dataflow.operators.unordered import UnorderedInput
+from pointstamp.dataflow.operators.user_code import is_async
 from pointstamp.dataflow.pact import Pact
 from pointstamp.dataflow.stream import Stream
 from pointstamp.errors import BuildError, FeedbackError, UsageError
@@ -235,7 +235,7 @@ class Scope:
         >>> ps.testing.collect(lambda scope: scope.source(build))
         [(0, 0), (1, 1), (2, 4)]
         """
-        if isasyncgenfunction(build):
+        if is_async(build):
             return self.async_source(build)
         return sources.source(self, build, name)
 

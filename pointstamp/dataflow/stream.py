@@ -21,6 +21,7 @@ from operator import add
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, overload
 
 from pointstamp.containers.events import Events
+from pointstamp.containers.keys import check_key
 from pointstamp.containers.kind import Key
 from pointstamp.dataflow.channels import Tee
 from pointstamp.dataflow.failed import Failed, OnError
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
     from pointstamp.dataflow.scope import Scope
 
     Predicate: TypeAlias = Callable[[T], object] | str | Expression
-    KeyOf: TypeAlias = Callable[[T], object] | str | Sequence[str] | None
+    KeyOf: TypeAlias = Callable[[T], object] | str | Sequence[str] | Expression | None
 
 
 class Stream(Generic[T]):
@@ -385,14 +386,14 @@ class Stream(Generic[T]):
         self, key: KeyOf[T] = None, *, on_error: Literal["raise", "drop"] = "raise"
     ) -> Stream[T]: ...
 
-    def exchange(self, key: KeyOf[T] = None, *, on_error: OnError = "raise") -> Any:
+    def exchange(self, key: Any = None, *, on_error: OnError = "raise") -> Any:
         """Send records of equal key to the same worker.
 
         Parameters
         ----------
-        key : callable, str, or sequence of str, optional
+        key : callable, str, sequence of str or pyarrow.compute.Expression, optional
             On rows a function of the record (the default: the record itself); on
-            columns a column's name, or several.
+            columns a column's name, or several, or an expression (of record batches).
         on_error : {"raise", "route", "drop"}
             As for `map`, for a key that fails or cannot be hashed; on columns that is
             the batch's. Other than with "raise" each key is computed twice.
@@ -834,6 +835,7 @@ class Stream(Generic[T]):
         [(0, (7, 4)), (0, (9, 2))]
         """
         refuse_async_of("Aggregate", fold, emit, key)
+        check_key(key, "Aggregate")
         if on_error != "raise":
             return errors_in_state.aggregate(self, fold, emit, key, default, on_error)
         return grouping.aggregate(self, fold, emit, key, default)
@@ -886,6 +888,7 @@ class Stream(Generic[T]):
         [(0, ('a', 1)), (0, ('a', 3))]
         """
         refuse_async_of("StateMachine", fold, key)
+        check_key(key, "StateMachine")
         if on_error != "raise":
             return errors_in_state.state_machine(self, fold, key, default, on_error)
         return grouping.state_machine(self, fold, key, default)
@@ -961,6 +964,8 @@ class Stream(Generic[T]):
         """
         keys = (key, key if other_key is None else other_key)
         refuse_async_of("Join", *keys)
+        check_key(keys[0], "Join")
+        check_key(keys[1], "Join")
         if on_error != "raise":
             return errors_in_state.join(self, other, keys, retain=retain, on_error=on_error)
         return stream_joins.join(self, other, keys, retain=retain)
@@ -1016,9 +1021,9 @@ class Stream(Generic[T]):
         windows : Tumbling, Sliding or Sessions
             `pointstamp.Tumbling(size)`, for one.
         time : callable or str, optional
-            Event times, which are integers: on rows a function of the record, on
-            columns a column's name (of integers or Arrow times, in their unit). The
-            default is the timestamp.
+            Event times, which are integers: on rows a function of the record, on columns a
+            column's name (of integers or Arrow times, in their unit), or an expression (of
+            record batches). The default is the timestamp.
         key : callable, str, or sequence of str, optional
             Windows are of records of equal key, as for `exchange`; without one, all
             records are together, on one worker.
@@ -1048,6 +1053,7 @@ class Stream(Generic[T]):
         20 Window(key=None, start=10, end=20, records=[12, 14])
         """
         refuse_async_of("Window", time, key)
+        check_key(key, "Window")
         if on_error != "raise":
             return errors_in_state.window(self, windows, time, key, lateness, clock, on_error)
         return windowing.window(self, windows, time, key, lateness, clock)

@@ -422,7 +422,7 @@ def test_bytes_after_the_end_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_must_have_the_parts_of_one_capture(tmp_path: Path) -> None:
-    with pytest.raises(WorkerError, match="it has no"):
+    with pytest.raises(WorkerError, match="one capture is needed, and there are none"):
         collect(lambda scope: scope.replay(tmp_path))
     captured(as_rows, tmp_path, 2)
     with pytest.raises(WorkerError, match="by another number of workers than 1"):

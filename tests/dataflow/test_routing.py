@@ -255,3 +255,25 @@ def test_a_flag_that_is_null_is_not_true() -> None:
     batch = pa.RecordBatch.from_pydict({"x": [1, 2, 3], "ok": [None, True, False]})
     found = collect(lambda s: named(list(s.batches_to_stream([batch]).ok_err("ok"))))
     assert found == [(0, (0, (2, True))), (0, (1, (1, None))), (0, (1, (3, False)))]
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_records_for_which_an_expression_is_equal_meet(workers: int) -> None:
+    def build(scope: Any) -> Any:
+        stream = columns(scope, "x", [(x,) for x in range(12)])
+        met = stream.exchange(pc.field("x") - pc.field("x") / 3 * 3)
+        return met.map_batches(lambda batch: [(x, scope.index) for x in batch["x"].to_pylist()])
+
+    found = [record for _, record in collect(build, workers)]
+    assert [x for x, _ in found] == list(range(12))
+    where = {(x % 3, worker) for x, worker in found}
+    assert len(where) == 3
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_event_times_are_computed_by_an_expression(workers: int) -> None:
+    def build(scope: Any) -> Any:
+        done, _ = columns(scope, "x", [(1,), (4,)]).window(ps.Tumbling(10), time=pc.field("x") * 3)
+        return done
+
+    assert collect(build, workers) == [(10, (1, 0, 10)), (20, (4, 10, 20))]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import pointstamp as ps
@@ -120,6 +122,16 @@ def test_the_code_that_sends_to_a_key_that_fails_is_told_whose_it_is() -> None:
             DataError,
             ["integers as event times"],
         ),
+        (
+            lambda s: columns(s, "kx", RECORDS).aggregate([("x", "sum")], key=pc.field("k") + 1),
+            BuildError,
+            ["'Aggregate' cannot be keyed by the expression", "map_batches"],
+        ),
+        (
+            lambda s: rows(s, "kx", RECORDS).join(s.empty(), key=5),
+            BuildError,
+            ["'Join' cannot be keyed by 5"],
+        ),
         (lambda s: s.to_stream([1]).window(10)[0], BuildError, ["ps.Tumbling(10)", "found 10"]),
         (lambda s: s.iterator_source(lambda time: 3, ps.Probe()), UsageError, ["it gave 3"]),
         (lambda s: s.to_stream([1]).partition("2", int)[0], BuildError, ["'2' were asked for"]),
@@ -134,6 +146,69 @@ def test_what_does_not_fit_is_said_with_what_would(build: Any, kind: Any, words:
 
 def _of(data: dict[str, Any], scope: Any) -> Any:
     return scope.batches_to_stream([pa.RecordBatch.from_pydict(data)])
+
+
+@pytest.mark.parametrize(
+    ("act", "operator"),
+    [
+        (lambda s: s.aggregate(lambda k, x, n: n, emit=refuses), "Aggregate"),
+        (lambda s: s.state_machine(refuses), "StateMachine"),
+        (lambda s: s.unary_notify(ps.Pipeline(), "Own", _refuses_when_complete), "Own"),
+    ],
+)
+def test_code_that_fails_for_a_complete_time_fails_at_that(act: Any, operator: str) -> None:
+    """Also where a batch of a later time was taken before, in the same activation."""
+
+    def build(scope: Any) -> Any:
+        now, later = (
+            rows(scope, "kx", RECORDS).delay_batch(lambda time, at=at: at) for at in (3, 5)
+        )
+        return act(now.concat(later))
+
+    error, _ = cause_of(build)
+    assert (error.operator, error.time) == (operator, 3)
+
+
+def _refuses_when_complete(capability: Any, info: Any) -> Any:
+    def logic(input: Any, output: Any, notificator: Any) -> None:
+        for time, _ in input:
+            notificator.notify_at(time.retain())
+        for _ in notificator:
+            refuses()
+
+    return logic
+
+
+def test_what_reports_a_round_fails_at_that_round() -> None:
+    error, _ = cause_of(lambda s: s.to_stream([1]).iterate(lambda again: again, report=refuses))
+    assert (error.operator, error.time) == ("Decide", (0, 0))
+
+
+async def no_generator(input: Any) -> None: ...
+
+
+@pytest.mark.parametrize("method", ["source", "async_source"])
+def test_a_source_that_yields_nothing_is_refused(method: str) -> None:
+    error, cause = cause_of(lambda scope: getattr(scope, method)(no_generator))
+    assert isinstance(cause, BuildError)
+    assert "has no yield" in str(error)
+
+
+def test_two_captures_do_not_write_one_file(tmp_path: Path) -> None:
+    def build(scope: Any) -> Any:
+        stream = scope.to_stream([1])
+        stream.capture(tmp_path)
+        stream.capture(tmp_path)
+        return stream
+
+    error, _ = cause_of(build)
+    assert "another capture writes this file" in str(error)
+
+
+@pytest.mark.parametrize("make", [rows, arrays])
+def test_an_expression_is_a_key_of_record_batches_only(make: Any) -> None:
+    error, _ = cause_of(lambda s: make(s, "kx", RECORDS).exchange(pc.field("k") + 1), 2)
+    assert "is an expression of Arrow record batches" in str(error)
 
 
 @pytest.mark.parametrize("limit", [2.5, "3", -1, True])

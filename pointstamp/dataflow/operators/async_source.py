@@ -11,6 +11,7 @@ a failure nothing is.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.dataflow.capability import Capability
@@ -35,6 +36,11 @@ def async_source(
     name: str = "AsyncSource",
 ) -> Stream[Any]:
     """See `Scope.async_source`."""
+    if iscoroutinefunction(generate):
+        raise BuildError(
+            f"source {name!r} needs an asynchronous generator function, which yields records; "
+            f"{generate!r} has no yield"
+        )
     if type(buffer) is not int or buffer < 1:
         raise BuildError(
             f"source {name!r}: buffer says how much may be yielded and not sent yet, 1 or more, "

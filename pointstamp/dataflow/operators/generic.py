@@ -16,11 +16,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pointstamp.dataflow.blame import blame
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Frontier, Input, Output
 from pointstamp.dataflow.notificator import Notificator
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Pact
+from pointstamp.errors import OperatorError
 from pointstamp.progress.operate import Interest
 
 if TYPE_CHECKING:
@@ -40,9 +42,12 @@ BinaryNotify = Callable[
 class _Logic:
     """Calls the user's logic with what it takes: inputs, the output, the notificator."""
 
-    __slots__ = ("_handles", "_logic", "_notificator")
+    __slots__ = ("_handles", "_logic", "_name", "_notificator")
 
-    def __init__(self, logic: Callable[..., Any], notificator: Notificator | None) -> None:
+    def __init__(
+        self, name: str, logic: Callable[..., Any], notificator: Notificator | None
+    ) -> None:
+        self._name = name
         self._logic = logic
         self._notificator = notificator
         self._handles: tuple[Any, ...] = ()
@@ -53,7 +58,15 @@ class _Logic:
         if not self._handles:
             told = () if notificator is None else (notificator,)
             self._handles = (*inputs, outputs[0], *told)
-        again = self._logic(*self._handles)
+        try:
+            again = self._logic(*self._handles)
+        except OperatorError:
+            raise
+        except Exception as error:
+            if notificator is None or notificator.last_time is None:
+                raise
+            # It was at work on that time, and not on that of a batch that it took before.
+            raise blame(error, self._name, notificator.last_time) from error
         if notificator is None or again is True:
             return again
         return notificator.overlooked()
@@ -74,7 +87,7 @@ def operator(
 
     def make_logic(capabilities: list[Capability], info: OperatorInfo) -> Callable[..., Any]:
         logic = build(capabilities.pop(), info)
-        return _Logic(logic, None).run
+        return _Logic(name, logic, None).run
 
     builder.build(make_logic)
     return result
@@ -107,7 +120,7 @@ def operator_notify(
         logic = build(capability, info)
         del capability
 
-        return _Logic(logic, notificator).run
+        return _Logic(name, logic, notificator).run
 
     builder.build(make_logic)
     return result

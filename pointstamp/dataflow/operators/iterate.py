@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from pointstamp.containers import kind_of
+from pointstamp.dataflow.blame import blame
 from pointstamp.dataflow.capability import Capability, InputCapability
 from pointstamp.dataflow.handles import Frontier, Input, Output
 from pointstamp.dataflow.notificator import Notificator
@@ -34,7 +35,7 @@ from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.operators.stateless import is_of_columns, kept
 from pointstamp.dataflow.operators.user_code import refuse_async_of
 from pointstamp.dataflow.pact import Broadcast, Pipeline
-from pointstamp.errors import BuildError
+from pointstamp.errors import BuildError, OperatorError
 from pointstamp.progress.operate import Interest
 
 if TYPE_CHECKING:
@@ -302,7 +303,12 @@ class _Rounds:
                 waiting[time.time].append(batch)
         for capability in self._notificator:
             with capability:
-                self._end(capability, outputs)
+                try:
+                    self._end(capability, outputs)
+                except OperatorError:
+                    raise
+                except Exception as error:  # of `until` or `report`, at the round that ends
+                    raise blame(error, "Decide", capability.time) from error
         return self._notificator.overlooked()
 
     def _await(self, time: InputCapability) -> None:
