@@ -18,7 +18,9 @@ from pointstamp.dataflow.activator import ThreadActivator
 from pointstamp.dataflow.blame import blame
 from pointstamp.dataflow.capability import Capability, Holdings, nobody
 from pointstamp.dataflow.channels import Tee
+from pointstamp.dataflow.durability import NO_STATES, States
 from pointstamp.dataflow.environment import Environment
+from pointstamp.dataflow.gate import Gate
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.pact import Pact
 from pointstamp.errors import BuildError, OperatorError
@@ -56,6 +58,48 @@ class OperatorInfo:
     is_held_back: Callable[[], bool] = lambda: False
     """For operators that make new data: whether enough of this dataflow is in flight. If so
     they should return without any; they are run again when they may go on."""
+    states: States = field(default=NO_STATES, repr=False, compare=False)
+    """What it declares of what it keeps; see `state`."""
+
+    def state(self, name: str = "state") -> dict[Any, Any]:
+        """A dictionary that outlasts the program, where the dataflow is durable.
+
+        To be asked for in `build`; when the program starts again it holds what it held
+        when the snapshot's epoch was complete, of the keys that this worker has.
+
+        Parameters
+        ----------
+        name : str
+            Of the table: unique in the operator, and the same next time.
+
+        Notes
+        -----
+        Keys are what the operator's inputs are exchanged by, else a key may come to another
+        worker than its value. A value that is changed in place must be put again,
+        `table[key] = value`. What is held for times beyond an epoch is held by the program
+        alone, unless it is in a table.
+
+        Raises
+        ------
+        CheckpointStructureError
+            If the snapshot does not have this table.
+        """
+        if self.states.keeper is None:
+            self.states.is_said = True
+            return {}
+        # Here and not above: few dataflows are durable.
+        from pointstamp.state.tables import KeyedRows
+
+        table = KeyedRows()
+        self.states.keep(name, table)
+        return table
+
+    def keeps_nothing(self) -> None:
+        """Say that what the operator keeps is of times that are not complete, and no more.
+
+        In a durable dataflow one has to say so, or declare it with `state`.
+        """
+        self.states.is_said = True
 
     def activate_after(self, seconds: float) -> None:
         """Ask for the operator to be run again after `seconds`; for the worker's thread.
@@ -105,6 +149,7 @@ class Operator(LocalOperator):
         "consumed",
         "frontier_interest",
         "frontiers",
+        "gate",
         "holdings",
         "initial",
         "inputs",
@@ -145,6 +190,8 @@ class Operator(LocalOperator):
         self._summaries: list[list[Antichain]] = []
         self._logic: Logic = _idle
         self._running = False
+        self.gate: Gate | None = None
+        """Of an operator that keeps state, in a durable dataflow."""
         self._wake = wake
         self._idle = Progress((), (), (), False)
         self._active = Progress((), (), (), True)
@@ -212,6 +259,8 @@ class Operator(LocalOperator):
         for holdings in self.holdings:
             holdings.settle()
         is_active = again is True
+        if self.gate is not None and self.gate.after(self.holdings):
+            is_active = True
         for input_ in self._inputs:
             if input_.end_round():
                 is_active = True
@@ -278,6 +327,14 @@ def _written(summary: Any) -> str:
     return repr(summary) if has_own else type(summary).__name__
 
 
+def _is_users(code: Any) -> bool:
+    """Whether a function, or what it was made of, was not written here.
+
+    Of our own operators we know that they keep nothing from epoch to epoch, or say so.
+    """
+    return str(getattr(code, "__module__", "")).partition(".")[0] != "pointstamp"
+
+
 class OperatorBuilder:
     """Makes an operator with any numbers of inputs and outputs.
 
@@ -305,6 +362,8 @@ class OperatorBuilder:
         self._outputs: list[Output] = []
         self._summaries: dict[tuple[int, int], Any] = {}
         self._queues: list[Any] = []
+        self.states = States(scope.environment.keeper, scope.path_of(self._node), self._make_gate)
+        """What the operator declares of what it keeps."""
 
     @property
     def info(self) -> OperatorInfo:
@@ -319,6 +378,7 @@ class OperatorBuilder:
             activate := scope.activation(self._node),
             scope.environment,
             lambda: flow is not None and flow.holds_back(activate),
+            self.states,
         )
 
     def new_input(
@@ -405,8 +465,9 @@ class OperatorBuilder:
         make_logic: Callable[
             [list[Capability], OperatorInfo], Callable[[list[Input], list[Output]], Any]
         ],
+        code: Any = None,
     ) -> None:
-        """Give the operator its code."""
+        """Give the operator its code; `code` is what `make_logic` calls, if that is another's."""
         operator = self._operator
         self._finish_ports()
         # The list is made in the call, so that no name here keeps a capability alive.
@@ -418,12 +479,32 @@ class OperatorBuilder:
             ],
             self.info,
         )
+        if self.states.keeper is not None and _is_users(code or make_logic):
+            self.states.check_said()
         for holdings in operator.holdings:
             # The initial capabilities are known to all; only what changes is news.
             if operator.initial[holdings.output]:
                 holdings.changes.update(operator.timestamp.minimum, -1)
         operator.set_logic(logic, self._inputs, self._outputs)
         self._scope.install(self._node, operator)
+
+    def _make_gate(self) -> Gate:
+        """Have snapshots wait for this operator's epochs, and later epochs for snapshots."""
+        operator, scope = self._operator, self._scope
+        if not operator.inputs:
+            self.states.refuse("it has no input that would say how far epochs have come")
+        gate = Gate(
+            scope.path_of(self._node),
+            scope.epochs(),
+            operator.frontiers,
+            scope.activation(self._node),
+        )
+        gate.begin(operator.initial, operator.timestamp.minimum)
+        for port, queue in enumerate(self._queues):
+            queue.guard(gate.waiting())
+            operator.frontier_interest[port] = Interest.ALWAYS
+        operator.gate = gate
+        return gate
 
     def set_role(self, role: str) -> None:
         """Say what the operator is for: "input" or "probe"; for those who look on."""

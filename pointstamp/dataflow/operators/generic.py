@@ -76,7 +76,7 @@ def operator(
         logic = build(capabilities.pop(), info)
         return _Logic(logic, None).run
 
-    builder.build(make_logic)
+    builder.build(make_logic, build)
     return result
 
 
@@ -109,5 +109,5 @@ def operator_notify(
 
         return _Logic(logic, notificator).run
 
-    builder.build(make_logic)
+    builder.build(make_logic, build)
     return result
