@@ -8,7 +8,9 @@ operator may apply what comes as early as it likes, and in any order; what is of
 epoch waits in front of it, and nobody else waits.
 
 The frontier is held back by a count of our own, at the least time of the next epoch: that
-such a time may still come is true for as long as one is held back.
+such a time may still come is true for as long as one is held back. What an operator may do
+as soon as all *before* a time is complete is for that time, and has to wait as well: so of a
+time that is held back it is said that something before it may come.
 
 Epochs are the times of the outermost scope; a time of a scope inside is of the epoch at which
 it would leave.
@@ -60,6 +62,18 @@ class Epochs:
         return time
 
 
+class GatedCounts(MutableAntichain):
+    """The frontier of an input, as the logic behind a gate sees it."""
+
+    gate: Gate | None = None
+
+    def less_than(self, time: Any) -> bool:
+        """Whether a time strictly before `time` may still come, or `time` is held back."""
+        if super().less_than(time):
+            return True
+        return self.gate is not None and self.gate.holds_back(time)
+
+
 class Waiting:
     """What waits at one input: batches of later epochs."""
 
@@ -73,12 +87,11 @@ class Waiting:
     def admits(self, item: tuple[Any, Any]) -> bool:
         """Whether a (time, batch) may come now; else it is kept."""
         gate = self._gate
-        epoch = gate.epochs.of(item[0])
-        if gate.limit is not None and epoch > gate.limit:
+        if gate.holds_back(item[0]):
             self._limit = gate.limit
             self._aside.append(item)
             return False
-        gate.begun = max(gate.begun, epoch)
+        gate.begun = max(gate.begun, gate.epochs.of(item[0]))
         return True
 
     def ready(self) -> tuple[Any, Any] | None:
@@ -111,7 +124,7 @@ class Gate:
         Its name in snapshots.
     epochs : Epochs
         Of its scope.
-    counts : sequence of MutableAntichain
+    counts : sequence of GatedCounts
         The frontiers of its inputs, as its logic sees them.
     activate : callable
         Has it run.
@@ -121,7 +134,7 @@ class Gate:
         self,
         operator: str,
         epochs: Epochs,
-        counts: Sequence[MutableAntichain],
+        counts: Sequence[GatedCounts],
         activate: Callable[[], None],
     ) -> None:
         self.operator = operator
@@ -132,6 +145,8 @@ class Gate:
         self.begun = BEFORE_ALL
         """The last epoch of which a batch was given out."""
         self._counts = counts
+        for each in counts:
+            each.gate = self
         self._activate = activate
         self._pending: deque[tuple[int, HandOut]] = deque()
         self._held: list[Counter[Any]] = []
@@ -142,6 +157,10 @@ class Gate:
     def waiting(self) -> Waiting:
         """For another input."""
         return Waiting(self)
+
+    def holds_back(self, time: Any) -> bool:
+        """Whether a time has to wait."""
+        return self.limit is not None and self.epochs.of(time) > self.limit
 
     def begin(self, initial: Sequence[bool], minimum: Any) -> None:
         """Note the capabilities that the operator begins with."""
@@ -172,6 +191,8 @@ class Gate:
         """Hand out what is asked for: the dataflow is complete, and the operator runs no more."""
         while self._pending:
             self._cut()
+        for each in self._counts:
+            each.gate = None  # which would be a circle
 
     def _cut(self) -> None:
         epoch, hand_out = self._pending.popleft()

@@ -20,7 +20,7 @@ from pointstamp.dataflow.capability import Capability, Holdings, nobody
 from pointstamp.dataflow.channels import Tee
 from pointstamp.dataflow.durability import NO_STATES, States
 from pointstamp.dataflow.environment import Environment
-from pointstamp.dataflow.gate import Gate
+from pointstamp.dataflow.gate import Gate, GatedCounts
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.pact import Pact
 from pointstamp.errors import BuildError, OperatorError
@@ -61,7 +61,9 @@ class OperatorInfo:
     states: States = field(default=NO_STATES, repr=False, compare=False)
     """What it declares of what it keeps; see `state`."""
 
-    def state(self, name: str = "state") -> dict[Any, Any]:
+    def state(
+        self, name: str = "state", *, route: Callable[[Any], Any] | None = None
+    ) -> dict[Any, Any]:
         """A dictionary that outlasts the program, where the dataflow is durable.
 
         To be asked for in `build`; when the program starts again it holds what it held
@@ -71,11 +73,14 @@ class OperatorInfo:
         ----------
         name : str
             Of the table: unique in the operator, and the same next time.
+        route : callable, optional
+            Of a key of the table, what the operator's records are exchanged by, where that
+            is not the key itself: `lambda vertex: 0` if all go to one worker.
 
         Notes
         -----
-        Keys are what the operator's inputs are exchanged by, else a key may come to another
-        worker than its value. A value that is changed in place must be put again,
+        Where the operator's inputs are exchanged, a key comes to the worker that its records
+        come to; where they are not, to any. A value that is changed in place must be put again,
         `table[key] = value`. What is held for times beyond an epoch is held by the program
         alone, unless it is in a table.
 
@@ -90,7 +95,7 @@ class OperatorInfo:
         # Here and not above: few dataflows are durable.
         from pointstamp.state.tables import KeyedRows
 
-        table = KeyedRows()
+        table = KeyedRows(route)
         self.states.keep(name, table)
         return table
 
@@ -412,9 +417,8 @@ class OperatorBuilder:
         operator.inputs += 1
         operator.consumed.append(consumed)
         operator.frontier_interest.append(interest)
-        operator.frontiers.append(
-            MutableAntichain(operator.timestamp, [(operator.timestamp.minimum, 1)])
-        )
+        make = MutableAntichain if self._scope.environment.keeper is None else GatedCounts
+        operator.frontiers.append(make(operator.timestamp, [(operator.timestamp.minimum, 1)]))
         self._queues.append(queue)
         self._connect(
             [(port, output) for output in range(operator.outputs)], summaries, f"input {port}"
@@ -496,7 +500,7 @@ class OperatorBuilder:
         gate = Gate(
             scope.path_of(self._node),
             scope.epochs(),
-            operator.frontiers,
+            [counts for counts in operator.frontiers if isinstance(counts, GatedCounts)],
             scope.activation(self._node),
         )
         gate.begin(operator.initial, operator.timestamp.minimum)

@@ -31,24 +31,6 @@ class Durable:
         Operators of the snapshot that the program has no more: what they kept is forgotten.
     allow_new : collection of str
         Operators with state that the snapshot does not know: they begin with nothing.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import pointstamp as ps
-    >>> def add(key, value, state):
-    ...     return state + value, [(key, state + value)]
-    >>> def main(worker, durable, epochs):
-    ...     with worker.dataflow("sums", durable=durable) as scope:
-    ...         input, stream = scope.new_input()
-    ...         sums = stream.state_machine(add, default=0).capture()
-    ...     for epoch, record in epochs:
-    ...         input.advance_to(epoch)
-    ...         input.send(record)
-    ...     written = worker.snapshot(epoch)
-    ...     input.close()
-    ...     worker.run()
-    ...     return written.part
     """
 
     checkpoint: Checkpoint

@@ -55,6 +55,12 @@ class KeyedRows(dict[Any, Any]):
     A value that is changed in place has to be put again: `table[key] = value`. Keys are
     those that can be exchanged by (see `hash_key`), and values can be pickled.
 
+    Parameters
+    ----------
+    route : callable, optional
+        The key by which the operator's records are exchanged, of a key of the table, where
+        these are not the same.
+
     Notes
     -----
     A write costs a note of its key. A cut pickles the keys and values that have changed
@@ -73,8 +79,9 @@ class KeyedRows(dict[Any, Any]):
 
     kind = "keys and values"
 
-    def __init__(self) -> None:
+    def __init__(self, route: Callable[[Any], Any] | None = None) -> None:
         super().__init__()
+        self._route = route
         self._changed: set[Any] = set()
         self._n_more = 0
         """How many were told since the table was told whole."""
@@ -149,7 +156,7 @@ class KeyedRows(dict[Any, Any]):
     def _of(self, keys: list[Any], *, is_whole: bool) -> dict[int, Change]:
         """By bin, these keys and their values, or that they have none any more."""
         changes = {}
-        for bin, places in _by_bin(hash_keys(keys)):
+        for bin, places in _by_bin(self._hashes(keys)):
             own = [keys[place] for place in places]
             values = [_dumped(key, self[key]) if key in self else None for key in own]
             batch = _rows([_dumped(key, key) for key in own], values)
@@ -161,7 +168,7 @@ class KeyedRows(dict[Any, Any]):
         n_told = 0
         for batch in batches:
             keys = [pickle.loads(key) for key in batch.column(0).to_pylist()]
-            ours = is_for(hash_keys(keys), index, peers).tolist()
+            ours = is_for(self._hashes(keys), index, peers).tolist()
             n_told += sum(ours)
             for key, value, is_ours in zip(keys, batch.column(1).to_pylist(), ours, strict=True):
                 if not is_ours:
@@ -171,8 +178,11 @@ class KeyedRows(dict[Any, Any]):
                 else:
                     super().__setitem__(key, pickle.loads(value))
         self._n_more = n_told - len(self)
-        self._told = set(bins_of(hash_keys(list(self))).tolist())
+        self._told = set(bins_of(self._hashes(list(self))).tolist())
         self._is_anew = False
+
+    def _hashes(self, keys: list[Any]) -> Hashes:
+        return hash_keys(keys if self._route is None else list(map(self._route, keys)))
 
     def __reduce__(self) -> Any:
         return dict, (dict(self),)
