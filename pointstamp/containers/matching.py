@@ -53,6 +53,9 @@ class Kept(Protocol):
     def settle(self, is_settled: Callable[[Any], bool]) -> None:
         """`arrive` gives for times of which `is_settled` is true what it gives for None."""
 
+    def batches(self) -> Iterator[Any]:
+        """All that is kept, without the times at which it came."""
+
 
 def kept_like(batch: Any, own_key: Any, other_key: Any) -> Kept:
     """What keeps batches like this one."""
@@ -104,6 +107,11 @@ class KeptRows:
 
     def settle(self, is_settled: Callable[[Any], bool]) -> None:
         """Nothing: a time beside each row costs the same whatever it is."""
+
+    def batches(self) -> Iterator[list[Any]]:
+        """All rows."""
+        if self._lists:
+            yield [record for of_key in self._lists.values() for _, record in of_key]
 
 
 class KeptColumns:
@@ -167,6 +175,10 @@ class KeptColumns:
         while self._runs and is_settled(self._runs[0][1]):
             self._runs.popleft()
             self._n_settled = self._runs[0][0] if self._runs else self._n
+
+    def batches(self) -> Iterator[Any]:
+        """The batches, as they were put together."""
+        yield from self._batches
 
     def _by_time(self, rows: Ints, arrive: Arrive) -> Iterator[tuple[Any, Any]]:
         """(time, which of `rows` arrive then), together all."""

@@ -35,10 +35,15 @@ cdef class Queue(Pusher):
     cdef object _flow
     cdef object _meter
     cdef bint _is_crowded
+    cdef object _gate
 
     cpdef push(self, object time, object batch)
-    @cython.locals(n_records=Py_ssize_t)
     cpdef tuple pull(self)
+    cdef tuple _pull_admitted(self)
+    @cython.locals(n_records=Py_ssize_t)
+    cdef _count(self, tuple item, Py_ssize_t sign)
+    @cython.locals(n_records=Py_ssize_t)
+    cpdef tuple take(self)
     cpdef abandon(self)
     cpdef bint renew(self)
 

@@ -120,6 +120,7 @@ class Queue(Pusher):
         "_budget",
         "_channel",
         "_flow",
+        "_gate",
         "_is_crowded",
         "_left",
         "_local",
@@ -143,6 +144,11 @@ class Queue(Pusher):
         self._flow: Flow | None = None
         self._meter: Meter | None = None
         self._is_crowded = False
+        self._gate: Any = None
+
+    def guard(self, gate: Any) -> None:
+        """Have batches wait here as long as `gate`, a `gate.Waiting`, does not admit them."""
+        self._gate = gate
 
     def bound(self, budget: int, flow: Flow | None, meter: Meter | None) -> None:
         """Set what an activation may take, and who hears of what waits here."""
@@ -193,10 +199,37 @@ class Queue(Pusher):
         found = [(time, _length(batch)) for time, batch in list(self._local)]
         if self._channel is not None:
             found += [(m.tag, _length(m.batch)) for m in self._channel.waiting()]
+        if self._gate is not None:
+            found += [(time, _length(batch)) for time, batch in self._gate.all()]
         return found
 
     def pull(self) -> tuple[Any, Any] | None:
         """The next (time, batch), counted as consumed, or None: also when it is enough for now."""
+        return self.take() if self._gate is None else self._pull_admitted()
+
+    def _pull_admitted(self) -> tuple[Any, Any] | None:
+        """The same, past those that have to wait, which are not consumed yet."""
+        if self._left <= 0:
+            return None
+        item = self._gate.ready()
+        if item is not None:
+            self._count(item, 1)
+            self.last_time = item[0]
+            ready: tuple[Any, Any] = item
+            return ready
+        before = self.last_time
+        while (taken := self.take()) is not None and not self._gate.admits(taken):
+            self._count(taken, -1)
+            self.last_time = before
+        return taken
+
+    def _count(self, item: tuple[Any, Any], sign: int) -> None:
+        n_records = _length(item[1])
+        self._left -= sign * (n_records + BATCH_COST)
+        self.consumed.update(item[0], sign * n_records)
+
+    def take(self) -> tuple[Any, Any] | None:
+        """As `pull`, whether it may come now or not."""
         if self._left <= 0:
             return None
         if self._local:
@@ -220,6 +253,8 @@ class Queue(Pusher):
         """Throw away what waits here, and what comes: the dataflow was dropped."""
         self._local.clear()
         self._channel = None
+        if self._gate is not None:
+            self._gate.clear()
 
 
 class Crossing(Pusher):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pointstamp.communication.communicator import Channel, Communicator
 from pointstamp.dataflow.channels import BUDGET, Pusher, Queue
+from pointstamp.dataflow.durability import Keeper
 from pointstamp.dataflow.flow import LIMIT_BYTES, Flow, Meter
 from pointstamp.dataflow.log import Log
 from pointstamp.progress.change_batch import ChangeBatch
@@ -48,6 +49,8 @@ class Environment:
     """Operators say here that they have done `n` more of `what`, for whoever watches."""
     fail: Callable[[BaseException], None] = field(default=lambda error: None)
     """Told of an error after which the counts are wrong, so that nobody who catches it goes on."""
+    keeper: Keeper | None = None
+    """Of the dataflow that is being built: what has its state outlast it; None: nothing does."""
     flow: Flow | None = None
     """Of the dataflow that is being built: what holds its sources back; None without a limit."""
     in_flight_bytes: int = LIMIT_BYTES

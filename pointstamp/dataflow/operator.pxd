@@ -29,6 +29,7 @@ cdef class Operator(LocalOperator):
     cdef readonly bint _running
     cdef public object role
     cdef object _wake
+    cdef public object gate
     cdef object _idle
     cdef object _active
 

@@ -18,7 +18,9 @@ from pointstamp.dataflow.activator import ThreadActivator
 from pointstamp.dataflow.blame import blame
 from pointstamp.dataflow.capability import Capability, Holdings, nobody
 from pointstamp.dataflow.channels import Tee
+from pointstamp.dataflow.durability import NO_STATES, States
 from pointstamp.dataflow.environment import Environment
+from pointstamp.dataflow.gate import Gate, GatedCounts
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.pact import Pact
 from pointstamp.errors import BuildError, OperatorError
@@ -56,6 +58,53 @@ class OperatorInfo:
     is_held_back: Callable[[], bool] = lambda: False
     """For operators that make new data: whether enough of this dataflow is in flight. If so
     they should return without any; they are run again when they may go on."""
+    states: States = field(default=NO_STATES, repr=False, compare=False)
+    """What it declares of what it keeps; see `state`."""
+
+    def state(
+        self, name: str = "state", *, route: Callable[[Any], Any] | None = None
+    ) -> dict[Any, Any]:
+        """A dictionary that outlasts the program, where the dataflow is durable.
+
+        To be asked for in `build`; when the program starts again it holds what it held
+        when the snapshot's epoch was complete, of the keys that this worker has.
+
+        Parameters
+        ----------
+        name : str
+            Of the table: unique in the operator, and the same next time.
+        route : callable, optional
+            Of a key of the table, what the operator's records are exchanged by, where that
+            is not the key itself: `lambda vertex: 0` if all go to one worker.
+
+        Notes
+        -----
+        Where the operator's inputs are exchanged, a key comes to the worker that its records
+        come to; where they are not, to any. A value that is changed in place must be put again,
+        `table[key] = value`. What is held for times beyond an epoch is held by the program
+        alone, unless it is in a table.
+
+        Raises
+        ------
+        CheckpointStructureError
+            If the snapshot does not have this table.
+        """
+        if self.states.keeper is None:
+            self.states.is_said = True
+            return {}
+        # Here and not above: few dataflows are durable.
+        from pointstamp.state.tables import KeyedRows
+
+        table = KeyedRows(route)
+        self.states.keep(name, table)
+        return table
+
+    def keeps_nothing(self) -> None:
+        """Say that what the operator keeps is of times that are not complete, and no more.
+
+        In a durable dataflow one has to say so, or declare it with `state`.
+        """
+        self.states.is_said = True
 
     def activate_after(self, seconds: float) -> None:
         """Ask for the operator to be run again after `seconds`; for the worker's thread.
@@ -105,6 +154,7 @@ class Operator(LocalOperator):
         "consumed",
         "frontier_interest",
         "frontiers",
+        "gate",
         "holdings",
         "initial",
         "inputs",
@@ -145,6 +195,8 @@ class Operator(LocalOperator):
         self._summaries: list[list[Antichain]] = []
         self._logic: Logic = _idle
         self._running = False
+        self.gate: Gate | None = None
+        """Of an operator that keeps state, in a durable dataflow."""
         self._wake = wake
         self._idle = Progress((), (), (), False)
         self._active = Progress((), (), (), True)
@@ -212,6 +264,8 @@ class Operator(LocalOperator):
         for holdings in self.holdings:
             holdings.settle()
         is_active = again is True
+        if self.gate is not None and self.gate.after(self.holdings):
+            is_active = True
         for input_ in self._inputs:
             if input_.end_round():
                 is_active = True
@@ -278,6 +332,14 @@ def _written(summary: Any) -> str:
     return repr(summary) if has_own else type(summary).__name__
 
 
+def _is_users(code: Any) -> bool:
+    """Whether a function, or what it was made of, was not written here.
+
+    Of our own operators we know that they keep nothing from epoch to epoch, or say so.
+    """
+    return str(getattr(code, "__module__", "")).partition(".")[0] != "pointstamp"
+
+
 class OperatorBuilder:
     """Makes an operator with any numbers of inputs and outputs.
 
@@ -305,6 +367,8 @@ class OperatorBuilder:
         self._outputs: list[Output] = []
         self._summaries: dict[tuple[int, int], Any] = {}
         self._queues: list[Any] = []
+        self.states = States(scope.environment.keeper, scope.path_of(self._node), self._make_gate)
+        """What the operator declares of what it keeps."""
 
     @property
     def info(self) -> OperatorInfo:
@@ -319,6 +383,7 @@ class OperatorBuilder:
             activate := scope.activation(self._node),
             scope.environment,
             lambda: flow is not None and flow.holds_back(activate),
+            self.states,
         )
 
     def new_input(
@@ -352,9 +417,8 @@ class OperatorBuilder:
         operator.inputs += 1
         operator.consumed.append(consumed)
         operator.frontier_interest.append(interest)
-        operator.frontiers.append(
-            MutableAntichain(operator.timestamp, [(operator.timestamp.minimum, 1)])
-        )
+        make = MutableAntichain if self._scope.environment.keeper is None else GatedCounts
+        operator.frontiers.append(make(operator.timestamp, [(operator.timestamp.minimum, 1)]))
         self._queues.append(queue)
         self._connect(
             [(port, output) for output in range(operator.outputs)], summaries, f"input {port}"
@@ -405,8 +469,9 @@ class OperatorBuilder:
         make_logic: Callable[
             [list[Capability], OperatorInfo], Callable[[list[Input], list[Output]], Any]
         ],
+        code: Any = None,
     ) -> None:
-        """Give the operator its code."""
+        """Give the operator its code; `code` is what `make_logic` calls, if that is another's."""
         operator = self._operator
         self._finish_ports()
         # The list is made in the call, so that no name here keeps a capability alive.
@@ -418,12 +483,32 @@ class OperatorBuilder:
             ],
             self.info,
         )
+        if self.states.keeper is not None and _is_users(code or make_logic):
+            self.states.check_said()
         for holdings in operator.holdings:
             # The initial capabilities are known to all; only what changes is news.
             if operator.initial[holdings.output]:
                 holdings.changes.update(operator.timestamp.minimum, -1)
         operator.set_logic(logic, self._inputs, self._outputs)
         self._scope.install(self._node, operator)
+
+    def _make_gate(self) -> Gate:
+        """Have snapshots wait for this operator's epochs, and later epochs for snapshots."""
+        operator, scope = self._operator, self._scope
+        if not operator.inputs:
+            self.states.refuse("it has no input that would say how far epochs have come")
+        gate = Gate(
+            scope.path_of(self._node),
+            scope.epochs(),
+            [counts for counts in operator.frontiers if isinstance(counts, GatedCounts)],
+            scope.activation(self._node),
+        )
+        gate.begin(operator.initial, operator.timestamp.minimum)
+        for port, queue in enumerate(self._queues):
+            queue.guard(gate.waiting())
+            operator.frontier_interest[port] = Interest.ALWAYS
+        operator.gate = gate
+        return gate
 
     def set_role(self, role: str) -> None:
         """Say what the operator is for: "input" or "probe"; for those who look on."""

@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.channels import Egress, Ingress, Queue, Tee
+from pointstamp.dataflow.durability import epochs_of
 from pointstamp.dataflow.environment import Environment
+from pointstamp.dataflow.gate import Epochs
 from pointstamp.dataflow.operator import Operator, OperatorBuilder
 from pointstamp.dataflow.operators import flow, sources, split_merge, unordered
 from pointstamp.dataflow.operators import replay as replaying
@@ -572,6 +574,30 @@ class Scope:
     def new_stream(self, source: Port, tee: Tee) -> Stream[Any]:
         """The stream of an output."""
         return Stream(self, source, tee)
+
+    def path_of(self, node: int) -> str:
+        """What operator `node` is called in snapshots: the same in every run of a program.
+
+        Its name behind those of the scopes around it, with a number where it is not the
+        first of its name.
+        """
+        keeper = self.environment.keeper
+        if keeper is None:
+            return self._names[node]
+        around = self.parent.path_of(self.node) if self.parent is not None else keeper.dataflow
+        name = self._names[node]
+        number = self._names[1 : node + 1].count(name)
+        own = name.replace("%", "%25").replace("/", "%2F").replace("#", "%23")
+        return f"{around}/{own}" if number == 1 else f"{around}/{own}#{number}"
+
+    def epochs(self) -> Epochs:
+        """How times of this scope relate to epochs, those of the dataflow that it is in."""
+        refinements: list[Any] = []
+        scope = self
+        while scope.parent is not None:
+            refinements.append(scope._refinement)
+            scope = scope.parent
+        return epochs_of(scope.timestamp, refinements, scope.name)
 
     def activation(self, node: int) -> Activation:
         """What asks for operator `node` to be run."""

@@ -203,11 +203,11 @@ class LoggedQueue(Queue):
             self._add((time,), self._now(), self.number, _length(batch), index, index, True)
         super().push(time, batch)
 
-    def pull(self) -> tuple[Any, Any] | None:
-        """As `Queue`."""
+    def take(self) -> tuple[Any, Any] | None:
+        """As `Queue`; what has to wait has been received all the same."""
         if not self._local:
-            return super().pull()
-        item = super().pull()
+            return super().take()
+        item = super().take()
         if item is not None and self.number != NONE:
             index = self._index
             self._add((item[0],), self._now(), self.number, _length(item[1]), index, index, False)

@@ -17,6 +17,7 @@ cdef class _Dataflow:
     cdef public set agreed
     cdef public list inputs
     cdef public bint is_dropped
+    cdef public object keeper
 
 
 cdef class Worker:
@@ -49,6 +50,7 @@ cdef class Worker:
     cdef readonly bint _is_stepping
     cdef readonly bint is_parked
     cdef object _watchdog
+    cdef object _snapshots
     cdef dict _meters
     cdef set _unsettled
     cdef dict _told_early

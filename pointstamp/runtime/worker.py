@@ -18,9 +18,10 @@ import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pointstamp.communication.communicator import Communicator
+from pointstamp.dataflow.durability import Keeper
 from pointstamp.dataflow.environment import Environment
 from pointstamp.dataflow.flow import LIMIT_BYTES, Flow
 from pointstamp.dataflow.log import Log, Logging
@@ -35,8 +36,12 @@ from pointstamp.runtime import why
 from pointstamp.runtime.attention import attending
 from pointstamp.runtime.breath import breathe
 from pointstamp.runtime.drops import Drop, Drops
+from pointstamp.runtime.snapshots import Snapshot, Snapshots, Write
 from pointstamp.runtime.timers import Timers
 from pointstamp.runtime.watchdog import Watchdog
+
+if TYPE_CHECKING:
+    from pointstamp.state.durable import Durable
 
 Result = TypeVar("Result")
 
@@ -64,6 +69,7 @@ class _Dataflow:
         """The peers that are known to have built the same."""
         self.inputs: list[Any] = []
         self.is_dropped = False
+        self.keeper: Keeper | None = None
 
 
 class Worker:
@@ -134,6 +140,7 @@ class Worker:
         self.is_parked = False
         """Whether it waits at this moment for something to do."""
         self._failure: BaseException | None = None
+        self._snapshots = Snapshots(self.environment)
         self._watchdog = None if watchdog_s is None else Watchdog(self, watchdog_s)
 
     @property
@@ -163,7 +170,12 @@ class Worker:
 
     @contextmanager
     def dataflow(
-        self, name: str = "Dataflow", timestamp: Timestamp = Int, *, logged: bool = True
+        self,
+        name: str = "Dataflow",
+        timestamp: Timestamp = Int,
+        *,
+        logged: bool = True,
+        durable: Durable | None = None,
     ) -> Iterator[Scope]:
         """Build a dataflow in a `with` block; it is ready to run at the end of it.
 
@@ -174,11 +186,19 @@ class Worker:
         logged : bool
             Whether the worker's log, if it keeps one, is told of this dataflow. One that
             reads that log must not be; see `Scope.log_stream`.
+        durable : Durable, optional
+            Have the state of its operators kept in snapshots, and begin with one: see
+            `snapshot`. Its inputs then begin after the epoch of that one, and
+            streams that are given as they are built (`to_stream`) are empty: they were sent.
 
         Raises
         ------
         BuildError
             If it is not well made: a loop that does not advance, for one.
+        UndeclaredStateError
+            If it is to be durable, and an operator may keep what it does not declare.
+        CheckpointStructureError
+            If it has other operators with state than the snapshot that it begins with.
         """
         if self._is_building:
             raise BuildError(
@@ -189,13 +209,20 @@ class Worker:
         if self.environment.in_flight_bytes:
             dataflow.flow = Flow(self._unsettled, partial(self._tell_flow, dataflow.number))
         self.environment.flow = dataflow.flow
+        if durable is not None:
+            known = [keeper.dataflow for keeper in self._snapshots.keepers]
+            dataflow.keeper = Keeper(durable, _told_apart(name, known), self.index, self.peers)
+            self.environment.keeper = dataflow.keeper
         scope = Scope(self.environment, name, timestamp, wake=lambda: self._activate(dataflow))
         self._is_building = True
         n_inputs = len(self.environment.inputs)
-        known = set(self.environment.arrivals)
+        known_channels = set(self.environment.arrivals)
         try:
             yield scope
             scope.close()
+            if dataflow.keeper is not None:
+                dataflow.keeper.close()
+                self._snapshots.add(dataflow.keeper)
         except BaseException:
             dataflow.inputs = self.environment.inputs[n_inputs:]
             del self.environment.inputs[n_inputs:]
@@ -205,13 +232,50 @@ class Worker:
             raise
         finally:
             self._is_building = False
-            self.environment.flow = None
-        dataflow.channels = [c for c in self.environment.arrivals if c not in known]
+            self.environment.flow = self.environment.keeper = None
+        dataflow.channels = [c for c in self.environment.arrivals if c not in known_channels]
         dataflow.inputs = self.environment.inputs[n_inputs:]
         dataflow.closers = self.environment.closers.pop_all()
         scope.dataflow = dataflow
         self._n_built += 1
         self._start(dataflow, scope)
+
+    def snapshot(
+        self, epoch: int, write: Write | None = None, *, background: bool = True
+    ) -> Snapshot:
+        """Have what the durable dataflows of this worker keep written, as of the end of an epoch.
+
+        Call it on every worker, before any of them sends what is later than `epoch` or
+        advances an input past it. It returns at once. The worker goes on, and what it works on may
+        be later: each operator hands out what it has at the moment when the epoch is
+        complete there, and keeps what is later waiting until then.
+
+        Parameters
+        ----------
+        epoch : int
+            All times of it, and of those before, are in the snapshot, and none after.
+        write : callable, optional
+            `write(epoch, tables)`, tables being cuts by (operator, table): called once when
+            all are there. The default writes a part of the dataflow's checkpoint.
+        background : bool
+            Whether to write on a thread of its own, and not in a step.
+
+        Returns
+        -------
+        Snapshot
+            Its `part` is there when it is `done`; with those of all workers the checkpoint
+            can be sealed.
+
+        Raises
+        ------
+        UsageError
+            If it is too late, or no dataflow is durable.
+
+        Notes
+        -----
+        Costs a pass over the keys that have changed since the last one.
+        """
+        return self._snapshots.begin(epoch, write, background=background)
 
     def step(self) -> bool:
         """Do the work at hand; whether there is more right away.
@@ -359,6 +423,7 @@ class Worker:
                 f"drop_dataflow() of worker {self.index} was called {where}; drop between steps"
             )
         found = self._find(dataflow)
+        self._snapshots.forget(found.keeper)
         found.is_dropped = True
         if self._by_name.get(found.name) is found:
             del self._by_name[found.name]
@@ -389,6 +454,8 @@ class Worker:
         self.close_inputs()
         self._has_returned = True
         self.run()
+        while self._snapshots.is_busy:
+            self.step_or_park()
         for peer in self._others():
             self._control.send(peer, "finished", [(self._n_built, self._drops.n_dropped)])
         self.communicator.flush()
@@ -403,6 +470,7 @@ class Worker:
         """
         self.stop_watching()
         with ExitStack() as all_closers:
+            all_closers.callback(self._snapshots.close)
             all_closers.callback(self.environment.close)  # the last: the others may use it
             for dataflow in self._dataflows.values():
                 all_closers.push(dataflow.closers)
@@ -660,6 +728,8 @@ class Worker:
     def _retire(self, dataflow: _Dataflow) -> None:
         """Forget a dataflow, be it that it is complete or dropped, and close what it began."""
         dataflow.root = None
+        if dataflow.keeper is not None and not dataflow.is_dropped:
+            dataflow.keeper.finish()
         with dataflow.closers:
             del self._dataflows[dataflow.number]
             if dataflow.number not in self._uncompared:
@@ -711,6 +781,13 @@ class Worker:
 
     def _others(self) -> Iterator[int]:
         return (peer for peer in range(self.peers) if peer != self.index)
+
+
+def _told_apart(name: str, known: list[str]) -> str:
+    """The name of a durable dataflow, with a number if there is one of that name already."""
+    own = name.replace("%", "%25").replace("/", "%2F").replace("#", "%23")
+    number = sum(other.partition("#")[0] == own for other in known)
+    return own if not number else f"{own}#{number + 1}"
 
 
 def is_eager(progress: str) -> bool:

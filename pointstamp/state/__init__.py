@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pointstamp.state.checkpoint import Checkpoint as Checkpoint
     from pointstamp.state.cuts import Change as Change
     from pointstamp.state.cuts import Cut as Cut
+    from pointstamp.state.durable import Durable as Durable
     from pointstamp.state.log import Staged as Staged
     from pointstamp.state.manifest import Manifest as Manifest
     from pointstamp.state.manifest import Part as Part
@@ -28,6 +29,7 @@ _HOMES = {
     "Change": "cuts",
     "Checkpoint": "checkpoint",
     "Cut": "cuts",
+    "Durable": "durable",
     "Manifest": "manifest",
     "Part": "manifest",
     "Staged": "log",

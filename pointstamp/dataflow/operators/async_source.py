@@ -15,6 +15,7 @@ from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.dataflow.capability import Capability
+from pointstamp.dataflow.durability import NOT_REPLAYED
 from pointstamp.dataflow.environment import Environment
 from pointstamp.dataflow.event_loop import Advanced, AsyncInput, Ended, Generating, Given, Outcomes
 from pointstamp.dataflow.handles import Input, Output
@@ -48,6 +49,7 @@ def async_source(
         )
     environment = scope.environment
     builder = OperatorBuilder(scope, name)
+    builder.states.refuse(NOT_REPLAYED)
     stream = builder.new_output()
 
     def make_logic(capabilities: list[Capability], info: OperatorInfo) -> Callable[..., None]:

@@ -33,6 +33,7 @@ def capture(stream: Stream[Any], to: Any, name: str = "Capture") -> None:
     scope = stream.scope
     target = _target(to)
     builder = OperatorBuilder(scope, name)
+    builder.states.refuse("its capture begins anew when the program does")
     builder.new_input(stream, Pipeline(), Interest.ALWAYS)
     builder.new_output()
 

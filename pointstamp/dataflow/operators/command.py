@@ -80,6 +80,8 @@ def command(
     )
     scope = stream.scope
     builder = OperatorBuilder(scope, name)
+    if marker is not None:
+        builder.states.refuse("what its process keeps from one time to the next is not known")
     # A process that lives on is to be told when nothing more comes, also when nothing is held.
     interest = Interest.IF_CAPABILITY if marker is None else Interest.ALWAYS
     builder.new_input(stream, Pipeline(), interest)

@@ -68,6 +68,10 @@ def reclock(stream: Stream[Any], clock: Stream[Any], name: str = "Reclock") -> S
 
     def build(capability: Capability, info: OperatorInfo) -> Callable[..., None]:
         capability.drop()
+        info.states.refuse(
+            "what waits for its clock may be of epochs that are complete, and is not stored; "
+            "delay the records themselves, or reclock in a dataflow that is not durable"
+        )
         early = _Early(timestamp)
 
         def logic(data: Input, ticks: Input, output: Output, notificator: Notificator) -> None:
@@ -123,10 +127,15 @@ def delayed(stream: Stream[Any], name: str, parts: Callable[[Any, Any], Parts]) 
     """Keep the parts of each batch, `parts(time, batch)`, until their times are complete."""
 
     def build(capability: Capability, info: OperatorInfo) -> Callable[..., None]:
-        capability.drop()
         held: dict[Any, list[Any]] = {}
+        restored: list[Capability] = []
+        if info.states.keeper is not None:
+            _declare(held, lambda time: restored.append(capability.delayed(time)), info)
+        capability.drop()
 
         def logic(input_: Input, output: Output, notificator: Notificator) -> None:
+            while restored:
+                notificator.notify_at(restored.pop())
             for time, batch in input_:
                 for wanted, part in parts(time.time, batch):
                     new_time = output.holdings.check_not_before(time.time, wanted, "delay")
@@ -142,6 +151,23 @@ def delayed(stream: Stream[Any], name: str, parts: Callable[[Any, Any], Parts]) 
         return logic
 
     return operator_notify([stream], [Pipeline()], name, build, ())
+
+
+def _declare(held: dict[Any, list[Any]], hold: Callable[[Any], object], info: OperatorInfo) -> None:
+    """Have what is delayed beyond an epoch outlast the program: by time, anywhere."""
+    # Here and not above: few dataflows are durable.
+    from pointstamp.state.tables import KeyedBatches, by_tag
+
+    def take_in(time: Any, batch: Any) -> None:
+        if time not in held:
+            held[time] = []
+            hold(time)
+        held[time].append(batch)
+
+    def everything() -> Iterator[tuple[Any, Any]]:
+        return ((time, part) for time, parts in held.items() for part in parts)
+
+    info.states.keep("delayed", KeyedBatches(everything, take_in, by_tag))
 
 
 def _rows_by_time(time: Any, batch: Any, function: Callable[[Any, Any], Any], name: str) -> Parts:

@@ -49,6 +49,11 @@ class Loop:
                 "concat the streams and connect the result"
             )
         self.connected = True
+        if self.scope.environment.keeper is not None and self._changes_epoch():
+            self._builder.states.refuse(
+                "its loop carries records from one epoch into later ones, where a snapshot does "
+                "not find them; put the loop into a scope of its own, scope.iterative()"
+            )
         summary = self._summary
         watch = _watch(self.scope, self.name, summary, self._expect)
         self._builder.new_input(stream, Pipeline(), Interest.NEVER)
@@ -68,6 +73,12 @@ class Loop:
             return logic
 
         self._builder.build(make_logic)
+
+    def _changes_epoch(self) -> bool:
+        """Whether a time may come back at a later epoch."""
+        first, epochs = self.scope.timestamp.minimum, self.scope.epochs()
+        time = self._summary.results_in(first)
+        return time is not None and epochs.of(time) != epochs.of(first)
 
 
 def _watch(scope: Scope, name: str, summary: Summary, expect: int | None) -> _Watch | None:

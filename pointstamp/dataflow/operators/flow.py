@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.dataflow.capability import Capability
+from pointstamp.dataflow.durability import NOT_REPLAYED
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.operators.probe import Probe
@@ -103,6 +104,7 @@ def iterator_source(
 ) -> Stream[Any]:
     """See `Scope.iterator_source`."""
     builder = OperatorBuilder(scope, name)
+    builder.states.refuse(NOT_REPLAYED)
     stream = builder.new_output()
 
     def make_logic(

@@ -89,7 +89,7 @@ def operator(
         logic = build(capabilities.pop(), info)
         return _Logic(name, logic, None).run
 
-    builder.build(make_logic)
+    builder.build(make_logic, build)
     return result
 
 
@@ -122,5 +122,5 @@ def operator_notify(
 
         return _Logic(name, logic, notificator).run
 
-    builder.build(make_logic)
+    builder.build(make_logic, build)
     return result

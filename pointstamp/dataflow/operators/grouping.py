@@ -80,7 +80,7 @@ def state_machine(
     def build(capability: Capability, info: OperatorInfo) -> Callable[..., None]:
         capability.drop()
         held: dict[Any, list[Any]] = {}
-        states: dict[Any, Any] = {}
+        states = info.state("states")
 
         def turn(of: Any, value: Any, session: Session) -> None:
             state = states.pop(of) if of in states else deepcopy(default)

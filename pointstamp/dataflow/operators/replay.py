@@ -23,6 +23,7 @@ from pointstamp.containers.events import (
     Progress,
 )
 from pointstamp.dataflow.capability import Capability
+from pointstamp.dataflow.durability import NOT_REPLAYED
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.errors import EventError, TruncatedError, UsageError
@@ -41,6 +42,7 @@ def replay(scope: Scope, sources: Any, *, partial: bool, name: str = "Replay") -
     """See `Scope.replay`."""
     opens = _opens(scope, sources, partial)
     builder = OperatorBuilder(scope, name)
+    builder.states.refuse(NOT_REPLAYED)
     stream = builder.new_output()
 
     def make_logic(

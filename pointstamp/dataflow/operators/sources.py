@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp.containers.builder import PREFERRED_RECORDS
 from pointstamp.dataflow.capability import Capability
+from pointstamp.dataflow.durability import NOT_REPLAYED
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.operators.generic import Build
@@ -136,6 +137,9 @@ def new_input(scope: Scope, name: str = "Input") -> tuple[InputHandle, Stream[An
                 info.is_held_back,
             )
         )
+        keeper = scope.environment.keeper
+        if keeper is not None and keeper.is_restored:
+            handles[0].advance_to(scope.epochs().first(keeper.first_epoch))
         # What was given to the handle is flushed after this, as for any operator.
         return lambda inputs, outputs: None
 
@@ -162,7 +166,7 @@ def to_stream(scope: Scope, records: Iterable[Any], name: str = "ToStream") -> S
         capabilities: list[Capability], info: OperatorInfo
     ) -> Callable[[list[Input], list[Output]], bool]:
         capability = capabilities.pop()
-        remaining = iter(records)
+        remaining = iter(() if _is_over(scope) else records)
 
         def logic(inputs: list[Input], outputs: list[Output]) -> bool:
             if info.is_held_back():
@@ -192,7 +196,7 @@ def batches_to_stream(
         capabilities: list[Capability], info: OperatorInfo
     ) -> Callable[[list[Input], list[Output]], bool]:
         capability = capabilities.pop()
-        remaining = iter(batches)
+        remaining = iter(() if _is_over(scope) else batches)
 
         def logic(inputs: list[Input], outputs: list[Output]) -> bool:
             if capability.live and not info.is_held_back():
@@ -209,9 +213,16 @@ def batches_to_stream(
     return stream
 
 
+def _is_over(scope: Scope) -> bool:
+    """Whether the least time was complete when the program ran before: what is sent then was."""
+    keeper = scope.environment.keeper
+    return keeper is not None and keeper.is_restored
+
+
 def source(scope: Scope, build: Build, name: str = "Source") -> Stream[Any]:
     """See `Scope.source`."""
     builder = OperatorBuilder(scope, name)
+    builder.states.refuse(NOT_REPLAYED)
     stream = builder.new_output()
 
     def make_logic(

@@ -12,11 +12,12 @@ So pairs leave as soon as both records are there, and no capability is held.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.containers.matching import Kept, kept_like, paired
 from pointstamp.dataflow.capability import Capability, InputCapability
+from pointstamp.dataflow.durability import States
 from pointstamp.dataflow.handles import Frontier, Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Exchange
@@ -26,6 +27,7 @@ from pointstamp.progress.timestamp import Timestamp
 
 if TYPE_CHECKING:
     from pointstamp.dataflow.stream import Stream
+    from pointstamp.state.tables import KeyedBatches
 
 
 def join(
@@ -49,6 +51,9 @@ def join(
     ) -> Callable[[list[Input], list[Output]], None]:
         make = _AllTimes if retain else _EachTime
         sides = make(keys[0], keys[1], timestamp), make(keys[1], keys[0], timestamp)
+        if info.states.keeper is not None:
+            for side, which in zip(sides, ("left", "right"), strict=True):
+                side.declare(which, info.states)
 
         def logic(inputs: list[Input], outputs: list[Output]) -> None:
             (output,) = outputs
@@ -94,6 +99,9 @@ class _EachTime:
                 heapq.heappush(self._times, (self._timestamp.key(time), time))
         self._kept[time].add(batch, time)
 
+    def declare(self, which: str, states: States) -> None:
+        """Nothing is kept from one epoch to the next."""
+
     def forget(self, others: Frontier) -> None:
         """Drop what the other side will bring nothing for."""
         if not self._kept:
@@ -117,6 +125,32 @@ class _AllTimes:
         self._timestamp = timestamp
         self._kept: Kept | None = None
         self._elements: list[Any] = [timestamp.minimum]
+        self._table: KeyedBatches | None = None
+
+    def declare(self, which: str, states: States) -> None:
+        """Have what is kept outlast the program; when it came does not matter then."""
+        if not self._timestamp.total:
+            states.refuse(
+                "with retained state it pairs records of different rounds, whose times would be "
+                "lost; join outside of the loop, or without retain=True"
+            )
+        # Here and not above: few dataflows are durable.
+        from pointstamp.state.tables import KeyedBatches, by_key
+
+        self._table = KeyedBatches(
+            self._everything, self._take_in, by_key(self._keys[0]), grows_only=True
+        )
+        states.keep(which, self._table)
+
+    def _everything(self) -> Iterator[tuple[None, Any]]:
+        if self._kept is not None:
+            for batch in self._kept.batches():
+                yield None, batch
+
+    def _take_in(self, tag: None, batch: Any) -> None:
+        if self._kept is None:
+            self._kept = kept_like(batch, *self._keys)
+        self._kept.add(batch, self._timestamp.minimum)
 
     def pairs(self, batch: Any, time: Any) -> Any:
         """With all that is kept, each at the least time after both."""
@@ -132,6 +166,8 @@ class _AllTimes:
         if self._kept is None:
             self._kept = kept_like(batch, *self._keys)
         self._kept.add(batch, time)
+        if self._table is not None:
+            self._table.add(None, batch)
 
     def forget(self, others: Frontier) -> None:
         """Drop everything when the other side has ended; else what no time can tell apart."""
@@ -141,6 +177,8 @@ class _AllTimes:
         self._elements = elements
         if not elements:
             self._kept = None
+            if self._table is not None:
+                self._table.clear()
             return
         less_equal = self._timestamp.less_equal
         self._kept.settle(lambda time: all(less_equal(time, element) for element in elements))

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.dataflow.capability import Capability
+from pointstamp.dataflow.durability import NOT_REPLAYED
 from pointstamp.dataflow.handles import Input, Output, Session
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 
@@ -90,6 +91,7 @@ def unordered_input(
 ) -> tuple[tuple[UnorderedInput, Capability], Stream[Any]]:
     """See `Scope.unordered_input`."""
     builder = OperatorBuilder(scope, name)
+    builder.states.refuse(NOT_REPLAYED)
     stream = builder.new_output()
     made: list[tuple[UnorderedInput, Capability]] = []
 

@@ -11,7 +11,7 @@ gap first, so that what is done one by one is done per stretch and not per recor
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import count, pairwise
 from typing import TYPE_CHECKING, Any, Protocol
@@ -61,7 +61,9 @@ def window(
     builder = OperatorBuilder(stream.scope, name)
     pact = Exchange(key if key is not None else _all_together)
     builder.new_input(stream, pact, Interest.IF_CAPABILITY)
-    results = builder.new_output(initial=False), builder.new_output(initial=False)
+    # What is restored is released later, for which there must be a capability.
+    is_durable = builder.states.keeper is not None
+    results = builder.new_output(initial=is_durable), builder.new_output(initial=False)
 
     def make_logic(
         capabilities: list[Capability], info: OperatorInfo
@@ -71,6 +73,9 @@ def window(
             state = _OpenSessions(windows, key, time)
         else:
             state = _Fixed(windows, key, time)
+        if is_durable:
+            with capabilities.pop() as first:
+                _declare(state, info, key, partial(_held, first, clock, lateness))
 
         def logic(inputs: list[Input], outputs: list[Output]) -> None:
             for at, batch in inputs[0]:
@@ -95,8 +100,24 @@ Hold = Callable[[int], Capability]
 """The capability for when a window that ends there is released."""
 
 
+def _declare(state: _State, info: OperatorInfo, key: Any, hold: Hold) -> None:
+    """Have windows that are open outlast the program."""
+    # Here and not above: few dataflows are durable.
+    from pointstamp.state.tables import KeyedBatches, by_key
+
+    hashes = by_key(key if key is not None else _all_together)
+    table = KeyedBatches(state.everything, partial(state.take_in, hold), hashes)
+    info.states.keep("windows", table)
+
+
 class _State(Protocol):
     """Windows that are not complete."""
+
+    def everything(self) -> Iterator[tuple[Any, Any]]:
+        """Each window, as a tag and a batch."""
+
+    def take_in(self, hold: Hold, tag: Any, batch: Any) -> None:
+        """One of those, or a part of it."""
 
     def add(self, batch: Any, times: Ints, hold: Hold) -> None:
         """Put records that are on time into their windows."""
@@ -133,10 +154,21 @@ class _Fixed:
         cuts = np.flatnonzero(np.diff(starts, prepend=starts[:1] - 1, append=starts[-1:] + 1))
         for first, after in pairwise(cuts.tolist()):
             end = int(starts[first]) + self._windows.size
-            if end not in self._kept:
-                self._kept[end] = _Kept(hold(end))
-                heapq.heappush(self._ends, end)
-            self._keep(self._kept[end], take(batch, records[first:after]))
+            self._keep(self._ending(end, hold), take(batch, records[first:after]))
+
+    def everything(self) -> Iterator[tuple[int, Any]]:
+        for end, kept in self._kept.items():
+            yield from ((end, records) for records in kept.rows.values())
+            yield from ((end, batch) for batch in kept.batches)
+
+    def take_in(self, hold: Hold, tag: int, batch: Any) -> None:
+        self._keep(self._ending(tag, hold), batch)
+
+    def _ending(self, end: int, hold: Hold) -> _Kept:
+        if end not in self._kept:
+            self._kept[end] = _Kept(hold(end))
+            heapq.heappush(self._ends, end)
+        return self._kept[end]
 
     def _keep(self, kept: _Kept, part: Any) -> None:
         if type(part) is not list:
@@ -206,6 +238,23 @@ class _OpenSessions:
             stretch = _Session(key, int(times[first]), int(times[after - 1]) + self._gap)
             stretch.parts.append(slice_(batch, first, after))
             self._join(stretch, hold)
+
+    def everything(self) -> Iterator[tuple[tuple[int, int], Any]]:
+        for sessions in self._open.values():
+            for session in sessions:
+                yield from (((session.first, session.end), part) for part in session.parts)
+
+    def take_in(self, hold: Hold, tag: tuple[int, int], batch: Any) -> None:
+        key = key_at(batch, self._key, 0)
+        for known in self._open.get(key, ()):
+            if (known.first, known.end) == tag:
+                known.parts.append(batch)
+                return
+        session = _Session(key, *tag)
+        session.parts.append(batch)
+        session.capability = hold(session.end)
+        self._open.setdefault(key, []).append(session)
+        heapq.heappush(self._ends, (session.end, next(self._numbers), session))
 
     def _join(self, stretch: _Session, hold: Hold) -> None:
         """Make one session of the stretch and those that it touches."""
@@ -277,7 +326,7 @@ def _times(batch: Any, time: Any, now: int, name: str) -> Ints:
     return event_times(batch, time, name)
 
 
-def _held(at: InputCapability, clock: Clock, lateness: int, end: int) -> Capability:
+def _held(at: InputCapability | Capability, clock: Clock, lateness: int, end: int) -> Capability:
     """The right to release a window that ends at `end`."""
     return at.delayed(clock.timestamp(end + lateness))
 

@@ -1,0 +1,176 @@
+"""Dataflows whose state outlasts them: what their operators declare, and are given back.
+
+Each operator with state has a name that a later program can find again: the names of the
+scopes around it and its own, numbered where they repeat. What an operator keeps it keeps in
+tables (`state/tables.py`); at a cut its gate hands them out (`gate.py`).
+
+Who might keep something and does not say so is refused: it would be lost. Code of the
+user's must say what it keeps, even if that is nothing; our own operators either declare it,
+or keep nothing from epoch to epoch, or refuse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pointstamp.dataflow.gate import Epochs, Gate, HandOut
+from pointstamp.errors import BuildError, UndeclaredStateError
+from pointstamp.progress.timestamp import Int, Timestamp
+
+if TYPE_CHECKING:
+    from pointstamp.state.durable import Durable
+    from pointstamp.state.tables import Table
+
+
+NOT_REPLAYED = (
+    "what it has sent since a snapshot would not be sent again; have it stage what it reads, and "
+    "send that to an input (scope.new_input)"
+)
+"""Why a source cannot be in a durable dataflow."""
+
+
+class Keeper:
+    """The state of one dataflow on one worker.
+
+    Parameters
+    ----------
+    durable : Durable
+        What the program says of it.
+    dataflow : str
+        Its name.
+    index, peers : int
+        The worker's number, and how many there are.
+    """
+
+    def __init__(self, durable: Durable, dataflow: str, index: int, peers: int) -> None:
+        self.durable = durable
+        self.dataflow = dataflow
+        self.gates: list[Gate] = []
+        self.is_over = False
+        """Whether the dataflow is complete."""
+        self._index = index
+        self._peers = peers
+        self._is_same = durable.part(index, peers) is not None
+
+    @property
+    def is_restored(self) -> bool:
+        """Whether it begins with a snapshot."""
+        return self.durable.manifest is not None
+
+    @property
+    def first_epoch(self) -> int:
+        """The first that is new."""
+        return self.durable.epoch + 1
+
+    def declare(self, gate: Gate, name: str, table: Table) -> None:
+        """Take on a table, and fill it with what the snapshot has."""
+        if name in gate.tables:
+            raise BuildError(f"operator {gate.operator!r} declares table {name!r} twice")
+        gate.tables[name] = table
+        if self.durable.stored(gate.operator, name, table.kind):
+            batches = self.durable.read(gate.operator, name, self._index, self._peers)
+            table.load(batches, self._index, self._peers)
+        if not self._is_same:
+            table.begin_anew()
+
+    def close(self) -> None:
+        """The dataflow is built: see that nothing of the snapshot is left over."""
+        declared = {(gate.operator, name) for gate in self.gates for name in gate.tables}
+        self.durable.check_missing(self.dataflow, declared)
+
+    def check_in_time(self, epoch: int) -> None:
+        """Raise if an operator is past `epoch`."""
+        for gate in self.gates:
+            gate.check_in_time(epoch)
+
+    def hold(self, epoch: int, hand_out: HandOut) -> None:
+        """Have each operator hand out what it has at the end of `epoch`."""
+        for gate in self.gates:
+            gate.hold(epoch, hand_out)
+        if self.is_over:
+            self.finish()
+
+    def finish(self) -> None:
+        """The dataflow is complete."""
+        self.is_over = True
+        for gate in self.gates:
+            gate.finish()
+
+
+class States:
+    """What one operator declares of its state, while it is built.
+
+    Parameters
+    ----------
+    keeper : Keeper, optional
+        None where nothing outlasts the dataflow.
+    operator : str
+        The operator's name, with the scopes around it.
+    make_gate : callable
+        Puts a gate before the operator.
+    """
+
+    def __init__(self, keeper: Keeper | None, operator: str, make_gate: Callable[[], Gate]) -> None:
+        self.keeper = keeper
+        self._operator = operator
+        self._make_gate = make_gate
+        self._gate: Gate | None = None
+        self.is_said = False
+        """Whether anything was said of what is kept."""
+
+    def keep(self, name: str, table: Table) -> None:
+        """Declare a table."""
+        self.is_said = True
+        if self.keeper is None:
+            return
+        if self._gate is None:
+            self._gate = self._make_gate()
+            self.keeper.gates.append(self._gate)
+        self.keeper.declare(self._gate, name, table)
+
+    def refuse(self, why: str) -> None:
+        """Raise if the dataflow is durable: what is kept here cannot be declared.
+
+        Raises
+        ------
+        UndeclaredStateError
+        """
+        if self.keeper is not None:
+            raise UndeclaredStateError(
+                f"operator {self._operator!r} cannot be in a durable dataflow: {why}"
+            )
+
+    def check_said(self) -> None:
+        """Raise if an operator with code of the user's has not said what it keeps.
+
+        Raises
+        ------
+        UndeclaredStateError
+        """
+        if self.keeper is not None and not self.is_said:
+            raise UndeclaredStateError(
+                f"operator {self._operator!r} does not say what it keeps from one epoch to the "
+                "next, which would be lost when the program starts again: in `build`, declare "
+                "it with info.state(name), or say info.keeps_nothing()"
+            )
+
+
+NO_STATES = States(None, "", lambda: None)  # type: ignore[arg-type, return-value]  # not called
+"""For operators whose dataflow does not outlast the program."""
+
+
+def epochs_of(timestamp: Timestamp, refinements: list[Any], dataflow: str) -> Epochs:
+    """The epochs of a scope, from the times of the dataflow and the scopes in it.
+
+    Raises
+    ------
+    BuildError
+        If the dataflow has none.
+    """
+    if timestamp != Int:
+        raise BuildError(
+            f"durable dataflow {dataflow!r} has times of {timestamp!r}; snapshots are at epochs, "
+            "which are times of Int"
+        )
+    return Epochs(refinements)

@@ -1,0 +1,205 @@
+"""A worker's part of a snapshot: collected as each operator comes to its cut, and written.
+
+Operators come to their cuts at different moments, between which the worker goes on. When
+the last one has handed out what it has, all of it is written, on a thread: what was handed
+out does not change. One part is written at a time, in the order of epochs, since each
+refers to the one before it.
+
+A part that cannot be written fails the worker: its tables count as told, so that the next
+part would be without what this one had.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from functools import partial
+from threading import Thread
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from pointstamp.dataflow.durability import Keeper
+from pointstamp.dataflow.environment import Environment
+from pointstamp.errors import UsageError
+
+if TYPE_CHECKING:
+    from pointstamp.state.cuts import Cut
+
+
+Write = Callable[[int, Any], Any]
+"""`write(epoch, tables)`, tables being cuts by (operator, table)."""
+
+
+class Snapshot:
+    """A worker's part of a snapshot, on its way.
+
+    Attributes
+    ----------
+    epoch : int
+        The state is that when all times of this epoch were complete.
+    done : bool
+        Whether it is written.
+    part : object
+        What the writing gave, when it is done: a `Part`, to be sealed with those of the
+        other workers.
+    seconds : float
+        What the writing took.
+    """
+
+    def __init__(self, epoch: int, n_operators: int, write: Write) -> None:
+        self.epoch = epoch
+        self.done = False
+        self.part: Any = None
+        self.seconds = 0.0
+        self.tables: dict[tuple[str, str], Cut] = {}
+        self._n_missing = n_operators
+        self._write = write
+
+    def take(self, operator: str, tables: Mapping[str, Cut]) -> None:
+        """The cut of one operator."""
+        self._n_missing -= 1
+        self.tables.update({(operator, name): cut for name, cut in tables.items()})
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether all operators have handed out what they have."""
+        return not self._n_missing
+
+    def write(self) -> None:
+        """Write it; on any thread."""
+        began = perf_counter()
+        self.part = self._write(self.epoch, self.tables)
+        self.seconds = perf_counter() - began
+
+    def finish(self) -> None:
+        """It is written."""
+        self.tables = {}
+        self.done = True
+
+    def __repr__(self) -> str:
+        return f"Snapshot(epoch={self.epoch}, done={self.done})"
+
+
+class Snapshots:
+    """The snapshots of one worker.
+
+    Parameters
+    ----------
+    environment : Environment
+        The worker's.
+    """
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self.keepers: list[Keeper] = []
+        self._waiting: deque[Snapshot] = deque()
+        self._thread: Thread | None = None
+        self._in_background = True
+        self._former: Any = None
+        """The last part that was written."""
+
+    def add(self, keeper: Keeper) -> None:
+        """Another durable dataflow."""
+        if self.keepers and self.keepers[0].durable.manifest != keeper.durable.manifest:
+            raise UsageError(
+                f"dataflow {keeper.dataflow!r} begins at epoch {keeper.durable.epoch}, and "
+                f"{self.keepers[0].dataflow!r} of the same worker at "
+                f"{self.keepers[0].durable.epoch}: one snapshot is of all of them"
+            )
+        if not self.keepers:
+            environment = self._environment
+            self._former = keeper.durable.part(environment.index, environment.peers)
+        self.keepers.append(keeper)
+
+    def begin(self, epoch: int, write: Write | None, *, background: bool) -> Snapshot:
+        """See `Worker.snapshot`."""
+        if not self.keepers:
+            raise UsageError(
+                f"worker {self._environment.index} has no durable dataflow to make a snapshot of; "
+                "build one with worker.dataflow(name, durable=Durable(checkpoint))"
+            )
+        if type(epoch) is not int or epoch < self.keepers[0].first_epoch:
+            raise UsageError(
+                f"a snapshot is at an integer epoch from {self.keepers[0].first_epoch} on; found "
+                f"{epoch!r}"
+            )
+        self._in_background = background
+        gates = sum(len(keeper.gates) for keeper in self.keepers)
+        snapshot = Snapshot(epoch, gates, write or self._write_part)
+        for keeper in self.keepers:
+            keeper.check_in_time(epoch)
+        self._waiting.append(snapshot)
+        for keeper in self.keepers:
+            keeper.hold(epoch, partial(self._take, snapshot))
+        self._write_next()
+        return snapshot
+
+    def _take(self, snapshot: Snapshot, operator: str, tables: Mapping[str, Cut]) -> None:
+        snapshot.take(operator, tables)
+        self._write_next()
+
+    def _write_next(self) -> None:
+        if self._thread is not None or not self._waiting or not self._waiting[0].is_cut:
+            return
+        snapshot = self._waiting[0]
+        if not self._in_background:
+            snapshot.write()
+            self._end(snapshot)
+            return
+        self._environment.n_outside += 1
+        name = f"pointstamp-snapshot-{self._environment.index}"
+        self._thread = Thread(target=self._write, args=(snapshot,), name=name)
+        self._thread.start()
+
+    def _write(self, snapshot: Snapshot) -> None:
+        """On the thread: write, and have the worker hear of it."""
+        error: BaseException | None = None
+        try:
+            snapshot.write()
+        except BaseException as failure:  # noqa: BLE001  (raised by the worker)
+            error = failure
+        self._environment.call(partial(self._written, snapshot, error))
+
+    def _written(self, snapshot: Snapshot, error: BaseException | None) -> None:
+        self.close()
+        self._environment.n_outside -= 1
+        if error is not None:
+            raise error
+        self._end(snapshot)
+
+    def _end(self, snapshot: Snapshot) -> None:
+        self._waiting.popleft()
+        self._former = snapshot.part
+        snapshot.finish()
+        self._write_next()
+
+    def _write_part(self, epoch: int, tables: Any) -> Any:
+        checkpoint = self.keepers[0].durable.checkpoint
+        return checkpoint.write_part(epoch, self._environment.index, tables, self._former)
+
+    def forget(self, keeper: Keeper | None) -> None:
+        """The dataflow is to be dropped.
+
+        Raises
+        ------
+        UsageError
+            If a snapshot of it is not written yet.
+        """
+        if keeper in self.keepers:
+            if self._waiting:
+                raise UsageError(
+                    f"dataflow {keeper.dataflow!r} cannot be dropped before its snapshot at "
+                    f"{self._waiting[0].epoch} is done; step until then"
+                )
+            self.keepers.remove(keeper)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether any is asked for that is not written."""
+        return bool(self._waiting)
+
+    def close(self) -> None:
+        """Wait for the thread, if there is one."""
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
