@@ -46,10 +46,13 @@ class Status:
         The epoch that each input is at; None for one that is closed.
     outputs : dict of str to int or None
         The first epoch of each output that is not complete; None when all are.
+    forgotten : dict of str to int
+        The last epoch of each output that is forgotten; -1 for none.
     """
 
     inputs: dict[str, int | None]
     outputs: dict[str, int | None]
+    forgotten: dict[str, int]
 
     def is_complete(self, output: str | None, epoch: int) -> bool:
         """Whether an output, or every one for None, is complete up to `epoch`."""
@@ -84,7 +87,11 @@ class Resident:
         self._has_ended = False
         self._orders = worker.environment.channel(self._hear)
         self._sources, self._probes = self._built()
-        self._status = Status(dict.fromkeys(plan.inputs, 0), dict.fromkeys(plan.outputs, 0))
+        self._status = Status(
+            dict.fromkeys(plan.inputs, 0),
+            dict.fromkeys(plan.outputs, 0),
+            dict.fromkeys(plan.outputs, -1),
+        )
 
     def _built(self) -> tuple[dict[str, Source], dict[str, Probe]]:
         sources, probes, streams = {}, {}, []
@@ -122,6 +129,7 @@ class Resident:
         status = Status(
             {name: source.time for name, source in self._sources.items()},
             {name: min(probe.elements, default=None) for name, probe in self._probes.items()},
+            {name: outlet.forgotten for name, outlet in self._outlets.items()},
         )
         if status != self._status:
             with self._changed:
