@@ -28,7 +28,7 @@ from pointstamp.errors import EpochError, ServiceError, StoppedError, UsageError
 from pointstamp.service.blueprint import Blueprint
 from pointstamp.service.fate import Fate
 from pointstamp.service.link import Link
-from pointstamp.service.resident import Status
+from pointstamp.service.resident import NEVER, Status
 from pointstamp.service.staging import Staged
 
 Answer = TypeVar("Answer")
@@ -440,10 +440,6 @@ class ServiceProbe:
                 f"epoch {epoch}{where} is not complete after {timeout_s:g} s: "
                 f"{_told(self._service.status())}"
             )
-
-
-NEVER = (1 << 62) - 1
-"""An epoch that is complete when all are."""
 
 
 def _told(status: Status) -> str:

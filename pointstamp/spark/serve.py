@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pointstamp.service.link import Link
     from pointstamp.service.service import Service
     from pointstamp.service.staging import Staged
+    from pointstamp.state.checkpoint import Checkpoint
 
 INTERRUPT_S = 0.2
 """How often Spark is told to cancel the job of a service that was aborted, until it has."""
@@ -69,8 +70,8 @@ def serve(
         By which `option("service", ...)` means it; one is made up if not given.
     certificates : Certificates, optional
         Have the doors of the workers encrypt.
-    checkpoint : None
-        Durable commits and snapshots, which are not there yet.
+    checkpoint : path, URI or Checkpoint, optional
+        A folder that the driver and all executors reach; see `ps.serve`.
 
     Returns
     -------
@@ -89,8 +90,9 @@ def serve(
 
     Notes
     -----
-    Nothing outlasts the workers. A query that writes to a service which has ended fails, and
-    is to be started again with the next one.
+    Without a checkpoint nothing outlasts the workers. A query that writes to a service which has
+    ended fails, and is to be started again with the next one; with the checkpoint of the service
+    and that of the query, each batch is in the dataflow once.
 
     Examples
     --------
@@ -103,19 +105,15 @@ def serve(
                      .option("checkpointLocation", folder).start())
     """
     from pointstamp.service.blueprint import blueprint
+    from pointstamp.service.embedded import checkpoint_at
     from pointstamp.service.service import Service
 
-    if checkpoint is not None:
-        raise UsageError(
-            "a service cannot keep a checkpoint yet: leave checkpoint= out, and what it has is "
-            "lost with its workers"
-        )
     if workers < 1:
         raise UsageError(f"a service needs at least one worker; {workers} were asked for")
     spark = spark or session(workers=workers + 1)
     _check(spark, workers)
     plan = blueprint(build, _schemas(inputs), _schemas(outputs))
-    crew = Tasks(spark, plan, workers, certificates)
+    crew = Tasks(spark, plan, workers, certificates, checkpoint_at(checkpoint))
     links = crew.start()
     service = Service(plan, links, crew, name or f"pointstamp-{uuid.uuid4().hex[:8]}")
     crew.register(service)
@@ -173,6 +171,7 @@ class Tasks:
         plan: Blueprint,
         workers: int,
         certificates: Certificates | None,
+        checkpoint: Checkpoint | None,
     ) -> None:
         from pointstamp.communication.authentication import new_secret
         from pointstamp.service.afar import Appointment, Reception
@@ -194,7 +193,9 @@ class Tasks:
         driver = "127.0.0.1" if is_local else spark.conf.get("spark.driver.host", None)
         assert driver is not None  # Spark sets it
         desk = (driver, self._reception.address[1])
-        self._appointment = Appointment(desk, secret, certificates=certificates)
+        self._appointment = Appointment(
+            desk, secret, certificates=certificates, checkpoint=checkpoint
+        )
         self._thread = threading.Thread(target=self._run, name="pointstamp-service", daemon=True)
 
     def start(self) -> Sequence[Link]:

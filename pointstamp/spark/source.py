@@ -32,7 +32,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pointstamp.errors import EpochError, ServiceError, UsageError
-from pointstamp.service.service import NEVER, TICK_S
+from pointstamp.service.service import TICK_S
 from pointstamp.service.staging import Staged
 from pointstamp.spark.access import Access
 
@@ -227,7 +227,7 @@ def _frontier(access: Access, output: str) -> tuple[int, int]:
     with access.link(0) as link:
         status = link.status()
     frontier = status.outputs[output]
-    return status.forgotten[output] + 1, NEVER if frontier is None else frontier
+    return status.forgotten[output] + 1, status.end if frontier is None else frontier
 
 
 class StreamReader(DataSourceStreamReader):

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
 
+import pointstamp as ps
 import pointstamp.spark
 from pointstamp.errors import BuildError, SparkSetupError, StoppedError, UsageError, WorkerError
 
@@ -260,3 +261,25 @@ def active_jobs_besides(spark, n):
             break
         spark.range(1).count()
     return list(ids)
+
+
+def test_a_service_and_its_query_begin_again_from_their_checkpoints(
+    spark, service, files, tmp_path
+):
+    """The second life is on Spark as well, the third on processes of another number."""
+    folder = tmp_path / "service"
+    first = serve(spark, 1, checkpoint=folder)
+    write(files([1, 2], [3]), first, tmp_path, 0)
+    first.input("numbers").send([{"n": 99}])  # never committed
+    first.abort()
+    with serve(spark, 1, checkpoint=folder) as second:
+        assert second.input("numbers").time == 2
+        # As if Spark had not heard of the last commit: it runs that batch again.
+        (tmp_path / "sink" / "commits" / "1").unlink()
+        (tmp_path / "sink" / "commits" / ".1.crc").unlink(missing_ok=True)
+        write(files([4], [5]), second, tmp_path, 0)
+        assert numbers(second, 0, 3) == [(0, 1), (0, 2), (1, 3), (2, 4), (3, 5)]
+    schemas = dict.fromkeys(("numbers", "others"), pa.schema({"n": pa.int64()}))
+    outputs = dict.fromkeys(("numbers", "all"), pa.schema({"n": pa.int64()}))
+    with ps.serve(both, 3, inputs=schemas, outputs=outputs, checkpoint=folder) as third:
+        assert numbers(third, 0, 3) == [(0, 1), (0, 2), (1, 3), (2, 4), (3, 5)]
