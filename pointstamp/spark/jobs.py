@@ -9,8 +9,9 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING
 
+from pointstamp.spark.session import context_of
+
 if TYPE_CHECKING:
-    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 
@@ -37,13 +38,3 @@ class JobName:
             self._session.interruptTag(self._tag)
         else:
             context.cancelJobGroup(self._tag)
-
-
-def context_of(session: SparkSession) -> SparkContext | None:
-    """The context of a session; None with Spark Connect, which has none."""
-    from pyspark.errors import PySparkException
-
-    try:
-        return session.sparkContext
-    except PySparkException:
-        return None

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp.errors import SparkSetupError, UsageError
 from pointstamp.service.fate import Fate
-from pointstamp.spark.jobs import JobName, context_of
-from pointstamp.spark.session import count_slots, session
+from pointstamp.spark.jobs import JobName
+from pointstamp.spark.session import context_of, count_slots, session
 
 if TYPE_CHECKING:
     import pyarrow as pa
