@@ -10,7 +10,7 @@ from __future__ import annotations
 import hmac
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -285,7 +285,7 @@ def _wait_s(told: dict[str, Any]) -> float:
 
 
 def _status(status: Status) -> dict[str, Any]:
-    return {"inputs": status.inputs, "outputs": status.outputs}
+    return asdict(status)
 
 
 def _columns(schema: pa.Schema) -> dict[str, str]:

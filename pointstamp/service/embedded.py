@@ -17,6 +17,7 @@ from pointstamp.service.link import Link
 from pointstamp.service.resident import Resident
 from pointstamp.service.service import Service
 from pointstamp.service.staging import Staged
+from pointstamp.state.checkpoint import Checkpoint
 
 LOOK_S = 0.05
 
@@ -51,8 +52,10 @@ def serve(
         have no doors for other programs.
     certificates : Certificates, optional
         Have the doors of the workers encrypt.
-    checkpoint : None
-        Durable commits and snapshots, which are not there yet.
+    checkpoint : path, URI or Checkpoint, optional
+        A folder that commits are written to before they count. A service that begins with one
+        lets in again what was committed, with any number of workers, and its inputs go on
+        where they were. One service at a time may use it.
 
     Returns
     -------
@@ -68,8 +71,10 @@ def serve(
 
     Notes
     -----
-    Nothing outlasts the workers. An epoch's records enter whole, at `advance_to`. The
-    workers keep the output until `forget`.
+    An epoch's records enter whole, at `advance_to`. The workers keep the output until `forget`.
+    Without a checkpoint nothing outlasts them. With one, a service that begins again works
+    off all epochs again, so that the same output is there once more, to be read after what
+    was used: exactly once for a reader that knows how far it was.
 
     Examples
     --------
@@ -88,21 +93,23 @@ def serve(
     ...     service.output("ones").collect(upto=0).to_pylist()
     [{'word': 'a', 'n': 1}, {'word': 'a', 'n': 1}]
     """
-    if checkpoint is not None:
-        raise UsageError(
-            "a service cannot keep a checkpoint yet: leave checkpoint= out, and what it has is "
-            "lost with its workers"
-        )
     if workers < 1:
         raise UsageError(f"a service needs at least one worker; {workers} were asked for")
     plan = blueprint(build, inputs, outputs)
     if threads:
         if certificates is not None:
             raise UsageError("threads have no doors, and so nothing to encrypt: leave one out")
-        crew: Threads | Processes = Threads(plan, workers)
+        crew: Threads | Processes = Threads(plan, workers, checkpoint_at(checkpoint))
     else:
-        crew = Processes(plan, workers, certificates)
+        crew = Processes(plan, workers, certificates, checkpoint_at(checkpoint))
     return Service(plan, crew.start(), crew)
+
+
+def checkpoint_at(place: Any) -> Checkpoint | None:
+    """The checkpoint that a path, a URI, or it itself means."""
+    if place is None or isinstance(place, Checkpoint):
+        return place
+    return Checkpoint(place)
 
 
 class Threads:
@@ -110,9 +117,10 @@ class Threads:
 
     token: str | None = None
 
-    def __init__(self, plan: Blueprint, workers: int) -> None:
+    def __init__(self, plan: Blueprint, workers: int, checkpoint: Checkpoint | None) -> None:
         self.fate = Fate()
         self._plan = plan
+        self._checkpoint = checkpoint
         self._n_workers = workers
         self._arrived: queue.SimpleQueue[Resident] = queue.SimpleQueue()
         self._residents: dict[int, Resident] = {}
@@ -155,14 +163,24 @@ class Threads:
     def _run(self) -> None:
         self.fate.end_with(
             lambda: execute(
-                reside, self._plan, self._arrived.put, workers=self._n_workers, threads=True
+                reside,
+                self._plan,
+                self._arrived.put,
+                self._checkpoint,
+                workers=self._n_workers,
+                threads=True,
             )
         )
 
 
-def reside(worker: Worker, plan: Blueprint, arrived: Callable[[Resident], object]) -> None:
+def reside(
+    worker: Worker,
+    plan: Blueprint,
+    arrived: Callable[[Resident], object],
+    checkpoint: Checkpoint | None,
+) -> None:
     """The life of a worker of a service in the process of who drives it."""
-    resident = Resident(worker, plan)
+    resident = Resident(worker, plan, checkpoint)
     arrived(resident)
     resident.run()
 
@@ -170,7 +188,9 @@ def reside(worker: Worker, plan: Blueprint, arrived: Callable[[Resident], object
 class Processes:
     """Workers as processes of this machine; one alone is a thread of this process."""
 
-    def __init__(self, plan: Blueprint, workers: int, certificates: Any) -> None:
+    def __init__(
+        self, plan: Blueprint, workers: int, certificates: Any, checkpoint: Checkpoint | None
+    ) -> None:
         # Not at the top: threads need no Flight, which takes its time to import.
         from pointstamp.service.afar import Appointment, Reception
         from pointstamp.service.door import token_of
@@ -181,7 +201,9 @@ class Processes:
         secret = new_secret()
         self.token: str | None = token_of(secret)
         self._reception = Reception(workers, secret, self.fate, "127.0.0.1", certificates)
-        self._appointment = Appointment(self._reception.address, secret, certificates=certificates)
+        self._appointment = Appointment(
+            self._reception.address, secret, certificates=certificates, checkpoint=checkpoint
+        )
         self._thread = threading.Thread(target=self._run, name="pointstamp-service", daemon=True)
 
     def start(self) -> Sequence[Link]:

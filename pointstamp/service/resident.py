@@ -27,13 +27,24 @@ from pointstamp.containers.conform import conform
 from pointstamp.dataflow.operators.probe import Probe
 from pointstamp.dataflow.operators.sources import InputHandle
 from pointstamp.dataflow.stream import Stream
-from pointstamp.errors import EpochError, ServiceError, StoppedError, UsageError
+from pointstamp.errors import (
+    CheckpointStructureError,
+    EpochError,
+    ServiceError,
+    StoppedError,
+    UsageError,
+)
 from pointstamp.runtime.worker import Worker
 from pointstamp.service.blueprint import Blueprint
 from pointstamp.service.orders import Drop, Forget, Order, Release, Stop
 from pointstamp.service.outlet import Outlet
 from pointstamp.service.source import Source
 from pointstamp.service.staging import Staged, Staging
+from pointstamp.state.checkpoint import Checkpoint
+from pointstamp.state.log import Staged as Kept
+
+NEVER = (1 << 62) - 1
+"""An epoch that is complete when all are."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +57,17 @@ class Status:
         The epoch that each input is at; None for one that is closed.
     outputs : dict of str to int or None
         The first epoch of each output that is not complete; None when all are.
+    forgotten : dict of str to int
+        The last epoch of each output that is forgotten; -1 for none.
+    end : int
+        Where a reader is that has read all, once all inputs are closed. With a checkpoint that
+        is an epoch which a service that begins again goes on with; else there is no more.
     """
 
     inputs: dict[str, int | None]
     outputs: dict[str, int | None]
+    forgotten: dict[str, int]
+    end: int = NEVER
 
     def is_complete(self, output: str | None, epoch: int) -> bool:
         """Whether an output, or every one for None, is complete up to `epoch`."""
@@ -65,26 +83,39 @@ class Resident:
     worker : Worker
         Whose dataflow is built here, in its own thread.
     plan : Blueprint
+    checkpoint : Checkpoint, optional
+        What is staged and committed is written there first; worker 0 begins with having all let
+        in what it has.
     """
 
     address = None
     """It is in this process: no door has to be found."""
 
-    def __init__(self, worker: Worker, plan: Blueprint) -> None:
+    def __init__(
+        self, worker: Worker, plan: Blueprint, checkpoint: Checkpoint | None = None
+    ) -> None:
         self.index = worker.index
         self.plan = plan
         self._worker = worker
         self._changed = threading.Condition()
-        self._staging = Staging(worker.index)
+        self._checkpoint = checkpoint
+        self._staging = Staging(worker.index, checkpoint)
         self._outlets = {name: Outlet(name) for name in plan.outputs}
         # What is decided, which this worker's own inputs may be behind. Of worker 0 alone.
         self._positions: dict[str, int | None] = dict.fromkeys(plan.inputs, 0)
         self._deciding = threading.Lock()
+        self._end = NEVER if checkpoint is None else 0
         self._is_stopping = False
         self._has_ended = False
         self._orders = worker.environment.channel(self._hear)
         self._sources, self._probes = self._built()
-        self._status = Status(dict.fromkeys(plan.inputs, 0), dict.fromkeys(plan.outputs, 0))
+        self._status = Status(
+            dict.fromkeys(plan.inputs, 0),
+            dict.fromkeys(plan.outputs, 0),
+            dict.fromkeys(plan.outputs, -1),
+        )
+        if checkpoint is not None and self.index == 0:
+            self._replay(checkpoint)
 
     def _built(self) -> tuple[dict[str, Source], dict[str, Probe]]:
         sources, probes, streams = {}, {}, []
@@ -97,6 +128,29 @@ class Resident:
                 keep = partial(self._keep, self._outlets[name], self.plan.outputs[name])
                 probes[name] = stream.inspect_batch(keep).probe()
         return sources, probes
+
+    def _replay(self, checkpoint: Checkpoint) -> None:
+        """Have all workers let in what the checkpoint has, dealt to as many as there are now."""
+        gone = sorted(set(checkpoint.inputs()) - self.plan.inputs.keys())
+        if gone:
+            raise CheckpointStructureError(
+                f"{checkpoint} has records of input {', '.join(map(repr, gone))}, which this "
+                f"service has not: its inputs are {', '.join(map(repr, self.plan.inputs))}; serve "
+                "the dataflow that they were sent to, or with another folder"
+            )
+        if checkpoint.latest() is not None:
+            raise CheckpointStructureError(
+                f"{checkpoint} has a snapshot of operators, and a service begins with its inputs: "
+                "serve with another folder"
+            )
+        for input in self.plan.inputs:
+            for epoch, kept in checkpoint.committed(input, -1):
+                dealt = tuple(
+                    Staged(input, epoch, one.name, n % self._worker.peers, one.rows, one.to_json())
+                    for n, one in enumerate(kept)
+                )
+                self._positions[input] = epoch + 1
+                self._order(Release(input, epoch, dealt, epoch + 1))
 
     # The worker's thread.
 
@@ -122,6 +176,8 @@ class Resident:
         status = Status(
             {name: source.time for name, source in self._sources.items()},
             {name: min(probe.elements, default=None) for name, probe in self._probes.items()},
+            {name: outlet.forgotten for name, outlet in self._outlets.items()},
+            self._end,
         )
         if status != self._status:
             with self._changed:
@@ -143,6 +199,9 @@ class Resident:
             with self._changed:
                 batches = self._staging.take(order.winners)
                 self._staging.drop_upto(order.input, order.epoch)
+            if self._checkpoint is not None:
+                over = order.epoch + bool(order.winners) if order.until is None else order.until
+                self._end = max(self._end, over)
             self._sources[order.input].release(order.epoch, batches, order.until)
         elif isinstance(order, Drop):
             with self._changed:
@@ -191,9 +250,14 @@ class Resident:
             for batch in batches
             for part in _parts(conform(batch, schema, f"what is sent to {input!r}", "that input"))
         ]
+        attempt, kept = attempt or uuid.uuid4().hex, None
+        if self._checkpoint is not None:
+            # Two workers may have something of one attempt.
+            name = f"{attempt} at {self.index}"
+            kept = self._checkpoint.stage(input, epoch, name, fitting).to_json()
         with self._changed:
             self._check_alive()
-            return self._staging.stage(input, epoch, attempt or uuid.uuid4().hex, fitting)
+            return self._staging.stage(input, epoch, attempt, fitting, kept)
 
     def read(
         self, output: str, after: int | None, upto: int | None, timeout_s: float = 0.0
@@ -220,7 +284,7 @@ class Resident:
         with self._changed:
             frontier = self._status.outputs[output]
             if upto is None:
-                upto = _LAST if frontier is None else frontier - 1
+                upto = NEVER if frontier is None else frontier - 1
             return self._outlets[output].read(after, upto)
 
     def wait(self, output: str | None, epoch: int, timeout_s: float) -> bool:
@@ -263,8 +327,9 @@ class Resident:
     def commit(self, input: str, epoch: int, winners: Sequence[Staged], until: int | None) -> bool:
         """Let the winners into the dataflow at `epoch`, and the input go on to `until`.
 
-        Once it has returned, it happens, whatever becomes of the caller. What else is
-        staged for the input up to `epoch` is dropped.
+        Once it has returned, it happens, whatever becomes of the caller, and with a checkpoint
+        whatever becomes of the workers: it is written. What else is staged for the input up to
+        `epoch` is dropped.
 
         Parameters
         ----------
@@ -291,15 +356,36 @@ class Resident:
             with self._changed:
                 self._check_alive()
                 self._staging.take(winners)  # raises for what is not here, before the decision
+            winners = list({(one.worker, one.attempt): one for one in winners}.values())
+            if winners or until is not None:
+                # A close with nothing is no epoch: who begins again may go on with it.
+                self._write(input, epoch, winners)
             self._positions[input] = until
             self._order(Release(input, epoch, tuple(winners), until))
         return True
+
+    def _write(self, input: str, epoch: int, winners: Sequence[Staged]) -> None:
+        """Make the decision outlast us, where there is a checkpoint."""
+        if self._checkpoint is None:
+            return
+        kept = [Kept.from_json(staged.kept) for staged in winners if staged.kept is not None]
+        if not self._checkpoint.commit(input, epoch, kept):
+            raise ServiceError(
+                f"epoch {epoch} of input {input!r} is in {self._checkpoint} already, and not by "
+                "this service: another one uses the folder; only one may, so end this one, or "
+                "that, and serve again"
+            )
 
     def abort(self, losers: Sequence[Staged]) -> None:
         """Drop what is staged, except what a commit has named; again is no error."""
         self._check_chief()
         with self._deciding:
-            self._order(Drop(tuple(s for s in losers if not self._is_decided(s))))
+            undecided = [staged for staged in losers if not self._is_decided(staged)]
+            for staged in undecided:
+                if self._checkpoint is not None and staged.kept is not None:
+                    kept = Kept.from_json(staged.kept)
+                    self._checkpoint.abort(staged.input, staged.epoch, kept)
+            self._order(Drop(tuple(undecided)))
 
     def _is_decided(self, staged: Staged) -> bool:
         position = self._positions.get(staged.input)
@@ -348,9 +434,6 @@ class Resident:
             raise ServiceError(
                 f"worker {self.index} only stages and reads: ask worker 0, which decides"
             )
-
-
-_LAST = (1 << 63) - 1
 
 
 def _check_receipts(input: str, epoch: int, winners: Sequence[Staged]) -> None:

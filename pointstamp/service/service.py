@@ -28,7 +28,7 @@ from pointstamp.errors import EpochError, ServiceError, StoppedError, UsageError
 from pointstamp.service.blueprint import Blueprint
 from pointstamp.service.fate import Fate
 from pointstamp.service.link import Link
-from pointstamp.service.resident import Status
+from pointstamp.service.resident import NEVER, Status
 from pointstamp.service.staging import Staged
 
 Answer = TypeVar("Answer")
@@ -69,8 +69,11 @@ class Service:
     Any thread may use it; who sends to one input from several threads sees to their order.
     """
 
-    def __init__(self, plan: Blueprint, links: Sequence[Link], crew: Crew) -> None:
+    def __init__(
+        self, plan: Blueprint, links: Sequence[Link], crew: Crew, name: str = "service"
+    ) -> None:
         self.plan = plan
+        self.name = name
         self._links = list(links)
         self._crew = crew
         self._fate = crew.fate
@@ -126,7 +129,7 @@ class Service:
         try:
             for input in self._inputs.values():
                 input.close()
-            self._await(lambda seconds: self._links[0].wait(None, _NEVER, seconds), None)
+            self._await(lambda seconds: self._links[0].wait(None, NEVER, seconds), None)
             for output in self._outputs.values():
                 output.fetch()
             self.ask(self._links[0].stop)
@@ -317,7 +320,7 @@ class ServiceOutput:
         self._service = service
         self.name = name
         self._fetched: list[tuple[int, pa.RecordBatch]] | None = None
-        self._forgotten: int | None = None
+        self._forgotten = -1
 
     @property
     def schema(self) -> pa.Schema:
@@ -380,9 +383,13 @@ class ServiceOutput:
         if upto is None:
             # One worker says which is the last: the others may know less, or more.
             frontier = self._service.status().outputs[self.name]
-            upto = _NEVER if frontier is None else frontier - 1
-        after = self._forgotten if after is None else after
-        return list(self._service.read(self.name, after, upto))
+            upto = NEVER if frontier is None else frontier - 1
+        pairs = list(self._service.read(self.name, after, upto))
+        if after is None:
+            # Who else reads may have had the workers forget some, which not all have done yet.
+            gone = max(self._forgotten, self._service.status().forgotten[self.name])
+            pairs = [pair for pair in pairs if pair[0] > gone]
+        return pairs
 
     def forget(self, upto: int) -> None:
         """Have the workers let go of the epochs up to this one, which is complete."""
@@ -390,7 +397,7 @@ class ServiceOutput:
             self._fetched = [pair for pair in self._fetched if pair[0] > upto]
         else:
             self._service.forget(self.name, upto)
-            self._forgotten = max(upto, -1 if self._forgotten is None else self._forgotten)
+            self._forgotten = max(upto, self._forgotten)
 
     def fetch(self) -> None:
         """Take over what the workers have, which are about to end."""
@@ -415,7 +422,7 @@ class ServiceProbe:
     @property
     def done(self) -> bool:
         """Whether nothing more comes."""
-        return not self.less_equal(_NEVER)
+        return not self.less_equal(NEVER)
 
     def wait(self, epoch: int, timeout_s: float | None = TIMEOUT_S) -> None:
         """Wait until `epoch` is complete.
@@ -433,10 +440,6 @@ class ServiceProbe:
                 f"epoch {epoch}{where} is not complete after {timeout_s:g} s: "
                 f"{_told(self._service.status())}"
             )
-
-
-_NEVER = (1 << 62) - 1
-"""An epoch that is complete when all are."""
 
 
 def _told(status: Status) -> str:

@@ -4,18 +4,22 @@ Who brings records may fail half-way, be tried again, or run twice at once. So w
 brought is *staged* under the name of the attempt, and enters the dataflow when a commit
 names the attempt; what is not named is dropped. A `Staged` is the receipt.
 
-In memory, for as long as the worker lives.
+With a checkpoint, what is staged is written there as well, and a receipt says where: after
+a restart any worker can read it. Without, it lives as long as the worker.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 
 from pointstamp.errors import ServiceError, UsageError
+from pointstamp.state.checkpoint import Checkpoint
+from pointstamp.state.log import Staged as Kept
 
 
 @dataclass(frozen=True)
@@ -27,12 +31,14 @@ class Staged:
     attempt: str
     worker: int
     rows: int
+    kept: dict[str, Any] | None = None
+    """Where the checkpoint has it; None without one."""
 
     def to_json(self) -> dict[str, Any]:
         """As it goes over the wire.
 
         >>> Staged.from_json(Staged("edges", 3, "a", 0, 10).to_json())
-        Staged(input='edges', epoch=3, attempt='a', worker=0, rows=10)
+        Staged(input='edges', epoch=3, attempt='a', worker=0, rows=10, kept=None)
         """
         return asdict(self)
 
@@ -52,6 +58,7 @@ class Staged:
                 str(told["attempt"]),
                 int(told["worker"]),
                 int(told["rows"]),
+                told["kept"],
             )
         except (TypeError, KeyError, ValueError) as cause:
             raise UsageError(
@@ -62,47 +69,50 @@ class Staged:
 class Staging:
     """The staged batches of one worker; its caller holds a lock."""
 
-    def __init__(self, worker: int) -> None:
+    def __init__(self, worker: int, checkpoint: Checkpoint | None = None) -> None:
         self._worker = worker
+        self._checkpoint = checkpoint
         self._waiting: dict[tuple[str, int], dict[str, tuple[Staged, list[pa.RecordBatch]]]] = {}
 
     def stage(
-        self, input: str, epoch: int, attempt: str, batches: Sequence[pa.RecordBatch]
+        self,
+        input: str,
+        epoch: int,
+        attempt: str,
+        batches: Sequence[pa.RecordBatch],
+        kept: dict[str, Any] | None = None,
     ) -> Staged:
         """Keep what an attempt has brought; the same attempt again changes nothing."""
         attempts = self._waiting.setdefault((input, epoch), {})
         if attempt not in attempts:
             n_rows = sum(batch.num_rows for batch in batches)
-            staged = Staged(input, epoch, attempt, self._worker, n_rows)
+            staged = Staged(input, epoch, attempt, self._worker, n_rows, kept)
             attempts[attempt] = (staged, list(batches))
         return attempts[attempt][0]
 
-    def take(self, winners: Iterable[Staged]) -> list[pa.RecordBatch]:
-        """The batches of those winners that lie here, each attempt once.
+    def take(self, winners: Iterable[Staged]) -> Iterator[pa.RecordBatch]:
+        """The batches of those winners that are this worker's, each attempt once.
 
         Raises
         ------
         ServiceError
-            If one of them is not here.
+            At once, if one of them is neither here nor in the checkpoint.
+        CheckpointError
+            When what the checkpoint has is read, and is not what was written.
         """
-        found: dict[str, list[pa.RecordBatch]] = {}
-        for staged in winners:
-            if staged.worker == self._worker:
-                found[staged.attempt] = self._batches(staged)
-        return [batch for batches in found.values() for batch in batches]
+        mine = {staged.attempt: staged for staged in winners if staged.worker == self._worker}
+        return chain.from_iterable([self._batches(staged) for staged in mine.values()])
 
-    def _batches(self, staged: Staged) -> list[pa.RecordBatch]:
+    def _batches(self, staged: Staged) -> Iterable[pa.RecordBatch]:
         attempts = self._waiting.get((staged.input, staged.epoch), {})
-        if staged.attempt not in attempts:
-            raise ServiceError(
-                f"worker {self._worker} has nothing staged by attempt {staged.attempt!r} for epoch "
-                f"{staged.epoch} of input {staged.input!r}; it has {sorted(attempts) or 'none'}"
-            )
-        return attempts[staged.attempt][1]
-
-    def has(self, staged: Staged) -> bool:
-        """Whether this receipt is for something that lies here."""
-        return staged.attempt in self._waiting.get((staged.input, staged.epoch), {})
+        if staged.attempt in attempts:
+            return attempts[staged.attempt][1]
+        if staged.kept is not None and self._checkpoint is not None:
+            return self._checkpoint.read(Kept.from_json(staged.kept))
+        raise ServiceError(
+            f"worker {self._worker} has nothing staged by attempt {staged.attempt!r} for epoch "
+            f"{staged.epoch} of input {staged.input!r}; it has {sorted(attempts) or 'none'}"
+        )
 
     def drop(self, staged: Staged) -> None:
         """Let go of what one attempt has brought."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import queue
 import threading
-import uuid
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,7 +29,8 @@ from pointstamp.dataflow.pact import Distribute
 from pointstamp.dataflow.stream import Stream
 from pointstamp.errors import ContainerError, OperatorError, UsageError
 from pointstamp.progress.operate import Interest
-from pointstamp.spark.session import context_of, is_active, session
+from pointstamp.spark.jobs import JobName
+from pointstamp.spark.session import is_active, session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -196,7 +196,7 @@ class _Jobs:
         self._ring = ring
         self._is_ours = not is_active()
         self._session: SparkSession = session()
-        self._tag = f"pointstamp-{uuid.uuid4().hex}"
+        self._name = JobName(self._session, "an operator of pointstamp")
         self._asked: queue.SimpleQueue[list[Any] | None] = queue.SimpleQueue()
         self._is_closed = False
         self._thread = threading.Thread(target=self._work, name=f"pointstamp-{name}", daemon=True)
@@ -217,31 +217,14 @@ class _Jobs:
         self._thread.join(INTERRUPT_S)
         while self._thread.is_alive() and monotonic() < until:
             # Again and again: it may not have begun the last time.
-            self._interrupt()
+            self._name.interrupt()
             self._thread.join(INTERRUPT_S)
         if self._is_ours:
             self._session.stop()
             self._thread.join(INTERRUPT_S)
 
-    # With Spark Connect the jobs of a thread have a tag. Without, a tag is known only to the
-    # thread that gave it, and no other can interrupt by it; a job group is known to all.
-
-    def _name_jobs(self) -> None:
-        context = context_of(self._session)
-        if context is None:
-            self._session.addTag(self._tag)
-        else:
-            context.setJobGroup(self._tag, "an operator of pointstamp", interruptOnCancel=True)
-
-    def _interrupt(self) -> None:
-        context = context_of(self._session)
-        if context is None:
-            self._session.interruptTag(self._tag)
-        else:
-            context.cancelJobGroup(self._tag)
-
     def _work(self) -> None:
-        self._name_jobs()
+        self._name.give()
         while (batches := self._asked.get()) is not None and not self._is_closed:
             self.answers.append(self._answer(batches))
             self._ring()

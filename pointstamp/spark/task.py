@@ -91,13 +91,18 @@ def _explained(found: Failure) -> Exception:
     return error
 
 
+def hosts_of(context: BarrierTaskContext) -> list[str]:
+    """The names by which Spark knows the machines of a stage's tasks, by task."""
+    return [info.address.rpartition(":")[0].strip("[]") for info in context.getTaskInfos()]
+
+
 def rendezvous(context: BarrierTaskContext, secret: bytes) -> Communicator:
     """Connect the tasks of a barrier stage.
 
     On several machines by the one message that Spark passes between them; on one machine,
     by a quicker way of ours (`gathering`).
     """
-    hosts = [info.address.rpartition(":")[0].strip("[]") for info in context.getTaskInfos()]
+    hosts = hosts_of(context)
     me = context.partitionId()
     # On one machine nothing has to be reachable from outside; on several, the name by
     # which Spark knows a machine need not be one of the addresses that it can bind.

@@ -1,0 +1,63 @@
+"""How the tasks and the data source of Spark reach a service, by its name.
+
+The token is in neither options nor plans, which Spark shows: it travels in the class of
+the data source, and in the closures of tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from pointstamp.service.client import FlightLink
+from pointstamp.service.staging import Staged
+
+
+@dataclass(frozen=True)
+class Access:
+    """The doors of a service, and what to show there.
+
+    Attributes
+    ----------
+    doors : tuple of str
+        By worker.
+    inputs, outputs : dict of str to pyarrow.Schema
+    """
+
+    name: str
+    doors: tuple[str, ...]
+    token: str
+    roots: bytes | None
+    inputs: Mapping[str, pa.Schema]
+    outputs: Mapping[str, pa.Schema]
+
+    def link(self, worker: int) -> FlightLink:
+        """To one of the workers; the caller closes it."""
+        return FlightLink(self.doors[worker % len(self.doors)], self.token, self.roots)
+
+    def stage(
+        self, input: str, epoch: int, partition: int, batches: Iterable[pa.RecordBatch]
+    ) -> Staged:
+        """Bring the records of a partition, each try under a name of its own."""
+        with self.link(partition) as link:
+            return link.stage(input, epoch, batches)
+
+
+def staging(
+    access: Access, input: str, epoch: int
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function for `mapInArrow`: stages its partition, and gives one row, the receipt."""
+
+    def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import json
+
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None  # there is one in every task
+        staged = access.stage(input, epoch, context.partitionId(), batches)
+        yield pa.RecordBatch.from_pydict({"receipt": [json.dumps(staged.to_json())]})
+
+    return task

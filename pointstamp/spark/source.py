@@ -1,0 +1,284 @@
+"""`format("pointstamp")`: a service as a sink and a source of Spark's streams.
+
+What Spark knows of a data source is its class, which it carries to where it is used;
+so each class that is registered has the services of this program with it. Spark
+makes a sink anew, in a process of its own, for each commit: nothing is kept between.
+
+Rules
+-----
+1. A task stages its partition and gives the receipt. Spark hands the receipts of the tasks
+   that count to `commit`, which names them the winners of the epoch.
+2. The epoch is the number of the batch, and `commit` returns when the epoch has passed.
+3. Offsets of a source are epochs, as `{"epoch": n}`: the first that is not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
+    InputPartition,
+    WriterCommitMessage,
+)
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from pointstamp.errors import EpochError, ServiceError, UsageError
+from pointstamp.service.service import TICK_S
+from pointstamp.service.staging import Staged
+from pointstamp.spark.access import Access
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+BATCH_ID = "streaming.sql.batchId"
+"""The local property in which Spark tells a task of a stream which batch it is of."""
+
+COMMIT_S = 600.0
+"""How long a commit waits for its epoch to pass where nothing else is said."""
+
+_services: dict[str, Access] = {}
+
+
+def register(spark: SparkSession, access: Access) -> None:
+    """Have `format("pointstamp")` of the session know one more service."""
+    _services[access.name] = access
+    known = dict(_services)
+    spark.dataSource.register(type("Registered", (Pointstamp,), {"services": known}))
+
+
+class Pointstamp(DataSource):
+    """A service, by `option("service", name)`.
+
+    Options
+    -------
+    service
+        The name of the service; not needed where there is one alone.
+    input
+        To which input a stream is written; not needed where there is one alone.
+    output
+        Which output is read; likewise.
+    first_epoch
+        The epoch of a stream's batch 0; 0 if not given. For an input that has epochs already.
+    timeout_s
+        How long a commit waits for its epoch to pass; 600 if not given.
+    epoch
+        As of which epoch a batch is read; the last that is complete, if not given.
+    """
+
+    services: ClassVar[Mapping[str, Access]] = {}
+
+    @classmethod
+    def name(cls) -> str:
+        """What `format` calls it."""
+        return "pointstamp"
+
+    def schema(self) -> StructType:
+        """Of the output that is read."""
+        access = self._access()
+        return from_arrow_schema(access.outputs[self._named("output", access.outputs)])
+
+    def streamWriter(  # noqa: N802  (Spark's name)
+        self, schema: StructType, overwrite: bool
+    ) -> StreamWriter:
+        """A sink of a stream."""
+        access = self._access()
+        first, patience = int(self._option("first_epoch", 0)), self._option("timeout_s", COMMIT_S)
+        input = self._named("input", access.inputs)
+        expected = access.inputs[input].names
+        if sorted(schema.names) != sorted(expected):
+            raise UsageError(
+                f"input {input!r} of service {access.name!r} has columns {', '.join(expected)}, "
+                f"and the stream has {', '.join(schema.names)}: select them"
+            )
+        return StreamWriter(access, input, first, patience)
+
+    def streamReader(self, schema: StructType) -> StreamReader:  # noqa: N802  (Spark's name)
+        """A source of a stream."""
+        access = self._access()
+        return StreamReader(access, self._named("output", access.outputs))
+
+    def reader(self, schema: StructType) -> Reader:
+        """A source of a batch."""
+        access = self._access()
+        epoch = self._option("epoch", None)
+        upto = None if epoch is None else int(epoch)
+        return Reader(access, self._named("output", access.outputs), upto)
+
+    def _access(self) -> Access:
+        name = self.options.get("service")
+        if name is None and len(self.services) == 1:
+            return next(iter(self.services.values()))
+        if name is None or name not in self.services:
+            raise UsageError(
+                f'option("service", ...) names {name!r}; this session knows '
+                f"{', '.join(map(repr, self.services)) or 'no service'}: give service.name"
+            )
+        return self.services[name]
+
+    def _named(self, what: str, schemas: Mapping[str, pa.Schema]) -> str:
+        name = self.options.get(what)
+        if name is None and len(schemas) == 1:
+            return next(iter(schemas))
+        if name is None or name not in schemas:
+            raise UsageError(
+                f'option("{what}", ...) names {name!r}; the service has '
+                f"{', '.join(map(repr, schemas)) or 'none'}"
+            )
+        return name
+
+    def _option(self, name: str, default: Any) -> Any:
+        given = self.options.get(name)
+        if given is None:
+            return default
+        try:
+            return float(given)
+        except ValueError as cause:
+            raise UsageError(
+                f'option("{name}", ...) should be a number, and is {given!r}'
+            ) from cause
+
+
+@dataclass
+class Receipt(WriterCommitMessage):
+    """What a task of the stream tells the driver."""
+
+    staged: Staged
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """Stages partitions in tasks, and commits batches on the driver."""
+
+    def __init__(self, access: Access, input: str, first_epoch: int, timeout_s: float) -> None:
+        self._access = access
+        self._input = input
+        self._first_epoch = first_epoch
+        self._timeout_s = timeout_s
+
+    def write(self, iterator: Iterator[Any]) -> Receipt:
+        """Stage a partition; in a task."""
+        context = TaskContext.get()
+        assert context is not None  # there is one in every task
+        batch = context.getLocalProperty(BATCH_ID)
+        if batch is None:
+            raise ServiceError(
+                f"Spark does not tell this task which batch it is of: {BATCH_ID!r} is not set; "
+                "bring the records with foreachBatch and service.input(...).send(frame)"
+            )
+        epoch = self._epoch(int(batch))
+        return Receipt(self._access.stage(self._input, epoch, context.partitionId(), iterator))
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Release the batch at its epoch, and wait until that has passed; again is the same."""
+        epoch = self._epoch(batchId)
+        with self._access.link(0) as link:
+            link.commit(self._input, epoch, _staged(messages), epoch + 1)
+            until = monotonic() + self._timeout_s
+            while not link.settle(epoch, TICK_S):
+                if monotonic() > until:
+                    raise EpochError(
+                        f"epoch {epoch} of input {self._input!r} is committed, and not complete "
+                        f"after {self._timeout_s:g} s: {link.status()}"
+                    )
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Drop what the tasks of the batch have staged."""
+        with self._access.link(0) as link:
+            link.abort(_staged(messages))
+
+    def _epoch(self, batch: int) -> int:
+        return self._first_epoch + batch
+
+
+def _staged(messages: Sequence[WriterCommitMessage | None]) -> list[Staged]:
+    """The receipts of the tasks that have one."""
+    return [message.staged for message in messages if isinstance(message, Receipt)]
+
+
+class Part(InputPartition):
+    """What one worker has of some epochs."""
+
+    def __init__(self, worker: int, after: int, upto: int) -> None:
+        self.worker = worker
+        self.after = after
+        self.upto = upto
+
+
+def _read(access: Access, output: str, part: InputPartition) -> Iterator[pa.RecordBatch]:
+    """The batches of a part; in a task."""
+    assert isinstance(part, Part)
+    with access.link(part.worker) as link:
+        # One worker said that these epochs are complete; another may still have to hear of it.
+        for _, batch in link.stream(output, part.after, part.upto, TICK_S * 10):
+            yield batch
+
+
+def _frontier(access: Access, output: str) -> tuple[int, int]:
+    """(the first epoch that is kept, the first that is not complete) of an output."""
+    with access.link(0) as link:
+        status = link.status()
+    frontier = status.outputs[output]
+    return status.forgotten[output] + 1, status.end if frontier is None else frontier
+
+
+class StreamReader(DataSourceStreamReader):
+    """Serves complete epochs, in order, and has the workers forget what is done with."""
+
+    def __init__(self, access: Access, output: str) -> None:
+        self._access = access
+        self._output = output
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802  (Spark's name)
+        """The first epoch that the workers have not forgotten."""
+        return {"epoch": _frontier(self._access, self._output)[0]}
+
+    def latestOffset(  # noqa: N802  (Spark's name)
+        self, start: dict[str, int], limit: Any
+    ) -> dict[str, int]:
+        """The first epoch that is not complete; there is no limit to what is read at once."""
+        return {"epoch": max(start["epoch"], _frontier(self._access, self._output)[1])}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
+        """One for each worker."""
+        if start["epoch"] >= end["epoch"]:
+            return []
+        after, upto = start["epoch"] - 1, end["epoch"] - 1
+        return [Part(worker, after, upto) for worker in range(len(self._access.doors))]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """What a worker has of the epochs."""
+        return _read(self._access, self._output, partition)
+
+    def commit(self, end: dict[str, int]) -> None:
+        """Let the workers forget what comes before."""
+        if end["epoch"] > 0:
+            with self._access.link(0) as link:
+                link.forget(self._output, end["epoch"] - 1)
+
+
+class Reader(DataSourceReader):
+    """Reads what the workers have, as of a complete epoch."""
+
+    def __init__(self, access: Access, output: str, upto: int | None) -> None:
+        self._access = access
+        self._output = output
+        self._upto = upto
+
+    def partitions(self) -> list[InputPartition]:
+        """One for each worker, all as of one epoch."""
+        kept, frontier = _frontier(self._access, self._output)
+        upto = frontier - 1 if self._upto is None else self._upto
+        return [Part(worker, kept - 1, upto) for worker in range(len(self._access.doors))]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """What a worker has."""
+        return _read(self._access, self._output, partition)

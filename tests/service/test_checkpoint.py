@@ -1,0 +1,232 @@
+"""What a service with a checkpoint has after it was killed, at any moment, and begins again."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import pointstamp as ps
+from pointstamp.errors import (
+    CheckpointStructureError,
+    CorruptCheckpointError,
+    ServiceError,
+    StoppedError,
+    WorkerError,
+)
+from pointstamp.state import Checkpoint
+
+WORD = {"word": pa.string()}
+COUNT = {"word": pa.string(), "n": pa.int64()}
+
+
+def totals(scope, words):
+    """For each epoch and word that came in it: how often that has come so far."""
+
+    def build(capability, info):
+        held, seen = {}, Counter()
+
+        def logic(input, output):
+            for when, batch in input:
+                held.setdefault(when.retain(), []).extend(batch.column("word").to_pylist())
+            done = [cap for cap in held if not input.frontier.less_equal(cap.time)]
+            for cap in sorted(done, key=lambda cap: cap.time):
+                came = held.pop(cap)
+                seen.update(came)
+                rows = [{"word": word, "n": seen[word]} for word in sorted(set(came))]
+                with output.session(cap) as session:
+                    session.give_batch(pa.RecordBatch.from_pylist(rows, schema=pa.schema(COUNT)))
+                cap.drop()
+
+        return logic
+
+    return words.unary_frontier(ps.Exchange("word"), "Totals", build)
+
+
+def serve(folder, workers=2, threads=True, **inputs):
+    return ps.serve(
+        totals,
+        workers,
+        inputs=inputs or {"words": WORD},
+        outputs={"counts": COUNT},
+        threads=threads,
+        checkpoint=folder,
+    )
+
+
+def words_of(epoch):
+    """What is sent at an epoch: the same whoever asks, and whenever."""
+    rolled = random.Random(epoch)
+    return [rolled.choice("abcdef") for _ in range(rolled.randrange(6))]
+
+
+def feed(service, n_epochs):
+    """Send what is missing up to `n_epochs`: from where the service says that it is."""
+    words = service.input("words")
+    for epoch in range(words.time, n_epochs):
+        words.send([{"word": word} for word in words_of(epoch)])
+        words.advance_to(epoch + 1)
+
+
+def expected(n_epochs):
+    seen, found = Counter(), []
+    for epoch in range(n_epochs):
+        came = words_of(epoch)
+        seen.update(came)
+        found += [(epoch, word, seen[word]) for word in sorted(set(came))]
+    return found
+
+
+def counted(service, upto):
+    return sorted(
+        (epoch, row["word"], row["n"])
+        for epoch, batch in service.output("counts").read(upto)
+        for row in batch.to_pylist()
+    )
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_a_service_that_begins_again_goes_on_where_it_was(tmp_path, workers):
+    first = serve(tmp_path, 2)
+    feed(first, 5)
+    first.input("words").send([{"word": "never committed"}])
+    first.abort()
+    with serve(tmp_path, workers) as again:
+        assert again.input("words").time == 5
+        feed(again, 8)
+        assert counted(again, 7) == expected(8)
+    with serve(Checkpoint(tmp_path), 1) as third:
+        assert counted(third, 7) == expected(8)
+
+
+def test_a_commit_that_is_repeated_after_a_restart_changes_nothing(tmp_path):
+    with serve(tmp_path) as service:
+        feed(service, 2)
+    with serve(tmp_path) as service:
+        zero, one = service._links
+        batch = pa.RecordBatch.from_pydict({"word": ["a"]})
+        assert not zero.commit("words", 1, [one.stage("words", 1, [batch])], 2)
+        assert zero.commit("words", 2, [], 3)
+        assert counted(service, 2) == expected(2)
+
+
+def test_a_decision_is_written_before_it_counts_and_an_abort_removes_what_lost(tmp_path):
+    batch = pa.RecordBatch.from_pydict({"word": ["a", "b"]})
+    with serve(tmp_path) as service:
+        zero, one = service._links
+        # One attempt that brought something to two workers.
+        both = [link.stage("words", 0, [batch], "one attempt") for link in (zero, one)]
+        loser = one.stage("words", 0, [batch])
+        zero.abort([loser])
+        assert zero.commit("words", 0, [*both, both[0]], 1)
+        [(epoch, winners)] = Checkpoint(tmp_path).committed("words", -1)
+        assert (epoch, [winner.rows for winner in winners]) == (0, [2, 2])
+        assert len(list(tmp_path.glob("log/words/*/attempt-*"))) == 2
+        assert counted(service, 0) == [(0, "a", 2), (0, "b", 2)]
+    with serve(tmp_path, 3) as service:
+        assert counted(service, 0) == [(0, "a", 2), (0, "b", 2)]
+
+
+def test_two_services_on_one_folder_find_out(tmp_path):
+    with serve(tmp_path) as one, serve(tmp_path) as other:
+        feed(one, 1)
+        with pytest.raises(ServiceError, match="another one uses the folder"):
+            feed(other, 1)
+        assert counted(one, 0) == expected(1)
+        other.abort()
+
+
+def test_the_checkpoint_of_another_dataflow_is_refused(tmp_path):
+    with serve(tmp_path) as service:
+        feed(service, 1)
+    with pytest.raises(WorkerError, match="has records of input 'words', which this") as caught:
+        serve(tmp_path, edges=WORD)
+    assert isinstance(caught.value.__cause__, CheckpointStructureError)
+
+
+def test_what_is_damaged_is_said(tmp_path):
+    with serve(tmp_path) as service:
+        service.input("words").send([{"word": "a"}] * 3)
+    [file] = tmp_path.glob("log/words/*/attempt-*")
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(WorkerError, match="are not those that were written") as caught:
+        counted(serve(tmp_path), 0)
+    assert isinstance(caught.value.__cause__, CorruptCheckpointError)
+
+
+def test_workers_that_are_killed_before_a_commit_have_lost_nothing_that_was_committed(tmp_path):
+    def die(scope, words):
+        def check(batch):
+            if "die" in batch.column("word").to_pylist():
+                os.kill(os.getpid(), signal.SIGKILL)
+            return batch
+
+        return totals(scope, words.exchange("word").map_batches(check))
+
+    outputs = {"counts": COUNT}
+    service = ps.serve(die, 2, inputs={"words": WORD}, outputs=outputs, checkpoint=tmp_path)
+    feed(service, 3)
+    service.input("words").send([{"word": "die"}])
+    service.input("words").advance_to(4)
+    with pytest.raises(WorkerError, match="SIGKILL"):
+        service.probe.wait(3)
+    service.abort()
+    # It was committed, so it is let in again; this dataflow does not die of it.
+    with serve(tmp_path) as service:
+        assert service.input("words").time == 4
+        assert counted(service, 3) == sorted([*expected(3), (3, "die", 1)])
+
+
+PROGRAM = """
+import sys
+sys.path[:0] = {path!r}
+from test_checkpoint import counted, expected, feed, serve
+
+with serve({folder!r}, 2, threads={threads}) as service:
+    print("ready", flush=True)
+    feed(service, {n})
+    assert counted(service, {n} - 1) == expected({n})
+print("done", flush=True)
+"""
+
+
+def test_programs_that_are_killed_at_any_moment_lose_nothing_and_repeat_nothing(tmp_path):
+    """The oracle counts what was sent; each program goes on from what it finds, and is killed."""
+    moments = random.Random(7)
+    path = [str(Path(__file__).parent), str(Path.cwd())]
+    n_killed, n_epochs, done = 0, 60, False
+    folder = str(tmp_path)
+    while not done:
+        program = PROGRAM.format(path=path, folder=folder, threads=n_killed != 1, n=n_epochs)
+        with subprocess.Popen(
+            [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True
+        ) as child:
+            assert child.stdout.readline() == "ready\n"
+            if n_killed < 4:
+                until = time.monotonic() + moments.uniform(0.0, 0.15)
+                while time.monotonic() < until and child.poll() is None:
+                    pass
+                child.kill()
+                n_killed += 1
+            done = child.stdout.read() == "done\n"
+    with serve(folder, 3) as service:
+        assert service.input("words").time == n_epochs
+        assert counted(service, n_epochs - 1) == expected(n_epochs)
+
+
+def test_an_aborted_service_is_stopped_for_its_links_too(tmp_path):
+    service = serve(tmp_path)
+    service.abort()
+    with pytest.raises(StoppedError):
+        service._links[0].commit("words", 0, [], 1)
+    assert list(Checkpoint(tmp_path).committed("words", -1)) == []

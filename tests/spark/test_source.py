@@ -1,0 +1,155 @@
+"""The sink of streams without Spark's scheduler: tries, doubles, repeats, and their order."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pytest
+
+import pointstamp as ps
+from pointstamp.errors import EpochError, ServiceError, StoppedError
+from pointstamp.spark import source
+from pointstamp.spark.access import Access
+
+SCHEMA = pa.schema({"n": pa.int64()})
+
+
+@pytest.fixture(scope="module")
+def service():
+    def build(scope, n, other):
+        return {"n": n.exchange("n"), "all": n.concat(other)}
+
+    with ps.serve(
+        build, 2, inputs={"n": SCHEMA, "other": SCHEMA}, outputs={"n": SCHEMA, "all": SCHEMA}
+    ) as running:
+        running.output("n").collect()
+        yield running
+
+
+@pytest.fixture
+def access(service):
+    return Access(
+        "s", tuple(service.doors), service.token, None, service.plan.inputs, service.plan.outputs
+    )
+
+
+class Batch:
+    """A batch of a stream, on which tasks work as Spark has them."""
+
+    def __init__(self, monkeypatch, access, number):
+        self.patch, self.access, self.number = monkeypatch, access, number
+
+    def task(self, partition, *numbers):
+        """One try of one task; its message to the driver."""
+        context = SimpleNamespace(
+            partitionId=lambda: partition,
+            getLocalProperty=lambda name: {source.BATCH_ID: str(self.number)}.get(name),
+        )
+        self.patch.setattr(source.TaskContext, "get", lambda: context)
+        batch = pa.RecordBatch.from_pydict({"n": pa.array(numbers, pa.int64())})
+        return self.writer().write(iter([batch] if numbers else []))
+
+    def writer(self, **options):
+        """Made anew each time, as Spark does."""
+        settings = {"timeout_s": 5.0} | options
+        return source.StreamWriter(self.access, "n", 0, **settings)
+
+    def commit(self, *messages, **options):
+        self.writer(**options).commit(list(messages), self.number)
+
+    def abort(self, *messages):
+        self.writer().abort(list(messages), self.number)
+
+
+@pytest.fixture
+def batch(monkeypatch, access, service):
+    """The next batch of the stream."""
+    return Batch(monkeypatch, access, service.input("n").time)
+
+
+def out(service, batch):
+    found = service.output("n").collect(upto=batch.number, after=batch.number - 1)
+    return sorted(found["n"].to_pylist())
+
+
+def test_a_task_that_is_tried_again_counts_once(service, batch):
+    batch.task(0, 1, 2)  # it staged, and was lost before its message arrived
+    again, other = batch.task(0, 1, 2), batch.task(1, 3)
+    batch.commit(again, other)
+    assert out(service, batch) == [1, 2, 3]
+
+
+def test_of_two_tries_at_once_the_one_that_spark_names_counts(service, batch):
+    quick, slow = batch.task(0, 1), batch.task(0, 1)
+    batch.commit(slow)
+    late = batch.task(0, 1)
+    batch.commit(quick, late)
+    assert out(service, batch) == [1]
+
+
+def test_a_commit_that_is_repeated_changes_nothing(service, batch):
+    messages = [batch.task(0, 1), batch.task(1, 2)]
+    for _ in range(3):
+        batch.commit(*messages)
+    # Spark replays the whole batch, with other tries, when it did not hear of the commit.
+    batch.commit(batch.task(0, 1, 2))
+    assert out(service, batch) == [1, 2]
+
+
+def test_a_batch_that_was_aborted_is_run_again(service, batch):
+    batch.abort(batch.task(0, 1), None)
+    batch.commit(batch.task(0, 1), batch.task(1, 2))
+    batch.abort(batch.task(0, 1))
+    assert out(service, batch) == [1, 2]
+
+
+def test_a_task_without_records_and_one_without_a_message_are_fine(service, batch):
+    batch.commit(batch.task(0), None, batch.task(2, 5))
+    assert out(service, batch) == [5]
+    later = Batch(batch.patch, batch.access, batch.number + 1)
+    later.commit()
+    assert out(service, later) == []
+
+
+def test_a_commit_returns_when_the_epoch_has_passed(service, batch):
+    batch.commit(batch.task(0, 1))
+    assert not service.output("n").probe.less_equal(batch.number)
+
+
+def test_a_commit_that_never_passes_says_so(batch, monkeypatch):
+    monkeypatch.setattr("pointstamp.service.client.FlightLink.settle", lambda *asked: False)
+    with pytest.raises(EpochError, match="is committed, and not complete after 0 s"):
+        batch.commit(timeout_s=0)
+
+
+def test_a_task_that_is_not_told_its_batch_is_an_error(batch, monkeypatch):
+    context = SimpleNamespace(partitionId=lambda: 0, getLocalProperty=lambda name: None)
+    monkeypatch.setattr(source.TaskContext, "get", lambda: context)
+    with pytest.raises(ServiceError, match="does not tell this task which batch it is of"):
+        batch.writer().write(iter([]))
+
+
+def test_a_service_that_has_ended_is_said(access, monkeypatch):
+    gone = Access("s", ("grpc://127.0.0.1:1",), "t", None, access.inputs, access.outputs)
+    with pytest.raises(StoppedError, match=r"worker at grpc://127.0.0.1:1 does not answer"):
+        Batch(monkeypatch, gone, 0).task(0, 1)
+
+
+def test_a_stream_is_read_from_what_is_kept_to_what_is_complete(service, access, batch):
+    batch.commit(batch.task(0, 1), batch.task(1, 2))
+    reader = source.StreamReader(access, "n")
+    start, end = reader.initialOffset(), reader.latestOffset({"epoch": 0}, None)
+    assert end == {"epoch": batch.number + 1}
+    assert reader.latestOffset(end, None) == end
+    assert reader.partitions(end, end) == []
+    before = {"epoch": batch.number}
+    parts = reader.partitions(before, end)
+    assert len(parts) == 2
+    found = [n for part in parts for b in reader.read(part) for n in b.column("n").to_pylist()]
+    assert sorted(found) == [1, 2]
+    assert start["epoch"] <= batch.number
+    reader.commit(end)
+    assert reader.initialOffset() == end
+    with pytest.raises(EpochError, match="is forgotten"):
+        list(reader.read(parts[0]))
