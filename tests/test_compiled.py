@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -64,6 +66,51 @@ def test_what_is_compiled_is_there_and_all_declared_types_are_of_it():
     sources = {compiled.source(module) for module in compiled.MODULES}
     assert all(source.exists() for source in sources)
     assert {file.with_suffix(".py") for file in PACKAGE.rglob("*.pxd")} <= sources
+
+
+def declared() -> dict[str, tuple[str | None, set[str]]]:
+    """Of each class that has declared types: what it is derived from, and its attributes."""
+    found: dict[str, tuple[str | None, set[str]]] = {}
+    for file in PACKAGE.rglob("*.pxd"):
+        for line in file.read_text().splitlines():
+            if opened := re.match(r"cdef class (\w+)(?:\((\w+)\))?:", line):
+                attributes: set[str] = set()
+                found[opened[1]] = (opened[2], attributes)
+            elif attribute := re.match(
+                r"    cdef (?:public |readonly )?[\w. \[:,\]]+?(\w+)$", line
+            ):
+                attributes.add(attribute[1])
+    return found
+
+
+def assigned(owner: ast.ClassDef) -> set[str]:
+    """What a class assigns to `self`, names in tuples too."""
+    return {
+        node.attr
+        for node in ast.walk(owner)
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+        if isinstance(node.value, ast.Name) and node.value.id == "self"
+    }
+
+
+def test_what_a_compiled_class_assigns_is_declared():
+    """Compiled, it would fail with an AttributeError; uncompiled, nobody notices."""
+    types = declared()
+    missing = set()
+    n_checked = 0
+    for module in compiled.MODULES:
+        for node in ast.parse(compiled.source(module).read_text()).body:
+            if not isinstance(node, ast.ClassDef) or node.name not in types:
+                continue
+            known: set[str] = set()
+            name: str | None = node.name
+            while name in types:
+                name, attributes = types[name]
+                known |= attributes
+            n_checked += 1
+            missing |= {f"{module}.{node.name}.{each}" for each in assigned(node) - known}
+    assert missing == set()
+    assert n_checked > 30
 
 
 def test_the_digest_is_of_every_source_and_every_declaration(tmp_path):
