@@ -14,12 +14,13 @@ cdef class Holdings:
     cdef readonly bint is_dropped
     cdef object _late
     cdef bint _is_int
-    cdef object _collected
+    cdef list _collected
 
     cpdef Capability add(self, object time)
     cpdef remove(self, object time)
     cpdef collected(self, object time)
-    cpdef bint settle(self)
+    @cython.locals(collected=list)
+    cpdef bint settle(self) except -1
     cpdef settle_late(self)
     cpdef abandon(self)
     cpdef move(self, object time, object new_time)

@@ -15,7 +15,6 @@ Source: timely-dataflow `dataflow/operators/capability.rs`.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -70,7 +69,7 @@ class Holdings:
         self.is_dropped = False
         """Whether the dataflow was dropped: nothing counts any more."""
         self._late = late
-        self._collected: deque[Any] = deque()
+        self._collected: list[Any] = []
         """Times of capabilities that were garbage: noted by any thread, at any moment."""
 
     def add(self, time: Any) -> Capability:
@@ -97,11 +96,12 @@ class Holdings:
 
     def settle(self) -> bool:
         """Count what the collector noted; whether there was anything."""
-        if not self._collected:
+        collected = self._collected
+        if not collected:
             return False
-        while self._collected:
+        while collected:
             self.n_held -= 1
-            self.changes.update(self._collected.popleft(), -1)
+            self.changes.update(collected.pop(), -1)
         return True
 
     def settle_late(self) -> None:

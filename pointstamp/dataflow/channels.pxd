@@ -3,7 +3,7 @@ cimport cython
 from pointstamp.progress.change_batch cimport ChangeBatch
 
 
-cdef Py_ssize_t _length(object batch)
+cdef Py_ssize_t _length(object batch) except -1
 
 
 cdef class Pusher:
@@ -45,7 +45,7 @@ cdef class Queue(Pusher):
     @cython.locals(n_records=Py_ssize_t)
     cpdef tuple take(self)
     cpdef abandon(self)
-    cpdef bint renew(self)
+    cpdef bint renew(self) except -1
 
 
 cdef class Crossing(Pusher):

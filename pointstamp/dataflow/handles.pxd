@@ -6,12 +6,13 @@ from pointstamp.dataflow.channels cimport Queue, Tee
 from pointstamp.progress.antichain cimport MutableAntichain
 
 
+@cython.final
 cdef class Frontier:
     cdef MutableAntichain _counts
 
-    cpdef bint less_equal(self, object time)
-    cpdef bint less_than(self, object time)
-    cpdef bint is_empty(self)
+    cpdef bint less_equal(self, object time) except -1
+    cpdef bint less_than(self, object time) except -1
+    cpdef bint is_empty(self) except -1
 
 
 cdef class Input:
@@ -24,7 +25,7 @@ cdef class Input:
     cdef readonly list stays
     cdef readonly Py_ssize_t round
 
-    cpdef bint end_round(self)
+    cpdef bint end_round(self) except -1
     cpdef tuple pull(self)
     cpdef next(self)
     cpdef abandon(self)

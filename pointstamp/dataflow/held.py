@@ -87,4 +87,4 @@ def _note_sent(own: Own, index: int, scope: Layout, source: int, time: Any, n: i
 
 
 def _items(changes: Any) -> list[tuple[Any, int]]:
-    return list(changes._changes.items())
+    return list(changes)

@@ -4,6 +4,7 @@ from pointstamp.dataflow.capability cimport Capability
 from pointstamp.dataflow.handles cimport Frontier
 
 
+@cython.final
 cdef class Notificator:
     cdef object _key
     cdef bint _total
@@ -14,11 +15,16 @@ cdef class Notificator:
     cdef bint _is_late
     cdef bint _early
     cdef readonly object last_time
+    cdef Capability _first
+    cdef object _first_time
 
     cpdef notify_at(self, object capability)
     cdef _keep(self, Capability capability)
-    cpdef bint overlooked(self)
-    @cython.locals(heap=list)
+    @cython.locals(first=Capability)
+    cdef _keep_in_line(self, object time, Capability capability)
+    cdef _put(self, object time, Capability capability)
+    cpdef bint overlooked(self) except -1
+    @cython.locals(heap=list, first=Capability)
     cdef Capability _take_complete(self)
     @cython.locals(frontier=Frontier)
-    cdef bint _is_complete(self, object time)
+    cdef bint _is_complete(self, object time) except -1

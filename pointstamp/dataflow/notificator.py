@@ -8,8 +8,8 @@ Source: timely-dataflow `dataflow/operators/generic/notificator.rs`.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Sequence
+from heapq import heappop, heappush
 from typing import Any
 
 from pointstamp.dataflow.capability import Capability
@@ -27,6 +27,8 @@ class Notificator:
 
     __slots__ = (
         "_early",
+        "_first",
+        "_first_time",
         "_frontiers",
         "_heap",
         "_is_late",
@@ -49,6 +51,9 @@ class Notificator:
         self._waiting: dict[Any, Capability] = {}
         self._heap: list[Any] = []
         """(key, time), or times alone where Python's order of them is the total order."""
+        self._first: Capability | None = None
+        """In that case the least is here, and not in the other two: often it is the only one."""
+        self._first_time: Any = None
         self._is_late = False
         """Whether a time was asked for lately that was complete already."""
         self.last_time: Any = None
@@ -67,14 +72,33 @@ class Notificator:
     def _keep(self, capability: Capability) -> None:
         capability.check("ask for a notification")
         time = capability.time
-        if time in self._waiting:
-            if self._waiting[time] is not capability:
-                capability.drop()
-            return
-        self._waiting[time] = capability
+        if self._is_line:
+            self._keep_in_line(time, capability)
+        else:
+            self._put(time, capability)
         # The frontiers stay as they are until the operator returns.
         self._is_late = self._is_late or self._is_complete(time)
-        heapq.heappush(self._heap, time if self._is_line else (self._key(time), time))
+
+    def _keep_in_line(self, time: Any, capability: Capability) -> None:
+        first = self._first
+        if first is not None:
+            if time == self._first_time:
+                if first is not capability:
+                    capability.drop()
+                return
+            if time > self._first_time:
+                self._put(time, capability)
+                return
+            self._put(self._first_time, first)
+        self._first = capability
+        self._first_time = time
+
+    def _put(self, time: Any, capability: Capability) -> None:
+        if time not in self._waiting:
+            self._waiting[time] = capability
+            heappush(self._heap, time if self._is_line else (self._key(time), time))
+        elif self._waiting[time] is not capability:
+            capability.drop()
 
     def overlooked(self) -> bool:
         """Whether a time was asked for lately that is complete, and not given out.
@@ -84,9 +108,10 @@ class Notificator:
         if not self._is_late:
             return False
         self._is_late = False
+        if self._is_line:
+            return self._first is not None and self._is_complete(self._first_time)
         if self._total:  # then one tells of all
-            heap = self._heap
-            return bool(heap) and self._is_complete(heap[0] if self._is_line else heap[0][1])
+            return bool(self._heap) and self._is_complete(self._heap[0][1])
         for time in self._waiting:
             if self._is_complete(time):
                 return True
@@ -106,7 +131,7 @@ class Notificator:
 
     def __len__(self) -> int:
         """How many times are waited for."""
-        return len(self._waiting)
+        return len(self._waiting) + (self._first is not None)
 
     def _take_complete(self) -> Capability | None:
         """The least complete time's, looking past times that are not.
@@ -116,23 +141,29 @@ class Notificator:
         """
         heap = self._heap
         if self._is_line:
-            if not heap or not self._is_complete(heap[0]):
+            first = self._first
+            if first is None or not self._is_complete(self._first_time):
                 return None
-            return self._waiting.pop(heapq.heappop(heap))
+            if heap:
+                self._first_time = heappop(heap)
+                self._first = self._waiting.pop(self._first_time)
+            else:
+                self._first = None
+            return first
         if self._total:
             if not heap or not self._is_complete(heap[0][1]):
                 return None
-            return self._waiting.pop(heapq.heappop(heap)[1])
+            return self._waiting.pop(heappop(heap)[1])
         passed = []
         found = None
         while heap:
-            entry = heapq.heappop(heap)
+            entry = heappop(heap)
             if self._is_complete(entry[1]):
                 found = self._waiting.pop(entry[1])
                 break
             passed.append(entry)
         for entry in passed:
-            heapq.heappush(heap, entry)
+            heappush(heap, entry)
         return found
 
     def _is_complete(self, time: Any) -> bool:

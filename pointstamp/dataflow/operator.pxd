@@ -4,7 +4,7 @@ from pointstamp.dataflow.capability cimport Holdings
 from pointstamp.dataflow.handles cimport Input, Output
 from pointstamp.progress.antichain cimport MutableAntichain
 from pointstamp.progress.change_batch cimport ChangeBatch
-from pointstamp.progress.operate cimport LocalOperator
+from pointstamp.progress.operate cimport LocalOperator, Progress
 
 
 cdef class Operator(LocalOperator):
@@ -30,17 +30,23 @@ cdef class Operator(LocalOperator):
     cdef public object role
     cdef object _wake
     cdef public object gate
-    cdef object _idle
-    cdef object _active
+    cdef Progress _idle
+    cdef Progress _active
 
     @cython.locals(
-        port=Py_ssize_t, is_news=bint, batch=ChangeBatch, counts=MutableAntichain, change="long long"
+        port=Py_ssize_t,
+        is_news=bint,
+        batch=ChangeBatch,
+        n_changes=Py_ssize_t,
+        place=Py_ssize_t,
+        counts=MutableAntichain,
     )
     cpdef push_external_progress(self, object changes)
     @cython.locals(output=Output, input_=Input, holdings=Holdings, is_active=bint)
-    cpdef pull_internal_progress(self)
+    cpdef Progress pull_internal_progress(self)
     @cython.locals(holdings=Holdings)
-    cpdef bint holds(self)
+    cpdef bint holds(self) except -1
+    cpdef bint is_complete(self) except -1
     cpdef changed(self)
     cpdef collected(self, Holdings holdings)
     @cython.locals(output=Output, input_=Input, holdings=Holdings)

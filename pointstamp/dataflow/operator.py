@@ -213,6 +213,10 @@ class Operator(LocalOperator):
                 return True
         return False
 
+    def is_complete(self) -> bool:
+        """`complete`, for a scope that is compiled."""
+        return self.complete
+
     def internal_summary(self) -> tuple[Summaries, Changes]:
         """As declared when it was built."""
         least = self.timestamp.minimum
@@ -238,12 +242,13 @@ class Operator(LocalOperator):
         """Move the frontiers that the logic sees."""
         is_news = False
         for port, batch in enumerate(changes):
-            if batch._changes:
+            n_changes = batch.gather()
+            if n_changes:
                 is_news = True
                 counts = self.frontiers[port]
-                for time, change in batch._changes.items():
-                    counts.change(time, change)
-                batch._changes.clear()
+                for place in range(n_changes):
+                    counts.change(batch.items[place], batch.changes[place])
+                batch.clear()
         if is_news and self.watcher is not None:
             self.watcher.told(self)
 

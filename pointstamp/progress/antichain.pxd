@@ -1,5 +1,7 @@
 cimport cython
 
+cdef Py_ssize_t _SLACK
+
 
 cdef class MutableAntichain:
     cdef object _less_equal
@@ -10,6 +12,7 @@ cdef class MutableAntichain:
     cdef readonly list _times
     cdef list _numbers
     cdef Py_ssize_t _first
+    cdef Py_ssize_t _end
     cdef bint _found
     cdef list _only
     cdef list _none
@@ -23,26 +26,30 @@ cdef class MutableAntichain:
     @cython.locals(
         place=Py_ssize_t, before="long long", after="long long", is_first=bint
     )
-    cpdef bint change(self, object time, long long change)
+    cpdef bint change(self, object time, long long change) except -1
     @cython.locals(place=Py_ssize_t)
     cpdef long long count(self, object time)
-    cpdef bint less_equal(self, object time)
-    cpdef bint less_than(self, object time)
-    cdef bint _is_before(self, object a, object b)
+    cpdef Py_ssize_t n_times(self) except -1
+    cpdef bint less_equal(self, object time) except -1
+    cpdef bint less_than(self, object time) except -1
+    cdef bint _is_before(self, object a, object b) except -1
     @cython.locals(counts=dict, before="long long")
     cdef long long _add(self, object time, long long change)
     @cython.locals(times=list, low=Py_ssize_t, middle=Py_ssize_t, high=Py_ssize_t)
-    cdef Py_ssize_t _find(self, object time)
+    cdef Py_ssize_t _find(self, object time) except -1
+    @cython.locals(end=Py_ssize_t)
     cdef _insert(self, Py_ssize_t place, object time, long long number)
-    @cython.locals(times=list, numbers=list, first=Py_ssize_t)
-    cdef _remove(self, Py_ssize_t place)
+    @cython.locals(last=Py_ssize_t)
+    cdef int _remove(self, Py_ssize_t place) except -1
+    @cython.locals(times=list, numbers=list, n=Py_ssize_t)
+    cdef _move_down(self)
     @cython.locals(frontier=list)
-    cdef bint _enter(self, object time)
-    cdef bint _exit(self, object time)
+    cdef bint _enter(self, object time) except -1
+    cdef bint _exit(self, object time) except -1
     @cython.locals(only=list)
-    cdef bint _enter_total(self, object time, bint is_first)
+    cdef bint _enter_total(self, object time, bint is_first) except -1
     @cython.locals(numbers=list, place=Py_ssize_t, end=Py_ssize_t)
-    cdef bint _exit_total(self, object time, bint is_first)
-    cdef _show_only(self, object time)
-    cdef _note_gone(self, object time)
-    cdef _note_came(self, object time)
+    cdef bint _exit_total(self, object time, bint is_first) except -1
+    cdef int _show_only(self, object time) except -1
+    cdef int _note_gone(self, object time) except -1
+    cdef int _note_came(self, object time) except -1

@@ -29,7 +29,10 @@ from pointstamp.progress.timestamp import Timestamp
 FrontierChanges = list[tuple[Any, int]]
 
 _SLACK = 32
-"""How many places at the beginning of the sorted counts may be free before they go."""
+"""How many places at the beginning of the sorted counts may be free before the times move there.
+
+A free place keeps the time that was there until another one takes it.
+"""
 
 
 class Antichain:
@@ -87,6 +90,7 @@ class MutableAntichain:
 
     __slots__ = (
         "_counts",
+        "_end",
         "_first",
         "_found",
         "_key",
@@ -111,10 +115,11 @@ class MutableAntichain:
         self._natural = bool(timestamp.natural)
         self._total = bool(timestamp.total and timestamp.natural)
         self._pairs = bool(timestamp.pairs)
-        # Times that Python can sort: in order from `_first` on, each with its number.
+        # Times that Python can sort: in order from `_first` to `_end`, each with its number.
         self._times: list[Any] = []
         self._numbers: list[int] = []
         self._first = 0
+        self._end = 0
         self._found = False
         # A frontier of one time or none is one of these lists, and so is what went and what
         # came, if that is one time: making one costs too much.
@@ -180,6 +185,8 @@ class MutableAntichain:
 
     def less_equal(self, time: Any) -> bool:
         """Whether some time of the frontier is at or before `time`."""
+        if self._total:
+            return self.frontier is not self._none and bool(self._only[0] <= time)
         for element in self.frontier:
             if self._is_before(element, time):
                 return True
@@ -194,14 +201,16 @@ class MutableAntichain:
 
     def __iter__(self) -> Iterator[tuple[Any, int]]:
         if self._natural:
-            return iter(
-                list(zip(self._times[self._first :], self._numbers[self._first :], strict=True))
-            )
+            places = slice(self._first, self._end)
+            return iter(list(zip(self._times[places], self._numbers[places], strict=True)))
         return iter(self._counts.items())
 
     def __len__(self) -> int:
+        return self.n_times()
+
+    def n_times(self) -> int:
         """How many times have a count that is not zero."""
-        return len(self._times) - self._first if self._natural else len(self._counts)
+        return self._end - self._first if self._natural else len(self._counts)
 
     def __repr__(self) -> str:
         return f"MutableAntichain(frontier={self.frontier}, counts={dict(self)})"
@@ -211,7 +220,8 @@ class MutableAntichain:
         counts = dict(self)
         assert len(counts) == len(self), self
         assert 0 not in counts.values(), self
-        assert self._times[self._first :] == sorted(self._times[self._first :]), self
+        times = self._times[self._first : self._end]
+        assert times == sorted(times), self
         present = [time for time, count in counts.items() if count > 0]
         wanted = Antichain(self._less_equal, sorted(present, key=self._key))
         assert sorted(wanted, key=self._key) == sorted(self.frontier, key=self._key), self
@@ -242,7 +252,7 @@ class MutableAntichain:
     def _find(self, time: Any) -> int:
         """The place of `time` among the sorted ones (`_found`), or where it would be."""
         times = self._times
-        low, high = self._first, len(times)
+        low, high = self._first, self._end
         self._found = False
         middle = high - 1  # the last one first: most times are new, or the only one
         while low < high:
@@ -260,27 +270,42 @@ class MutableAntichain:
     def _insert(self, place: int, time: Any, number: int) -> None:
         if place == self._first and place > 0:
             self._first = place = place - 1
-            self._times[place] = time
-            self._numbers[place] = number
         else:
-            self._times.insert(place, time)
-            self._numbers.insert(place, number)
+            end = self._end
+            self._end = end + 1
+            if place < end or end == len(self._times):
+                self._times.insert(place, time)
+                self._numbers.insert(place, number)
+                return
+        self._times[place] = time
+        self._numbers[place] = number
 
     def _remove(self, place: int) -> None:
-        times, numbers = self._times, self._numbers
+        last = self._end - 1
         if place != self._first:
-            del times[place]
-            del numbers[place]
-            return
-        # Leave the place free, also where it is the only one, for the next time that comes:
-        # moving all others down would cost their number, and an emptied list its memory.
-        times[place] = None
-        numbers[place] = 0
-        self._first = first = place + 1
-        if first > _SLACK and 2 * first > len(times):
-            del times[:first]
-            del numbers[:first]
-            self._first = 0
+            del self._times[place]
+            del self._numbers[place]
+            self._end = last
+        elif place == last:
+            self._first = self._end = 0
+        else:
+            self._first = place + 1
+            if place > _SLACK and 2 * place > last:
+                self._move_down()
+
+    def _move_down(self) -> None:
+        """Give the places at the beginning, which are free, to the times after them.
+
+        At each removal it would cost their number. Some free places stay, at the end.
+        """
+        times, numbers = self._times, self._numbers
+        n = self._end - self._first
+        times[:n] = times[self._first : self._end]
+        numbers[:n] = numbers[self._first : self._end]
+        del times[n + _SLACK :]
+        del numbers[n + _SLACK :]
+        self._first = 0
+        self._end = n
 
     # The frontier, when a time becomes present or stops being so.
 
@@ -341,7 +366,7 @@ class MutableAntichain:
             return False
         self._note_gone(time)
         numbers = self._numbers
-        place, end = self._first, len(numbers)
+        place, end = self._first, self._end
         while place < end and numbers[place] <= 0:
             place += 1
         if place < end:

@@ -1,5 +1,17 @@
+cimport cython
+
+
+@cython.final
+cdef class Progress:
+    cdef readonly object internal
+    cdef readonly object consumed
+    cdef readonly object produced
+    cdef readonly bint active
+
+
 cdef class LocalOperator:
     cpdef push_external_progress(self, object changes)
-    cpdef pull_internal_progress(self)
-    cpdef bint holds(self)
+    cpdef Progress pull_internal_progress(self)
+    cpdef bint holds(self) except -1
+    cpdef bint is_complete(self) except -1
     cpdef abandon(self)

@@ -54,7 +54,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from pointstamp.progress.antichain import Antichain
 from pointstamp.progress.change_batch import ChangeBatch
@@ -74,17 +74,22 @@ class Interest(IntEnum):
     ALWAYS = 2
 
 
-class Progress(NamedTuple):
+class Progress:
     """What an operator did since its last report. The receiver drains the batches."""
 
-    internal: Changes
-    """Per output: changes in the capabilities that it holds."""
-    consumed: Changes
-    """Per input: how many records it took in."""
-    produced: Changes
-    """Per output: how many records it sent."""
-    active: bool
-    """Whether it still has work to do, and asks for another visit."""
+    __slots__ = ("active", "consumed", "internal", "produced")
+
+    def __init__(
+        self, internal: Changes, consumed: Changes, produced: Changes, active: bool
+    ) -> None:
+        self.internal = internal
+        """Per output: changes in the capabilities that it holds."""
+        self.consumed = consumed
+        """Per input: how many records it took in."""
+        self.produced = produced
+        """Per output: how many records it sent."""
+        self.active = active
+        """Whether it still has work to do, and asks for another visit."""
 
 
 class LocalOperator:
@@ -110,6 +115,10 @@ class LocalOperator:
     def holds(self) -> bool:
         """`Operate.holds_capability`."""
         raise NotImplementedError
+
+    def is_complete(self) -> bool:
+        """`Operate.complete`."""
+        return self.complete
 
     def abandon(self) -> None:
         """Let go of everything, and report nothing: the dataflow was dropped."""

@@ -7,6 +7,13 @@ from pointstamp.progress.change_batch cimport ChangeBatch
 cpdef _arrives(object time, object summary)
 
 
+@cython.final
+cdef class _Step:
+    cdef Py_ssize_t to
+    cdef object by
+
+
+@cython.final
 cdef class Tracker:
     cdef readonly object topology
     cdef list steps
@@ -42,8 +49,8 @@ cdef class Tracker:
     cpdef propagate(self)
     cpdef forget_frontier_changes(self)
     @cython.locals(implied=MutableAntichain, own="long long")
-    cpdef bint is_covered(self, Py_ssize_t location, object time)
-    cpdef bint is_idle(self)
+    cpdef bint is_covered(self, Py_ssize_t location, object time) except -1
+    cpdef bint is_idle(self) except -1
     @cython.locals(counts=MutableAntichain, is_inside=bint, held=Py_ssize_t, has_moved=bint)
     cdef _count(self, Py_ssize_t location, object time, long long change)
     @cython.locals(changes=ChangeBatch)
@@ -60,7 +67,7 @@ cdef class Tracker:
     cdef _push(self, Py_ssize_t location, object time, long long change)
     cdef _grow_work(self)
     @cython.locals(times=list, keys=list, to=Py_ssize_t)
-    cdef _make_room(self, Py_ssize_t at, Py_ssize_t end)
+    cdef int _make_room(self, Py_ssize_t at, Py_ssize_t end) except -1
     @cython.locals(
         times=list,
         first=Py_ssize_t,
@@ -69,5 +76,5 @@ cdef class Tracker:
         implied=MutableAntichain,
     )
     cdef _spread(self)
-    @cython.locals(to=Py_ssize_t, moved=Py_ssize_t)
-    cdef _pass_on(self, Py_ssize_t location, object time, long long change)
+    @cython.locals(step=_Step, moved=Py_ssize_t)
+    cdef int _pass_on(self, Py_ssize_t location, object time, long long change) except -1

@@ -1,4 +1,4 @@
-# cython: boundscheck=False, wraparound=False
+# cython: boundscheck=False, wraparound=False, initializedcheck=False
 """What may still arrive where, from counts of what is outstanding.
 
 The tracker of a scope is told how the counts of pointstamps change: records in
@@ -79,6 +79,17 @@ def _no_numbers() -> Any:
     return array("q", bytes(8 * _PLACES))
 
 
+class _Step:
+    """A way from one location to another, with what it adds to a time; None: nothing."""
+
+    __slots__ = ("by", "to")
+
+    def __init__(self, to: int, by: Any) -> None:
+        self.to = to
+        self.by = by
+        """A summary that was shortened."""
+
+
 class Tracker:
     """Counts pointstamps of one scope and maintains what they imply.
 
@@ -132,8 +143,8 @@ class Tracker:
     ) -> None:
         timestamp = topology.timestamp
         self.topology = topology
-        self.steps = [[(to, _shortened(s)) for to, s in steps] for steps in topology.steps]
-        """Per location: (location, summary), where an integer (or a pair of them) is added."""
+        self.steps = [[_Step(to, _shortened(s)) for to, s in steps] for steps in topology.steps]
+        """Per location."""
         self.is_inside = [node != 0 for node, _, _ in topology.ports]
         self.tells = [is_target for _, _, is_target in topology.ports]
         """Per location: whether somebody is to hear of its frontier."""
@@ -176,7 +187,7 @@ class Tracker:
         """
         topology = self.topology
         topology.add_outside_step(output, input_, summary)
-        self.steps[topology.target(0, output)].append((topology.source(0, input_), summary))
+        self.steps[topology.target(0, output)].append(_Step(topology.source(0, input_), summary))
         for time in self._implications[topology.target(0, output)].frontier:
             reached = summary.results_in(time)
             if reached is not None:
@@ -268,10 +279,10 @@ class Tracker:
     def _count(self, location: int, time: Any, change: int) -> None:
         counts = self._pointstamps[location]
         is_inside = self.is_inside[location]
-        held = len(counts)
+        held = counts.n_times()
         has_moved = counts.change(time, change)
         if is_inside:
-            self._n_inside += len(counts) - held
+            self._n_inside += counts.n_times() - held
         if not has_moved:
             return
         for moved in counts.gone:
@@ -303,7 +314,7 @@ class Tracker:
         middle = high - 1  # the last one first: most new entries are the latest
         while low < high:
             other = keys[middle]
-            if other == key:
+            if other is key or other == key:
                 place = self._work_places[middle]
                 if place == location:
                     self._work_changes[middle] += change
@@ -379,7 +390,10 @@ class Tracker:
             self.moved_places[moved] = location
             self.moved_times[moved] = time
             self.moved_changes[moved] = change
-        for to, summary in self.steps[location]:
-            reached = time if summary is None else _arrives(time, summary)
-            if reached is not None:
-                self._push(to, reached, change)
+        for step in self.steps[location]:
+            if step.by is None:
+                self._push(step.to, time, change)
+            else:
+                reached = _arrives(time, step.by)
+                if reached is not None:
+                    self._push(step.to, reached, change)

@@ -2,8 +2,20 @@ cimport cython
 
 from pointstamp.progress.antichain cimport MutableAntichain
 from pointstamp.progress.change_batch cimport ChangeBatch
-from pointstamp.progress.operate cimport LocalOperator
+from pointstamp.progress.operate cimport LocalOperator, Progress
 from pointstamp.progress.reachability cimport Tracker
+
+
+@cython.final
+cdef class _Turns:
+    cdef Py_ssize_t _first
+    cdef list _later
+
+    @cython.locals(first=Py_ssize_t)
+    cpdef add(self, Py_ssize_t child)
+    @cython.locals(first=Py_ssize_t)
+    cpdef Py_ssize_t take(self) except -1
+    cpdef bint is_empty(self) except -1
 
 
 cdef class Subgraph:
@@ -31,21 +43,24 @@ cdef class Subgraph:
     cdef readonly object entered
     cdef object _share_updates
     cdef object _wake
-    cdef list _next
+    cdef _Turns _next
     cdef list _is_queued
-    cdef list _round
+    cdef _Turns _round
     cdef bint _is_in_round
+    cdef bint _is_at_work
     cdef Py_ssize_t _position
-    cdef set _holders
-    cdef set _incomplete
+    cdef list _is_holder
+    cdef Py_ssize_t _n_holders
+    cdef list _is_complete
+    cdef Py_ssize_t _n_incomplete
     cdef ChangeBatch _held_back
     cdef list _left
     cdef list _unreceipted
     cdef list _internal
     cdef list _consumed
     cdef list _produced
-    cdef object _idle_progress
-    cdef object _active_progress
+    cdef Progress _idle_progress
+    cdef Progress _active_progress
     cdef readonly list _output_capabilities
     cdef list _inboxes
     cdef list _inbox_of
@@ -60,9 +75,10 @@ cdef class Subgraph:
 
     @cython.locals(port=Py_ssize_t, count="long long")
     cpdef push_external_progress(self, object changes)
-    cpdef pull_internal_progress(self)
+    cpdef Progress pull_internal_progress(self)
     @cython.locals(location=Py_ssize_t, change="long long")
     cpdef accept(self, object updates)
+    @cython.locals(is_news=bint)
     cpdef activate(self, Py_ssize_t child)
     @cython.locals(operator=LocalOperator)
     cpdef abandon(self)
@@ -81,18 +97,25 @@ cdef class Subgraph:
     @cython.locals(node=Py_ssize_t)
     cdef _visit_children(self)
     @cython.locals(operator=LocalOperator)
-    cdef bint _holds(self, Py_ssize_t node)
-    @cython.locals(operator=LocalOperator)
+    cdef bint _holds(self, Py_ssize_t node) except -1
+    @cython.locals(operator=LocalOperator, progress=Progress)
     cdef _visit(self, Py_ssize_t node)
     @cython.locals(
-        batch=ChangeBatch, shared=bint, first=Py_ssize_t, location=Py_ssize_t, change="long long", count="long long"
+        batch=ChangeBatch,
+        n_changes=Py_ssize_t,
+        place=Py_ssize_t,
+        shared=bint,
+        location=Py_ssize_t,
+        first_output=Py_ssize_t,
+        count="long long",
     )
-    cdef _take_report(self, Py_ssize_t node, object internal, object consumed, object produced)
+    cdef _take_report(self, Py_ssize_t node, Progress progress)
+    @cython.locals(is_holder=bint, was_holder=bint, was_complete=bint)
     cdef _note_state(self, Py_ssize_t node, bint holds, bint complete)
     cdef _collect_output_changes(self)
     @cython.locals(needed=bint, location=Py_ssize_t, change="long long")
     cdef _share(self)
-    cdef bint _is_needed(self, Py_ssize_t location, object time, long long change)
+    cdef bint _is_needed(self, Py_ssize_t location, object time, long long change) except -1
     @cython.locals(target=Py_ssize_t, copies="long long")
     cdef _report_produced(self, Py_ssize_t source, object time, long long count, bint shared)
     cdef _report(self, Py_ssize_t location, object time, long long change, bint shared, Py_ssize_t own)

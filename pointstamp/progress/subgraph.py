@@ -39,8 +39,8 @@ what a nested scope is told, are departures of ours.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
 from typing import Any
 
 from pointstamp.errors import BuildError
@@ -70,6 +70,48 @@ Updates = list[tuple[tuple[int, Any], int]]
 
 def _nobody() -> None:
     """Woken in place of the parent, by activations of a scope that was abandoned."""
+
+
+class _Turns:
+    """Children that wait for their turn, the least first.
+
+    Mostly it is one, which is kept aside: a heap that is filled and emptied each time gives
+    its memory back and asks for it again.
+
+    >>> turns = _Turns()
+    >>> turns.add(2), turns.add(1), turns.add(3)
+    (None, None, None)
+    >>> turns.take(), turns.take(), turns.take(), turns.take()
+    (1, 2, 3, 0)
+    """
+
+    __slots__ = ("_first", "_later")
+
+    def __init__(self) -> None:
+        self._first = 0
+        """The least; 0, which is the world outside, if there is none."""
+        self._later: list[int] = []
+
+    def add(self, child: int) -> None:
+        """Have `child`, which is not there yet, wait."""
+        first = self._first
+        if not first:
+            self._first = child
+        elif child < first:
+            self._first = child
+            heappush(self._later, first)
+        else:
+            heappush(self._later, child)
+
+    def take(self) -> int:
+        """Take the least; 0 if there is none."""
+        first = self._first
+        self._first = heappop(self._later) if self._later else 0
+        return first
+
+    def is_empty(self) -> bool:
+        """Whether nobody waits."""
+        return not self._first
 
 
 class Subgraph:
@@ -151,13 +193,16 @@ class Subgraph:
         self._wake = wake
         self.n_changes = 0
         """How many changes of counts it has seen: as long as that moves, something goes on."""
-        self._next: list[int] = []
+        self._next = _Turns()
         self._is_queued = [False] * (len(children) + 1)
-        self._round: list[int] = []
+        self._round = _Turns()
         self._is_in_round = False
+        self._is_at_work = False
         self._position = 0
-        self._holders: set[int] = set()
-        self._incomplete: set[int] = set()
+        self._is_holder = [False] * (len(children) + 1)
+        self._n_holders = 0
+        self._is_complete = [True] * (len(children) + 1)
+        self._n_incomplete = 0
         self._held_back: ChangeBatch = ChangeBatch()
         self._left: list[tuple[int, Any, int]] = []
         self._unreceipted: list[tuple[int, Any, int]] = []
@@ -242,6 +287,7 @@ class Subgraph:
 
     def pull_internal_progress(self) -> Progress:
         """One round: hear, run, hear again, tell."""
+        self._is_at_work = True
         self._report_entered()
         self._deliver_frontiers(True)
         self._visit_children()
@@ -251,7 +297,8 @@ class Subgraph:
         # Only now: what peers say has left between two visits is in no report before this.
         if self._left:
             self._unreceipted, self._left = self._left, []
-        self.is_active = bool(self._next or self._unreceipted)
+        self._is_at_work = False
+        self.is_active = not self._next.is_empty() or bool(self._unreceipted)
         return self._active_progress if self.is_active else self._idle_progress
 
     def accept(self, updates: Updates) -> None:
@@ -266,13 +313,12 @@ class Subgraph:
             return
         self._is_queued[child] = True
         if self._is_in_round and child > self._position:
-            if self._round:
-                heapq.heappush(self._round, child)
-            else:
-                self._round.append(child)
+            self._round.add(child)
             return
-        self._next.append(child)
-        if not self._is_in_round and len(self._next) == 1:
+        # At work, it says at the end whether it asks for another visit.
+        is_news = not self._is_at_work and self._next.is_empty()
+        self._next.add(child)
+        if is_news:
             self._wake()
 
     def abandon(self) -> None:
@@ -294,12 +340,12 @@ class Subgraph:
     @property
     def holds_capability(self) -> bool:
         """Whether a moving frontier may free a capability here, or changes held back."""
-        return bool(self._holders) or bool(self._held_back)
+        return self._n_holders > 0 or bool(self._held_back)
 
     @property
     def complete(self) -> bool:
         """Whether nothing is outstanding inside, on any worker, as far as known."""
-        return self._tracker.is_idle() and not self._incomplete and not self._held_back
+        return self._tracker.is_idle() and not self._n_incomplete and not self._held_back
 
     def frontier(self, node: int, port: int) -> list[Any]:
         """The minimal times that may still come at an input of child `node`."""
@@ -403,9 +449,10 @@ class Subgraph:
         """Propagate, and put what changed where the children's next push takes it."""
         self._tracker.propagate()
         self._deliver(self._tracker, 0, wake)
-        for node, view in self._views.items():
-            view.propagate()
-            self._deliver(view, node, wake)
+        if self._views:
+            for node, view in self._views.items():
+                view.propagate()
+                self._deliver(view, node, wake)
 
     def _deliver(self, tracker: Tracker, viewer: int, wake: bool) -> None:
         """Tell the children what moved; `viewer` is the only one to hear of its own view."""
@@ -432,17 +479,14 @@ class Subgraph:
         return bool(self._nodes[node].holds_capability)
 
     def _visit_children(self) -> None:
-        if not self._next:
-            return
         self._round, self._next = self._next, self._round
-        if len(self._round) > 1:
-            heapq.heapify(self._round)
         self._is_in_round = True
-        while self._round:
-            node = self._round.pop() if len(self._round) == 1 else heapq.heappop(self._round)
+        node = self._round.take()
+        while node:
             self._position = node
             self._is_queued[node] = False
             self._visit(node)
+            node = self._round.take()
         self._is_in_round = False
 
     def _visit(self, node: int) -> None:
@@ -450,51 +494,57 @@ class Subgraph:
         if operator is not None:
             operator.push_external_progress(self._inboxes[node])
             progress = operator.pull_internal_progress()
-            self._note_state(node, operator.holds(), operator.complete)
+            self._note_state(node, operator.holds(), operator.is_complete())
         else:
             child = self._nodes[node]
             child.push_external_progress(self._inboxes[node])
             progress = child.pull_internal_progress()
+            # Compiled, None would pass for a `Progress` that is somewhere else in memory.
+            assert progress is not None, f"{child.name!r} reported nothing"
             self._note_state(node, child.holds_capability, child.complete)
-        internal, consumed, produced, is_active = progress
-        self._take_report(node, internal, consumed, produced)
-        if is_active:
+        self._take_report(node, progress)
+        if progress.active:
             self.activate(node)
 
-    def _take_report(self, node: int, internal: Any, consumed: Any, produced: Any) -> None:
+    def _take_report(self, node: int, progress: Progress) -> None:
         shared = self._is_local[node]
         # Inputs come before outputs, as `Topology` numbers them.
-        first = self._first[node]
-        for batch in consumed:
-            if batch._changes:
-                for time, count in batch._changes.items():
-                    self._report(first, time, -count, shared, 0)
-                batch._changes.clear()
-            first += 1
-        location = first
-        for batch in internal:
-            if batch._changes:
-                for time, change in batch._changes.items():
-                    self._report(location, time, change, shared, node)
-                batch._changes.clear()
+        location = self._first[node]
+        for batch in progress.consumed:
+            n_changes = batch.gather()
+            if n_changes:
+                for place in range(n_changes):
+                    self._report(location, batch.items[place], -batch.changes[place], shared, 0)
+                batch.clear()
             location += 1
-        location = first
-        for batch in produced:
-            if batch._changes:
-                for time, count in batch._changes.items():
-                    self._report_produced(location, time, count, shared)
-                batch._changes.clear()
+        first_output = location
+        for batch in progress.internal:
+            n_changes = batch.gather()
+            if n_changes:
+                for place in range(n_changes):
+                    self._report(location, batch.items[place], batch.changes[place], shared, node)
+                batch.clear()
+            location += 1
+        location = first_output
+        for batch in progress.produced:
+            n_changes = batch.gather()
+            if n_changes:
+                for place in range(n_changes):
+                    count = batch.changes[place]
+                    self._report_produced(location, batch.items[place], count, shared)
+                batch.clear()
             location += 1
 
     def _note_state(self, node: int, holds: bool, complete: bool) -> None:
-        if holds and self._is_interested[node]:
-            self._holders.add(node)
-        else:
-            self._holders.discard(node)
-        if not complete:
-            self._incomplete.add(node)
-        elif self._incomplete:
-            self._incomplete.discard(node)
+        is_holder = holds and self._is_interested[node]
+        was_holder = self._is_holder[node]
+        if is_holder != was_holder:
+            self._is_holder[node] = is_holder
+            self._n_holders += 1 if is_holder else -1
+        was_complete = self._is_complete[node]
+        if complete != was_complete:
+            self._is_complete[node] = complete
+            self._n_incomplete += -1 if complete else 1
 
     def _collect_output_changes(self) -> None:
         """Turn what inner pointstamps imply at the outputs into capabilities held."""

@@ -57,8 +57,8 @@ cdef class Worker:
     cdef object _failure
     cdef object _log
 
-    cpdef bint step(self)
-    cpdef bint step_or_park(self, object timeout_s=*)
+    cpdef bint step(self) except -1
+    cpdef bint step_or_park(self, object timeout_s=*) except -1
     cdef _activate(self, _Dataflow dataflow)
     @cython.locals(subgraph=Subgraph)
     cdef _take_in(self)

@@ -85,6 +85,11 @@ def _moved(batches: Changes) -> list[ChangeBatch]:
     return [ChangeBatch(batch.drain()) for batch in batches]
 
 
+def _again(progress: Progress) -> Progress:
+    """The same, and asking for another visit."""
+    return Progress(progress.internal, progress.consumed, progress.produced, True)
+
+
 def _incomplete_while(owner: type, late: dict[int, Any]) -> Patch:
     """Whose reports are late has no complete scope: they are late, and not lost."""
     was = owner.__dict__["complete"]  # a property, or the descriptor of a slot
@@ -112,7 +117,7 @@ def _consumed_before_capability() -> list[Patch]:
                 batch.extend(changes)
         elif any(progress.consumed) and any(progress.internal):
             kept[id(self)] = _moved(progress.internal)
-            return progress._replace(active=True)
+            return _again(progress)
         return progress
 
     return [(Operator, "pull_internal_progress", bugged), _incomplete_while(Operator, kept)]
@@ -132,7 +137,7 @@ def _produced_late() -> list[Patch]:
                 batch.extend(changes)
         elif any(progress.produced):
             kept[id(self)] = _moved(progress.produced)
-            return progress._replace(active=True)
+            return _again(progress)
         return progress
 
     return [(Operator, "pull_internal_progress", bugged), _incomplete_while(Operator, kept)]

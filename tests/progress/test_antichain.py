@@ -77,6 +77,37 @@ def test_a_time_that_comes_and_goes_leaves_nothing_behind() -> None:
     assert len(counted._times) <= 2
 
 
+@pytest.mark.parametrize("width", [1, 2, 5, 100])
+def test_times_that_go_as_others_come_take_no_more_room(width: int) -> None:
+    counted = MutableAntichain(Int, [(time, 1) for time in range(width)])
+    for time in range(500):
+        assert counted.update(time + width, 1) == []
+        assert counted.update(time, -1) == [(time, -1), (time + 1, 1)]
+        counted.check()
+        assert len(counted) == width
+    assert len(counted._times) <= 2 * width + 100
+    late = list(range(500, 500 + width))
+    for time in late:
+        counted.change(time, -1)
+    assert counted.is_empty()
+    assert len(counted) == 0
+    assert counted.update(7, 1) == [(7, 1)]
+
+
+def test_times_between_and_after_others_find_their_places() -> None:
+    counted, times = MutableAntichain(Int), [5, 9, 1, 7, 3, 8, 2]
+    for time in times:
+        counted.change(time, 1)
+    for gone, frontier in ((1, [2]), (7, [2]), (2, [3]), (9, [3]), (3, [5])):
+        counted.change(gone, -1)
+        counted.check()
+        assert counted.frontier == frontier
+    for time in (4, 6, 10):
+        counted.change(time, 1)
+        counted.check()
+    assert [time for time, _ in counted] == [4, 5, 6, 8, 10]
+
+
 @pytest.mark.parametrize("what", [(), (1,), (1, 2, 3), [], 3, None], ids=repr)
 def test_a_question_about_what_is_no_pair_is_an_error(what: Any) -> None:
     # Compiled, an index that is not checked would read what lies behind the tuple.

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pointstamp.errors import BuildError
 from pointstamp.progress.antichain import Antichain, MutableAntichain
 from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.operate import Interest, Progress
-from pointstamp.progress.subgraph import Subgraph, root
+from pointstamp.progress.subgraph import Subgraph, _Turns, root
 from pointstamp.progress.timestamp import Advance, Int, Product, summary_less_equal
 from pointstamp.progress.topology import Edge
 
@@ -301,3 +303,18 @@ def test_an_empty_scope_is_complete() -> None:
     scope = root("empty", Int, [], [])
     assert not visit(scope).active
     assert scope.complete
+
+
+@given(st.lists(st.integers(0, 9)))
+def test_children_take_turns_by_number(draws: list[int]) -> None:
+    turns, waiting = _Turns(), set[int]()
+    for child in draws:
+        if child and child not in waiting:
+            turns.add(child)
+            waiting.add(child)
+        elif not child:
+            assert turns.take() == min(waiting, default=0)
+            waiting -= {min(waiting, default=0)}
+        assert turns.is_empty() is not bool(waiting)
+    assert [turns.take() for _ in waiting] == sorted(waiting)
+    assert turns.take() == 0

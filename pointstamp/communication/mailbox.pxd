@@ -1,0 +1,7 @@
+cdef class Mailbox:
+    cdef readonly dict _queues
+    cdef readonly Py_ssize_t _n_made
+    cdef readonly set _touched
+
+    cpdef put(self, object channel, object message)
+    cpdef list news(self)

@@ -1,0 +1,9 @@
+from pointstamp.communication.mailbox cimport Mailbox
+
+
+cdef class SingleCommunicator:
+    cdef Mailbox _mailbox
+    cdef object _awake
+
+    cpdef list receive(self)
+    cpdef flush(self)
