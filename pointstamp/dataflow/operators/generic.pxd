@@ -3,6 +3,7 @@ from pointstamp.dataflow.notificator cimport Notificator
 
 cdef class _Logic:
     cdef object _logic
+    cdef object _name
     cdef Notificator _notificator
     cdef tuple _handles
 
