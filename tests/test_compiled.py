@@ -122,3 +122,44 @@ def test_the_digest_is_of_every_source_and_every_declaration(tmp_path):
         file = copy / "progress" / name
         file.write_text(file.read_text() + "# changed\n")
         assert compiled.digest(copy) != before
+
+
+def attributes(declaration: str) -> dict[str, set[str]]:
+    """What a `.pxd` file declares for each class."""
+    found: dict[str, set[str]] = {}
+    name = ""
+    for line in declaration.splitlines():
+        begun = re.match(r"cdef class (\w+)", line)
+        if begun:
+            name = begun[1]
+            found[name] = set()
+        elif line.startswith("    cdef ") and "(" not in line:
+            *_, last = re.split(r" (?=\w+(?:, \w+)*$)", line)
+            found[name].update(last.split(", "))
+    return found
+
+
+def assigned(kind: ast.ClassDef) -> set[str]:
+    """The attributes that a class assigns to itself."""
+    return {
+        node.attr
+        for node in ast.walk(kind)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, ast.Store)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "self"
+    }
+
+
+@pytest.mark.parametrize(
+    "file", sorted(PACKAGE.rglob("*.pxd")), ids=lambda file: str(file.relative_to(PACKAGE))
+)
+def test_every_attribute_of_a_declared_class_is_declared(file):
+    """Interpreted it is not missed, and compiled it cannot be assigned."""
+    declared = attributes(file.read_text())
+    kinds = ast.parse(file.with_suffix(".py").read_text()).body
+    for kind in (kind for kind in kinds if isinstance(kind, ast.ClassDef)):
+        if kind.name in declared:
+            bases = {base.id for base in kind.bases if isinstance(base, ast.Name)}
+            known = declared[kind.name].union(*(declared.get(base, ()) for base in bases))
+            assert assigned(kind) - known == set(), kind.name

@@ -216,7 +216,7 @@ def state_machine(
         try:
             new_state, answers = fold(of, value, state)
             if not of_columns:
-                answers = list(answers or ())
+                answers = [] if answers is None else list(answers)
         except Exception as error:  # noqa: BLE001  (user code: what it raises is data)
             record = (of, value) if key is None else value
             n_records = _n_records(value) if of_columns else 1
