@@ -32,7 +32,7 @@ def find(name: str) -> Benchmark:
 ORDER = (
     # Coordination.
     "barrier", "record", "pingpong", "chain", "many_dataflows", "loop_round", "keyed_count",
-    "observed",
+    "observed", "snapshots",
     # Throughput.
     "exchange", "epochs", "words", "integers", "hash_join", "spark_bridge",
     # Graphs.

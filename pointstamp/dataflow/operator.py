@@ -9,7 +9,7 @@ are one report, however the code in between is written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,7 @@ from pointstamp.progress.timestamp import Timestamp, summary_less_equal
 if TYPE_CHECKING:
     from pointstamp.dataflow.scope import Scope
     from pointstamp.dataflow.stream import Stream
+    from pointstamp.state.columns import KeyedColumns
 
 Logic = Callable[[list[Input], list[Output]], Any]
 
@@ -96,6 +97,28 @@ class OperatorInfo:
         from pointstamp.state.tables import KeyedRows
 
         table = KeyedRows(route)
+        self.states.keep(name, table)
+        return table
+
+    def state_columns(self, columns: Mapping[str, str], name: str = "state") -> KeyedColumns:
+        """The same as arrays: a table of numbers by key, for operators on columns.
+
+        Parameters
+        ----------
+        columns : mapping of str to str
+            The dtype of each column; the first is the key, int64, by which the operator's
+            input is exchanged.
+        name : str
+            Of the table.
+
+        See Also
+        --------
+        pointstamp.state.columns.KeyedColumns : what it can do.
+        """
+        # Here and not above: few operators have one.
+        from pointstamp.state.columns import KeyedColumns
+
+        table = KeyedColumns(columns)
         self.states.keep(name, table)
         return table
 

@@ -147,6 +147,31 @@ def running_counts(scope: Any, streams: Any) -> Any:
     return streams["a"].unary_notify(ps.Exchange(lambda r: r[0]), "Count", in_turn(count))
 
 
+def counts_of_columns(scope: Any, streams: Any) -> Any:
+    """Running counts in arrays."""
+
+    def build(capability: Any, info: Any) -> Any:
+        capability.drop()
+        counts = info.state_columns({"k": "int64", "n": "int64"})
+        held: dict[Any, list[Any]] = {}
+
+        def logic(input: Any, output: Any, notificator: Any) -> None:
+            for time, batch in input:
+                held.setdefault(time.time, []).append(batch["k"])
+                notificator.notify_at(time.retain())
+            for cap in notificator:
+                with cap, output.session(cap) as session:
+                    keys = np.concatenate(held.pop(cap.time))
+                    rows = counts.rows(keys)
+                    np.add.at(counts["n"], rows, 1)
+                    counts.touch(rows)
+                    session.give_batch(ps.Arrays(k=keys, n=counts["n"][rows]))
+
+        return logic
+
+    return streams["a"].unary_notify(ps.Exchange("k"), "Count", build)
+
+
 def distinct(scope: Any, streams: Any) -> Any:
     def new(seen: dict[Any, Any], time: Any, records: list[Any]) -> list[Any]:
         found = set(records).difference(seen)
@@ -201,6 +226,7 @@ PROGRAMS: list[Any] = [
     pytest.param(sums_of_columns, as_columns, id="state machine of columns"),
     pytest.param(sums_of_columns, as_texts, id="state machine of texts"),
     pytest.param(running_counts, as_rows, id="counts"),
+    pytest.param(counts_of_columns, as_arrays, id="counts of columns"),
     pytest.param(distinct, as_rows, id="distinct"),
     pytest.param(union_find, as_rows, id="components"),
     pytest.param(in_a_loop, as_rows, id="in a loop"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import threading
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,9 @@ from hypothesis import strategies as st
 
 import pointstamp as ps
 from pointstamp.containers import hash_key
-from pointstamp.errors import SerializationError
+from pointstamp.errors import BuildError, ColumnError, SerializationError
 from pointstamp.state.bins import N_BINS, bins_for, bins_of, is_for
+from pointstamp.state.columns import KeyedColumns
 from pointstamp.state.tables import KeyedBatches, KeyedRows, by_key
 
 ACTIONS = st.lists(
@@ -152,6 +154,46 @@ def test_what_cannot_be_pickled_is_named() -> None:
     table["here"] = threading.Lock()
     with pytest.raises(SerializationError, match="under the key 'here' cannot be pickled: lock"):
         table.cut()
+
+
+BATCHES = st.lists(st.lists(st.integers(-40, 40), max_size=30), max_size=8)
+
+
+@given(BATCHES, st.integers(1, 4), st.integers(0, 7))
+def test_columns_make_the_same_table_on_any_number_of_workers(
+    batches: list[list[int]], peers: int, restart: int
+) -> None:
+    columns = {"key": "int64", "n": "int32", "weight": "float64"}
+    tables, store = [KeyedColumns(columns)], Store()
+    counts: Counter[int] = Counter()
+    for number, keys in enumerate(batches):
+        counts.update(keys)
+        array = np.array(keys, np.int64)
+        rows = tables[-1].rows(array)
+        np.add.at(tables[-1]["n"], rows, 1)
+        np.add.at(tables[-1]["weight"], rows, 0.5)
+        tables[-1].touch(rows)
+        store.take(tables[-1])
+        if number == restart:  # and go on with what was stored
+            tables.append(KeyedColumns(columns))
+            tables[-1].load(store.read(0, 1), 0, 1)
+    assert store.n_rows() <= 1.5 * len(tables[-1]) + 1
+    found = {}
+    for index in range(peers):
+        copy = KeyedColumns(columns)
+        copy.load(store.read(index, peers), index, peers)
+        assert all(hash_key(key) % peers == index for key in copy["key"].tolist())
+        found.update(zip(copy["key"].tolist(), copy["n"].tolist(), strict=True))
+        assert (copy["weight"] * 2 == copy["n"]).all()
+    assert found == counts
+
+
+def test_columns_are_a_key_and_numbers() -> None:
+    for columns in ({}, {"key": "int32"}, {"key": "int64", "name": "O"}):
+        with pytest.raises(BuildError, match="a key, int64, and then columns of numbers"):
+            KeyedColumns(columns)
+    with pytest.raises(ColumnError, match=r"no column 'm'; there are \['key', 'n'\]"):
+        KeyedColumns({"key": "int64", "n": "int64"})["m"]
 
 
 @pytest.mark.parametrize("grows_only", [False, True])
