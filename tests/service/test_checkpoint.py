@@ -331,14 +331,14 @@ def test_a_dataflow_that_has_changed_is_refused_unless_it_is_allowed_by_name(tmp
         def note(key, value, state):
             return state + 1, [state]
 
-        rows = words.flat_map(lambda batch: [(w, 1) for w in batch["word"].to_pylist()])
-        rows.state_machine(note, default=0, name="More")
+        rows = words.map_batches(lambda batch: [(w, 1) for w in batch["word"].to_pylist()])
+        rows.state_machine(note, default=0)
         return totals(scope, words)
 
-    with pytest.raises(WorkerError, match=r"allow_new=\['service/More'\]") as caught:
+    with pytest.raises(WorkerError, match=r"allow_new=\['service/StateMachine'\]") as caught:
         serve(tmp_path, build=more, every=1)
     assert isinstance(caught.value.__cause__, CheckpointStructureError)
-    with serve(tmp_path, build=more, every=1, allow_new=["service/More"]) as service:
+    with serve(tmp_path, build=more, every=1, allow_new=["service/StateMachine"]) as service:
         assert counted(service, 1) == expected(2)
 
 
