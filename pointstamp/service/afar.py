@@ -12,8 +12,8 @@ from pointstamp.service.client import FlightLink
 from pointstamp.service.desk import Desk, Line
 from pointstamp.service.door import Certificates, Door, token_of
 from pointstamp.service.fate import Fate
+from pointstamp.service.keeping import Keeping
 from pointstamp.service.resident import Resident
-from pointstamp.state.checkpoint import Checkpoint
 
 ARRIVE_S = 120.0
 """How long the workers may take to start."""
@@ -32,7 +32,7 @@ class Appointment:
     host, name : str, str or None
         See `Door`.
     certificates : Certificates or None
-    checkpoint : Checkpoint or None
+    keeping : Keeping or None
     """
 
     desk: tuple[str, int]
@@ -40,7 +40,7 @@ class Appointment:
     host: str = "127.0.0.1"
     name: str | None = None
     certificates: Certificates | None = None
-    checkpoint: Checkpoint | None = None
+    keeping: Keeping | None = None
 
 
 def reside_afar(worker: Worker, plan: Blueprint, appointment: Appointment) -> None:
@@ -49,7 +49,7 @@ def reside_afar(worker: Worker, plan: Blueprint, appointment: Appointment) -> No
     line = Line(appointment.desk, worker.index, worker.peers, secret)
     with contextlib.closing(line):
         try:
-            resident = Resident(worker, plan, appointment.checkpoint)
+            resident = Resident(worker, plan, appointment.keeping)
             door = Door(
                 resident,
                 token_of(secret),

@@ -138,6 +138,11 @@ class FlightLink:
         """Have all workers let go of an output's epochs."""
         self.act("forget", output=output, upto=upto)
 
+    def snapshot(self) -> dict[str, int | None]:
+        """The epochs of the last snapshot that is sealed, and of the next."""
+        found: dict[str, int | None] = self.act("snapshot")
+        return found
+
     def stop(self) -> None:
         """Have all workers leave."""
         self.act("stop")

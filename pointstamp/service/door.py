@@ -120,7 +120,7 @@ class Door(fl.FlightServerBase):  # type: ignore[misc]  # it is Any
             "probe": ("wait for an epoch to be complete", self._probe),
             "settle": ("wait for an epoch, as far as other inputs let it", self._settle),
             "forget": ("let go of an output's epochs", self._forget),
-            "snapshot": ("keep the state, to start from it again", self._snapshot),
+            "snapshot": ("the epochs of the last snapshot, and of the next", self._snapshot),
             "stop": ("close the inputs, and end when all is complete", self._stop),
         }
 
@@ -223,7 +223,7 @@ class Door(fl.FlightServerBase):  # type: ignore[misc]  # it is Any
         return {}
 
     def _snapshot(self, told: dict[str, Any]) -> dict[str, Any]:
-        raise UsageError("this service keeps no checkpoint, and so makes no snapshots")
+        return self._resident.snapshot()
 
     def _stop(self, told: dict[str, Any]) -> dict[str, Any]:
         self._resident.stop()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from pointstamp.communication.authentication import new_secret
@@ -13,11 +13,11 @@ from pointstamp.runtime.execute import execute
 from pointstamp.runtime.worker import Worker
 from pointstamp.service.blueprint import Blueprint, blueprint
 from pointstamp.service.fate import Fate
+from pointstamp.service.keeping import Keeping, keeping
 from pointstamp.service.link import Link
 from pointstamp.service.resident import Resident
 from pointstamp.service.service import Service
 from pointstamp.service.staging import Staged
-from pointstamp.state.checkpoint import Checkpoint
 
 LOOK_S = 0.05
 
@@ -31,6 +31,9 @@ def serve(
     threads: bool = False,
     certificates: Any = None,
     checkpoint: Any = None,
+    snapshot_every: int | None = None,
+    allow_missing: Collection[str] = (),
+    allow_new: Collection[str] = (),
 ) -> Service:
     """Run a dataflow that stays, on workers of this machine; what to drive it with.
 
@@ -56,6 +59,12 @@ def serve(
         A folder that commits are written to before they count. A service that begins with one
         lets in again what was committed, with any number of workers, and its inputs go on
         where they were. One service at a time may use it.
+    snapshot_every : int, optional
+        After how many epochs to make a snapshot of the operators' state in the checkpoint, so
+        that beginning again takes up that, and what was committed since. All operators with
+        state must declare it; see `docs/state.md`. Without it, all epochs are worked off again.
+    allow_missing, allow_new : collection of str
+        Operators of the snapshot that the dataflow has no more, and such that it has anew.
 
     Returns
     -------
@@ -96,20 +105,14 @@ def serve(
     if workers < 1:
         raise UsageError(f"a service needs at least one worker; {workers} were asked for")
     plan = blueprint(build, inputs, outputs)
+    kept = keeping(checkpoint, snapshot_every, allow_missing, allow_new)
     if threads:
         if certificates is not None:
             raise UsageError("threads have no doors, and so nothing to encrypt: leave one out")
-        crew: Threads | Processes = Threads(plan, workers, checkpoint_at(checkpoint))
+        crew: Threads | Processes = Threads(plan, workers, kept)
     else:
-        crew = Processes(plan, workers, certificates, checkpoint_at(checkpoint))
+        crew = Processes(plan, workers, certificates, kept)
     return Service(plan, crew.start(), crew)
-
-
-def checkpoint_at(place: Any) -> Checkpoint | None:
-    """The checkpoint that a path, a URI, or it itself means."""
-    if place is None or isinstance(place, Checkpoint):
-        return place
-    return Checkpoint(place)
 
 
 class Threads:
@@ -117,10 +120,10 @@ class Threads:
 
     token: str | None = None
 
-    def __init__(self, plan: Blueprint, workers: int, checkpoint: Checkpoint | None) -> None:
+    def __init__(self, plan: Blueprint, workers: int, keeping: Keeping | None) -> None:
         self.fate = Fate()
         self._plan = plan
-        self._checkpoint = checkpoint
+        self._keeping = keeping
         self._n_workers = workers
         self._arrived: queue.SimpleQueue[Resident] = queue.SimpleQueue()
         self._residents: dict[int, Resident] = {}
@@ -166,7 +169,7 @@ class Threads:
                 reside,
                 self._plan,
                 self._arrived.put,
-                self._checkpoint,
+                self._keeping,
                 workers=self._n_workers,
                 threads=True,
             )
@@ -177,10 +180,10 @@ def reside(
     worker: Worker,
     plan: Blueprint,
     arrived: Callable[[Resident], object],
-    checkpoint: Checkpoint | None,
+    keeping: Keeping | None,
 ) -> None:
     """The life of a worker of a service in the process of who drives it."""
-    resident = Resident(worker, plan, checkpoint)
+    resident = Resident(worker, plan, keeping)
     arrived(resident)
     resident.run()
 
@@ -189,7 +192,7 @@ class Processes:
     """Workers as processes of this machine; one alone is a thread of this process."""
 
     def __init__(
-        self, plan: Blueprint, workers: int, certificates: Any, checkpoint: Checkpoint | None
+        self, plan: Blueprint, workers: int, certificates: Any, keeping: Keeping | None
     ) -> None:
         # Not at the top: threads need no Flight, which takes its time to import.
         from pointstamp.service.afar import Appointment, Reception
@@ -202,7 +205,7 @@ class Processes:
         self.token: str | None = token_of(secret)
         self._reception = Reception(workers, secret, self.fate, "127.0.0.1", certificates)
         self._appointment = Appointment(
-            self._reception.address, secret, certificates=certificates, checkpoint=checkpoint
+            self._reception.address, secret, certificates=certificates, keeping=keeping
         )
         self._thread = threading.Thread(target=self._run, name="pointstamp-service", daemon=True)
 

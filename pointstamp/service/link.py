@@ -52,5 +52,8 @@ class Link(Protocol):
     def forget(self, output: str, upto: int) -> None:
         """Have all workers let go of an output's epochs."""
 
+    def snapshot(self) -> dict[str, int | None]:
+        """The epochs of the last snapshot that is sealed, and of the next."""
+
     def stop(self) -> None:
         """Have all workers leave."""

@@ -40,8 +40,15 @@ class Forget:
 
 
 @dataclass(frozen=True)
+class Cut:
+    """Have a snapshot made as of the end of this epoch."""
+
+    epoch: int
+
+
+@dataclass(frozen=True)
 class Stop:
     """Leave; given when all is complete."""
 
 
-Order = Release | Drop | Forget | Stop
+Order = Release | Drop | Forget | Cut | Stop

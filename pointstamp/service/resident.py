@@ -36,15 +36,20 @@ from pointstamp.errors import (
 )
 from pointstamp.runtime.worker import Worker
 from pointstamp.service.blueprint import Blueprint
-from pointstamp.service.orders import Drop, Forget, Order, Release, Stop
+from pointstamp.service.cuts import Asked, Cutter, Sealer, Written
+from pointstamp.service.keeping import Keeping
+from pointstamp.service.orders import Cut, Drop, Forget, Order, Release, Stop
 from pointstamp.service.outlet import Outlet
 from pointstamp.service.source import Source
 from pointstamp.service.staging import Staged, Staging
-from pointstamp.state.checkpoint import Checkpoint
+from pointstamp.state.durable import Durable
 from pointstamp.state.log import Staged as Kept
 
 NEVER = (1 << 62) - 1
 """An epoch that is complete when all are."""
+
+ASKED_S = 30.0
+"""How long workers may take to hear of a snapshot; an operator that is at work delays them."""
 
 
 @dataclass(frozen=True)
@@ -83,26 +88,26 @@ class Resident:
     worker : Worker
         Whose dataflow is built here, in its own thread.
     plan : Blueprint
-    checkpoint : Checkpoint, optional
+    keeping : Keeping, optional
         What is staged and committed is written there first; worker 0 begins with having all let
-        in what it has.
+        in what is there and not in the snapshot.
     """
 
     address = None
     """It is in this process: no door has to be found."""
 
-    def __init__(
-        self, worker: Worker, plan: Blueprint, checkpoint: Checkpoint | None = None
-    ) -> None:
+    def __init__(self, worker: Worker, plan: Blueprint, keeping: Keeping | None = None) -> None:
         self.index = worker.index
         self.plan = plan
         self._worker = worker
         self._changed = threading.Condition()
-        self._checkpoint = checkpoint
+        self._keeping = keeping
+        self._checkpoint = checkpoint = None if keeping is None else keeping.checkpoint
+        first = 0 if keeping is None else keeping.epoch + 1
         self._staging = Staging(worker.index, checkpoint)
         self._outlets = {name: Outlet(name) for name in plan.outputs}
         # What is decided, which this worker's own inputs may be behind. Of worker 0 alone.
-        self._positions: dict[str, int | None] = dict.fromkeys(plan.inputs, 0)
+        self._positions: dict[str, int | None] = dict.fromkeys(plan.inputs, first)
         self._deciding = threading.Lock()
         self._end = NEVER if checkpoint is None else 0
         self._is_stopping = False
@@ -110,16 +115,18 @@ class Resident:
         self._orders = worker.environment.channel(self._hear)
         self._sources, self._probes = self._built()
         self._status = Status(
-            dict.fromkeys(plan.inputs, 0),
-            dict.fromkeys(plan.outputs, 0),
+            dict.fromkeys(plan.inputs, first),
+            dict.fromkeys(plan.outputs, first),
             dict.fromkeys(plan.outputs, -1),
         )
-        if checkpoint is not None and self.index == 0:
-            self._replay(checkpoint)
+        self._cutter: Cutter | None = None
+        self._sealer: Sealer | None = None
+        if keeping is not None:
+            self._begin_again(keeping)
 
     def _built(self) -> tuple[dict[str, Source], dict[str, Probe]]:
         sources, probes, streams = {}, {}, []
-        with self._worker.dataflow("service") as scope:
+        with self._worker.dataflow("service", durable=self._durable()) as scope:
             for name in self.plan.inputs:
                 made: tuple[InputHandle, Stream[Any]] = scope.new_input(name)
                 sources[name] = Source(made[0])
@@ -129,22 +136,42 @@ class Resident:
                 probes[name] = stream.inspect_batch(keep).probe()
         return sources, probes
 
-    def _replay(self, checkpoint: Checkpoint) -> None:
+    def _durable(self) -> Durable | None:
+        return None if self._keeping is None else self._keeping.durable
+
+    def _begin_again(self, keeping: Keeping) -> None:
+        """Take up what is kept."""
+        for name, outlet in self._outlets.items():
+            outlet.forget(keeping.forgotten(name))
+            for number, kept in keeping.outputs(name):
+                if number % self._worker.peers == self.index:
+                    for epoch, batch in keeping.load(kept):
+                        outlet.add(epoch, batch)
+        if self.index == 0:
+            self._replay(keeping)
+        if keeping.every is not None:
+            self._cutter = Cutter(self._worker, keeping, self._held, self._tell_chief)
+            if self.index == 0:
+                self._sealer = Sealer(
+                    self._worker.peers,
+                    keeping,
+                    lambda: {name: outlet.forgotten for name, outlet in self._outlets.items()},
+                    self._ask_for_next,
+                    self.fail,
+                )
+                self._ask_for_next(keeping.epoch)
+
+    def _replay(self, keeping: Keeping) -> None:
         """Have all workers let in what the checkpoint has, dealt to as many as there are now."""
-        gone = sorted(set(checkpoint.inputs()) - self.plan.inputs.keys())
+        checkpoint, gone = keeping.checkpoint, keeping.unknown(self.plan.inputs)
         if gone:
             raise CheckpointStructureError(
                 f"{checkpoint} has records of input {', '.join(map(repr, gone))}, which this "
                 f"service has not: its inputs are {', '.join(map(repr, self.plan.inputs))}; serve "
                 "the dataflow that they were sent to, or with another folder"
             )
-        if checkpoint.latest() is not None:
-            raise CheckpointStructureError(
-                f"{checkpoint} has a snapshot of operators, and a service begins with its inputs: "
-                "serve with another folder"
-            )
         for input in self.plan.inputs:
-            for epoch, kept in checkpoint.committed(input, -1):
+            for epoch, kept in checkpoint.committed(input, keeping.epoch):
                 dealt = tuple(
                     Staged(input, epoch, one.name, n % self._worker.peers, one.rows, one.to_json())
                     for n, one in enumerate(kept)
@@ -161,6 +188,8 @@ class Resident:
                 for source in self._sources.values():
                     source.feed()
                 self._publish()
+                if self._cutter is not None:
+                    self._cutter.go_on()
                 self._worker.step_or_park()
         finally:
             self.end()
@@ -170,6 +199,9 @@ class Resident:
         with self._changed:
             self._has_ended = True
             self._changed.notify_all()
+        for part in (self._cutter, self._sealer):
+            if part is not None:
+                part.close()
 
     def _publish(self) -> None:
         """Show the others how far we are, if it has changed."""
@@ -203,6 +235,14 @@ class Resident:
                 over = order.epoch + bool(order.winners) if order.until is None else order.until
                 self._end = max(self._end, over)
             self._sources[order.input].release(order.epoch, batches, order.until)
+        elif isinstance(order, Cut):
+            assert self._cutter is not None  # all workers have the same
+            self._cutter.ask(order.epoch)
+        elif isinstance(order, Asked | Written):
+            assert self._sealer is not None  # we are worker 0
+            self._sealer.hear(order)
+            with self._changed:
+                self._changed.notify_all()
         elif isinstance(order, Drop):
             with self._changed:
                 for staged in order.losers:
@@ -221,6 +261,46 @@ class Resident:
     def _send(self, order: Order) -> None:
         for peer in range(self._worker.peers):
             self._orders.send(peer, "order", [order])
+
+    # Snapshots; see `cuts`.
+
+    def _tell_chief(self, said: Asked | Written) -> None:
+        self._orders.send(0, "order", [said])
+
+    def _held(self, epoch: int) -> dict[str, Any] | None:
+        """What the outputs have up to `epoch`; None if that is not complete at all of them."""
+        with self._changed:
+            if not self._status.is_complete(None, epoch):
+                return None
+            return {name: outlet.read(None, epoch) for name, outlet in self._outlets.items()}
+
+    def _ask_for_next(self, last: int) -> None:
+        """Have the snapshot after that of epoch `last` made, of an epoch that nobody is past."""
+        assert self._keeping is not None
+        assert self._keeping.every is not None
+        assert self._sealer is not None
+        with self._deciding:
+            positions = [time for time in self._positions.values() if time is not None]
+            if positions and not self._has_ended:
+                epoch = max(*positions, last + 1) - 1 + self._keeping.every
+                self._sealer.begin(epoch)
+                self._order(Cut(epoch))
+
+    def snapshot(self) -> dict[str, int | None]:
+        """The epochs of the last snapshot that is sealed (-1: none), and of the next.
+
+        Raises
+        ------
+        ServiceError
+            If none are made.
+        """
+        self._check_chief()
+        self._check_alive()
+        if self._sealer is None:
+            raise ServiceError(
+                "this service makes no snapshots: serve with checkpoint= and snapshot_every="
+            )
+        return {"sealed": self._sealer.last, "asked": self._sealer.epoch}
 
     # Other threads, at any worker.
 
@@ -356,6 +436,7 @@ class Resident:
             with self._changed:
                 self._check_alive()
                 self._staging.take(winners)  # raises for what is not here, before the decision
+            self._await_snapshot(until)
             winners = list({(one.worker, one.attempt): one for one in winners}.values())
             if winners or until is not None:
                 # A close with nothing is no epoch: who begins again may go on with it.
@@ -363,6 +444,15 @@ class Resident:
             self._positions[input] = until
             self._order(Release(input, epoch, tuple(winners), until))
         return True
+
+    def _await_snapshot(self, until: int | None) -> None:
+        """Let no input past the epoch of a snapshot before all workers are asked for that."""
+        sealer = self._sealer
+        if sealer is not None and not self._wait(lambda: sealer.lets_past(until), ASKED_S):
+            raise ServiceError(
+                f"not all workers have begun the snapshot of epoch {sealer.epoch} in "
+                f"{ASKED_S:g} s, and no input can go past it before; nothing is changed: try again"
+            )
 
     def _write(self, input: str, epoch: int, winners: Sequence[Staged]) -> None:
         """Make the decision outlast us, where there is a checkpoint."""

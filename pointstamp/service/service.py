@@ -113,6 +113,18 @@ class Service:
         """At which epochs the inputs are, and from which on the outputs are not complete."""
         return self.ask(lambda: self._links[0].status())
 
+    def snapshot(self) -> dict[str, int | None]:
+        """The epochs of the last snapshot that is there, and of the next.
+
+        As `{"sealed": 19, "asked": 29}`; -1 if there is none yet, None while one is sealed.
+
+        Raises
+        ------
+        ServiceError
+            If the service makes none.
+        """
+        return self.ask(lambda: self._links[0].snapshot())
+
     def stop(self) -> None:
         """Commit what was sent, close the inputs, and end the workers when all is complete.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from pointstamp.service.afar import Appointment
     from pointstamp.service.blueprint import Blueprint
     from pointstamp.service.door import Certificates
+    from pointstamp.service.keeping import Keeping
     from pointstamp.service.link import Link
     from pointstamp.service.service import Service
     from pointstamp.service.staging import Staged
-    from pointstamp.state.checkpoint import Checkpoint
 
 INTERRUPT_S = 0.2
 """How often Spark is told to cancel the job of a service that was aborted, until it has."""
@@ -46,6 +46,9 @@ def serve(
     name: str | None = None,
     certificates: Certificates | None = None,
     checkpoint: Any = None,
+    snapshot_every: int | None = None,
+    allow_missing: Collection[str] = (),
+    allow_new: Collection[str] = (),
 ) -> Service:
     """Run a dataflow that stays, on the tasks of a Spark job; what to drive it with.
 
@@ -71,7 +74,9 @@ def serve(
     certificates : Certificates, optional
         Have the doors of the workers encrypt.
     checkpoint : path, URI or Checkpoint, optional
-        A folder that the driver and all executors reach; see `ps.serve`.
+        A folder that the driver and all executors reach; see `ps.serve`, as for what follows.
+    snapshot_every : int, optional
+    allow_missing, allow_new : collection of str
 
     Returns
     -------
@@ -105,7 +110,7 @@ def serve(
                      .option("checkpointLocation", folder).start())
     """
     from pointstamp.service.blueprint import blueprint
-    from pointstamp.service.embedded import checkpoint_at
+    from pointstamp.service.keeping import keeping
     from pointstamp.service.service import Service
 
     if workers < 1:
@@ -113,7 +118,8 @@ def serve(
     spark = spark or session(workers=workers + 1)
     _check(spark, workers)
     plan = blueprint(build, _schemas(inputs), _schemas(outputs))
-    crew = Tasks(spark, plan, workers, certificates, checkpoint_at(checkpoint))
+    kept = keeping(checkpoint, snapshot_every, allow_missing, allow_new)
+    crew = Tasks(spark, plan, workers, certificates, kept)
     links = crew.start()
     service = Service(plan, links, crew, name or f"pointstamp-{uuid.uuid4().hex[:8]}")
     crew.register(service)
@@ -171,7 +177,7 @@ class Tasks:
         plan: Blueprint,
         workers: int,
         certificates: Certificates | None,
-        checkpoint: Checkpoint | None,
+        keeping: Keeping | None,
     ) -> None:
         from pointstamp.communication.authentication import new_secret
         from pointstamp.service.afar import Appointment, Reception
@@ -193,9 +199,7 @@ class Tasks:
         driver = "127.0.0.1" if is_local else spark.conf.get("spark.driver.host", None)
         assert driver is not None  # Spark sets it
         desk = (driver, self._reception.address[1])
-        self._appointment = Appointment(
-            desk, secret, certificates=certificates, checkpoint=checkpoint
-        )
+        self._appointment = Appointment(desk, secret, certificates=certificates, keeping=keeping)
         self._thread = threading.Thread(target=self._run, name="pointstamp-service", daemon=True)
 
     def start(self) -> Sequence[Link]:

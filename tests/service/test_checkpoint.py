@@ -20,6 +20,8 @@ from pointstamp.errors import (
     CorruptCheckpointError,
     ServiceError,
     StoppedError,
+    UndeclaredStateError,
+    UsageError,
     WorkerError,
 )
 from pointstamp.state import Checkpoint
@@ -32,7 +34,7 @@ def totals(scope, words):
     """For each epoch and word that came in it: how often that has come so far."""
 
     def build(capability, info):
-        held, seen = {}, Counter()
+        held, seen = {}, info.state("seen")
 
         def logic(input, output):
             for when, batch in input:
@@ -40,7 +42,8 @@ def totals(scope, words):
             done = [cap for cap in held if not input.frontier.less_equal(cap.time)]
             for cap in sorted(done, key=lambda cap: cap.time):
                 came = held.pop(cap)
-                seen.update(came)
+                for word in came:
+                    seen[word] = seen.get(word, 0) + 1
                 rows = [{"word": word, "n": seen[word]} for word in sorted(set(came))]
                 with output.session(cap) as session:
                     session.give_batch(pa.RecordBatch.from_pylist(rows, schema=pa.schema(COUNT)))
@@ -51,14 +54,16 @@ def totals(scope, words):
     return words.unary_frontier(ps.Exchange("word"), "Totals", build)
 
 
-def serve(folder, workers=2, threads=True, **inputs):
+def serve(folder, workers=2, threads=True, build=totals, every=None, allow_new=(), **inputs):
     return ps.serve(
-        totals,
+        build,
         workers,
         inputs=inputs or {"words": WORD},
         outputs={"counts": COUNT},
         threads=threads,
         checkpoint=folder,
+        snapshot_every=every,
+        allow_new=allow_new,
     )
 
 
@@ -192,7 +197,7 @@ import sys
 sys.path[:0] = {path!r}
 from test_checkpoint import counted, expected, feed, serve
 
-with serve({folder!r}, 2, threads={threads}) as service:
+with serve({folder!r}, 2, threads={threads}, every={every}) as service:
     print("ready", flush=True)
     feed(service, {n})
     assert counted(service, {n} - 1) == expected({n})
@@ -200,26 +205,29 @@ print("done", flush=True)
 """
 
 
-def test_programs_that_are_killed_at_any_moment_lose_nothing_and_repeat_nothing(tmp_path):
+@pytest.mark.parametrize("every", [None, 4])
+def test_programs_that_are_killed_at_any_moment_lose_nothing_and_repeat_nothing(tmp_path, every):
     """The oracle counts what was sent; each program goes on from what it finds, and is killed."""
     moments = random.Random(7)
     path = [str(Path(__file__).parent), str(Path.cwd())]
     n_killed, n_epochs, done = 0, 60, False
     folder = str(tmp_path)
     while not done:
-        program = PROGRAM.format(path=path, folder=folder, threads=n_killed != 1, n=n_epochs)
+        program = PROGRAM.format(
+            path=path, folder=folder, threads=n_killed != 1, n=n_epochs, every=every
+        )
         with subprocess.Popen(
             [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True
         ) as child:
             assert child.stdout.readline() == "ready\n"
-            if n_killed < 4:
+            if n_killed < 3:
                 until = time.monotonic() + moments.uniform(0.0, 0.15)
                 while time.monotonic() < until and child.poll() is None:
                     pass
                 child.kill()
                 n_killed += 1
             done = child.stdout.read() == "done\n"
-    with serve(folder, 3) as service:
+    with serve(folder, 3, every=every) as service:
         assert service.input("words").time == n_epochs
         assert counted(service, n_epochs - 1) == expected(n_epochs)
 
@@ -230,3 +238,117 @@ def test_an_aborted_service_is_stopped_for_its_links_too(tmp_path):
     with pytest.raises(StoppedError):
         service._links[0].commit("words", 0, [], 1)
     assert list(Checkpoint(tmp_path).committed("words", -1)) == []
+
+
+def sealed(service, epoch):
+    """Wait until there is a snapshot of this epoch or a later one; of which."""
+    until = time.monotonic() + 30
+    while (found := service.snapshot()["sealed"]) < epoch:
+        assert time.monotonic() < until, service.snapshot()
+        service.status()
+    return found
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_a_service_begins_again_with_its_last_snapshot(tmp_path, workers):
+    first = serve(tmp_path, 2, every=3)
+    assert first.snapshot() == {"sealed": -1, "asked": 2}
+    feed(first, 5)
+    sealed(first, 2)  # and the next is asked for, of epoch 5, 6 or 7
+    feed(first, 10)
+    last = sealed(first, 5)
+    first.abort()
+    # Of the log, what came up to the snapshot before is gone.
+    assert next(Checkpoint(tmp_path).committed("words", -1))[0] > 2
+    with serve(tmp_path, workers, every=3) as again:
+        assert again.snapshot()["sealed"] >= last
+        assert again.input("words").time == 10
+        feed(again, 12)
+        # What nobody has forgotten is there, of epochs before the snapshot as well.
+        assert counted(again, 11) == expected(12)
+    with serve(tmp_path, 4, every=3) as third:
+        assert counted(third, 11) == expected(12)
+
+
+def test_what_was_forgotten_before_a_snapshot_stays_forgotten(tmp_path):
+    with serve(tmp_path, 2, every=4) as service:
+        feed(service, 2)
+        service.probe.wait(1)
+        service.output("counts").forget(1)
+        feed(service, 4)
+        sealed(service, 3)
+        feed(service, 6)
+    with serve(tmp_path, 3, every=4) as service:
+        assert counted(service, 5) == [pair for pair in expected(6) if pair[0] > 1]
+
+
+def test_snapshots_go_on_when_an_input_is_closed_or_behind(tmp_path):
+    def two(scope, words, others):
+        return totals(scope, words.concat(others))
+
+    service = serve(tmp_path, build=two, every=2, words=WORD, others=WORD)
+    feed(service, 3)
+    assert service.snapshot()["sealed"] == -1  # the other is at 0
+    service.input("others").send([{"word": "z"}])
+    service.input("others").advance_to(1)
+    service.input("others").close()
+    assert sealed(service, 1) == 1
+    feed(service, 7)
+    sealed(service, 4)
+    service.abort()
+    with serve(tmp_path, build=two, every=2, words=WORD, others=WORD) as again:
+        assert again.input("words").time == 7
+        again.input("others").close()
+        assert counted(again, 6) == sorted([*expected(7), (0, "z", 1)])
+
+
+def test_state_that_is_not_declared_is_refused(tmp_path):
+    def build(scope, words):
+        def forgetful(capability, info):
+            def logic(input, output):
+                for _ in input:
+                    pass
+
+            return logic
+
+        return words.unary_frontier(ps.Pipeline(), "Forgetful", forgetful)
+
+    with pytest.raises(WorkerError, match="'service/Forgetful' does not say what it") as caught:
+        serve(tmp_path, build=build, every=3)
+    assert isinstance(caught.value.__cause__, UndeclaredStateError)
+    service = serve(tmp_path, build=build)  # without snapshots, all is worked off again
+    with pytest.raises(ServiceError, match="makes no snapshots"):
+        service.snapshot()
+    service.stop()
+
+
+def test_a_dataflow_that_has_changed_is_refused_unless_it_is_allowed_by_name(tmp_path):
+    with serve(tmp_path, every=1) as service:
+        feed(service, 2)
+        sealed(service, 0)
+
+    def more(scope, words):
+        def note(key, value, state):
+            return state + 1, [state]
+
+        rows = words.map_batches(lambda batch: [(w, 1) for w in batch["word"].to_pylist()])
+        rows.state_machine(note, default=0)
+        return totals(scope, words)
+
+    with pytest.raises(WorkerError, match=r"allow_new=\['service/StateMachine'\]") as caught:
+        serve(tmp_path, build=more, every=1)
+    assert isinstance(caught.value.__cause__, CheckpointStructureError)
+    with serve(tmp_path, build=more, every=1, allow_new=["service/StateMachine"]) as service:
+        assert counted(service, 1) == expected(2)
+
+
+def test_options_that_do_not_fit_are_said(tmp_path):
+    with pytest.raises(UsageError, match="at least 1, and not 0"):
+        serve(tmp_path, every=0)
+    with pytest.raises(UsageError, match="needs a checkpoint="):
+        serve(None, every=3)
+    with serve(tmp_path, every=1) as service:
+        feed(service, 2)
+        sealed(service, 0)
+    with pytest.raises(UsageError, match=r"has a snapshot, of epoch \d, and the log"):
+        serve(tmp_path)

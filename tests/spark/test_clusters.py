@@ -276,6 +276,33 @@ def survive(spark: Any, folder: str, generation: int) -> tuple[list[int], Counte
     return sorted(row.id for row in rows), attempts
 
 
+def serve(spark: Any) -> tuple[list[int], int]:
+    """What a service on two tasks makes of a DataFrame and of a table, and how many doors it has.
+
+    Functions of the package would be looked up on executors; this one travels by value.
+    """
+    import pyarrow as pa
+
+    def build(scope: Any, n: Any) -> Any:
+        return n.exchange("n")
+
+    with pointstamp.spark.serve(
+        build, spark, 2, inputs={"n": "n long"}, outputs={"n": "n long"}
+    ) as service:
+        service.input("n").send(spark.range(0, 100, 1, 3).selectExpr("id as n"))
+        service.input("n").advance_to(1)
+        service.input("n").send(pa.table({"n": [100]}))
+        service.input("n").advance_to(2)
+        found = service.output("n").collect(upto=1)
+        doors = {door.rpartition(":")[0] for door in service.doors}
+        assert doors <= {f"grpc://127.0.0.{n}" for n in (1, 2)} | {f"grpc://{_host(spark)}"}
+        return sorted(found["n"].to_pylist()), len(service.doors)
+
+
+def _host(spark: Any) -> str:
+    return str(spark.conf.get("spark.driver.host"))
+
+
 def test_executors_that_have_the_package_are_sent_nothing(
     classic: Program, machines: Cluster
 ) -> None:
@@ -355,3 +382,16 @@ def test_after_a_death_all_runs_again_and_the_output_comes_once(
     numbers, attempts = classic.call(survive, str(tmp_path), generation)
     assert numbers == list(range(1000))
     assert attempts == dict.fromkeys(range(SLOTS), 2)
+
+
+def test_a_service_runs_on_tasks_of_a_cluster(classic: Program) -> None:
+    classic.call(ship)
+    assert classic.call(serve) == (list(range(101)), 2)
+    assert classic.call(count, 10, SLOTS) == 10  # all slots are free again
+
+
+def test_a_service_through_spark_connect_is_refused(connect: Program | None) -> None:
+    if connect is None:
+        pytest.skip("Spark Connect needs grpcio, which is not installed")
+    with pytest.raises(Raised, match=r"SparkSetupError: .* this session is one of Spark Connect"):
+        connect.call(serve)

@@ -1,0 +1,133 @@
+"""What a service keeps, and where: its log of inputs, snapshots, and output that is not forgotten.
+
+A snapshot has the state of operators, not what they have put out; so what the outputs hold
+of the epochs up to it is kept beside it, as attempts in the checkpoint's log that belong to
+the epoch after: there they are removed with the log, when no snapshot needs them any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from pointstamp.errors import UsageError
+from pointstamp.state.checkpoint import Checkpoint
+from pointstamp.state.durable import Durable
+from pointstamp.state.log import Staged as Kept
+from pointstamp.state.manifest import Manifest
+
+OUTPUT = "output: "
+"""What the name begins with by which the checkpoint knows an output."""
+
+_EPOCH = "pointstamp: epoch"
+"""The column that says of which epoch a stored record is."""
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """The same on all workers; may be sent to other processes.
+
+    Attributes
+    ----------
+    checkpoint : Checkpoint
+    every : int or None
+        How many epochs there are from one snapshot to the next; None makes none.
+    manifest : Manifest or None
+        The snapshot to begin with.
+    """
+
+    checkpoint: Checkpoint
+    every: int | None = None
+    manifest: Manifest | None = None
+    allow_missing: Collection[str] = ()
+    allow_new: Collection[str] = ()
+
+    @property
+    def epoch(self) -> int:
+        """That of the snapshot; -1 without one."""
+        return -1 if self.manifest is None else self.manifest.epoch
+
+    @property
+    def durable(self) -> Durable | None:
+        """What the dataflow is built with."""
+        if self.every is None:
+            return None
+        return Durable(self.checkpoint, self.manifest, self.allow_missing, self.allow_new)
+
+    def outputs(self, output: str) -> Iterator[tuple[int, Kept]]:
+        """(number, what was stored) of an output beside the snapshot."""
+        told = {} if self.manifest is None else self.manifest.meta.get("outputs", {})
+        for number, record in enumerate(told.get(output, ())):
+            yield number, Kept.from_json(record)
+
+    def forgotten(self, output: str) -> int:
+        """The last epoch of an output that was forgotten when the snapshot was made."""
+        told = {} if self.manifest is None else self.manifest.meta.get("forgotten", {})
+        return int(told.get(output, -1))
+
+    def store(
+        self, output: str, epoch: int, worker: int, pairs: Iterable[tuple[int, pa.RecordBatch]]
+    ) -> dict[str, Any]:
+        """Write what a worker has of an output up to the epoch of a snapshot."""
+        batches = [
+            batch.append_column(_EPOCH, pa.array([of] * batch.num_rows, pa.int64()))
+            for of, batch in pairs
+        ]
+        name = OUTPUT + output
+        return self.checkpoint.stage(name, epoch + 1, f"worker {worker}", batches).to_json()
+
+    def load(self, kept: Kept) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """(epoch, batch) of what was stored."""
+        for batch in self.checkpoint.read(kept):
+            epochs = batch.column(_EPOCH)
+            # Each batch was of one epoch when it was stored.
+            yield epochs[0].as_py(), batch.drop_columns([_EPOCH])
+
+    def unknown(self, inputs: Collection[str]) -> list[str]:
+        """The inputs that the checkpoint has and the service has not."""
+        found = (name for name in self.checkpoint.inputs() if not name.startswith(OUTPUT))
+        return sorted(set(found) - set(inputs))
+
+
+def keeping(
+    place: Any,
+    every: int | None = None,
+    allow_missing: Collection[str] = (),
+    allow_new: Collection[str] = (),
+) -> Keeping | None:
+    """What is kept at a path, a URI or in a `Checkpoint`; None for None.
+
+    Raises
+    ------
+    UsageError
+        If the options do not fit together, or what is there.
+    CheckpointError
+        If what is there cannot be read.
+    """
+    if place is None:
+        if every is not None:
+            raise UsageError("snapshot_every= needs a checkpoint= to put snapshots into")
+        return None
+    if every is not None and (type(every) is not int or every < 1):
+        raise UsageError(f"snapshot_every= is a number of epochs, at least 1, and not {every!r}")
+    checkpoint = place if isinstance(place, Checkpoint) else Checkpoint(place)
+    manifest = checkpoint.latest()
+    if manifest is not None and every is None:
+        raise UsageError(
+            f"{checkpoint} has a snapshot, of epoch {manifest.epoch}, and the log of inputs may be "
+            "pruned up to it: begin with that, by snapshot_every="
+        )
+    return Keeping(checkpoint, every, manifest, tuple(allow_missing), tuple(allow_new))
+
+
+def told(parts: Mapping[int, Mapping[str, Any]], forgotten: Mapping[str, int]) -> dict[str, Any]:
+    """What a snapshot says beside the state: where outputs are, by worker, and what is forgotten.
+
+    >>> told({1: {"n": "b"}, 0: {"n": "a"}}, {"n": 3})
+    {'outputs': {'n': ['a', 'b']}, 'forgotten': {'n': 3}}
+    """
+    outputs = {name: [parts[worker][name] for worker in sorted(parts)] for name in forgotten}
+    return {"outputs": outputs, "forgotten": dict(forgotten)}
