@@ -63,11 +63,6 @@ settings.load_profile(
 )
 
 
-# Spark's programs are short here: what a Java compiles well, it compiles too late.
-for _options in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
-    os.environ.setdefault(_options, "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-
-
 @dataclass(frozen=True)
 class Held:
     """What a process holds at one moment, each thing by a key that is its own."""
