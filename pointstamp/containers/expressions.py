@@ -74,9 +74,10 @@ def _explained(batch: Any, expression: Any) -> Iterator[None]:
     import pyarrow as pa
 
     if not isinstance(batch, pa.RecordBatch):
+        instead = "give a function of one record" if type(batch) is list else "name a column"
         raise ContainerError(
             f"the expression {expression} needs Arrow record batches; this stream carries "
-            f"{type(batch).__name__}: give a function of one record instead"
+            f"{type(batch).__name__}: {instead} instead"
         )
     try:
         yield

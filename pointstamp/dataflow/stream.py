@@ -47,7 +47,13 @@ from pointstamp.dataflow.operators import windows as windowing
 from pointstamp.dataflow.operators.generic import Binary, BinaryNotify, Unary, UnaryNotify
 from pointstamp.dataflow.operators.iterate import Round
 from pointstamp.dataflow.operators.probe import Probe
-from pointstamp.dataflow.operators.user_code import is_async, refuse_async, refuse_async_of
+from pointstamp.dataflow.operators.user_code import (
+    check_callable,
+    check_function,
+    is_async,
+    refuse_async,
+    refuse_async_of,
+)
 from pointstamp.dataflow.pact import Broadcast, Distribute, Exchange, Pact
 from pointstamp.dataflow.windows import Clock, Sessions, Sliding
 from pointstamp.progress.operate import Interest
@@ -154,6 +160,7 @@ class Stream(Generic[T]):
         >>> ps.testing.collect(lambda scope: scope.to_stream([1, 2]).map(double, concurrency=2))
         [(0, 2), (0, 4)]
         """
+        check_callable(function, "Map")
         if concurrency is not None or is_async(function):
             from pointstamp.dataflow.operators import asynchronous
 
@@ -229,6 +236,7 @@ class Stream(Generic[T]):
         >>> ps.testing.collect(lambda scope: scope.to_stream([2]).flat_map(countdown))
         [(0, 1), (0, 2)]
         """
+        check_callable(function, "FlatMap")
         if concurrency is not None or is_async(function):
             from pointstamp.dataflow.operators import asynchronous
 
@@ -263,7 +271,7 @@ class Stream(Generic[T]):
         >>> ps.testing.collect(lambda scope: scope.to_stream([1, 2, 3]).filter(lambda x: x > 1))
         [(0, 2), (0, 3)]
         """
-        refuse_async(predicate, "Filter")
+        check_function(predicate, "Filter", or_columns=True)
         if on_error != "raise":
             return errors_as_data.filter_(self, predicate, on_error)
         return stateless.filter_(self, predicate)
@@ -302,6 +310,7 @@ class Stream(Generic[T]):
         >>> ps.testing.collect(lambda scope: scope.to_stream([3, 1]).map_batches(sorted))
         [(0, 1), (0, 3)]
         """
+        check_callable(function, "MapBatches")
         if concurrency is not None or is_async(function):
             from pointstamp.dataflow.operators import asynchronous
 
@@ -330,7 +339,7 @@ class Stream(Generic[T]):
         hi
         [(0, 'hi')]
         """
-        refuse_async(function, "Inspect")
+        check_function(function, "Inspect")
         if on_error != "raise":
             return errors_as_data.inspect(self, function, on_error)
         return stateless.inspect(self, function)
@@ -360,7 +369,7 @@ class Stream(Generic[T]):
         0 ['hi']
         [(0, 'hi')]
         """
-        refuse_async(function, "InspectBatch")
+        check_function(function, "InspectBatch")
         if on_error != "raise":
             return errors_as_data.inspect_batch(self, function, on_error)
         return stateless.inspect_batch(self, function)
@@ -449,7 +458,7 @@ class Stream(Generic[T]):
         >>> ps.testing.collect(build, workers=2)
         [(0, (1, 'a')), (0, (1, 'b')), (0, (1, 'c'))]
         """
-        refuse_async(route, "Distribute")
+        check_function(route, "Distribute")
         if on_error != "raise":
             return errors_as_data.distribute(self, route, on_error)
         return stateless.pass_on(self, "Distribute", Distribute(route))
@@ -494,7 +503,7 @@ class Stream(Generic[T]):
         >>> ps.testing.collect(build)
         [(0, ('even', 0)), (0, ('even', 2)), (0, ('odd', 1)), (0, ('odd', 3))]
         """
-        refuse_async(predicate, "Branch")
+        check_function(predicate, "Branch", or_columns=True)
         if on_error != "raise":
             return errors_as_data.branch(self, predicate, on_error)
         return split_merge.branch(self, predicate)
@@ -535,7 +544,7 @@ class Stream(Generic[T]):
         >>> ps.testing.collect(build)
         [(0, 1), (0, 3)]
         """
-        refuse_async(route, "Partition")
+        check_function(route, "Partition", or_columns=True)
         if on_error != "raise":
             return errors_as_data.partition(self, n, route, on_error)
         return routing.partition(self, n, route)
@@ -563,7 +572,7 @@ class Stream(Generic[T]):
         >>> ps.testing.collect(build)
         [(98, 'b')]
         """
-        refuse_async(predicate, "BranchWhen")
+        check_function(predicate, "BranchWhen")
         if on_error != "raise":
             return errors_as_data.branch_when(self, predicate, on_error)
         return routing.branch_when(self, predicate)
@@ -606,7 +615,7 @@ class Stream(Generic[T]):
         >>> ps.testing.collect(build)
         [(0, 1), (0, 2)]
         """
-        refuse_async(function, "OkErr")
+        check_function(function, "OkErr", or_columns=True)
         if on_error != "raise":
             return errors_as_data.ok_err(self, function, on_error)
         return routing.ok_err(self, function)
@@ -646,7 +655,7 @@ class Stream(Generic[T]):
         >>> ps.testing.collect(build)
         [(5, 5), (7, 7)]
         """
-        refuse_async(function, "Delay")
+        check_function(function, "Delay", or_columns=True)
         if on_error != "raise":
             return errors_in_state.delay(self, function, on_error)
         return delays.delay(self, function)
@@ -670,7 +679,7 @@ class Stream(Generic[T]):
         >>> ps.testing.collect(build)
         [(5, 5), (7, 7)]
         """
-        refuse_async(function, "DelayTotal")
+        check_function(function, "DelayTotal", or_columns=True)
         if on_error != "raise":
             return errors_in_state.delay_total(self, function, on_error)
         return delays.delay_total(self, function)
@@ -701,7 +710,7 @@ class Stream(Generic[T]):
         >>> ps.testing.collect(build)
         [(3, 'a'), (3, 'b')]
         """
-        refuse_async(function, "DelayBatch")
+        check_function(function, "DelayBatch")
         if on_error != "raise":
             return errors_in_state.delay_batch(self, function, on_error)
         return delays.delay_batch(self, function)
@@ -759,7 +768,7 @@ class Stream(Generic[T]):
         >>> ps.testing.collect(build)
         [(0, 6)]
         """
-        refuse_async(logic, "Accumulate")
+        check_function(logic, "Accumulate")
         if on_error != "raise":
             return errors_in_state.accumulate(self, default, logic, on_error)
         return grouping.accumulate(self, default, logic)

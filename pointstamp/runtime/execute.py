@@ -72,8 +72,10 @@ def execute(
     >>> execute(lambda worker, x: worker.index + x, 10, workers=2, threads=True)
     [10, 11]
     """
-    if workers < 1:
-        raise UsageError(f"a computation needs at least one worker; {workers} were asked for")
+    if type(workers) is not int or workers < 1:
+        raise UsageError(f"a computation needs at least one worker; {workers!r} were asked for")
+    if in_flight_bytes < 0:
+        raise UsageError(f"{in_flight_bytes} bytes cannot be in flight; 0 is for no limit")
 
     is_eager(progress)  # raises here and not in each worker, if it is neither
     if log is not None:

@@ -93,7 +93,7 @@ TEXT = pa.RecordBatch.from_pydict({"y": pa.array(["0"])})
         (lambda s: s.to_stream([1]).partition(2, lambda x: "a")[0], RouteError, ["'a' (str)"]),
         (lambda s: s.to_stream([1]).partition(0, lambda x: 0)[0], BuildError, ["0 were asked"]),
         (lambda s: s.to_stream([(1,)]).partition(2, "y")[0], ColumnError, ["'y'", "r[0]"]),
-        (lambda s: s.to_stream([1]).partition(2, 5)[0], ColumnError, ["5 (int)"]),
+        (lambda s: s.to_stream([1]).partition(2, 5)[0], BuildError, ["found 5"]),
         (lambda s: s.to_stream([1]).partition(2, pc.field("y"))[0], ContainerError, ["list"]),
         (lambda s: columns(s, "xy", NUMBERS).partition(3, "z")[0], ColumnError, ["'z'", "'x'"]),
         (

@@ -205,6 +205,35 @@ def test_two_captures_do_not_write_one_file(tmp_path: Path) -> None:
     assert "another capture writes this file" in str(error)
 
 
+@pytest.mark.parametrize(
+    ("act", "words"),
+    [
+        (lambda s: s.map(3), "'Map' needs a function; found 3"),
+        (lambda s: s.flat_map(None), "'FlatMap' needs a function; found None"),
+        (lambda s: s.map_batches("x"), "'MapBatches' needs a function; found 'x'"),
+        (lambda s: s.inspect(3), "'Inspect' needs a function; found 3"),
+        (lambda s: s.inspect_batch(3), "'InspectBatch' needs a function"),
+        (lambda s: s.filter([1]), "'Filter' needs a function, the name of a column or an Arrow"),
+        (lambda s: s.branch(None), "'Branch' needs a function, the name of a column"),
+        (lambda s: s.partition(2, 1), "'Partition' needs a function, the name of a column"),
+        (lambda s: s.ok_err(1), "'OkErr' needs a function, the name of a column"),
+        (lambda s: s.delay(1), "'Delay' needs a function, the name of a column"),
+        (lambda s: s.branch_when("x"), "'BranchWhen' needs a function; found 'x'"),
+        (lambda s: s.distribute(1), "'Distribute' needs a function; found 1"),
+        (lambda s: s.accumulate(0, 0), "'Accumulate' needs a function; found 0"),
+    ],
+)
+def test_what_is_no_code_is_refused_when_the_dataflow_is_built(act: Any, words: str) -> None:
+    error, cause = cause_of(lambda s: act(rows(s, "kx", RECORDS)))
+    assert isinstance(cause, BuildError)
+    assert words in str(error)
+
+
+def test_the_advice_for_arrays_is_what_they_take() -> None:
+    error, _ = cause_of(lambda s: arrays(s, "kx", RECORDS).filter(pc.field("x") > 1))
+    assert "Arrays: name a column instead" in str(error)
+
+
 @pytest.mark.parametrize("make", [rows, arrays])
 def test_an_expression_is_a_key_of_record_batches_only(make: Any) -> None:
     error, _ = cause_of(lambda s: make(s, "kx", RECORDS).exchange(pc.field("k") + 1), 2)

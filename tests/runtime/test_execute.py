@@ -276,8 +276,11 @@ def test_an_idle_worker_uses_no_processor() -> None:
 
 
 def test_a_number_of_workers_that_cannot_be() -> None:
-    with pytest.raises(ps.errors.UsageError, match="at least one"):
-        ps.execute(hello, workers=0)
+    for workers in (0, "2", 1.5):
+        with pytest.raises(ps.errors.UsageError, match=f"at least one worker; {workers!r} were"):
+            ps.execute(hello, workers=workers)  # type: ignore[arg-type]
+    with pytest.raises(ps.errors.UsageError, match="-1 bytes cannot be in flight"):
+        ps.execute(hello, in_flight_bytes=-1)
 
 
 # Nothing in it is Python that is interpreted, and it goes on for ever.

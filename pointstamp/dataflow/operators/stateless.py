@@ -58,7 +58,8 @@ def rows(batch: Any, operator: str) -> list[Any]:
         return batch
     raise ContainerError(
         f"{operator} takes one record at a time, and this stream carries batches of "
-        f"{kind_of(batch).name} ({type(batch).__name__}); use map_batches, or an expression"
+        f"{kind_of(batch).name} ({type(batch).__name__}); use map_batches, or name a column, "
+        "or of record batches give an expression, where the operator takes one"
     )
 
 

@@ -1,4 +1,4 @@
-"""Whether the code that an operator was given is asynchronous.
+"""Whether the code that an operator was given is code, and whether it is asynchronous.
 
 Apart from the operators that run such code, as they import asyncio, which most programs
 do without.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+from pointstamp.containers.expressions import is_expression
 from pointstamp.errors import BuildError
 
 
@@ -39,3 +40,17 @@ def refuse_async_of(operator: str, *functions: Any) -> None:
     """`refuse_async`, of all that an operator is given."""
     for function in functions:
         refuse_async(function, operator)
+
+
+def check_function(function: Any, operator: str, *, or_columns: bool = False) -> None:
+    """Refuse what is no function to be called, or with `or_columns` no column or expression."""
+    if not or_columns or not (isinstance(function, str) or is_expression(function)):
+        check_callable(function, operator, or_columns=or_columns)
+        refuse_async(function, operator)
+
+
+def check_callable(function: Any, operator: str, *, or_columns: bool = False) -> None:
+    """Refuse what cannot be called, when the dataflow is built."""
+    if not callable(function):
+        more = ", the name of a column or an Arrow expression" if or_columns else ""
+        raise BuildError(f"operator {operator!r} needs a function{more}; found {function!r}")
