@@ -91,13 +91,16 @@ def alike(key: Any) -> Any:
     >>> {alike(float("nan")): 1}[alike(float("nan"))], alike((1, "a"))
     (1, (1, 'a'))
     """
-    if isinstance(key, tuple):
-        return tuple(map(alike, key)) if any(map(has_nan, key)) else key
-    return _NAN if has_nan(key) else key
+    if not has_nan(key):
+        return key
+    return tuple(map(alike, key)) if isinstance(key, tuple) else _NAN
 
 
 def has_nan(key: Any) -> bool:
     """Whether `key` is a NaN, or a tuple with one."""
+    kind = type(key)
+    if kind is int or kind is str:  # most keys, of which there is one for each record
+        return False
     if isinstance(key, tuple):
         return any(map(has_nan, key))
     return bool(key != key)
