@@ -91,7 +91,11 @@ class KeyedColumns:
         if len(rows) < len(keys):
             is_new = np.ones(len(keys), np.bool_)
             is_new[places] = False
-            self._add(distinct(keys[is_new]))
+            new = distinct(keys[is_new])
+            if len(new) == len(keys):  # each is new, and comes once, as when it is restored
+                self._add(keys)
+                return np.arange(self._n - len(keys), self._n)
+            self._add(new)
             _, rows = find_values(self._rows, keys)
         return rows
 

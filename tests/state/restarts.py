@@ -45,6 +45,8 @@ class Run:
     snapshots: frozenset[int] = frozenset()
     ahead: int = 1
     """How many epochs are sent before one is waited for."""
+    lag: int = 0
+    """How many epochs the last input is behind the others."""
 
     def __call__(self, worker: ps.Worker) -> tuple[dict[int, list[Any]], dict[int, Any]]:
         seen: dict[int, list[Any]] = {}
@@ -65,11 +67,15 @@ class Run:
             for epoch in sorted(self.snapshots)
             if epoch >= first
         }
-        for epoch in range(first, len(self.epochs)):
+        for epoch in range(first, len(self.epochs) + self.lag):
             for name, handle in inputs.items():
-                self._send(worker, handle, self.epochs[epoch][name])
-                handle.advance_to(epoch + 1)
-            worker.step_while(lambda: probe.less_than(epoch + 1 - self.ahead))  # noqa: B023
+                own = epoch - self.lag if name == names[-1] else epoch
+                if first <= own < len(self.epochs):
+                    self._send(worker, handle, self.epochs[own][name])
+                    handle.advance_to(own + 1)
+            worker.step()
+            done = epoch + 1 - self.ahead - self.lag
+            worker.step_while(lambda: probe.less_than(done))  # noqa: B023
         for handle in inputs.values():
             handle.close()
         worker.run()
@@ -90,6 +96,10 @@ Runner = Callable[[Run], list[Any]]
 
 def in_threads(workers: int) -> Runner:
     return lambda run: ps.execute(run, workers=workers, threads=True)
+
+
+def in_processes(workers: int, log: ps.Log | None = None) -> Runner:
+    return lambda run: ps.execute(run, workers=workers, log=log)
 
 
 def simulated(workers: int, seed: int) -> Runner:
@@ -122,12 +132,13 @@ def check_restart(
     then: Runner,
     cut: int,
     ahead: int = 1,
+    lag: int = 0,
     earlier: frozenset[int] = frozenset(),
 ) -> Ran:
     """A run to the end, and one from its snapshot at `cut` on, give what one without gives."""
-    expected = ran(Run(build, epochs, ahead=ahead), first)
+    expected = ran(Run(build, epochs, ahead=ahead, lag=lag), first)
     whole = ran(
-        Run(build, epochs, Durable(checkpoint), frozenset({cut}) | earlier, ahead),
+        Run(build, epochs, Durable(checkpoint), frozenset({cut}) | earlier, ahead, lag),
         first,
         checkpoint,
     )
@@ -135,6 +146,6 @@ def check_restart(
     manifest = checkpoint.latest()
     assert manifest is not None
     assert manifest.epoch == cut
-    again = ran(Run(build, epochs, Durable(checkpoint, manifest), ahead=ahead), then)
+    again = ran(Run(build, epochs, Durable(checkpoint, manifest), ahead=ahead, lag=lag), then)
     assert again.records == {t: r for t, r in expected.records.items() if t > cut}
     return whole

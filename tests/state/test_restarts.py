@@ -13,7 +13,7 @@ import pytest
 import pointstamp as ps
 from pointstamp.containers import kind_of
 from pointstamp.state import Checkpoint
-from tests.state.restarts import Build, Epochs, check_restart, in_threads, simulated
+from tests.state.restarts import Build, Epochs, check_restart, in_processes, in_threads, simulated
 
 N_EPOCHS = 9
 CUT = 4
@@ -273,4 +273,38 @@ def test_epochs_may_overtake_each_other_before_the_cut(
         cut=CUT,
         ahead=N_EPOCHS,
         earlier=frozenset({0, 3}),
+    )
+
+
+@pytest.mark.parametrize("program", [joined, tumbling])
+@pytest.mark.parametrize("seed", range(3))
+def test_an_input_may_be_far_ahead_of_another(
+    program: Callable[[Make], Build], seed: int, tmp_path: Path
+) -> None:
+    """What it has sent of later epochs waits until the other has come to the cut."""
+
+    def build(scope: Any, streams: Any) -> Any:
+        made = program(as_rows)(scope, streams).map(lambda r: ("made", r))
+        return made.concat(streams["b"].map(lambda r: ("b", r)))
+
+    check_restart(
+        build,
+        epochs_of(as_rows),
+        Checkpoint(tmp_path),
+        first=simulated(2, seed),
+        then=simulated(3, seed),
+        cut=CUT,
+        lag=6,
+        earlier=frozenset({1}),
+    )
+
+
+def test_workers_may_be_processes_and_keep_a_log(tmp_path: Path) -> None:
+    check_restart(
+        joined(as_rows),
+        epochs_of(as_rows),
+        Checkpoint(tmp_path / "checkpoint"),
+        first=in_processes(2, ps.Log(tmp_path / "log")),
+        then=in_processes(2),
+        cut=CUT,
     )
