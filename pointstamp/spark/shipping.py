@@ -98,8 +98,8 @@ def ship(spark: SparkSession) -> bool:
 
     Notes
     -----
-    It costs a job of Spark, and two more where something is sent: about a megabyte of
-    sources, or four with compiled libraries, which go where all executors have the same
+    It costs a job of Spark, and another where something is sent: less than a megabyte of
+    sources, or three with compiled libraries, which go where all executors have the same
     Python and C library as this program. Numba compiles kernels again on each executor,
     in seconds, as long as the application lives; an image that has the package installed
     and warm (`pointstamp warm`) saves that.
@@ -290,5 +290,5 @@ def pack(folder: Path, *, libraries: bool) -> Path:
 def shipped(*, libraries: bool) -> list[Path]:
     """The files of this package that a worker needs: sources, and what they were compiled to."""
     sources = [path for path in PACKAGE.rglob("*") if path.suffix in _SUFFIXES]
-    built = [*compiled.libraries(), PACKAGE / compiled.DIGEST] if libraries else []
+    built = [*compiled.libraries(PACKAGE), PACKAGE / compiled.DIGEST] if libraries else []
     return sorted([*sources, *built])
