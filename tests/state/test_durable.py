@@ -256,6 +256,22 @@ def test_a_part_is_written_on_a_thread_while_the_worker_goes_on() -> None:
     assert all(part.n_bytes < parts[0].n_bytes / 10 for part in parts[1:])
 
 
+def test_a_simulation_waits_for_what_is_written(tmp_path: Path) -> None:
+    def main(worker: Any) -> Any:
+        with worker.dataflow("program", durable=Durable(Checkpoint(tmp_path))) as scope:
+            input, stream = scope.new_input()
+            stream.state_machine(add, default=0)
+        snapshot = worker.snapshot(0)
+        input.send((worker.index, 1))
+        input.close()
+        worker.run()
+        worker.step_while(lambda: not snapshot.done)
+        return snapshot.part
+
+    parts = ps.simulate(main, workers=3, seed=5)
+    assert [part.worker for part in parts] == [0, 1, 2]
+
+
 def test_several_snapshots_may_be_under_way() -> None:
     def use(worker: Any, input: Any, probe: Any) -> Any:
         snapshots = [worker.snapshot(epoch) for epoch in (1, 3, 4)]
