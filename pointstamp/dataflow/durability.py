@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.dataflow.gate import Epochs, Gate, HandOut
-from pointstamp.errors import BuildError, UndeclaredStateError
+from pointstamp.errors import BuildError, InternalError, UndeclaredStateError
 from pointstamp.progress.timestamp import Int, Timestamp
 
 if TYPE_CHECKING:
@@ -156,7 +156,12 @@ class States:
             )
 
 
-NO_STATES = States(None, "", lambda: None)  # type: ignore[arg-type, return-value]  # not called
+def refused() -> Gate:
+    """For who cannot have a gate."""
+    raise InternalError("a gate was asked for where nothing can be declared")
+
+
+NO_STATES = States(None, "", refused)
 """For operators whose dataflow does not outlast the program."""
 
 

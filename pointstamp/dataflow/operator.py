@@ -89,6 +89,23 @@ class OperatorInfo:
         ------
         CheckpointStructureError
             If the snapshot does not have this table.
+
+        Examples
+        --------
+        >>> import pointstamp as ps
+        >>> def build(capability, info):
+        ...     capability.drop()
+        ...     counts = info.state("counts")
+        ...     def logic(input, output):
+        ...         for time, words in input:
+        ...             for word in words:
+        ...                 counts[word] = counts.get(word, 0) + 1
+        ...                 output.session(time).give((word, counts[word]))
+        ...     return logic
+        >>> def running_counts(scope):
+        ...     return scope.to_stream("aba").unary(ps.Exchange(), "RunningCount", build)
+        >>> ps.testing.collect(running_counts)
+        [(0, ('a', 1)), (0, ('a', 2)), (0, ('b', 1))]
         """
         if self.states.keeper is None:
             self.states.is_said = True

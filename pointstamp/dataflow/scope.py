@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.channels import Egress, Ingress, Queue, Tee
-from pointstamp.dataflow.durability import epochs_of
+from pointstamp.dataflow.durability import States, epochs_of, refused
 from pointstamp.dataflow.environment import Environment
 from pointstamp.dataflow.gate import Epochs
 from pointstamp.dataflow.operator import Operator, OperatorBuilder
@@ -540,7 +540,19 @@ class Scope:
         return len(self._names) - 1
 
     def install(self, node: int, operator: Operate) -> None:
-        """Put an operator in its place."""
+        """Put an operator in its place.
+
+        Raises
+        ------
+        UndeclaredStateError
+            If the dataflow is durable, and the operator is not made of Python code: what it
+            keeps, nobody here can store.
+        """
+        keeper = self.environment.keeper
+        if keeper is not None and not isinstance(operator, Operator):
+            States(keeper, self.path_of(node), refused).refuse(
+                "it is run elsewhere, and what it keeps there is not known"
+            )
         self._children[node] = operator
 
     def add_operator(self, operator: Operate) -> int:
@@ -669,7 +681,7 @@ class Scope:
             activation.subgraph = self.subgraph
         self._activations.clear()
         if self.parent is not None:
-            self.parent.install(self.node, self.parent._told(self.node, self.subgraph))
+            self.parent._children[self.node] = self.parent._told(self.node, self.subgraph)
             self.parent.scopes.append(self)
         else:
             self.subgraph.internal_summary()

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.dataflow.capability import Capability
+from pointstamp.dataflow.durability import NOT_REPLAYED
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 
@@ -54,6 +55,7 @@ class LogSource:
 def log_source(scope: Scope, what: str) -> tuple[Stream[Any], LogSource]:
     """A stream in `scope`, and what to feed it with."""
     builder = OperatorBuilder(scope, f"Log of {what}")
+    builder.states.refuse(NOT_REPLAYED)
     stream = builder.new_output()
     made: list[LogSource] = []
 

@@ -274,6 +274,24 @@ class Worker:
         Notes
         -----
         Costs a pass over the keys that have changed since the last one.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import pointstamp as ps
+        >>> def main(worker, folder):
+        ...     checkpoint = ps.state.Checkpoint(folder)
+        ...     with worker.dataflow("sums", durable=ps.state.Durable(checkpoint)) as scope:
+        ...         input, stream = scope.new_input()
+        ...         stream.state_machine(lambda key, x, sum: (sum + x, []), default=0)
+        ...     snapshot = worker.snapshot(0)
+        ...     input.send(("a", 1))
+        ...     input.close()
+        ...     worker.step_while(lambda: not snapshot.done)
+        ...     return checkpoint.seal(0, [snapshot.part], {}).structure
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     ps.execute(main, folder)
+        [{'sums/StateMachine': {'states': 'keys and values'}}]
         """
         return self._snapshots.begin(epoch, write, background=background)
 

@@ -20,6 +20,7 @@ from pointstamp.errors import (
 )
 from pointstamp.state import Checkpoint, Durable
 from pointstamp.testing import collect
+from tests.dataflow.foreign_scope import foreign_scope
 
 
 def add(key: Any, value: int, state: int) -> Any:
@@ -59,6 +60,10 @@ def joined_in_a_loop(scope: Any, stream: Any) -> None:
         inside.join(inside, lambda r: r, retain=True)
 
 
+def foreign(scope: Any, stream: Any) -> None:
+    foreign_scope(stream, local=True)
+
+
 def user_operator(scope: Any, stream: Any) -> None:
     builder = scope.operator("Mine")
     builder.new_input(stream, ps.Pipeline())
@@ -81,6 +86,7 @@ REFUSED = [
     pytest.param(looped, "Feedback", id="feedback"),
     pytest.param(joined_in_a_loop, "Join", id="join in a loop"),
     pytest.param(user_operator, "Mine", id="operator"),
+    pytest.param(foreign, "", id="foreign scope"),
     *(
         pytest.param(
             lambda scope, stream, how=how: getattr(stream, how)(ps.Pipeline(), "Mine", nothing),
@@ -101,6 +107,16 @@ REFUSED = [
 def test_who_might_lose_what_it_keeps_is_refused(build: Any, name: str) -> None:
     with pytest.raises(UndeclaredStateError, match=rf"operator 'program/.*{name}'"):
         built(build)
+
+
+def test_a_log_is_not_read_in_a_durable_dataflow(tmp_path: Path) -> None:
+    def main(worker: Any) -> None:
+        durable = Durable(Checkpoint(tmp_path / "checkpoint"))
+        with worker.dataflow("program", logged=False, durable=durable) as scope:
+            scope.log_stream("texts")
+
+    with pytest.raises(WorkerError, match="'program/Log of texts' cannot be in a durable dataflow"):
+        ps.execute(main, log=ps.Log(tmp_path / "log"))
 
 
 def test_who_keeps_nothing_may_say_so() -> None:
@@ -254,6 +270,22 @@ def test_a_part_is_written_on_a_thread_while_the_worker_goes_on() -> None:
     # What did not change is where it was.
     assert set(parts[0].files) < set(parts[1].files) < set(parts[2].files)
     assert all(part.n_bytes < parts[0].n_bytes / 10 for part in parts[1:])
+
+
+def test_a_simulation_waits_for_what_is_written(tmp_path: Path) -> None:
+    def main(worker: Any) -> Any:
+        with worker.dataflow("program", durable=Durable(Checkpoint(tmp_path))) as scope:
+            input, stream = scope.new_input()
+            stream.state_machine(add, default=0)
+        snapshot = worker.snapshot(0)
+        input.send((worker.index, 1))
+        input.close()
+        worker.run()
+        worker.step_while(lambda: not snapshot.done)
+        return snapshot.part
+
+    parts = ps.simulate(main, workers=3, seed=5)
+    assert [part.worker for part in parts] == [0, 1, 2]
 
 
 def test_several_snapshots_may_be_under_way() -> None:
