@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import pointstamp as ps
-from pointstamp.errors import ServiceError, UsageError
+from pointstamp.errors import EpochError, ServiceError, UsageError
 from pointstamp.service.source import Source
 from pointstamp.service.staging import Staged
 
@@ -143,3 +143,20 @@ def test_an_input_that_is_held_back_is_fed_in_order_when_it_may_go_on():
         handle.is_held_back = False
         source.feed()
     assert handle.told == [3, "a", "b", 4, 4, "closed"]
+
+
+def test_an_input_that_somebody_else_drives_as_well_goes_where_it_was_told():
+    with ps.serve(
+        lambda scope, n: n, 2, threads=True, inputs={"n": NUMBER}, outputs={"n": NUMBER}
+    ) as service:
+        other, n = service._links[0], service.input("n")
+        assert other.commit("n", 0, [], 2)
+        n._commit(0, 5)  # as if the other had come between the look and the commit
+        assert n.time == 5
+        n.send([{"n": 1}])
+        assert other.commit("n", 5, [], 6)
+        with pytest.raises(EpochError, match="committed by somebody else meanwhile; what was sent"):
+            n.advance_to(7)
+        assert other.commit("n", 6, [], 7)
+        n._commit(6, None)
+        assert n.time is None
