@@ -12,6 +12,7 @@ of it will.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -281,10 +282,11 @@ class Resident:
         assert self._sealer is not None
         with self._deciding:
             positions = [time for time in self._positions.values() if time is not None]
-            if positions and not self._has_ended:
+            if positions:
                 epoch = max(*positions, last + 1) - 1 + self._keeping.every
                 self._sealer.begin(epoch)
-                self._order(Cut(epoch))
+                with contextlib.suppress(StoppedError):  # there is none to come, then
+                    self._order(Cut(epoch))
 
     def snapshot(self) -> dict[str, int | None]:
         """The epochs of the last snapshot that is sealed (-1: none), and of the next.

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pointstamp.service.link import Link
     from pointstamp.service.service import Service
     from pointstamp.service.staging import Staged
+    from pointstamp.spark.access import Access
 
 INTERRUPT_S = 0.2
 """How often Spark is told to cancel the job of a service that was aborted, until it has."""
@@ -189,6 +190,7 @@ class Tasks:
         self._n_workers = workers
         self._roots = None if certificates is None else certificates.roots
         self._is_aborted = False
+        self._access: Access | None = None
         self._jobs = JobName(spark, "a service of pointstamp")
         secret = new_secret()
         self.token: str | None = token_of(secret)
@@ -237,11 +239,18 @@ class Tasks:
             self._thread.join(INTERRUPT_S)
             if not self._thread.is_alive():
                 self._reception.hang_up()
+                self._unregister()
                 return True
             if self._is_aborted:
                 # Again and again: it may not have begun the last time.
                 self._jobs.interrupt()
         return False
+
+    def _unregister(self) -> None:
+        if self._access is not None:
+            from pointstamp.spark.source import forget
+
+            forget(self._access.name)
 
     def stage(self, service: Service, input: str, epoch: int, data: Any) -> list[Staged] | None:
         """Stage a DataFrame, by a job of its own."""
@@ -250,7 +259,7 @@ class Tasks:
 
         if not hasattr(data, "mapInArrow"):
             return None
-        service.plan.inputs[input]
+        assert self._access is not None  # it was registered before anybody had the service
         receipts = data.mapInArrow(staging(self._access, input, epoch), "receipt string")
         return [Staged.from_json(json.loads(row.receipt)) for row in receipts.collect()]
 
