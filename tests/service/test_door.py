@@ -115,9 +115,7 @@ def test_a_bare_client_stages_commits_waits_and_reads(doors, service, epoch):
         zero.put([1, 2], epoch=epoch, attempt="b"),
         one.put([3], epoch=epoch, attempt="c"),
     ]
-    assert lost == {
-        "input": "numbers", "epoch": epoch, "attempt": "a", "worker": 1, "rows": 1, "kept": None
-    }  # fmt: skip
+    assert (lost["epoch"], lost["worker"], lost["rows"]) == (epoch, 1, 1)
     asked = {"input": "numbers", "epoch": epoch, "winners": receipts}
     assert zero.act("commit", **asked) == {"committed": True}
     assert zero.act("commit", **asked) == {"committed": False}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
@@ -85,8 +87,14 @@ def test_an_aborted_epoch_can_be_tried_again(workers):
 
 def test_a_commit_of_what_is_not_there_decides_nothing(workers):
     (zero, one), found = workers
-    with pytest.raises(ServiceError, match="nothing staged by attempt 'x' for epoch 0"):
-        zero.commit("n", 0, [Staged("n", 0, "x", 0, 1)], 1)
+    with pytest.raises(UsageError, match="attempt 'x' is none of this service"):
+        zero.commit("n", 0, [Staged("n", 0, "x", 1, 1)], 1)
+    aborted = one.stage("n", 0, batch(7))
+    with pytest.raises(UsageError, match="none of this service, or was changed"):
+        zero.commit("n", 0, [replace(aborted, rows=2)], 1)
+    zero.abort([aborted])
+    with pytest.raises(ServiceError, match="epoch 0 of input 'n' was aborted: stage it again"):
+        zero.commit("n", 0, [aborted], 1)
     with pytest.raises(UsageError, match="attempt 'x', which was staged for epoch 1 of 'n'"):
         zero.commit("n", 0, [Staged("n", 1, "x", 0, 1)], 1)
     with pytest.raises(UsageError, match="cannot go on from epoch 3 to 3"):
