@@ -9,15 +9,17 @@ come by the doors. The job holds its slots until the service ends.
 from __future__ import annotations
 
 import json
+import re
 import threading
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pointstamp.errors import SparkSetupError, UsageError
+from pointstamp.errors import ServiceError, SparkSetupError, UsageError
 from pointstamp.service.fate import Fate
 from pointstamp.spark.jobs import JobName
+from pointstamp.spark.run import LACKING
 from pointstamp.spark.session import context_of, count_slots, session
 
 if TYPE_CHECKING:
@@ -35,6 +37,9 @@ if TYPE_CHECKING:
 
 INTERRUPT_S = 0.2
 """How often Spark is told to cancel the job of a service that was aborted, until it has."""
+
+CAUSE_S = 2.0
+"""How long the workers may take to say why the job fails."""
 
 
 def serve(
@@ -264,7 +269,16 @@ class Tasks:
         return [Staged.from_json(json.loads(row.receipt)) for row in receipts.collect()]
 
     def _run(self) -> None:
-        self.fate.end_with(self._run_job)
+        try:
+            self._run_job()
+        except Exception as cause:  # noqa: BLE001  (raised to whoever uses the service)
+            # What the workers say of it is better than what Spark does, but may come later.
+            if not self.fate.wait(CAUSE_S):
+                error = ServiceError(f"the Spark job of the service failed: {_said(cause)}")
+                error.__cause__ = cause
+                self.fate.end(error)
+        else:
+            self.fate.end()
 
     def _run_job(self) -> None:
         self._jobs.give()
@@ -272,6 +286,24 @@ class Tasks:
         # One partition for each task, and nothing in it that matters.
         rows = self._spark.range(0, self._n_workers, 1, self._n_workers)
         rows.mapInArrow(resident, "worker long", barrier=True).collect()
+
+
+def _said(cause: Exception) -> str:
+    r"""The last line of the Python traceback that Spark has for it, or the first that it says.
+
+    >>> _said(ValueError("a.B: no luck\n  File x\nKeyError: 'y'\n\n\tat c"))
+    "KeyError: 'y'"
+    >>> _said(ValueError("ModuleNotFoundError: No module named 'pointstamp'"))[-54:]
+    'brings Pointstamp to it, and says what else is missing'
+    >>> _said(ValueError("no slots"))
+    'no slots'
+    """
+    text = str(cause)
+    lacking = re.search(r"^ModuleNotFoundError: .*pointstamp.*", text, re.MULTILINE)
+    if lacking is not None:
+        return f"{lacking[0]}. {LACKING}"
+    errors = re.findall(r"^\w+(?:Error|Exception): .+", text, re.MULTILINE)
+    return str(errors[-1]) if errors else next(iter(text.splitlines()), type(cause).__name__)
 
 
 def _resident(
