@@ -39,6 +39,10 @@ SAID = {
     ],
     "subgraph_in_another_process.py": [("10", "1"), "of 9 numbers, 9 takes the most steps: 19"],
     "pagerank.py": [("10", "0", "2"), "epoch 1: 0 ranks are new, by 0 changes passed on"],
+    "service.py": [
+        ("20", "4"),
+        "the second service begins at epoch 2\n20 vertices have degrees as a recount says",
+    ],
     # All edges of 10 vertices: each 3 of them, in any order, are a triangle.
     "changing_motifs.py": [("10", "90", "1"), "90 edges change, 720 triangles appear and 0 vanish"],
 }

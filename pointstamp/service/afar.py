@@ -49,7 +49,7 @@ def reside_afar(worker: Worker, plan: Blueprint, appointment: Appointment) -> No
     line = Line(appointment.desk, worker.index, worker.peers, secret)
     with contextlib.closing(line):
         try:
-            resident = Resident(worker, plan, appointment.keeping)
+            resident = Resident(worker, plan, appointment.keeping, secret)
             door = Door(
                 resident,
                 token_of(secret),

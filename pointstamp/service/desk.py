@@ -95,7 +95,6 @@ class Desk:
                     line.shutdown(socket.SHUT_RDWR)
         for thread in self._threads:
             thread.join()
-        self._listener.close()
 
     def _begin(self, run: Callable[..., None], *args: Any) -> None:
         thread = threading.Thread(target=run, args=args, name="pointstamp-desk", daemon=True)
@@ -107,11 +106,13 @@ class Desk:
 
     def _answer(self) -> None:
         """Hear who calls, until all have."""
-        self._listener.socket.settimeout(LOOK_S)
-        while not self._is_closed and len(self._lines) < self._n_workers:
-            with contextlib.suppress(TimeoutError, ConnectionError):
-                connection, _ = self._listener.socket.accept()
-                self._begin(self._hear, connection)
+        # Closed then, so that a stage which Spark runs again is refused, and does not wait for us.
+        with self._listener:
+            self._listener.socket.settimeout(LOOK_S)
+            while not self._is_closed and len(self._lines) < self._n_workers:
+                with contextlib.suppress(TimeoutError, ConnectionError):
+                    connection, _ = self._listener.socket.accept()
+                    self._begin(self._hear, connection)
 
     def _hear(self, connection: socket.socket) -> None:
         """Talk with one who called, to the end."""

@@ -12,6 +12,7 @@ of it will.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -91,12 +92,20 @@ class Resident:
     keeping : Keeping, optional
         What is staged and committed is written there first; worker 0 begins with having all let
         in what is there and not in the snapshot.
+    secret : bytes
+        Of the job, to know receipts by.
     """
 
     address = None
     """It is in this process: no door has to be found."""
 
-    def __init__(self, worker: Worker, plan: Blueprint, keeping: Keeping | None = None) -> None:
+    def __init__(
+        self,
+        worker: Worker,
+        plan: Blueprint,
+        keeping: Keeping | None = None,
+        secret: bytes = b"",
+    ) -> None:
         self.index = worker.index
         self.plan = plan
         self._worker = worker
@@ -104,7 +113,10 @@ class Resident:
         self._keeping = keeping
         self._checkpoint = checkpoint = None if keeping is None else keeping.checkpoint
         first = 0 if keeping is None else keeping.epoch + 1
-        self._staging = Staging(worker.index, checkpoint)
+        self._staging = Staging(worker.index, checkpoint, secret)
+        self._secret = secret
+        self._aborted: set[tuple[str, int, int, str]] = set()
+        """Attempts that are dropped, of epochs that are not decided. Of worker 0 alone."""
         self._outlets = {name: Outlet(name) for name in plan.outputs}
         # What is decided, which this worker's own inputs may be behind. Of worker 0 alone.
         self._positions: dict[str, int | None] = dict.fromkeys(plan.inputs, first)
@@ -281,10 +293,11 @@ class Resident:
         assert self._sealer is not None
         with self._deciding:
             positions = [time for time in self._positions.values() if time is not None]
-            if positions and not self._has_ended:
+            if positions:
                 epoch = max(*positions, last + 1) - 1 + self._keeping.every
                 self._sealer.begin(epoch)
-                self._order(Cut(epoch))
+                with contextlib.suppress(StoppedError):  # there is none to come, then
+                    self._order(Cut(epoch))
 
     def snapshot(self) -> dict[str, int | None]:
         """The epochs of the last snapshot that is sealed (-1: none), and of the next.
@@ -428,13 +441,14 @@ class Resident:
             raise UsageError(
                 f"input {input!r} cannot go on from epoch {epoch} to {until}: that is not later"
             )
-        _check_receipts(input, epoch, winners)
+        self._check_receipts(input, epoch, winners)
         with self._deciding:
             position = self._positions[input]
             if position is None or epoch < position:
                 return False
             with self._changed:
                 self._check_alive()
+                self._check_usable(winners)
                 self._staging.take(winners)  # raises for what is not here, before the decision
             self._await_snapshot(until)
             winners = list({(one.worker, one.attempt): one for one in winners}.values())
@@ -442,8 +456,32 @@ class Resident:
                 # A close with nothing is no epoch: who begins again may go on with it.
                 self._write(input, epoch, winners)
             self._positions[input] = until
+            self._aborted = {key for key in self._aborted if key[0] != input or key[1] > epoch}
             self._order(Release(input, epoch, tuple(winners), until))
         return True
+
+    def _check_receipts(self, input: str, epoch: int, winners: Sequence[Staged]) -> None:
+        """Raise for what was staged for something else."""
+        for staged in winners:
+            if (staged.input, staged.epoch) != (input, epoch):
+                raise UsageError(
+                    f"a commit of epoch {epoch} of input {input!r} names attempt "
+                    f"{staged.attempt!r}, which was staged for epoch {staged.epoch} of "
+                    f"{staged.input!r}"
+                )
+
+    def _check_usable(self, winners: Sequence[Staged]) -> None:
+        for staged in winners:
+            if not staged.is_genuine(self._secret):
+                raise UsageError(
+                    f"the receipt of attempt {staged.attempt!r} is none of this service, or was "
+                    "changed: hand back what staging gave"
+                )
+            if _key(staged) in self._aborted:
+                raise ServiceError(
+                    f"attempt {staged.attempt!r} for epoch {staged.epoch} of input "
+                    f"{staged.input!r} was aborted: stage it again"
+                )
 
     def _await_snapshot(self, until: int | None) -> None:
         """Let no input past the epoch of a snapshot before all workers are asked for that."""
@@ -475,6 +513,7 @@ class Resident:
                 if self._checkpoint is not None and staged.kept is not None:
                     kept = Kept.from_json(staged.kept)
                     self._checkpoint.abort(staged.input, staged.epoch, kept)
+            self._aborted.update(map(_key, undecided))
             self._order(Drop(tuple(undecided)))
 
     def _is_decided(self, staged: Staged) -> bool:
@@ -526,13 +565,8 @@ class Resident:
             )
 
 
-def _check_receipts(input: str, epoch: int, winners: Sequence[Staged]) -> None:
-    for staged in winners:
-        if (staged.input, staged.epoch) != (input, epoch):
-            raise UsageError(
-                f"a commit of epoch {epoch} of input {input!r} names attempt {staged.attempt!r}, "
-                f"which was staged for epoch {staged.epoch} of {staged.input!r}"
-            )
+def _key(staged: Staged) -> tuple[str, int, int, str]:
+    return staged.input, staged.epoch, staged.worker, staged.attempt
 
 
 def _parts(batch: pa.RecordBatch) -> Iterable[pa.RecordBatch]:

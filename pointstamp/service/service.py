@@ -318,11 +318,17 @@ class ServiceInput:
             )
         sent, epoch = self._sent, self._sent[0].epoch if self._sent else now
         self._sent = []
-        if not self._service.commit(self.name, epoch, sent, until) and sent:
+        if self._service.commit(self.name, epoch, sent, until):
+            return
+        if sent:
             raise EpochError(
                 f"epoch {epoch} of input {self.name!r} was committed by somebody else meanwhile; "
                 f"what was sent here, {sum(s.rows for s in sent)} records, is not in it"
             )
+        # Somebody else was quicker: go on from where that has left it.
+        now_there = self._service.position(self.name)
+        if now_there is not None and (until is None or now_there < until):
+            self._commit(now_there, until)
 
 
 class ServiceOutput:

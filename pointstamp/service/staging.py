@@ -10,8 +10,10 @@ a restart any worker can read it. Without, it lives as long as the worker.
 
 from __future__ import annotations
 
+import hmac
+import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -33,12 +35,28 @@ class Staged:
     rows: int
     kept: dict[str, Any] | None = None
     """Where the checkpoint has it; None without one."""
+    seal: str = ""
+    """By which worker 0 knows that a worker of this service has made it."""
+
+    def sealed(self, secret: bytes) -> Staged:
+        """The same, with the seal that who knows the secret gives it.
+
+        >>> receipt = Staged("edges", 3, "a", 0, 10).sealed(b"x")
+        >>> receipt.is_genuine(b"x"), replace(receipt, epoch=4).is_genuine(b"x")
+        (True, False)
+        """
+        said = json.dumps(self.to_json() | {"seal": ""}, sort_keys=True).encode()
+        return replace(self, seal=hmac.digest(secret, said, "sha256").hex())
+
+    def is_genuine(self, secret: bytes) -> bool:
+        """Whether its seal is that of who knows the secret."""
+        return hmac.compare_digest(self.seal.encode(), self.sealed(secret).seal.encode())
 
     def to_json(self) -> dict[str, Any]:
         """As it goes over the wire.
 
         >>> Staged.from_json(Staged("edges", 3, "a", 0, 10).to_json())
-        Staged(input='edges', epoch=3, attempt='a', worker=0, rows=10, kept=None)
+        Staged(input='edges', epoch=3, attempt='a', worker=0, rows=10, kept=None, seal='')
         """
         return asdict(self)
 
@@ -59,6 +77,7 @@ class Staged:
                 int(told["worker"]),
                 int(told["rows"]),
                 told["kept"],
+                str(told["seal"]),
             )
         except (TypeError, KeyError, ValueError) as cause:
             raise UsageError(
@@ -69,8 +88,11 @@ class Staged:
 class Staging:
     """The staged batches of one worker; its caller holds a lock."""
 
-    def __init__(self, worker: int, checkpoint: Checkpoint | None = None) -> None:
+    def __init__(
+        self, worker: int, checkpoint: Checkpoint | None = None, secret: bytes = b""
+    ) -> None:
         self._worker = worker
+        self._secret = secret
         self._checkpoint = checkpoint
         self._waiting: dict[tuple[str, int], dict[str, tuple[Staged, list[pa.RecordBatch]]]] = {}
 
@@ -87,6 +109,7 @@ class Staging:
         if attempt not in attempts:
             n_rows = sum(batch.num_rows for batch in batches)
             staged = Staged(input, epoch, attempt, self._worker, n_rows, kept)
+            staged = staged.sealed(self._secret)
             attempts[attempt] = (staged, list(batches))
         return attempts[attempt][0]
 

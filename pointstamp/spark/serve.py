@@ -9,15 +9,17 @@ come by the doors. The job holds its slots until the service ends.
 from __future__ import annotations
 
 import json
+import re
 import threading
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pointstamp.errors import SparkSetupError, UsageError
+from pointstamp.errors import ServiceError, SparkSetupError, UsageError
 from pointstamp.service.fate import Fate
 from pointstamp.spark.jobs import JobName
+from pointstamp.spark.run import LACKING
 from pointstamp.spark.session import context_of, count_slots, session
 
 if TYPE_CHECKING:
@@ -31,9 +33,13 @@ if TYPE_CHECKING:
     from pointstamp.service.link import Link
     from pointstamp.service.service import Service
     from pointstamp.service.staging import Staged
+    from pointstamp.spark.access import Access
 
 INTERRUPT_S = 0.2
 """How often Spark is told to cancel the job of a service that was aborted, until it has."""
+
+CAUSE_S = 2.0
+"""How long the workers may take to say why the job fails."""
 
 
 def serve(
@@ -189,6 +195,7 @@ class Tasks:
         self._n_workers = workers
         self._roots = None if certificates is None else certificates.roots
         self._is_aborted = False
+        self._access: Access | None = None
         self._jobs = JobName(spark, "a service of pointstamp")
         secret = new_secret()
         self.token: str | None = token_of(secret)
@@ -237,11 +244,18 @@ class Tasks:
             self._thread.join(INTERRUPT_S)
             if not self._thread.is_alive():
                 self._reception.hang_up()
+                self._unregister()
                 return True
             if self._is_aborted:
                 # Again and again: it may not have begun the last time.
                 self._jobs.interrupt()
         return False
+
+    def _unregister(self) -> None:
+        if self._access is not None:
+            from pointstamp.spark.source import forget
+
+            forget(self._access.name)
 
     def stage(self, service: Service, input: str, epoch: int, data: Any) -> list[Staged] | None:
         """Stage a DataFrame, by a job of its own."""
@@ -250,12 +264,21 @@ class Tasks:
 
         if not hasattr(data, "mapInArrow"):
             return None
-        service.plan.inputs[input]
+        assert self._access is not None  # it was registered before anybody had the service
         receipts = data.mapInArrow(staging(self._access, input, epoch), "receipt string")
         return [Staged.from_json(json.loads(row.receipt)) for row in receipts.collect()]
 
     def _run(self) -> None:
-        self.fate.end_with(self._run_job)
+        try:
+            self._run_job()
+        except Exception as cause:  # noqa: BLE001  (raised to whoever uses the service)
+            # What the workers say of it is better than what Spark does, but may come later.
+            if not self.fate.wait(CAUSE_S):
+                error = ServiceError(f"the Spark job of the service failed: {_said(cause)}")
+                error.__cause__ = cause
+                self.fate.end(error)
+        else:
+            self.fate.end()
 
     def _run_job(self) -> None:
         self._jobs.give()
@@ -263,6 +286,24 @@ class Tasks:
         # One partition for each task, and nothing in it that matters.
         rows = self._spark.range(0, self._n_workers, 1, self._n_workers)
         rows.mapInArrow(resident, "worker long", barrier=True).collect()
+
+
+def _said(cause: Exception) -> str:
+    r"""The last line of the Python traceback that Spark has for it, or the first that it says.
+
+    >>> _said(ValueError("a.B: no luck\n  File x\nKeyError: 'y'\n\n\tat c"))
+    "KeyError: 'y'"
+    >>> _said(ValueError("ModuleNotFoundError: No module named 'pointstamp'"))[-54:]
+    'brings Pointstamp to it, and says what else is missing'
+    >>> _said(ValueError("no slots"))
+    'no slots'
+    """
+    text = str(cause)
+    lacking = re.search(r"^ModuleNotFoundError: .*pointstamp.*", text, re.MULTILINE)
+    if lacking is not None:
+        return f"{lacking[0]}. {LACKING}"
+    errors = re.findall(r"^\w+(?:Error|Exception): .+", text, re.MULTILINE)
+    return str(errors[-1]) if errors else next(iter(text.splitlines()), type(cause).__name__)
 
 
 def _resident(

@@ -56,6 +56,11 @@ def register(spark: SparkSession, access: Access) -> None:
     spark.dataSource.register(type("Registered", (Pointstamp,), {"services": known}))
 
 
+def forget(name: str) -> None:
+    """Leave a service that has ended out of what is registered from now on."""
+    _services.pop(name, None)
+
+
 class Pointstamp(DataSource):
     """A service, by `option("service", name)`.
 

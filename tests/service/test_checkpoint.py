@@ -205,12 +205,22 @@ print("done", flush=True)
 """
 
 
-@pytest.mark.parametrize("every", [None, 4])
-def test_programs_that_are_killed_at_any_moment_lose_nothing_and_repeat_nothing(tmp_path, every):
+KILLS = [
+    (None, 3),
+    (4, 3),
+    pytest.param(None, 100, marks=pytest.mark.soak),
+    pytest.param(4, 100, marks=pytest.mark.soak),
+]
+
+
+@pytest.mark.parametrize(("every", "n_kills"), KILLS)
+def test_programs_that_are_killed_at_any_moment_lose_nothing_and_repeat_nothing(
+    tmp_path, every, n_kills
+):
     """The oracle counts what was sent; each program goes on from what it finds, and is killed."""
     moments = random.Random(7)
     path = [str(Path(__file__).parent), str(Path.cwd())]
-    n_killed, n_epochs, done = 0, 60, False
+    n_killed, n_epochs, done = 0, 20 * n_kills, False
     folder = str(tmp_path)
     while not done:
         program = PROGRAM.format(
@@ -220,7 +230,7 @@ def test_programs_that_are_killed_at_any_moment_lose_nothing_and_repeat_nothing(
             [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True
         ) as child:
             assert child.stdout.readline() == "ready\n"
-            if n_killed < 3:
+            if n_killed < n_kills:
                 until = time.monotonic() + moments.uniform(0.0, 0.15)
                 while time.monotonic() < until and child.poll() is None:
                     pass

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
 import pointstamp as ps
-from pointstamp.errors import ServiceError, UsageError
+from pointstamp.errors import EpochError, ServiceError, UsageError
 from pointstamp.service.source import Source
 from pointstamp.service.staging import Staged
 
@@ -85,8 +87,14 @@ def test_an_aborted_epoch_can_be_tried_again(workers):
 
 def test_a_commit_of_what_is_not_there_decides_nothing(workers):
     (zero, one), found = workers
-    with pytest.raises(ServiceError, match="nothing staged by attempt 'x' for epoch 0"):
-        zero.commit("n", 0, [Staged("n", 0, "x", 0, 1)], 1)
+    with pytest.raises(UsageError, match="attempt 'x' is none of this service"):
+        zero.commit("n", 0, [Staged("n", 0, "x", 1, 1)], 1)
+    aborted = one.stage("n", 0, batch(7))
+    with pytest.raises(UsageError, match="none of this service, or was changed"):
+        zero.commit("n", 0, [replace(aborted, rows=2)], 1)
+    zero.abort([aborted])
+    with pytest.raises(ServiceError, match="epoch 0 of input 'n' was aborted: stage it again"):
+        zero.commit("n", 0, [aborted], 1)
     with pytest.raises(UsageError, match="attempt 'x', which was staged for epoch 1 of 'n'"):
         zero.commit("n", 0, [Staged("n", 1, "x", 0, 1)], 1)
     with pytest.raises(UsageError, match="cannot go on from epoch 3 to 3"):
@@ -143,3 +151,20 @@ def test_an_input_that_is_held_back_is_fed_in_order_when_it_may_go_on():
         handle.is_held_back = False
         source.feed()
     assert handle.told == [3, "a", "b", 4, 4, "closed"]
+
+
+def test_an_input_that_somebody_else_drives_as_well_goes_where_it_was_told():
+    with ps.serve(
+        lambda scope, n: n, 2, threads=True, inputs={"n": NUMBER}, outputs={"n": NUMBER}
+    ) as service:
+        other, n = service._links[0], service.input("n")
+        assert other.commit("n", 0, [], 2)
+        n._commit(0, 5)  # as if the other had come between the look and the commit
+        assert n.time == 5
+        n.send([{"n": 1}])
+        assert other.commit("n", 5, [], 6)
+        with pytest.raises(EpochError, match="committed by somebody else meanwhile; what was sent"):
+            n.advance_to(7)
+        assert other.commit("n", 6, [], 7)
+        n._commit(6, None)
+        assert n.time is None

@@ -276,8 +276,8 @@ def survive(spark: Any, folder: str, generation: int) -> tuple[list[int], Counte
     return sorted(row.id for row in rows), attempts
 
 
-def serve(spark: Any) -> tuple[list[int], int]:
-    """What a service on two tasks makes of a DataFrame and of a table, and how many doors it has.
+def serve(spark: Any, folder: str) -> tuple[list[int], int]:
+    """What two workers make of a DataFrame, a table and a stream; and how many doors they have.
 
     Functions of the package would be looked up on executors; this one travels by value.
     """
@@ -293,7 +293,14 @@ def serve(spark: Any) -> tuple[list[int], int]:
         service.input("n").advance_to(1)
         service.input("n").send(pa.table({"n": [100]}))
         service.input("n").advance_to(2)
-        found = service.output("n").collect(upto=1)
+        spark.range(101, 110).selectExpr("id as n").coalesce(1).write.parquet(f"{folder}/n")
+        stream = spark.readStream.schema("n long").parquet(f"{folder}/n").writeStream
+        stream.format("pointstamp").options(service=service.name, first_epoch="2").option(
+            "checkpointLocation", f"{folder}/checkpoint"
+        ).trigger(availableNow=True).start().awaitTermination()
+        found = service.output("n").collect(upto=2)
+        read = spark.read.format("pointstamp").option("service", service.name).load()
+        assert sorted(row.n for row in read.collect()) == list(range(110))
         doors = {door.rpartition(":")[0] for door in service.doors}
         assert doors <= {f"grpc://127.0.0.{n}" for n in (1, 2)} | {f"grpc://{_host(spark)}"}
         return sorted(found["n"].to_pylist()), len(service.doors)
@@ -384,9 +391,9 @@ def test_after_a_death_all_runs_again_and_the_output_comes_once(
     assert attempts == dict.fromkeys(range(SLOTS), 2)
 
 
-def test_a_service_runs_on_tasks_of_a_cluster(classic: Program) -> None:
+def test_a_service_runs_on_tasks_of_a_cluster(classic: Program, tmp_path: Path) -> None:
     classic.call(ship)
-    assert classic.call(serve) == (list(range(101)), 2)
+    assert classic.call(serve, str(tmp_path)) == (list(range(110)), 2)
     assert classic.call(count, 10, SLOTS) == 10  # all slots are free again
 
 
@@ -394,4 +401,4 @@ def test_a_service_through_spark_connect_is_refused(connect: Program | None) -> 
     if connect is None:
         pytest.skip("Spark Connect needs grpcio, which is not installed")
     with pytest.raises(Raised, match=r"SparkSetupError: .* this session is one of Spark Connect"):
-        connect.call(serve)
+        connect.call(serve, "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 
 import pyarrow as pa
@@ -12,7 +13,14 @@ from pyspark.errors import PySparkException
 
 import pointstamp as ps
 import pointstamp.spark
-from pointstamp.errors import BuildError, SparkSetupError, StoppedError, UsageError, WorkerError
+from pointstamp.errors import (
+    BuildError,
+    ServiceError,
+    SparkSetupError,
+    StoppedError,
+    UsageError,
+    WorkerError,
+)
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -23,6 +31,8 @@ def both(scope, numbers, others):
     def check(batch):
         if -1 in batch.column("n").to_pylist():
             raise ValueError("the very cause")
+        if -3 in batch.column("n").to_pylist():
+            os.kill(os.getpid(), signal.SIGKILL)
         return batch
 
     return {
@@ -283,3 +293,35 @@ def test_a_service_and_its_query_begin_again_from_their_checkpoints(
     outputs = dict.fromkeys(("numbers", "all"), pa.schema({"n": pa.int64()}))
     with ps.serve(both, 3, inputs=schemas, outputs=outputs, checkpoint=folder) as third:
         assert numbers(third, 0, 3) == [(0, 1), (0, 2), (1, 3), (2, 4), (3, 5)]
+
+
+def test_a_worker_that_is_killed_is_what_is_raised(spark, service):
+    killed = serve(spark, 1, name="killed")
+    killed.input("numbers").send([{"n": -3}])
+    began = time.monotonic()
+    killed.input("numbers").advance_to(1)
+    with pytest.raises(WorkerError, match="worker 0 went away without a word: it was killed"):
+        killed.output("numbers").collect(upto=0)
+    assert time.monotonic() - began < 10
+    with pytest.raises(WorkerError, match="worker 0 went away"):
+        killed.input("numbers").send([{"n": 1}])
+    killed.abort()
+    assert spark.range(5).count() == 5
+
+
+def test_a_job_that_fails_without_a_word_of_its_workers_is_an_error_of_ours(spark, service):
+    class NotThere:
+        """What cannot be unpickled in a task."""
+
+        def __call__(self, scope, numbers):
+            raise NotImplementedError
+
+        def __reduce__(self):
+            return int, ("not a number",)
+
+    with pytest.raises(
+        ServiceError, match=r"the Spark job of the service failed: .*ValueError: inv"
+    ):
+        pointstamp.spark.serve(
+            NotThere(), spark, inputs={"numbers": "n long"}, outputs={"n": "n long"}
+        )
