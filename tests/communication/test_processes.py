@@ -22,7 +22,7 @@ from pointstamp.communication.launch import run_processes, run_threads
 from pointstamp.errors import OperatorError, SerializationError, UsageError, WorkerError
 from tests.communication.runners import all_gather
 
-STOP_S = 4.0
+STOP_S = 20.0
 """The second that is promised, starting three interpreters, and a busy machine."""
 
 
