@@ -33,6 +33,8 @@ $ pointstamp bench chain --profile        # where the time goes
 $ python -m benchmarks --page     # this page and its plots again, from the results
 ```
 
+[Where the time goes](profiles.md) has profiles of the rows that are furthest from their aim.
+
 How it is done:
 
 - Every case, ours and each baseline, runs in a process of its own, one after the other, on the
