@@ -89,4 +89,5 @@ BENCHMARK = Benchmark(
     cases=cases,
     baselines=(UNBOUNDED,),
     axis="MiB",
+    draws_memory=True,
 )

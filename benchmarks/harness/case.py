@@ -152,6 +152,7 @@ class Benchmark:
     baselines : who ours is compared with; the first that has a fitting case.
     floors : those among the others who do less than we do, and so are no rivals.
     axis : for a curve: the entry of `at` along which it is drawn.
+    draws_memory : whether the curve is of peak memory.
     growth : targets for a point of the curve in terms of its first point.
     prepare : makes the input files in a folder, in a process of its own, so that
         their making does not count as anybody's memory.
@@ -172,6 +173,7 @@ class Benchmark:
     ratios: tuple[Ratio, ...] = ()
     elsewhere: tuple[Elsewhere, ...] = ()
     axis: str | None = None
+    draws_memory: bool = False
     growth: tuple[Target, ...] = ()
     prepare: Callable[[Size], None] | None = None
     input_bytes: Callable[[Size, At], int] | None = None

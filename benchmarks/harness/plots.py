@@ -85,8 +85,7 @@ def _curves(benchmark: Benchmark, results: Results) -> Any:
     for name, rows in _series(results.rows, axis).items():
         rows.sort(key=lambda row: int(row.at[axis]))
         x = [int(row.at[axis]) for row in rows]
-        y = [row.value(benchmark.quantity) for row in rows]
-        spread = [row.spread(benchmark.quantity) for row in rows]
+        y, low, high = zip(*(_drawn(row, benchmark) for row in rows), strict=True)
         ours = rows[0].is_ours
         if ours:
             colour, style = OURS[rows[0].mode], _line_of(rows[0])
@@ -94,10 +93,11 @@ def _curves(benchmark: Benchmark, results: Results) -> Any:
             colour = shade_of.setdefault(rows[0].who, next(shades))
             style = {"linestyle": "--", "marker": "s", "markersize": 4}
         axes.plot(x, y, color=colour, label=name, linewidth=2 if ours else 1.4, **style)
-        axes.vlines(x, [low for low, _ in spread], [high for _, high in spread], color=colour)
-    _scales(axes, axis, results.rows, benchmark.quantity)
+        axes.vlines(x, low, high, color=colour)
+    _scales(axes, axis, results.rows, benchmark)
     axes.set_xlabel(AXES.get(axis, axis))
-    axes.set_ylabel(_unit(benchmark.quantity))
+    unit = _unit(benchmark.quantity)
+    axes.set_ylabel("MiB, the peak of a worker" if benchmark.draws_memory else unit)
     figure.suptitle(benchmark.title, x=0.01, ha="left", fontsize=11)
     axes.grid(True, which="major", linewidth=0.6)
     if len(axes.get_lines()) > 1:
@@ -105,8 +105,17 @@ def _curves(benchmark: Benchmark, results: Results) -> Any:
     return figure
 
 
+def _drawn(row: Row, benchmark: Benchmark) -> tuple[float, float, float]:
+    """What a curve is drawn of, and from where to where its samples were."""
+    if benchmark.draws_memory:
+        peak = max(row.peaks) / 2**20
+        return peak, peak, peak
+    return row.value(benchmark.quantity), *row.spread(benchmark.quantity)
+
+
 AXES = {
     "dataflows": "dataflows on the worker",
+    "MiB": "MiB that go through",
     "idle": "idle operators",
     "times": "times held",
     "peers": "simulated workers",
@@ -133,7 +142,7 @@ def _line_of(row: Row) -> dict[str, Any]:
     return {"linestyle": linestyle, "marker": marker, "markersize": 5}
 
 
-def _scales(axes: Any, axis: str, rows: Sequence[Row], quantity: Quantity) -> None:
+def _scales(axes: Any, axis: str, rows: Sequence[Row], benchmark: Benchmark) -> None:
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
     measured = [row for row in rows if row.seconds and axis in row.at]
@@ -142,12 +151,13 @@ def _scales(axes: Any, axis: str, rows: Sequence[Row], quantity: Quantity) -> No
         axes.set_xscale("log")
     axes.set_xticks(points, [f"{point:,}" for point in points])
     axes.xaxis.set_minor_formatter(NullFormatter())
-    values = [row.value(quantity) for row in measured]
-    if max(values) > 10 * min(values):
+    drawn = [_drawn(row, benchmark) for row in measured]
+    values = [value for value, _, _ in drawn]
+    if max(values) > 10 * min(values) and not benchmark.draws_memory:
         axes.set_yscale("log")
     else:
         # From nothing on, so that what is flat looks flat.
-        axes.set_ylim(0, 1.15 * max(row.spread(quantity)[1] for row in measured))
+        axes.set_ylim(0, 1.15 * max(high for _, _, high in drawn))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: said(value)))
 
 
