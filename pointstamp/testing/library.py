@@ -79,11 +79,14 @@ def _accumulate(_: Timestamp, stream: Stream[Any]) -> list[Stream[Any]]:
     return [sums.flat_map(_Sum.record)]
 
 
-def _state_machine(_: Timestamp, stream: Stream[Any]) -> list[Stream[Any]]:
-    """Each number once, when it is first seen: what comes of a time in any order is the same."""
+def _state_machine(timestamp: Timestamp, stream: Stream[Any]) -> list[Stream[Any]]:
+    """Each number once, when it is first seen; where times are in no line, always.
+
+    Which of two times comes first is up to the schedule there, if neither is less.
+    """
 
     def first(number: int, record: Record, state: Any) -> tuple[bool, list[Record]]:
-        return True, [] if state else [(number, 0)]
+        return True, [] if state and timestamp.total else [(number, 0)]
 
     return [stream.state_machine(first, lambda record: record[0], default=False)]
 
