@@ -26,6 +26,7 @@ import pyarrow as pa
 import pointstamp as ps
 
 CHANGE = pa.schema({"src": pa.int64(), "dst": pa.int64(), "change": pa.int64()})
+SHARED = CHANGE.append(pa.field("share", pa.int64()))
 MOVED = pa.schema({"epoch": pa.int64(), "vertex": pa.int64(), "component": pa.int64()})
 SHARES = 16
 """In how many parts the edges are kept, on however many workers."""
@@ -37,10 +38,11 @@ Logic = Callable[[ps.Input, ps.Output, ps.Notificator], None]
 
 def with_share(changes: pa.RecordBatch) -> pa.RecordBatch:
     """One direction of each edge, and by it the share; loops connect nothing."""
-    rows = zip(*(column.to_pylist() for column in changes.select(CHANGE.names)), strict=True)
+    rows: Any = zip(*(changes[name].to_pylist() for name in CHANGE.names), strict=True)
     kept = [(min(u, v), max(u, v), n, min(u, v) % SHARES) for u, v, n in rows if u != v]
-    columns = [pa.array(column, pa.int64()) for column in (zip(*kept) if kept else [[]] * 4)]
-    return pa.RecordBatch.from_arrays(columns, names=[*CHANGE.names, "share"])
+    return pa.RecordBatch.from_pylist(
+        [dict(zip(SHARED.names, row, strict=True)) for row in kept], schema=SHARED
+    )
 
 
 def thin_out(share: int, changes: pa.RecordBatch, state: Any) -> tuple[Any, list[Update]]:
@@ -137,7 +139,9 @@ def components(scope: ps.Scope, changes: ps.Stream[Any]) -> ps.Stream[Any]:
     forests = shares.state_machine(thin_out, key="share", default=(Counter(), set()))
     moved = forests.unary_notify(ps.Exchange(lambda update: 0), "Label", label)
     return moved.map_batches(
-        lambda rows: pa.RecordBatch.from_arrays([*map(pa.array, zip(*rows))], schema=MOVED)
+        lambda rows: pa.RecordBatch.from_pylist(
+            [dict(zip(MOVED.names, row, strict=True)) for row in rows], schema=MOVED
+        )
     )
 
 

@@ -76,7 +76,7 @@ def answer(epoch: int, ends: list[Any], neighbours: Neighbours) -> Iterator[Any]
 
 def both_ends(edges: pa.RecordBatch) -> list[tuple[int, int]]:
     """Each edge as seen from both of its ends; loops are in no triangle."""
-    pairs = zip(edges["src"].to_pylist(), edges["dst"].to_pylist(), strict=True)
+    pairs: Any = zip(edges["src"].to_pylist(), edges["dst"].to_pylist(), strict=True)
     return [end for u, v in pairs if u != v for end in ((u, v), (v, u))]
 
 
@@ -93,7 +93,9 @@ def triangles(scope: ps.Scope, edges: ps.Stream[Any]) -> ps.Stream[Any]:
     per_epoch = closed.aggregate(lambda epoch, closed, total: total + closed, default=0)
     totals = per_epoch.state_machine(add_up, key=lambda counted: 0, default=0)
     return totals.map_batches(
-        lambda rows: pa.RecordBatch.from_arrays([*map(pa.array, zip(*rows))], schema=COUNT)
+        lambda rows: pa.RecordBatch.from_pylist(
+            [dict(zip(COUNT.names, row, strict=True)) for row in rows], schema=COUNT
+        )
     )
 
 

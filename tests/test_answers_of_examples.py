@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import random
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import networkx
@@ -289,9 +289,9 @@ def told_over_two_lives(
 
 
 def wait_for_a_snapshot(service: ps.Service) -> None:
-    until = time.monotonic() + 30
+    until = monotonic() + 30
     while (service.snapshot()["sealed"] or 0) < 1:
-        assert time.monotonic() < until, service.snapshot()
+        assert monotonic() < until, service.snapshot()
         service.status()
 
 

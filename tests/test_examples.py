@@ -56,7 +56,6 @@ SAID = {
 APART = {"growing_triangles.py", "triangles_on_spark.py", "stream_on_spark.py"}
 
 
-
 def run(name: str, *args: str) -> str:
     command = [sys.executable, str(EXAMPLES / name), *args]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
