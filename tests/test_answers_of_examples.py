@@ -5,15 +5,18 @@ from __future__ import annotations
 import importlib.util
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import networkx
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import pointstamp as ps
+from pointstamp.containers.files import read_edges
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
@@ -244,3 +247,120 @@ def test_epochs_that_overtake_each_other_change_nothing(seed: int) -> None:
         if name == "pagerank":
             parts, alone = [part for _, part in parts], alone[1]
         assert sorted(joined(parts)) == sorted(alone)
+
+
+OTHER_WORKERS = {1: 3, 2: 1, 4: 2}
+"""On how many workers a service begins again that was on so many."""
+
+
+def told_over_two_lives(
+    module: Any, build: Any, epochs: list[Any], workers: int, folder: Path
+) -> list[dict[str, int]]:
+    """What a service tells that is aborted in the middle, and goes on with its last snapshot."""
+    name, output = ("edges", "triangles") if hasattr(module, "EDGE") else ("changes", "components")
+    inputs = {name: getattr(module, "EDGE", None) or module.CHANGE}
+    outputs = {output: getattr(module, "COUNT", None) or module.MOVED}
+
+    def serve(workers: int) -> ps.Service:
+        return ps.serve(
+            build,
+            workers,
+            threads=True,
+            inputs=inputs,
+            outputs=outputs,
+            checkpoint=folder,
+            snapshot_every=2,
+        )
+
+    half = len(epochs) // 2
+    first = serve(workers)
+    module.feed(first, epochs[:half])
+    wait_for_a_snapshot(first)
+    # Beyond the snapshot, so that there is something to work off as well.
+    module.feed(first, epochs[: half + 1])
+    first.input(name).send(pa.table([[98], [99], [1]][: len(inputs[name])], schema=inputs[name]))
+    first.abort()
+    with serve(OTHER_WORKERS[workers]) as service:
+        assert service.input(name).time == half + 1
+        assert service.snapshot()["sealed"] >= 1
+        module.feed(service, epochs)
+        rows: list[dict[str, int]] = service.output(output).collect(len(epochs) - 1).to_pylist()
+        return rows
+
+
+def wait_for_a_snapshot(service: ps.Service) -> None:
+    until = monotonic() + 30
+    while (service.snapshot()["sealed"] or 0) < 1:
+        assert monotonic() < until, service.snapshot()
+        service.status()
+
+
+def counts_by_networkx(epochs: list[pa.Table]) -> list[int]:
+    graph, counts = networkx.Graph(), []
+    for edges in epochs:
+        pairs = zip(edges["src"].to_pylist(), edges["dst"].to_pylist(), strict=True)
+        graph.add_edges_from((u, v) for u, v in pairs if u != v)
+        counts.append(sum(networkx.triangles(graph).values()) // 3)
+    return counts
+
+
+def test_triangles_of_a_growing_graph_are_those_of_networkx(workers: int, tmp_path: Path) -> None:
+    module = example("growing_triangles")
+    edges = module.random_edges(30, 300)
+    epochs = [edges.slice(start, 50) for start in range(0, 300, 50)]
+    told = told_over_two_lives(module, module.triangles, epochs, workers, tmp_path)
+    expected = counts_by_networkx(epochs)
+    assert told == [{"epoch": k, "triangles": n} for k, n in enumerate(expected)]
+    assert expected[0] < expected[3] < expected[5]
+
+
+def test_epochs_without_new_edges_tell_nothing(tmp_path: Path) -> None:
+    module = example("growing_triangles")
+    triangle = pa.table([[1, 2, 3], [2, 3, 1]], schema=module.EDGE)
+    epochs = [triangle, triangle, triangle.slice(3), triangle]
+    told = told_over_two_lives(module, module.triangles, epochs, 2, tmp_path)
+    assert told == [{"epoch": 0, "triangles": 1}]
+
+
+def test_the_published_triangles_are_counted_as_the_edges_come(
+    tmp_path: Path, data: Callable[..., Path]
+) -> None:
+    """183344 is what data/README.md's `answers.json` has of the whole graph."""
+    module = example("growing_triangles")
+    file = data("sx-mathoverflow-a2q", "sx-mathoverflow-a2q.txt.gz")
+    edges = pa.Table.from_batches(read_edges(str(file)).batches())
+    epochs = [edges.slice(start, 27_000) for start in range(0, len(edges), 27_000)]
+    told = told_over_two_lives(module, module.triangles, epochs, 2, tmp_path)
+    assert told[-1] == {"epoch": 3, "triangles": 183344}
+
+
+def test_components_of_edges_that_come_and_go_are_those_of_networkx(
+    workers: int, tmp_path: Path
+) -> None:
+    module = example("changing_components")
+    epochs = module.random_changes(60, 25, 12)
+    moved = told_over_two_lives(module, module.components, epochs, workers, tmp_path)
+    counts: Counter[tuple[int, int]] = Counter()
+    labels: dict[int, int] = {}
+    n_parted = 0
+    for epoch, changes in enumerate(epochs):
+        new = {row["vertex"]: row["component"] for row in moved if row["epoch"] == epoch}
+        assert len(new) == sum(row["epoch"] == epoch for row in moved)
+        assert all(labels.get(vertex) != component for vertex, component in new.items())
+        n_parted += sum(labels.get(vertex, vertex) < label for vertex, label in new.items())
+        labels |= new
+        for edge, change in changes:
+            counts[edge] += change
+        graph = networkx.Graph([e for e, n in counts.items() if n > 0 and e[0] != e[1]])
+        graph.add_nodes_from(labels)
+        parts = networkx.connected_components(graph)
+        assert labels == {vertex: min(part) for part in parts for vertex in part}
+    assert n_parted > 50
+
+
+def test_an_edge_that_goes_before_it_comes_is_not_there(tmp_path: Path) -> None:
+    module = example("changing_components")
+    epochs = [[((1, 2), -1)], [((2, 1), +1)], [((1, 2), +1), ((2, 3), +1)], [((2, 3), -1)]]
+    moved = told_over_two_lives(module, module.components, epochs, 2, tmp_path)
+    found = sorted((row["epoch"], row["vertex"], row["component"]) for row in moved)
+    assert found == [(2, 1, 1), (2, 2, 1), (2, 3, 1), (3, 3, 3)]

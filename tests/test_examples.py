@@ -45,7 +45,15 @@ SAID = {
     ],
     # All edges of 10 vertices: each 3 of them, in any order, are a triangle.
     "changing_motifs.py": [("10", "90", "1"), "90 edges change, 720 triangles appear and 0 vanish"],
+    # Of twenty edges at 2 vertices, some are no loops.
+    "changing_components.py": [
+        ("2", "20", "2", "1"),
+        "epoch 0: 2 vertices moved, 1 components of 2 vertices\nepoch 1: 0 vertices moved, 1 comp",
+    ],
 }
+
+# These are given a file, or a Spark session, by tests of their own.
+APART = {"growing_triangles.py", "triangles_on_spark.py", "stream_on_spark.py"}
 
 
 def run(name: str, *args: str) -> str:
@@ -72,6 +80,14 @@ def test_motifs_are_found_in_a_file_that_is_named(tmp_path: Path) -> None:
     assert "the first of them [(5, 6, 7)]" in run("motifs_of_a_file.py", str(path), pattern, "3")
 
 
+def test_triangles_of_a_file_are_counted_as_its_edges_come(tmp_path: Path) -> None:
+    path = tmp_path / "edges.tsv"
+    # A triangle, two of its edges once more, and a loop; then a vertex with edges to all three.
+    path.write_text("1\t2\n2\t3\n1\t3\n3\t1\n1\t2\n2\t2\n1\t4\n4\t2\n4\t3\n3\t4\n4\t4\n4\t1\n")
+    said = run("growing_triangles.py", str(path), "2", "1")
+    assert said == "epoch 0: 1 triangles\nepoch 1: 4 triangles\n"
+
+
 @pytest.mark.parametrize(("capturing", "replaying"), [(2, 3), (3, 1)])
 def test_what_is_captured_here_is_replayed_there(capturing: int, replaying: int) -> None:
     said = run("capture_and_replay.py", "4", str(capturing), str(replaying))
@@ -87,4 +103,4 @@ def test_triangles_are_found_on_spark() -> None:
 
 
 def test_no_example_is_left_out() -> None:
-    assert {path.name for path in EXAMPLES.glob("*.py")} == {*SAID, "triangles_on_spark.py"}
+    assert {path.name for path in EXAMPLES.glob("*.py")} == {*SAID, *APART}
