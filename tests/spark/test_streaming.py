@@ -65,7 +65,7 @@ def put(folder, parts, which):
 
 
 def test_a_stream_of_files_is_kept_by_a_service_that_is_stopped_and_goes_on(
-    spark, example, parts, tmp_path
+    spark, example, parts, tmp_path, capsys
 ):
     put(tmp_path, parts, range(3))
     example.work_off(spark, tmp_path, 2)
@@ -77,7 +77,10 @@ def test_a_stream_of_files_is_kept_by_a_service_that_is_stopped_and_goes_on(
     graph = networkx.Graph([(u, v) for part in parts for u, v in part if u != v])
     assert counts[-1][1] == sum(networkx.triangles(graph).values()) // 3
     moved = spark.read.parquet(str(tmp_path / "components")).collect()
-    check_components(moved, parts)
+    labels = check_components(moved, parts)
+    example.say(spark, tmp_path)
+    n_components = len({*labels.values()})
+    assert capsys.readouterr().out == f"{counts[-1][1]} triangles\n{n_components} components\n"
 
 
 def check_components(moved, parts):
@@ -93,3 +96,4 @@ def check_components(moved, parts):
         graph.add_nodes_from(labels)
         expected = {v: min(c) for c in networkx.connected_components(graph) for v in c}
         assert labels == expected
+    return labels
