@@ -76,9 +76,6 @@ def work_off(spark: SparkSession, folder: Path, workers: int) -> None:
         for query in going:
             query.processAllAvailable()
             query.stop()
-        # Not `stop`, which closes the inputs: a snapshot may then be of epochs that never came,
-        # and files that come later would be taken for those. What is committed is kept.
-        service.abort()
 
 
 def make_files(folder: Path) -> None:

@@ -143,6 +143,10 @@ class FlightLink:
         found: dict[str, int | None] = self.act("snapshot")
         return found
 
+    def finish(self) -> None:
+        """Seal no more snapshots."""
+        self.act("finish")
+
     def stop(self) -> None:
         """Have all workers leave."""
         self.act("stop")

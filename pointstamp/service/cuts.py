@@ -5,6 +5,10 @@ So worker 0 asks for the next as soon as one is sealed, hears from each worker t
 has been asked, and lets no input past that epoch before all have said so. Each worker
 writes its part when it has come to its cut there, and what its outputs hold; when all
 parts are there, worker 0 seals the snapshot, and prunes what is not needed any more.
+
+A snapshot says that its epoch is over, for all inputs, in every life of the service. When
+inputs close because the service ends, epochs that they never came to are complete, too; they are
+not over, as the next life goes on with them, so no snapshot of them is sealed.
 """
 
 from __future__ import annotations
@@ -110,6 +114,8 @@ class Sealer:
     ----------
     forgotten : callable
         The last epoch of each output that is forgotten.
+    may_seal : callable
+        Whether the snapshot of an epoch is to be sealed, now that all parts are there.
     sealed : callable
         `sealed(epoch)`, on a thread of its own, when the snapshot is there: to ask for the next.
     fail : callable
@@ -121,12 +127,14 @@ class Sealer:
         peers: int,
         keeping: Keeping,
         forgotten: Callable[[], dict[str, int]],
+        may_seal: Callable[[int], bool],
         sealed: Callable[[int], None],
         fail: Callable[[BaseException], None],
     ) -> None:
         self._peers = peers
         self._keeping = keeping
         self._forgotten = forgotten
+        self._may_seal = may_seal
         self._sealed = sealed
         self._fail = fail
         self.epoch: int | None = None
@@ -153,7 +161,7 @@ class Sealer:
             self._ready.add(said.worker)
             return
         self._written[said.worker] = said
-        if len(self._written) == self._peers:
+        if len(self._written) == self._peers and self._may_seal(said.epoch):
             self.close()
             # Not a daemon: half a manifest is none, but a whole one is better.
             self._thread = threading.Thread(target=self._seal, name="pointstamp-seal")

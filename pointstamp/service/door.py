@@ -121,7 +121,8 @@ class Door(fl.FlightServerBase):  # type: ignore[misc]  # it is Any
             "settle": ("wait for an epoch, as far as other inputs let it", self._settle),
             "forget": ("let go of an output's epochs", self._forget),
             "snapshot": ("the epochs of the last snapshot, and of the next", self._snapshot),
-            "stop": ("close the inputs, and end when all is complete", self._stop),
+            "finish": ("seal no more snapshots, as the inputs will be closed", self._finish),
+            "stop": ("end: finish and close the inputs before", self._stop),
         }
 
     def close(self) -> None:
@@ -224,6 +225,10 @@ class Door(fl.FlightServerBase):  # type: ignore[misc]  # it is Any
 
     def _snapshot(self, told: dict[str, Any]) -> dict[str, Any]:
         return self._resident.snapshot()
+
+    def _finish(self, told: dict[str, Any]) -> dict[str, Any]:
+        self._resident.finish()
+        return {}
 
     def _stop(self, told: dict[str, Any]) -> dict[str, Any]:
         self._resident.stop()

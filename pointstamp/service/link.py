@@ -55,5 +55,8 @@ class Link(Protocol):
     def snapshot(self) -> dict[str, int | None]:
         """The epochs of the last snapshot that is sealed, and of the next."""
 
+    def finish(self) -> None:
+        """Seal no more snapshots."""
+
     def stop(self) -> None:
         """Have all workers leave."""

@@ -120,6 +120,9 @@ class Resident:
         self._outlets = {name: Outlet(name) for name in plan.outputs}
         # What is decided, which this worker's own inputs may be behind. Of worker 0 alone.
         self._positions: dict[str, int | None] = dict.fromkeys(plan.inputs, first)
+        self._furthest = first
+        """The epoch that the foremost input has come to."""
+        self._is_finishing = False
         self._deciding = threading.Lock()
         self._end = NEVER if checkpoint is None else 0
         self._is_stopping = False
@@ -168,6 +171,7 @@ class Resident:
                     self._worker.peers,
                     keeping,
                     lambda: {name: outlet.forgotten for name, outlet in self._outlets.items()},
+                    self._may_seal,
                     self._ask_for_next,
                     self.fail,
                 )
@@ -189,6 +193,7 @@ class Resident:
                     for n, one in enumerate(kept)
                 )
                 self._positions[input] = epoch + 1
+                self._furthest = max(self._furthest, epoch + 1)
                 self._order(Release(input, epoch, dealt, epoch + 1))
 
     # The worker's thread.
@@ -298,6 +303,10 @@ class Resident:
                 self._sealer.begin(epoch)
                 with contextlib.suppress(StoppedError):  # there is none to come, then
                     self._order(Cut(epoch))
+
+    def _may_seal(self, epoch: int) -> bool:
+        """Whether an epoch is over for good, and not only because inputs are closed."""
+        return not self._is_finishing and epoch < self._furthest
 
     def snapshot(self) -> dict[str, int | None]:
         """The epochs of the last snapshot that is sealed (-1: none), and of the next.
@@ -456,6 +465,8 @@ class Resident:
                 # A close with nothing is no epoch: who begins again may go on with it.
                 self._write(input, epoch, winners)
             self._positions[input] = until
+            over = epoch + bool(winners) if until is None else until
+            self._furthest = max(self._furthest, over)
             self._aborted = {key for key in self._aborted if key[0] != input or key[1] > epoch}
             self._order(Release(input, epoch, tuple(winners), until))
         return True
@@ -548,8 +559,14 @@ class Resident:
             self._outlets[output].forget(upto)  # at once, so that who reads here next is told
         self._order(Forget(output, upto))
 
+    def finish(self) -> None:
+        """Seal no more snapshots: what closes from here on, goes on in the service's next life."""
+        self._check_chief()
+        with self._deciding:
+            self._is_finishing = True
+
     def stop(self) -> None:
-        """Have all workers leave, as it is: close the inputs before, and wait."""
+        """Have all workers leave, as it is: `finish`, close the inputs before, and wait."""
         self._check_chief()
         self._order(Stop())
 

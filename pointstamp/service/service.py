@@ -139,6 +139,7 @@ class Service:
         if self._is_over:
             return
         try:
+            self.ask(self._links[0].finish)
             for input in self._inputs.values():
                 input.close()
             self._await(lambda seconds: self._links[0].wait(None, NEVER, seconds), None)

@@ -312,6 +312,41 @@ def test_snapshots_go_on_when_an_input_is_closed_or_behind(tmp_path):
         assert counted(again, 6) == sorted([*expected(7), (0, "z", 1)])
 
 
+@pytest.mark.parametrize("ahead", [0, 4])
+def test_no_input_is_past_an_epoch_that_it_never_came_to(tmp_path, ahead):
+    """What closes because a service stops, the next one goes on with, where it was."""
+
+    def two(scope, words, others):
+        return totals(scope, words.concat(others))
+
+    def begin():
+        return serve(tmp_path, build=two, every=3, words=WORD, others=WORD)
+
+    with begin() as service:
+        feed(service, 3)
+        service.input("others").advance_to(3)
+        sealed(service, 2)
+        until = time.monotonic() + 30
+        while service.snapshot()["asked"] is None:  # of epoch 5, to which nobody may come
+            assert time.monotonic() < until
+        for epoch in range(3, 3 + ahead):
+            service.input("others").advance_to(epoch + 1)
+        # As `stop` does, but that it would not wait for the parts.
+        (chief, *_) = service._links
+        chief.finish()
+        for name in ("words", "others"):
+            service.input(name).close()
+        while len(chief._sealer._written) < service.workers:
+            assert time.monotonic() < until
+    with begin() as service:
+        assert service.snapshot()["sealed"] == 2
+        assert service.input("words").time == 3
+        assert service.input("others").time == 3 + ahead
+        feed(service, 9)
+        service.input("others").close()
+        assert counted(service, 8) == expected(9)
+
+
 def test_state_that_is_not_declared_is_refused(tmp_path):
     def build(scope, words):
         def forgetful(capability, info):
