@@ -12,7 +12,10 @@ from tests.cli.conftest import Ran
 
 Run = Callable[..., Ran]
 
-COMMON = ["--workers", "--on", "--master", "--out", "--count", "--json", "--traceback", "--help"]
+COMMON = [
+    *("--workers", "--on", "--master", "--out", "--count"),
+    *("--log", "--progress", "--json", "--traceback", "--help"),
+]
 
 
 @pytest.mark.parametrize(
