@@ -90,31 +90,42 @@ def _threads() -> dict[int, str]:
 
 def _children() -> dict[int, str]:
     """The processes whose parent is this one, the dead but unburied among them."""
-    me, found = str(os.getpid()), {}
-    for process in Path("/proc").iterdir():
-        if not process.name.isdigit():
-            continue
+    found = {}
+    for listed in Path("/proc/self/task").glob("*/children"):
         try:
-            fields = (process / "stat").read_text().rpartition(")")[2].split()
-            command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
+            numbers = listed.read_text().split()
         except OSError:
-            continue  # it ended while we were looking
-        if fields[1] == me:
-            found[int(process.name)] = command or f"ended, not waited for (state {fields[0]})"
+            continue  # the thread ended while we were looking
+        for number in numbers:
+            try:
+                command = Path("/proc", number, "cmdline").read_bytes()
+            except OSError:
+                continue  # so did the process
+            told = command.replace(b"\0", b" ").decode().strip()
+            found[int(number)] = told or "ended, not waited for"
     return found
 
 
 def _files() -> dict[tuple[int, str], str]:
-    addresses = _addresses_by_inode()
     found = {}
-    for descriptor in Path("/proc/self/fd").iterdir():
+    for descriptor in os.listdir("/proc/self/fd"):  # noqa: PTH208  (it is done for every test)
         try:
-            target = str(descriptor.readlink())
+            target = os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115
         except OSError:
             continue  # the descriptor of this very listing
-        where = addresses.get(target.removeprefix("socket:[").removesuffix("]"), "")
-        found[int(descriptor.name), target] = f"file {descriptor.name} -> {target} {where}".rstrip()
+        found[int(descriptor), target] = f"file {descriptor} -> {target}"
     return found
+
+
+def _with_addresses(left: list[str]) -> list[str]:
+    """Sockets with what they are connected to; to ask for that takes a while."""
+    addresses = _addresses_by_inode()
+
+    def told(what: str) -> str:
+        inode = what.rpartition("socket:[")[2].removesuffix("]")
+        return f"{what} {addresses.get(inode, '')}".rstrip()
+
+    return [told(what) for what in left]
 
 
 def _addresses_by_inode() -> dict[str, str]:
@@ -165,8 +176,10 @@ def _settled(before: Held) -> list[str]:
     until = time.monotonic() + SETTLE_S
     while True:
         left = _kept_by_libraries(_held()).beyond(before)
-        if not left or time.monotonic() > until:
-            return left
+        if not left:
+            return []
+        if time.monotonic() > until:
+            return _with_addresses(left)
         gc.collect()
         time.sleep(0.01)
 

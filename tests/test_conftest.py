@@ -21,7 +21,7 @@ LEAKS = {
     ),
     "zombie": (
         "import os\nchild = os.fork()\nif not child: os._exit(0)",
-        "ended, not waited for (state Z)",
+        "ended, not waited for",
     ),
     "socket": (
         "import socket\nkept.append(socket.create_server(('127.0.0.1', 0)))",
