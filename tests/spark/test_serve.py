@@ -299,9 +299,13 @@ def test_a_worker_that_is_killed_is_what_is_raised(spark, service):
     killed = serve(spark, 1, name="killed")
     killed.input("numbers").send([{"n": -3}])
     began = time.monotonic()
-    with pytest.raises(WorkerError, match="worker 0 went away without a word: it was killed"):
-        killed.input("numbers").advance_to(1)  # which it may not live to answer
+
+    def end():
+        killed.input("numbers").advance_to(1)  # which the worker may not live to answer
         killed.output("numbers").collect(upto=0)
+
+    with pytest.raises(WorkerError, match="worker 0 went away without a word: it was killed"):
+        end()
     assert time.monotonic() - began < 10
     with pytest.raises(WorkerError, match="worker 0 went away"):
         killed.input("numbers").send([{"n": 1}])
