@@ -117,7 +117,7 @@ def feed(service: ps.Service, epochs: list[pa.Table]) -> None:
 def random_edges(n_vertices: int, n_edges: int) -> pa.Table:
     draw = random.Random(3)
     src, dst = ([draw.randrange(n_vertices) for _ in range(n_edges)] for _ in range(2))
-    return pa.table([src, dst], schema=EDGE)
+    return pa.table([pa.array(src, pa.int64()), pa.array(dst, pa.int64())], schema=EDGE)
 
 
 def edges_of(file: str) -> pa.Table:
