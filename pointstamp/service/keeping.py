@@ -17,7 +17,6 @@ from pointstamp.errors import UsageError
 from pointstamp.state.checkpoint import Checkpoint
 from pointstamp.state.durable import Durable
 from pointstamp.state.log import Staged as Kept
-from pointstamp.state.manifest import Manifest
 
 OUTPUT = "output: "
 """What the name begins with by which the checkpoint knows an output."""
@@ -32,41 +31,43 @@ class Keeping:
 
     Attributes
     ----------
-    checkpoint : Checkpoint
+    start : Durable
+        The checkpoint, and the snapshot to begin with.
     every : int or None
         How many epochs there are from one snapshot to the next; None makes none.
-    manifest : Manifest or None
-        The snapshot to begin with.
     """
 
-    checkpoint: Checkpoint
+    start: Durable
     every: int | None = None
-    manifest: Manifest | None = None
-    allow_missing: Collection[str] = ()
-    allow_new: Collection[str] = ()
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """Where everything is kept."""
+        return self.start.checkpoint
 
     @property
     def epoch(self) -> int:
         """That of the snapshot; -1 without one."""
-        return -1 if self.manifest is None else self.manifest.epoch
+        return self.start.epoch
 
     @property
     def durable(self) -> Durable | None:
         """What the dataflow is built with."""
-        if self.every is None:
-            return None
-        return Durable(self.checkpoint, self.manifest, self.allow_missing, self.allow_new)
+        return None if self.every is None else self.start
 
     def outputs(self, output: str) -> Iterator[tuple[int, Kept]]:
         """(number, what was stored) of an output beside the snapshot."""
-        told = {} if self.manifest is None else self.manifest.meta.get("outputs", {})
-        for number, record in enumerate(told.get(output, ())):
+        for number, record in enumerate(self._meta("outputs").get(output, ())):
             yield number, Kept.from_json(record)
 
     def forgotten(self, output: str) -> int:
         """The last epoch of an output that was forgotten when the snapshot was made."""
-        told = {} if self.manifest is None else self.manifest.meta.get("forgotten", {})
-        return int(told.get(output, -1))
+        return int(self._meta("forgotten").get(output, -1))
+
+    def _meta(self, what: str) -> dict[str, Any]:
+        """What `told` said beside the snapshot; nothing without one."""
+        manifest = self.start.manifest
+        return {} if manifest is None else dict(manifest.meta.get(what, {}))
 
     def store(
         self, output: str, epoch: int, worker: int, pairs: Iterable[tuple[int, pa.RecordBatch]]
@@ -120,7 +121,8 @@ def keeping(
             f"{checkpoint} has a snapshot, of epoch {manifest.epoch}, and the log of inputs may be "
             "pruned up to it: begin with that, by snapshot_every="
         )
-    return Keeping(checkpoint, every, manifest, tuple(allow_missing), tuple(allow_new))
+    durable = Durable(checkpoint, manifest, tuple(allow_missing), tuple(allow_new))
+    return Keeping(durable, every)
 
 
 def told(parts: Mapping[int, Mapping[str, Any]], forgotten: Mapping[str, int]) -> dict[str, Any]:

@@ -120,8 +120,6 @@ class Resident:
         self._outlets = {name: Outlet(name) for name in plan.outputs}
         # What is decided, which this worker's own inputs may be behind. Of worker 0 alone.
         self._positions: dict[str, int | None] = dict.fromkeys(plan.inputs, first)
-        self._furthest = first
-        """The epoch that the foremost input has come to."""
         self._is_finishing = False
         self._deciding = threading.Lock()
         self._end = NEVER if checkpoint is None else 0
@@ -193,7 +191,6 @@ class Resident:
                     for n, one in enumerate(kept)
                 )
                 self._positions[input] = epoch + 1
-                self._furthest = max(self._furthest, epoch + 1)
                 self._order(Release(input, epoch, dealt, epoch + 1))
 
     # The worker's thread.
@@ -306,7 +303,7 @@ class Resident:
 
     def _may_seal(self, epoch: int) -> bool:
         """Whether an epoch is over for good, and not only because inputs are closed."""
-        return not self._is_finishing and epoch < self._furthest
+        return not self._is_finishing and epoch < self._end
 
     def snapshot(self) -> dict[str, int | None]:
         """The epochs of the last snapshot that is sealed (-1: none), and of the next.
@@ -465,8 +462,6 @@ class Resident:
                 # A close with nothing is no epoch: who begins again may go on with it.
                 self._write(input, epoch, winners)
             self._positions[input] = until
-            over = epoch + bool(winners) if until is None else until
-            self._furthest = max(self._furthest, over)
             self._aborted = {key for key in self._aborted if key[0] != input or key[1] > epoch}
             self._order(Release(input, epoch, tuple(winners), until))
         return True
