@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from pointstamp.communication.authentication import new_secret
 from pointstamp.runtime.worker import Worker
 from pointstamp.service.blueprint import Blueprint
 from pointstamp.service.client import FlightLink
@@ -14,6 +17,7 @@ from pointstamp.service.door import Certificates, Door, token_of
 from pointstamp.service.fate import Fate
 from pointstamp.service.keeping import Keeping
 from pointstamp.service.resident import Resident
+from pointstamp.service.staging import Staged
 
 ARRIVE_S = 120.0
 """How long the workers may take to start."""
@@ -98,3 +102,68 @@ class Reception:
         self._desk.close()
         for link in self._links:
             link.close()
+
+
+class Afar:
+    """The crew of a service whose workers report to a desk here.
+
+    Parameters
+    ----------
+    listen : str
+        The address of this machine that the desk listens at.
+    desk : str, optional
+        By which the workers reach it, if that is another.
+    """
+
+    def __init__(
+        self,
+        plan: Blueprint,
+        workers: int,
+        certificates: Certificates | None,
+        keeping: Keeping | None,
+        *,
+        listen: str = "127.0.0.1",
+        desk: str | None = None,
+    ) -> None:
+        self.fate = Fate()
+        self._plan = plan
+        self._n_workers = workers
+        secret = new_secret()
+        self.token: str | None = token_of(secret)
+        self._reception = Reception(workers, secret, self.fate, listen, certificates)
+        address, port = self._reception.address
+        self._appointment = Appointment(
+            (desk or address, port), secret, certificates=certificates, keeping=keeping
+        )
+        self._thread = threading.Thread(target=self._run, name="pointstamp-service", daemon=True)
+
+    def start(self) -> Sequence[FlightLink]:
+        """Start the workers; their links, when all have reported."""
+        self._thread.start()
+        try:
+            return self._reception.meet()
+        except BaseException:
+            self.abort()
+            self.join(0.0)
+            self._thread.join()
+            raise
+
+    def abort(self) -> None:
+        """Hang up, at which the workers end."""
+        self._reception.hang_up()
+
+    def join(self, timeout_s: float) -> bool:
+        """Wait until the workers have ended; whether they have."""
+        self._thread.join(timeout_s)
+        if self._thread.is_alive():
+            return False
+        self._reception.hang_up()
+        return True
+
+    def stage(self, service: Any, input: str, epoch: int, data: Any) -> list[Staged] | None:
+        """Nothing is known here that the service does not know."""
+        return None
+
+    def _run(self) -> None:
+        """Run the workers to their end, and tell `fate` of that; in a thread of its own."""
+        raise NotImplementedError

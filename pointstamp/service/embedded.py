@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from pointstamp.communication.authentication import new_secret
 from pointstamp.errors import StoppedError, UsageError
 from pointstamp.runtime.execute import execute
 from pointstamp.runtime.worker import Worker
@@ -16,7 +15,7 @@ from pointstamp.service.fate import Fate
 from pointstamp.service.keeping import Keeping, keeping
 from pointstamp.service.link import Link
 from pointstamp.service.resident import Resident
-from pointstamp.service.service import Service
+from pointstamp.service.service import Crew, Service
 from pointstamp.service.staging import Staged
 
 LOOK_S = 0.05
@@ -109,8 +108,11 @@ def serve(
     if threads:
         if certificates is not None:
             raise UsageError("threads have no doors, and so nothing to encrypt: leave one out")
-        crew: Threads | Processes = Threads(plan, workers, kept)
+        crew: Crew = Threads(plan, workers, kept)
     else:
+        # Not at the top: threads need no Flight, which takes its time to import.
+        from pointstamp.service.processes import Processes
+
         crew = Processes(plan, workers, certificates, kept)
     return Service(plan, crew.start(), crew)
 
@@ -186,58 +188,3 @@ def reside(
     resident = Resident(worker, plan, keeping)
     arrived(resident)
     resident.run()
-
-
-class Processes:
-    """Workers as processes of this machine; one alone is a thread of this process."""
-
-    def __init__(
-        self, plan: Blueprint, workers: int, certificates: Any, keeping: Keeping | None
-    ) -> None:
-        # Not at the top: threads need no Flight, which takes its time to import.
-        from pointstamp.service.afar import Appointment, Reception
-        from pointstamp.service.door import token_of
-
-        self.fate = Fate()
-        self._plan = plan
-        self._n_workers = workers
-        secret = new_secret()
-        self.token: str | None = token_of(secret)
-        self._reception = Reception(workers, secret, self.fate, "127.0.0.1", certificates)
-        self._appointment = Appointment(
-            self._reception.address, secret, certificates=certificates, keeping=keeping
-        )
-        self._thread = threading.Thread(target=self._run, name="pointstamp-service", daemon=True)
-
-    def start(self) -> Sequence[Link]:
-        """Start the workers; their links, when all have reported."""
-        self._thread.start()
-        try:
-            return self._reception.meet()
-        except BaseException:
-            self.abort()
-            self._thread.join()
-            raise
-
-    def abort(self) -> None:
-        """Hang up, at which the workers end."""
-        self._reception.hang_up()
-
-    def join(self, timeout_s: float) -> bool:
-        """Wait until the processes have ended; whether they have."""
-        self._thread.join(timeout_s)
-        if self._thread.is_alive():
-            return False
-        self._reception.hang_up()
-        return True
-
-    def stage(self, service: Service, input: str, epoch: int, data: Any) -> list[Staged] | None:
-        """Nothing is known here that the service does not know."""
-        return None
-
-    def _run(self) -> None:
-        from pointstamp.service.afar import reside_afar
-
-        self.fate.end_with(
-            lambda: execute(reside_afar, self._plan, self._appointment, workers=self._n_workers)
-        )

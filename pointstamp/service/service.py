@@ -50,6 +50,9 @@ class Crew(Protocol):
     token: str | None
     """What clients present at the doors; None if there are no doors."""
 
+    def start(self) -> Sequence[Link]:
+        """Start the workers; their links, by index, when all are ready."""
+
     def abort(self) -> None:
         """Make the workers end, whatever they do."""
 

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+INTERRUPT_S = 0.2
+"""How often to interrupt what is to end: it may not have begun the last time."""
+
+
 class JobName:
     """Names the jobs of the thread that calls `give`."""
 

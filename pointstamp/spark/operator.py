@@ -29,7 +29,7 @@ from pointstamp.dataflow.pact import Distribute
 from pointstamp.dataflow.stream import Stream
 from pointstamp.errors import ContainerError, OperatorError, UsageError
 from pointstamp.progress.operate import Interest
-from pointstamp.spark.jobs import JobName
+from pointstamp.spark.jobs import INTERRUPT_S, JobName
 from pointstamp.spark.session import is_active, session
 
 if TYPE_CHECKING:
@@ -37,11 +37,8 @@ if TYPE_CHECKING:
 
 Job = Callable[["DataFrame"], "DataFrame"]
 
-INTERRUPT_S = 0.2
-"""How often Spark is told to interrupt the job of a dataflow that is gone, until it has."""
-
 STOP_S = 5.0
-"""How long that is tried."""
+"""How long to interrupt the job of a dataflow that is gone."""
 
 
 def spark(
