@@ -687,6 +687,17 @@ class Scope:
             self.subgraph.internal_summary()
             self.subgraph.set_external_summary([], [])
 
+    def leads_to(self, stream: Stream[Any], later: Stream[Any]) -> bool:
+        """Whether what comes on `stream` may cause what comes on `later`.
+
+        Both are streams of this scope, which is complete. What may happen in scopes within is
+        counted, at other operators what their path summaries say.
+        """
+        assert self.subgraph is not None
+        topology = self.subgraph.topology
+        start = topology.source(*stream.source)
+        return topology.source(*later.source) in topology.reachable_from(start)
+
     def all_scopes(self) -> Iterator[Scope]:
         """This scope and all scopes in it."""
         yield self

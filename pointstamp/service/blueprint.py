@@ -49,6 +49,7 @@ class Blueprint:
                     f"{name_of(self.build)} should return a stream as output {name!r}, and "
                     f"returned {stream!r}"
                 )
+            scope.check_stream(stream, f"output {name!r} of the service")
         return {name: result[name] for name in self.outputs}
 
     def _wanted(self) -> str:

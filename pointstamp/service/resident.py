@@ -126,7 +126,7 @@ class Resident:
         self._is_stopping = False
         self._has_ended = False
         self._orders = worker.environment.channel(self._hear)
-        self._sources, self._probes = self._built()
+        self._sources, self._probes, self._leading = self._built()
         self._status = Status(
             dict.fromkeys(plan.inputs, first),
             dict.fromkeys(plan.outputs, first),
@@ -137,17 +137,27 @@ class Resident:
         if keeping is not None:
             self._begin_again(keeping)
 
-    def _built(self) -> tuple[dict[str, Source], dict[str, Probe]]:
+    def _built(self) -> tuple[dict[str, Source], dict[str, Probe], dict[str, list[str]]]:
+        """The inputs, a probe for each output, and the inputs that lead to each output."""
         sources, probes, streams = {}, {}, []
         with self._worker.dataflow("service", durable=self._durable()) as scope:
             for name in self.plan.inputs:
                 made: tuple[InputHandle, Stream[Any]] = scope.new_input(name)
                 sources[name] = Source(made[0])
                 streams.append(made[1])
-            for name, stream in self.plan.results(scope, streams).items():
+            results = self.plan.results(scope, streams)
+            for name, stream in results.items():
                 keep = partial(self._keep, self._outlets[name], self.plan.outputs[name])
                 probes[name] = stream.inspect_batch(keep).probe()
-        return sources, probes
+        leading = {
+            output: [
+                input
+                for input, stream in zip(self.plan.inputs, streams, strict=True)
+                if scope.leads_to(stream, result)
+            ]
+            for output, result in results.items()
+        }
+        return sources, probes, leading
 
     def _durable(self) -> Durable | None:
         return None if self._keeping is None else self._keeping.durable
@@ -535,14 +545,24 @@ class Resident:
             return self._positions[input]
 
     def settle(self, epoch: int, timeout_s: float) -> bool:
-        """Wait until `epoch` is as complete as inputs that are behind it allow; whether it is."""
+        """Wait until `epoch` is as complete as inputs that are behind it allow; whether it is.
+
+        An input that is behind holds back the outputs that it leads to, and no others.
+        """
         self._check_chief()
         return self._wait(lambda: self._is_settled(epoch), timeout_s)
 
     def _is_settled(self, epoch: int) -> bool:
+        return all(
+            self._status.is_complete(output, self._reachable(epoch, inputs))
+            for output, inputs in self._leading.items()
+        )
+
+    def _reachable(self, epoch: int, inputs: Iterable[str]) -> int:
+        """The last epoch up to `epoch` that can be complete where these inputs lead to."""
         # By what is decided: the inputs themselves may not have heard of it yet.
-        behind = [time for time in self._positions.values() if time is not None and time <= epoch]
-        return self._status.is_complete(None, min([epoch + 1, *behind]) - 1)
+        positions = [self._positions[input] for input in inputs]
+        return min([epoch + 1, *(time for time in positions if time is not None)]) - 1
 
     def forget(self, output: str, upto: int) -> None:
         """Have all workers let go of an output's epochs up to this one, which is complete."""

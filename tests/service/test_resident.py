@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import pointstamp as ps
-from pointstamp.errors import EpochError, ServiceError, UsageError
+from pointstamp.errors import EpochError, ServiceError, UsageError, WorkerError
 from pointstamp.service.source import Source
 from pointstamp.service.staging import Staged
 
@@ -120,6 +120,35 @@ def test_a_commit_settles_although_another_input_is_behind():
         assert zero.commit("b", 2, [], 3)
         assert zero.settle(5, 5.0)
         assert zero.wait(None, 2, 5.0)
+
+
+def test_an_input_that_is_behind_holds_back_only_what_it_leads_to():
+    def build(scope, a, b):
+        with scope.region() as region:  # only one of its ways leads from b to the outside
+            inner_a, inner_b = a.enter(region), b.enter(region)
+            alone, both = inner_a.leave(), inner_a.concat(inner_b).leave()
+        return {"alone": alone, "both": both}
+
+    outputs = {"alone": NUMBER, "both": NUMBER}
+    with ps.serve(
+        build, 2, threads=True, inputs={"a": NUMBER, "b": NUMBER}, outputs=outputs
+    ) as service:
+        zero = service._links[0]
+        assert zero.commit("a", 5, [], 6)
+        assert zero.settle(5, 30.0)
+        assert zero.wait("alone", 5, 0.0)
+        assert not zero.wait("both", 5, 0.0)
+        assert zero.commit("b", 7, [], 8)
+        assert zero.settle(7, 30.0)
+        assert zero.wait("both", 5, 0.0)
+
+
+def test_an_output_is_a_stream_of_the_outermost_scope():
+    def build(scope, n):
+        return n.enter(scope.region())
+
+    with pytest.raises(WorkerError, match="output .n. of the service.*bring it there with enter"):
+        ps.serve(build, threads=True, inputs={"n": NUMBER}, outputs={"n": NUMBER})
 
 
 class Handle:

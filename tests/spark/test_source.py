@@ -73,11 +73,6 @@ def out(service, batch):
     return sorted(found["n"].to_pylist())
 
 
-def bring_other(service, batch):
-    """Have no input behind the batch: for what is behind, a commit does not wait."""
-    service.input("other").advance_to(batch.number + 1)
-
-
 def test_a_task_that_is_tried_again_counts_once(service, batch):
     batch.task(0, 1, 2)  # it staged, and was lost before its message arrived
     again, other = batch.task(0, 1, 2), batch.task(1, 3)
@@ -118,7 +113,6 @@ def test_a_task_without_records_and_one_without_a_message_are_fine(service, batc
 
 
 def test_a_commit_returns_when_the_epoch_has_passed(service, batch):
-    bring_other(service, batch)
     batch.commit(batch.task(0, 1))
     assert not service.output("n").probe.less_equal(batch.number)
 
@@ -143,7 +137,6 @@ def test_a_service_that_has_ended_is_said(access, monkeypatch):
 
 
 def test_a_stream_is_read_from_what_is_kept_to_what_is_complete(service, access, batch):
-    bring_other(service, batch)
     batch.commit(batch.task(0, 1), batch.task(1, 2))
     reader = source.StreamReader(access, "n")
     start, end = reader.initialOffset(), reader.latestOffset({"epoch": 0}, None)
