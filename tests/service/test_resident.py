@@ -147,7 +147,7 @@ def test_an_output_is_a_stream_of_the_outermost_scope():
     def build(scope, n):
         return n.enter(scope.region())
 
-    with pytest.raises(WorkerError, match="output .n. of the service.*bring it there with enter"):
+    with pytest.raises(WorkerError, match=r"output .n. of the service.*bring it there with enter"):
         ps.serve(build, threads=True, inputs={"n": NUMBER}, outputs={"n": NUMBER})
 
 
