@@ -7,7 +7,6 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 import networkx
@@ -275,7 +274,7 @@ def told_over_two_lives(
     half = len(epochs) // 2
     first = serve(workers)
     module.feed(first, epochs[:half])
-    wait_for_a_snapshot(first)
+    assert first.await_snapshot(1)
     # Beyond the snapshot, so that there is something to work off as well.
     module.feed(first, epochs[: half + 1])
     first.input(name).send(pa.table([[98], [99], [1]][: len(inputs[name])], schema=inputs[name]))
@@ -286,13 +285,6 @@ def told_over_two_lives(
         module.feed(service, epochs)
         rows: list[dict[str, int]] = service.output(output).collect(len(epochs) - 1).to_pylist()
         return rows
-
-
-def wait_for_a_snapshot(service: ps.Service) -> None:
-    until = monotonic() + 30
-    while (service.snapshot()["sealed"] or 0) < 1:
-        assert monotonic() < until, service.snapshot()
-        service.status()
 
 
 def counts_by_networkx(epochs: list[pa.Table]) -> list[int]:

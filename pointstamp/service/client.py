@@ -138,10 +138,14 @@ class FlightLink:
         """Have all workers let go of an output's epochs."""
         self.act("forget", output=output, upto=upto)
 
-    def snapshot(self) -> dict[str, int | None]:
+    def snapshot(self, soon: bool = False) -> dict[str, int | None]:
         """The epochs of the last snapshot that is sealed, and of the next."""
-        found: dict[str, int | None] = self.act("snapshot")
+        found: dict[str, int | None] = self.act("snapshot", soon=soon)
         return found
+
+    def await_snapshot(self, epoch: int, timeout_s: float) -> bool:
+        """Wait until a snapshot of `epoch`, or of a later one, is sealed; whether it is."""
+        return bool(self.act("await_snapshot", timeout_s, epoch=epoch)["sealed"])
 
     def finish(self) -> None:
         """Seal no more snapshots."""

@@ -1,10 +1,11 @@
-"""The snapshots of a service: asked for ahead, cut by each worker, sealed by worker 0.
+"""The snapshots of a service: asked for in time, cut by each worker, sealed by worker 0.
 
 A snapshot at an epoch has to be asked for on every worker before any goes past the epoch.
-So worker 0 asks for the next as soon as one is sealed, hears from each worker that it
-has been asked, and lets no input past that epoch before all have said so. Each worker
-writes its part when it has come to its cut there, and what its outputs hold; when all
-parts are there, worker 0 seals the snapshot, and prunes what is not needed any more.
+So worker 0 asks for one when the first input comes to its epoch, hears from each worker that
+it has been asked, and lets no input past that epoch before all have said so: by the next
+commit they have. Each worker writes its part when it has come to its cut there, and what
+its outputs hold; when all parts are there, worker 0 seals the snapshot, and prunes what is
+not needed any more.
 
 A snapshot says that its epoch is over, for all inputs, in every life of the service. When
 inputs close because the service ends, epochs that they never came to are complete, too; they are
@@ -138,16 +139,29 @@ class Sealer:
         self._sealed = sealed
         self._fail = fail
         self.epoch: int | None = None
-        """That which is asked for."""
+        """Of the next snapshot; None while one is sealed."""
+        self.is_asked = False
+        """Whether the workers are asked for it."""
         self.last = keeping.epoch
         """That of the last which is sealed."""
         self._ready: set[int] = set()
         self._written: dict[int, Written] = {}
         self._thread: threading.Thread | None = None
 
-    def begin(self, epoch: int) -> None:
-        """A snapshot is about to be asked for."""
-        self._ready, self._written, self.epoch = set(), {}, epoch
+    def plan(self, epoch: int) -> None:
+        """Have the next snapshot be of this epoch."""
+        self._ready, self._written, self.epoch, self.is_asked = set(), {}, epoch, False
+
+    def give_up(self) -> None:
+        """Have no other snapshot than one that is asked for."""
+        if not self.is_asked:
+            self.epoch = None
+
+    def is_due(self, position: int | None) -> bool:
+        """Whether to ask for the next, now that an input goes on to `position` (None: closes)."""
+        if self.epoch is None or self.is_asked:
+            return False
+        return position is None or position >= self.epoch
 
     def lets_past(self, epoch: int | None) -> bool:
         """Whether inputs may go on to `epoch`, or close for None."""

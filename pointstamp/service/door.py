@@ -121,6 +121,7 @@ class Door(fl.FlightServerBase):  # type: ignore[misc]  # it is Any
             "settle": ("wait for an epoch, as far as other inputs let it", self._settle),
             "forget": ("let go of an output's epochs", self._forget),
             "snapshot": ("the epochs of the last snapshot, and of the next", self._snapshot),
+            "await_snapshot": ("wait for a snapshot to be sealed", self._await_snapshot),
             "finish": ("seal no more snapshots, as the inputs will be closed", self._finish),
             "stop": ("end: finish and close the inputs before", self._stop),
         }
@@ -224,7 +225,10 @@ class Door(fl.FlightServerBase):  # type: ignore[misc]  # it is Any
         return {}
 
     def _snapshot(self, told: dict[str, Any]) -> dict[str, Any]:
-        return self._resident.snapshot()
+        return self._resident.snapshot(bool(told.get("soon")))
+
+    def _await_snapshot(self, told: dict[str, Any]) -> dict[str, Any]:
+        return {"sealed": self._resident.await_snapshot(_number(told, "epoch"), _wait_s(told))}
 
     def _finish(self, told: dict[str, Any]) -> dict[str, Any]:
         self._resident.finish()

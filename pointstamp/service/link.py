@@ -52,8 +52,11 @@ class Link(Protocol):
     def forget(self, output: str, upto: int) -> None:
         """Have all workers let go of an output's epochs."""
 
-    def snapshot(self) -> dict[str, int | None]:
+    def snapshot(self, soon: bool = False) -> dict[str, int | None]:
         """The epochs of the last snapshot that is sealed, and of the next."""
+
+    def await_snapshot(self, epoch: int, timeout_s: float) -> bool:
+        """Wait until a snapshot of `epoch`, or of a later one, is sealed; whether it is."""
 
     def finish(self) -> None:
         """Seal no more snapshots."""

@@ -299,37 +299,70 @@ class Resident:
             return {name: outlet.read(None, epoch) for name, outlet in self._outlets.items()}
 
     def _ask_for_next(self, last: int) -> None:
-        """Have the snapshot after that of epoch `last` made, of an epoch that nobody is past."""
+        """Plan the snapshot after that of epoch `last`, of an epoch that nobody is past."""
         assert self._keeping is not None
         assert self._keeping.every is not None
         assert self._sealer is not None
         with self._deciding:
-            positions = [time for time in self._positions.values() if time is not None]
+            positions = self._open_positions()
             if positions:
-                epoch = max(*positions, last + 1) - 1 + self._keeping.every
-                self._sealer.begin(epoch)
+                self._sealer.plan(max(*positions, last + 1) - 1 + self._keeping.every)
                 with contextlib.suppress(StoppedError):  # there is none to come, then
-                    self._order(Cut(epoch))
+                    self._ask_in_time(max(positions))
+        with self._changed:
+            self._changed.notify_all()
+
+    def _ask_in_time(self, position: int | None) -> None:
+        """Ask all for the planned snapshot if an input is to go to its epoch, or to close."""
+        sealer = self._sealer
+        if sealer is not None and sealer.is_due(position):
+            assert sealer.epoch is not None
+            sealer.is_asked = True
+            self._order(Cut(sealer.epoch))
+
+    def _open_positions(self) -> list[int]:
+        return [time for time in self._positions.values() if time is not None]
 
     def _may_seal(self, epoch: int) -> bool:
         """Whether an epoch is over for good, and not only because inputs are closed."""
         return not self._is_finishing and epoch < self._end
 
-    def snapshot(self) -> dict[str, int | None]:
+    def snapshot(self, soon: bool = False) -> dict[str, int | None]:
         """The epochs of the last snapshot that is sealed (-1: none), and of the next.
+
+        Parameters
+        ----------
+        soon : bool
+            Have the next be of the epoch that the inputs are at, unless it is asked for
+            already: it is made when they all have gone on.
 
         Raises
         ------
         ServiceError
             If none are made.
         """
+        sealer = self._sealing()
+        if soon:
+            with self._deciding:
+                positions = self._open_positions()
+                if positions and sealer.epoch is not None and not sealer.is_asked:
+                    sealer.plan(max(positions))
+                    self._ask_in_time(max(positions))
+        return {"sealed": sealer.last, "asked": sealer.epoch}
+
+    def await_snapshot(self, epoch: int, timeout_s: float) -> bool:
+        """Wait until a snapshot of `epoch`, or of a later one, is sealed; whether it is."""
+        sealer = self._sealing()
+        return self._wait(lambda: sealer.last >= epoch, timeout_s)
+
+    def _sealing(self) -> Sealer:
         self._check_chief()
         self._check_alive()
         if self._sealer is None:
             raise ServiceError(
                 "this service makes no snapshots: serve with checkpoint= and snapshot_every="
             )
-        return {"sealed": self._sealer.last, "asked": self._sealer.epoch}
+        return self._sealer
 
     # Other threads, at any worker.
 
@@ -466,7 +499,8 @@ class Resident:
                 self._check_alive()
                 self._check_usable(winners)
                 self._staging.take(winners)  # raises for what is not here, before the decision
-            self._await_snapshot(until)
+            self._ask_in_time(until)
+            self._let_past_snapshot(until)
             winners = list({(one.worker, one.attempt): one for one in winners}.values())
             if winners or until is not None:
                 # A close with nothing is no epoch: who begins again may go on with it.
@@ -499,7 +533,7 @@ class Resident:
                     f"{staged.input!r} was aborted: stage it again"
                 )
 
-    def _await_snapshot(self, until: int | None) -> None:
+    def _let_past_snapshot(self, until: int | None) -> None:
         """Let no input past the epoch of a snapshot before all workers are asked for that."""
         sealer = self._sealer
         if sealer is not None and not self._wait(lambda: sealer.lets_past(until), ASKED_S):
@@ -579,6 +613,8 @@ class Resident:
         self._check_chief()
         with self._deciding:
             self._is_finishing = True
+            if self._sealer is not None:
+                self._sealer.give_up()
 
     def stop(self) -> None:
         """Have all workers leave, as it is: `finish`, close the inputs before, and wait."""

@@ -116,17 +116,28 @@ class Service:
         """At which epochs the inputs are, and from which on the outputs are not complete."""
         return self.ask(lambda: self._links[0].status())
 
-    def snapshot(self) -> dict[str, int | None]:
+    def snapshot(self, *, soon: bool = False) -> dict[str, int | None]:
         """The epochs of the last snapshot that is there, and of the next.
 
         As `{"sealed": 19, "asked": 29}`; -1 if there is none yet, None while one is sealed.
+
+        Parameters
+        ----------
+        soon : bool
+            Have the next be of the epoch that the inputs are at, rather than the planned
+            one; it is made when they all have gone on. One that the workers are at already
+            stays the next.
 
         Raises
         ------
         ServiceError
             If the service makes none.
         """
-        return self.ask(lambda: self._links[0].snapshot())
+        return self.ask(lambda: self._links[0].snapshot(soon))
+
+    def await_snapshot(self, epoch: int, timeout_s: float | None = TIMEOUT_S) -> bool:
+        """Wait until a snapshot of `epoch`, or of a later one, is there; whether it is."""
+        return self._await(lambda seconds: self._links[0].await_snapshot(epoch, seconds), timeout_s)
 
     def stop(self) -> None:
         """Commit what was sent, close the inputs, and end the workers when all is complete.

@@ -252,11 +252,8 @@ def test_an_aborted_service_is_stopped_for_its_links_too(tmp_path):
 
 def sealed(service, epoch):
     """Wait until there is a snapshot of this epoch or a later one; of which."""
-    until = time.monotonic() + 30
-    while (found := service.snapshot()["sealed"]) < epoch:
-        assert time.monotonic() < until, service.snapshot()
-        service.status()
-    return found
+    assert service.await_snapshot(epoch)
+    return service.snapshot()["sealed"]
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
@@ -278,6 +275,27 @@ def test_a_service_begins_again_with_its_last_snapshot(tmp_path, workers):
         assert counted(again, 11) == expected(12)
     with serve(tmp_path, 4, every=3) as third:
         assert counted(third, 11) == expected(12)
+
+
+@pytest.mark.parametrize("threads", [True, False])
+def test_a_snapshot_is_made_soon_where_somebody_asks_for_it(tmp_path, threads):
+    with serve(tmp_path, 2, threads, every=100) as service:
+        feed(service, 3)
+        assert service.snapshot() == {"sealed": -1, "asked": 99}
+        assert service.snapshot(soon=True) == {"sealed": -1, "asked": 3}
+        assert service.snapshot(soon=True) == {"sealed": -1, "asked": 3}
+        assert not service.await_snapshot(0, timeout_s=0)  # before the inputs have gone on
+        feed(service, 6)
+        assert sealed(service, 3) == 3
+        until = time.monotonic() + 30
+        while service.snapshot()["asked"] is None:
+            assert time.monotonic() < until
+        assert service.snapshot()["asked"] > 99
+    with serve(tmp_path, 3, every=100) as service:
+        assert service.snapshot()["sealed"] == 3
+        assert service.input("words").time == 6
+        feed(service, 8)
+        assert counted(service, 7) == expected(8)
 
 
 def test_what_was_forgotten_before_a_snapshot_stays_forgotten(tmp_path):
@@ -327,10 +345,12 @@ def test_no_input_is_past_an_epoch_that_it_never_came_to(tmp_path, ahead):
         service.input("others").advance_to(3)
         sealed(service, 2)
         until = time.monotonic() + 30
-        while service.snapshot()["asked"] is None:  # of epoch 5, to which nobody may come
+        while service.snapshot()["asked"] is None:
             assert time.monotonic() < until
         for epoch in range(3, 3 + ahead):
             service.input("others").advance_to(epoch + 1)
+        # The workers are at one that nobody may come to: of epoch 3, or 5 where others are ahead.
+        assert service.snapshot(soon=True)["asked"] == (5 if ahead else 3)
         # As `stop` does, but that it would not wait for the parts.
         (chief, *_) = service._links
         chief.finish()
