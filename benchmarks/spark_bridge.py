@@ -3,7 +3,7 @@
 A Parquet file is scanned, goes through a dataflow that changes nothing, and is
 written to Spark's sink for nothing. The bar is `mapInArrow` with a function that
 gives back what it gets: Python is reached by both, workers that know each other and
-two shuffles of parcels are what ours adds.
+two shuffles of parcels are what ours adds; fused, only the former.
 """
 
 from __future__ import annotations
@@ -74,7 +74,9 @@ def _passed(kind: str, frame: Any) -> Any:
     if kind == "nothing":
         return frame.mapInArrow(_give_back, SCHEMA)
     workers = 1 if kind == "one" else 2
-    return pointstamp.spark.run(_identity, {"records": frame}, SCHEMA, workers=workers)
+    return pointstamp.spark.run(
+        _identity, {"records": frame}, SCHEMA, workers=workers, fused=kind == "fused"
+    )
 
 
 def _give_back(batches: Iterable[Any]) -> Iterable[Any]:
@@ -94,6 +96,7 @@ def cases(size: Size) -> list[Case]:
     n = RECORDS[size]
     needs = ("pyspark",)
     return [
+        Case(OURS, through("fused", n), n, {"workers": 2, "plan": "fused"}, "records", needs),
         Case(OURS, through("two", n), n, {"workers": 2}, "records", needs),
         Case(OURS, through("one", n), n, {"workers": 1}, "records", needs),
         Case(NOTHING, through("nothing", n), n, {}, "records", needs),
@@ -109,5 +112,5 @@ BENCHMARK = Benchmark(
     cases=cases,
     baselines=(NOTHING,),
     floors=("the scan alone",),
-    ratios=(Ratio({"workers": 2}, 1.3),),
+    ratios=(Ratio({"workers": 2, "plan": "fused"}, 1.3),),
 )

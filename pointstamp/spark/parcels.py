@@ -71,8 +71,17 @@ def deal(
     container. The same batches are always dealt alike, so that a task that Spark
     runs twice gives the same rows. All fields may be null in what is dealt.
     """
-    for n, batch in enumerate(resized(map(_may_be_null, batches)), start=first):
+    for n, batch in enumerate(_arriving(batches), start=first):
         yield pack(Parcel(n % workers, input, batch))
+
+
+def of_one(batches: Iterable[pa.RecordBatch], worker: int) -> Iterator[Parcel]:
+    """The same of the first input alone, for the worker that has them already."""
+    return (Parcel(worker, 0, batch) for batch in _arriving(batches))
+
+
+def _arriving(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    return resized(map(_may_be_null, batches))
 
 
 def resized(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

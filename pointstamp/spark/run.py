@@ -24,6 +24,9 @@ fixed, for two more stages and their Python. Rows that hold an array per column,
 Spark unfolds (`inline` of `arrays_zip`) without a pass in Python, were no quicker than
 parcels, with strings or without. By far the most was none of these: `allGather` sleeps
 a second, see `gathering`.
+
+So who knows that a stage of its own is not needed says so, by `fused=True`, and the plan is
+one step, `mapInArrow(barrier=True)`, at the cost of the one that does nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +38,7 @@ from typing import TYPE_CHECKING, Any
 from pointstamp.dataflow.building import takes_names
 from pointstamp.dataflow.log import Logging
 from pointstamp.errors import SparkSetupError, UsageError
-from pointstamp.spark.session import check_slots, count_slots, session
+from pointstamp.spark.session import check_slots, context_of, count_slots, session
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,6 +57,7 @@ def run(
     *,
     progress: str = "demand",
     log: Logging | None = None,
+    fused: bool = False,
 ) -> DataFrame:
     """A DataFrame of what a dataflow makes of others. Lazy: nothing runs before an action.
 
@@ -84,6 +88,15 @@ def run(
         Where the workers write down what they do, as for `pointstamp.execute`: a folder of the
         machine that each task runs on, so one that they share, to be read as a whole. It is
         emptied by this call; each action writes it again.
+    fused : bool
+        Whether the tasks that read the one input are the workers, as many as it has
+        partitions, and what follows runs in their stage. Then no record is shuffled, which is
+        twice as quick where Spark's part is what costs. A barrier stage has conditions: the
+        partitions come from a scan or a shuffle, and not out of a union, limit or coalesce,
+        and of the result nothing takes only some (limit, show; write or cache it before).
+        Spark refuses what breaks them, and says that it is for barrier execution. The input
+        is planned by this call, which runs the shuffles in it, if there are any. A worker's
+        share is as large as its partition.
 
     Returns
     -------
@@ -97,7 +110,8 @@ def run(
     BuildError
         When `build` cannot be called with these inputs.
     UsageError
-        For another word than those for `progress`, or a folder with something else than a log.
+        For another word than those for `progress`, a folder with something else than a log, or
+        a fused run of several inputs, or with another number of workers than partitions.
 
     Whoever runs an action gets Spark's exception, with the cause and its traceback
     in the message: an OperatorError where user code raised in an operator, a
@@ -120,6 +134,8 @@ def run(
     from pointstamp.spark.task import Job, work
 
     spark = spark or _session_of(inputs)
+    if fused:
+        workers = _partitions(inputs, workers)
     workers = workers if workers is not None else _all_slots(spark)
     if workers < 1:
         raise UsageError(f"a dataflow needs at least one worker, not {workers}")
@@ -132,15 +148,17 @@ def run(
     # Without inputs, the stage still needs rows to come from somewhere: Spark leaves out what
     # it knows to be empty, but does not know that of what a function makes of nothing.
     frames = list(inputs.values()) or [spark.range(0)]
+    # Spark reads the schema here; nothing runs.
+    struct = frames[0].mapInArrow(_unpack(), schema).schema
+    arrow_schema = to_arrow_schema(struct, timezone="UTC")
+    job = Job(build, tuple(inputs), by_name, arrow_schema, new_secret(), eager, log, fused)
+    if fused:
+        return frames[0].mapInArrow(work(job), struct, barrier=True)
     dealt = [
         frame.mapInArrow(_deal(number, workers), parcels.SCHEMA)
         for number, frame in enumerate(frames)
     ]
     arriving = reduce(_union, dealt).repartitionById(workers, "worker")
-    # Spark reads the schema here; nothing runs.
-    struct = arriving.mapInArrow(_unpack(), schema).schema
-    arrow_schema = to_arrow_schema(struct, timezone="UTC")
-    job = Job(build, tuple(inputs), by_name, arrow_schema, new_secret(), eager, log)
     leaving = arriving.mapInArrow(work(job), parcels.SCHEMA, barrier=True)
     return leaving.repartitionById(workers, "worker").mapInArrow(_unpack(), struct)
 
@@ -149,6 +167,28 @@ def _session_of(inputs: Mapping[str, DataFrame]) -> SparkSession:
     for frame in inputs.values():
         return frame.sparkSession
     return session()
+
+
+def _partitions(inputs: Mapping[str, DataFrame], workers: int | None) -> int:
+    """How many partitions the one input has, which are to be the workers."""
+    if len(inputs) != 1:
+        raise UsageError(
+            f"a fused run reads one DataFrame, in whose tasks the workers are, and not "
+            f"{len(inputs)}; leave out fused=True"
+        )
+    ((name, frame),) = inputs.items()
+    if context_of(frame.sparkSession) is None:
+        raise SparkSetupError(
+            "a fused run has to know how many partitions its input has, which Spark Connect does "
+            "not say; leave out fused=True"
+        )
+    found: int = frame.rdd.getNumPartitions()
+    if workers is None or workers == found:
+        return found
+    raise UsageError(
+        f"input {name!r} has {found} partitions, which a fused run makes as many workers of, and "
+        f"{workers} were asked for; repartition it, or leave out workers= or fused=True"
+    )
 
 
 def _all_slots(spark: SparkSession) -> int:

@@ -2,7 +2,8 @@
 
 It finds its peers, proves to them that it belongs to the same job, builds the
 dataflow, feeds it with the parcels that Spark gives it, and gives the results
-back as parcels. Everything here runs on Spark's executors.
+back as parcels; or with records, and as records, where nothing is shuffled. Everything
+here runs on Spark's executors.
 """
 
 from __future__ import annotations
@@ -52,10 +53,12 @@ class Job:
     eager: bool = False
     """Whether workers tell each other of progress at once."""
     log: Logging | None = None
+    fused: bool = False
+    """Whether rows are records of the one input and of the result, and not parcels."""
 
 
 def work(job: Job) -> Callable[[Rows], Iterator[pa.RecordBatch]]:
-    """The function for `mapInArrow(..., barrier=True)`: rows of parcels in and out."""
+    """The function for `mapInArrow(..., barrier=True)`: rows in and out."""
 
     def task(rows: Rows) -> Iterator[pa.RecordBatch]:
         from pyspark import BarrierTaskContext
@@ -71,9 +74,11 @@ def attend(job: Job, communicator: Communicator, rows: Rows) -> Iterator[pa.Reco
     When nobody asks for the rest, and the generator is closed, the peers are told
     too: they could not end without this worker.
     """
+    index = communicator.index
+    arrivals = parcels.of_one(rows, index) if job.fused else parcels.unpack(rows)
     try:
-        for batch in parcels.resized(run(job, communicator, parcels.unpack(rows))):
-            yield parcels.pack(Parcel(communicator.index, 0, batch))
+        for batch in parcels.resized(run(job, communicator, arrivals)):
+            yield batch if job.fused else parcels.pack(Parcel(index, 0, batch))
         communicator.close()
     except BaseException as cause:
         communicator.abort(cause)
