@@ -20,6 +20,8 @@ def main(arguments: list[str]) -> int:
     asked = _parser().parse_args(arguments)
     try:
         chosen = [find(name) for name in asked.names or names()]
+        if not (asked.names or asked.list):
+            chosen = [benchmark for benchmark in chosen if benchmark.together is None]
     except LookupError as error:
         print(f"benchmarks: {error.args[0]}", file=sys.stderr)
         return 2
@@ -77,7 +79,12 @@ def _parser() -> argparse.ArgumentParser:
         prog="pointstamp bench",
         description="Measure what is claimed, with baselines in the same run.",
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help="which; all if none is named")
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help="which; all that do not take an hour if none is named",
+    )
     parser.add_argument("--list", action="store_true", help="say which there are")
     parser.add_argument(
         "--size",

@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,7 +22,7 @@ from typing import Any
 
 from benchmarks.harness import inputs
 from benchmarks.harness.case import Benchmark, Case, Size
-from benchmarks.harness.machine import machine, versions
+from benchmarks.harness.machine import machine, mode, versions
 from benchmarks.harness.results import Results, Row, point
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -44,16 +45,26 @@ def run(benchmark: Benchmark, size: Size, samples: int, say: Say) -> Results:
     cases = benchmark.cases(size)
     rows: list[Row] = []
     with inputs_of(benchmark, size):
-        for case in cases:
-            for row in _measured(benchmark, case, size, samples):
-                rows.append(row)
-                say(_said(row, benchmark))
+        for row in _rows(benchmark, cases, size, samples):
+            rows.append(row)
+            say(_said(row, benchmark))
         sizes = {}
         if benchmark.input_bytes is not None:
             sizes = {point(case.at): benchmark.input_bytes(size, case.at) for case in cases}
     _check_answers(cases, rows)
     date = datetime.now(UTC).strftime("%Y-%m-%d")
     return Results(benchmark.name, size, date, machine(), versions(), rows, sizes)
+
+
+def _rows(benchmark: Benchmark, cases: Sequence[Case], size: Size, samples: int) -> Iterator[Row]:
+    if benchmark.together is not None:
+        found = benchmark.together(size)
+        for case in cases:
+            ours = {"mode": mode()} if case.is_ours else {}
+            yield _row(case, {**asdict(found[case.key]), **ours}, "")
+        return
+    for case in cases:
+        yield from _measured(benchmark, case, size, samples)
 
 
 @contextmanager

@@ -40,4 +40,6 @@ ORDER = (
     # How cost grows, and what starting costs.
     "idle_operators", "outstanding_times", "flow_control", "fairness", "simulated_workers",
     "startup",
+    # Services, beside Spark's own streams.
+    "service_soak",
 )  # fmt: skip

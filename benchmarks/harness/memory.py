@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -10,15 +11,25 @@ from pointstamp.cli.memory import peak_bytes
 
 def peaks() -> list[int]:
     """Peak resident bytes of this process, then of each descendant that still runs."""
-    return [peak_bytes(), *(peak for pid in _descendants(os.getpid()) if (peak := _peak(pid)))]
+    return [peak_bytes(), *(peak for pid in descendants() if (peak := _peak(pid)))]
+
+
+def descendants() -> list[int]:
+    """The processes that this one has started, and those that they have, as far as they run."""
+    return _descendants(os.getpid())
 
 
 def _descendants(pid: int) -> list[int]:
-    try:
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    except OSError:
-        return []
-    return [found for child in map(int, children) for found in (child, *_descendants(child))]
+    return [found for child in _children(pid) for found in (child, *_descendants(child))]
+
+
+def _children(pid: int) -> list[int]:
+    """Those of all threads: a JVM starts processes from any."""
+    found: list[int] = []
+    for task in Path(f"/proc/{pid}/task").glob("*"):
+        with contextlib.suppress(OSError):
+            found += map(int, (task / "children").read_text().split())
+    return found
 
 
 def _peak(pid: int) -> int:

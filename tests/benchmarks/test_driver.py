@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.harness import driver
-from benchmarks.harness.case import Benchmark, Case, Effort, Reading
+from benchmarks.harness.case import Benchmark, Case, Effort, Reading, Size
 from benchmarks.harness.driver import run
 from benchmarks.harness.find import find
 from benchmarks.harness.results import Row
@@ -71,6 +71,18 @@ def test_a_case_that_fails_says_why_and_the_others_go_on() -> None:
     ).rows
     assert failed.missing.startswith("failed: ValueError")
     assert other.seconds
+
+
+def test_cases_that_are_measured_together_are_rows_as_others_are() -> None:
+    def together(size: Size) -> dict[str, Reading]:
+        return {key: Reading([float(n)], [7]) for n, key in enumerate(("Pointstamp", "Other"), 1)}
+
+    cases = [Case("Pointstamp", _measure), Case("Other", _measure)]
+    benchmark = replace(find("chain"), cases=lambda size: cases, together=together)
+    ours, other = run(benchmark, "tiny", 5, lambda line: None).rows
+    assert (ours.seconds, ours.peaks, other.seconds) == ([1.0], [7], [2.0])
+    assert ours.mode
+    assert other.mode is None
 
 
 def _measure(effort: Effort) -> Reading:
