@@ -21,7 +21,7 @@ def main(arguments: list[str]) -> int:
     try:
         chosen = [find(name) for name in asked.names or names()]
         if not (asked.names or asked.list):
-            chosen = [benchmark for benchmark in chosen if benchmark.together is None]
+            chosen = [benchmark for benchmark in chosen if not benchmark.when_named]
     except LookupError as error:
         print(f"benchmarks: {error.args[0]}", file=sys.stderr)
         return 2

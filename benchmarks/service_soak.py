@@ -292,6 +292,7 @@ BENCHMARK = Benchmark(
     quantity=Quantity("MiB"),
     cases=cases,
     together=together,
+    when_named=True,
     axis="seconds",
     growth=(Target({"service": SERVICE, "seconds": 3600}, 1.05),),
 )

@@ -159,8 +159,8 @@ class Benchmark:
     input_bytes : the size of the input at the point `at`, for memory in terms of it.
     memory : how many times the input's size the peak of a worker may be.
     counted : what the answer is the number of, which is told per second and core as well.
-    together : measures all cases at once, and gives their readings by key. That takes long,
-        and is done only when the benchmark is named.
+    together : measures all cases at once, and gives their readings by key.
+    when_named : takes so long that it is done only when it is named.
     on_all_cores : those among the others who use all cores there are, and do not say so.
     """
 
@@ -183,3 +183,4 @@ class Benchmark:
     counted: str = ""
     on_all_cores: tuple[str, ...] = ()
     together: Callable[[Size], Mapping[str, Reading]] | None = None
+    when_named: bool = False

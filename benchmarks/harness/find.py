@@ -42,4 +42,6 @@ ORDER = (
     "startup",
     # Services, beside Spark's own streams.
     "service_soak",
+    # Minutes for each case: only when it is named.
+    "spark_triangles",
 )  # fmt: skip
