@@ -11,6 +11,8 @@ import gc
 import io
 import multiprocessing.resource_tracker
 import os
+import shutil
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -28,6 +30,8 @@ from pointstamp.errors import OperatorError, WorkerError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from pointstamp.service.door import Certificates
 
 SETTLE_S = 2.0
 """How long what was told to stop may take until it is gone."""
@@ -253,6 +257,28 @@ def spark() -> Iterator[SparkSession]:
         # accumulators, for one) belongs to the session and not to a test.
         assert started.range(3).mapInArrow(lambda batches: batches, "id long").count() == 3
         yield started
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    """A certificate of 127.0.0.1 that has signed itself, for doors that encrypt."""
+    from pointstamp.service.door import Certificates
+
+    if shutil.which("openssl") is None:
+        pytest.skip("no openssl to make a certificate with")
+    folder = tmp_path_factory.mktemp("certificates")
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"),
+            *("-nodes", "-days", "2", "-subj", "/CN=127.0.0.1"),
+            *("-addext", "subjectAltName=IP:127.0.0.1"),
+            *("-keyout", folder / "key.pem", "-out", folder / "chain.pem"),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    chain = (folder / "chain.pem").read_bytes()
+    return Certificates(chain, (folder / "key.pem").read_bytes(), chain)
 
 
 @pytest.fixture(scope="session", autouse=True)

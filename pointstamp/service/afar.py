@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pointstamp.communication.authentication import new_secret
@@ -40,7 +40,7 @@ class Appointment:
     """
 
     desk: tuple[str, int]
-    secret: bytes
+    secret: bytes = field(repr=False)
     host: str = "127.0.0.1"
     name: str | None = None
     certificates: Certificates | None = None

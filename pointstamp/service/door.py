@@ -10,7 +10,7 @@ from __future__ import annotations
 import hmac
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -42,7 +42,7 @@ class Certificates:
     """
 
     chain: bytes
-    key: bytes
+    key: bytes = field(repr=False)
     roots: bytes
 
 

@@ -7,7 +7,7 @@ the data source, and in the closures of tasks.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -28,7 +28,7 @@ class Access:
 
     name: str
     doors: tuple[str, ...]
-    token: str
+    token: str = field(repr=False)
     roots: bytes | None
     inputs: Mapping[str, pa.Schema]
     outputs: Mapping[str, pa.Schema]

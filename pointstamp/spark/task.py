@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -49,7 +49,7 @@ class Job:
     inputs: Sequence[str]
     by_name: bool
     schema: pa.Schema
-    secret: bytes
+    secret: bytes = field(repr=False)
     eager: bool = False
     """Whether workers tell each other of progress at once."""
     log: Logging | None = None

@@ -279,6 +279,8 @@ def survive(spark: Any, folder: str, generation: int) -> tuple[list[int], Counte
 def serve(spark: Any, folder: str) -> tuple[list[int], int]:
     """What two workers make of a DataFrame, a table and a stream; and how many doors they have.
 
+    It is read all at once, by a batch, and by a stream.
+
     Functions of the package would be looked up on executors; this one travels by value.
     """
     import pyarrow as pa
@@ -301,6 +303,13 @@ def serve(spark: Any, folder: str) -> tuple[list[int], int]:
         found = service.output("n").collect(upto=2)
         read = spark.read.format("pointstamp").option("service", service.name).load()
         assert sorted(row.n for row in read.collect()) == list(range(110))
+        going = spark.readStream.format("pointstamp").option("service", service.name).load()
+        going.writeStream.format("parquet").option("checkpointLocation", f"{folder}/going").trigger(
+            availableNow=True
+        ).start(f"{folder}/out").awaitTermination()
+        assert sorted(row.n for row in spark.read.parquet(f"{folder}/out").collect()) == list(
+            range(110)
+        )
         doors = {door.rpartition(":")[0] for door in service.doors}
         assert doors <= {f"grpc://127.0.0.{n}" for n in (1, 2)} | {f"grpc://{_host(spark)}"}
         return sorted(found["n"].to_pylist()), len(service.doors)

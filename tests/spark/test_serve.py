@@ -112,6 +112,18 @@ def test_tables_and_dataframes_go_in_and_tables_come_out(spark, service, epoch):
     assert [n for e, n in found if e == 1] == [0, 1, 2]
 
 
+def test_doors_encrypt_where_there_are_certificates(spark, certificates, files, tmp_path):
+    with serve(spark, 1, name="secret", certificates=certificates) as service:
+        assert all(door.startswith("grpc+tls://") for door in service.doors)
+        service.input("others").close()
+        service.input("numbers").send(spark.range(3).selectExpr("id as n"))
+        service.input("numbers").advance_to(1)
+        write(files([7]), service, tmp_path, 1)
+        assert sorted(n for _, n in numbers(service, 0, 1)) == [0, 1, 2, 7]
+        read = spark.read.format("pointstamp").options(service="secret", output="numbers").load()
+        assert sorted(row.n for row in read.collect()) == [0, 1, 2, 7]
+
+
 def test_a_stream_goes_in_a_batch_an_epoch(service, epoch, files, tmp_path):
     write(files([1, 2], [3], [3, 4]), service, tmp_path, epoch)
     assert service.input("numbers").time == epoch + 3
