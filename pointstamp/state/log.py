@@ -22,7 +22,7 @@ import pyarrow as pa
 from pointstamp.errors import SchemaError, UsageError
 from pointstamp.state import arrow_files
 from pointstamp.state.arrow_files import Stored
-from pointstamp.state.objects import Objects
+from pointstamp.state.objects import TEMPORARY, Objects
 from pointstamp.state.sealed import seal, unseal
 
 VERSION = 2
@@ -178,7 +178,10 @@ class Log:
                     {f"{folder}/{_COMMITTED}"} if epoch > upto else set()
                 )
                 for file in self._objects.files(folder):
-                    if f"{folder}/{file}" not in kept:
+                    # A repeat of an epoch that is committed may be on its way; one that was
+                    # interrupted goes with its epoch.
+                    is_written = epoch > upto and file.startswith(TEMPORARY)
+                    if f"{folder}/{file}" not in kept and not is_written:
                         self._objects.delete(f"{folder}/{file}")
                 self._objects.delete_folder(folder)
 
