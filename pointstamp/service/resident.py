@@ -548,9 +548,7 @@ class Resident:
                 f"{ASKED_S:g} s, and no input can go past it before; nothing is changed: try again"
             )
 
-    def _write(
-        self, input: str, epoch: int, winners: Sequence[Staged], until: int | None
-    ) -> None:
+    def _write(self, input: str, epoch: int, winners: Sequence[Staged], until: int | None) -> None:
         """Make the decision outlast us, where there is a checkpoint."""
         if self._checkpoint is None:
             return

@@ -5,11 +5,8 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -190,56 +187,6 @@ def test_workers_that_are_killed_before_a_commit_have_lost_nothing_that_was_comm
     with serve(tmp_path) as service:
         assert service.input("words").time == 4
         assert counted(service, 3) == sorted([*expected(3), (3, "die", 1)])
-
-
-PROGRAM = """
-import sys
-sys.path[:0] = {path!r}
-from test_checkpoint import counted, expected, feed, serve
-
-with serve({folder!r}, 2, threads={threads}, every={every}) as service:
-    print("ready", flush=True)
-    feed(service, {n})
-    assert counted(service, {n} - 1) == expected({n})
-print("done", flush=True)
-"""
-
-
-KILLS = [
-    (None, 3),
-    (4, 3),
-    pytest.param(None, 100, marks=pytest.mark.soak),
-    pytest.param(4, 100, marks=pytest.mark.soak),
-]
-
-
-@pytest.mark.parametrize(("every", "n_kills"), KILLS)
-def test_programs_that_are_killed_at_any_moment_lose_nothing_and_repeat_nothing(
-    tmp_path, every, n_kills
-):
-    """The oracle counts what was sent; each program goes on from what it finds, and is killed."""
-    moments = random.Random(7)
-    path = [str(Path(__file__).parent), str(Path.cwd())]
-    n_killed, n_epochs, done = 0, 20 * n_kills, False
-    folder = str(tmp_path)
-    while not done:
-        program = PROGRAM.format(
-            path=path, folder=folder, threads=n_killed != 1, n=n_epochs, every=every
-        )
-        with subprocess.Popen(
-            [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True
-        ) as child:
-            assert child.stdout.readline() == "ready\n"
-            if n_killed < n_kills:
-                until = time.monotonic() + moments.uniform(0.0, 0.15)
-                while time.monotonic() < until and child.poll() is None:
-                    pass
-                child.kill()
-                n_killed += 1
-            done = child.stdout.read() == "done\n"
-    with serve(folder, 3, every=every) as service:
-        assert service.input("words").time == n_epochs
-        assert counted(service, n_epochs - 1) == expected(n_epochs)
 
 
 def test_an_aborted_service_is_stopped_for_its_links_too(tmp_path):
