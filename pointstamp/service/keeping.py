@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 
@@ -72,13 +73,18 @@ class Keeping:
     def store(
         self, output: str, epoch: int, worker: int, pairs: Iterable[tuple[int, pa.RecordBatch]]
     ) -> dict[str, Any]:
-        """Write what a worker has of an output up to the epoch of a snapshot."""
+        """Write what a worker has of an output up to the epoch of a snapshot.
+
+        Under a name of its own: a former life may have come as far, with less or otherwise
+        divided, and what it wrote, and never sealed, would be taken for ours.
+        """
         batches = [
             batch.append_column(_EPOCH, pa.array([of] * batch.num_rows, pa.int64()))
             for of, batch in pairs
         ]
         name = OUTPUT + output
-        return self.checkpoint.stage(name, epoch + 1, f"worker {worker}", batches).to_json()
+        attempt = f"worker {worker}, {uuid4().hex[:12]}"
+        return self.checkpoint.stage(name, epoch + 1, attempt, batches).to_json()
 
     def load(self, kept: Kept) -> Iterator[tuple[int, pa.RecordBatch]]:
         """(epoch, batch) of what was stored."""

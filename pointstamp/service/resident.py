@@ -202,6 +202,12 @@ class Resident:
                 )
                 self._positions[input] = epoch + 1
                 self._order(Release(input, epoch, dealt, epoch + 1))
+            # Who reads was told that nothing more comes before that, and may have acted on it.
+            now, reached = self._positions[input], checkpoint.reached(input)
+            assert now is not None  # none is closed yet
+            if now < reached:
+                self._positions[input] = reached
+                self._order(Release(input, now, (), reached))
 
     # The worker's thread.
 
@@ -504,7 +510,7 @@ class Resident:
             winners = list({(one.worker, one.attempt): one for one in winners}.values())
             if winners or until is not None:
                 # A close with nothing is no epoch: who begins again may go on with it.
-                self._write(input, epoch, winners)
+                self._write(input, epoch, winners, until)
             self._positions[input] = until
             self._aborted = {key for key in self._aborted if key[0] != input or key[1] > epoch}
             self._order(Release(input, epoch, tuple(winners), until))
@@ -542,12 +548,12 @@ class Resident:
                 f"{ASKED_S:g} s, and no input can go past it before; nothing is changed: try again"
             )
 
-    def _write(self, input: str, epoch: int, winners: Sequence[Staged]) -> None:
+    def _write(self, input: str, epoch: int, winners: Sequence[Staged], until: int | None) -> None:
         """Make the decision outlast us, where there is a checkpoint."""
         if self._checkpoint is None:
             return
         kept = [Kept.from_json(staged.kept) for staged in winners if staged.kept is not None]
-        if not self._checkpoint.commit(input, epoch, kept):
+        if not self._checkpoint.commit(input, epoch, kept, until):
             raise ServiceError(
                 f"epoch {epoch} of input {input!r} is in {self._checkpoint} already, and not by "
                 "this service: another one uses the folder; only one may, so end this one, or "

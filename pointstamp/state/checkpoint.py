@@ -80,8 +80,15 @@ class Checkpoint:
         """
         return self._log.stage(input, epoch, attempt, batches)
 
-    def commit(self, input: str, epoch: int, winners: Iterable[Staged]) -> bool:
+    def commit(
+        self, input: str, epoch: int, winners: Iterable[Staged], until: int | None = None
+    ) -> bool:
         """Say once what was staged for an input at an epoch; whether this call said it.
+
+        Parameters
+        ----------
+        until : int, optional
+            The epoch that the input goes on with; the one after, if not given.
 
         Returns
         -------
@@ -96,7 +103,7 @@ class Checkpoint:
         UsageError
             If one was staged for something else.
         """
-        return self._log.commit(input, epoch, winners)
+        return self._log.commit(input, epoch, winners, until)
 
     def abort(self, input: str, epoch: int, staged: Staged | Iterable[Staged]) -> None:
         """Remove what was staged, unless it was committed."""
@@ -111,6 +118,13 @@ class Checkpoint:
             -1 for all. What a snapshot has is not there any more after `prune`.
         """
         return self._log.committed(input, after)
+
+    def reached(self, input: str) -> int:
+        """The epoch that the last commit in the log has an input go on with; 0 without one.
+
+        A snapshot may be further than the log, of which it has `prune` remove what is older.
+        """
+        return self._log.reached(input)
 
     def inputs(self) -> list[str]:
         """The inputs that something was staged for."""

@@ -22,7 +22,7 @@ import pyarrow as pa
 from pointstamp.errors import SchemaError, UsageError
 from pointstamp.state import arrow_files
 from pointstamp.state.arrow_files import Stored
-from pointstamp.state.objects import Objects
+from pointstamp.state.objects import TEMPORARY, Objects
 from pointstamp.state.sealed import seal, unseal
 
 VERSION = 2
@@ -101,7 +101,9 @@ class Log:
         what = arrow_files.stored(name, data)
         return Staged(input, epoch, str(attempt), name, rows, what.n_bytes, what.checksum)
 
-    def commit(self, input: str, epoch: int, winners: Iterable[Staged]) -> bool:
+    def commit(
+        self, input: str, epoch: int, winners: Iterable[Staged], until: int | None = None
+    ) -> bool:
         """See `Checkpoint.commit`."""
         chosen = list(winners)
         record = f"{_folder(input, epoch)}/{_COMMITTED}"
@@ -114,7 +116,9 @@ class Log:
                     f"cannot be committed for input {input!r} at {epoch}"
                 )
             arrow_files.check_size(self._objects, winner.stored)
-        body = {"winners": [winner.to_json() for winner in chosen]}
+        body: dict[str, Any] = {"winners": [winner.to_json() for winner in chosen]}
+        if until is not None:
+            body["until"] = until
         return self._objects.create(record, [seal(VERSION, body)])
 
     def abort(self, input: str, epoch: int, staged: Iterable[Staged]) -> None:
@@ -131,6 +135,14 @@ class Log:
                 winners = self._winners(input, epoch)
                 if winners is not None:
                     yield epoch, winners
+
+    def reached(self, input: str) -> int:
+        """See `Checkpoint.reached`."""
+        for epoch in reversed(self._epochs(input)):
+            body = self._committed(input, epoch)
+            if body is not None:
+                return int(body.get("until", epoch + 1))
+        return BEFORE_ALL + 1
 
     def read(self, staged: Staged) -> Iterator[pa.RecordBatch]:
         """See `Checkpoint.read`."""
@@ -166,17 +178,22 @@ class Log:
                     {f"{folder}/{_COMMITTED}"} if epoch > upto else set()
                 )
                 for file in self._objects.files(folder):
-                    if f"{folder}/{file}" not in kept:
+                    # A repeat of an epoch that is committed may be on its way; one that was
+                    # interrupted goes with its epoch.
+                    is_written = epoch > upto and file.startswith(TEMPORARY)
+                    if f"{folder}/{file}" not in kept and not is_written:
                         self._objects.delete(f"{folder}/{file}")
                 self._objects.delete_folder(folder)
 
     def _winners(self, input: str, epoch: int) -> list[Staged] | None:
         """What was committed; None if nothing was yet."""
+        body = self._committed(input, epoch)
+        return None if body is None else [Staged.from_json(winner) for winner in body["winners"]]
+
+    def _committed(self, input: str, epoch: int) -> dict[str, Any] | None:
+        """What the commit record of an epoch says; None if there is none yet."""
         name = f"{_folder(input, epoch)}/{_COMMITTED}"
-        if self._objects.size(name) is None:
-            return None
-        _, body = self._record(name)
-        return [Staged.from_json(winner) for winner in body["winners"]]
+        return None if self._objects.size(name) is None else self._record(name)[1]
 
     def _record(self, name: str) -> tuple[int, dict[str, Any]]:
         return unseal(self._objects.get(name).to_pybytes(), f"{self._objects}/{name}", VERSIONS)

@@ -23,6 +23,9 @@ from pyarrow import fs
 from pointstamp.containers import Buffer
 from pointstamp.errors import CheckpointError, TruncatedCheckpointError
 
+TEMPORARY = "."
+"""What the name of a file begins with that is still being written."""
+
 
 class Objects(Protocol):
     """Objects below a root."""
@@ -100,7 +103,7 @@ class LocalObjects:
         """A temporary file on the disk, and its place; what was done with it is kept, too."""
         place = self._root / name
         place.parent.mkdir(parents=True, exist_ok=True)
-        temporary = place.with_name(f".{place.name}.{uuid4().hex}")
+        temporary = place.with_name(f"{TEMPORARY}{place.name}.{uuid4().hex}")
         try:
             with temporary.open("xb") as file:
                 for part in data:

@@ -5,11 +5,8 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -192,56 +189,6 @@ def test_workers_that_are_killed_before_a_commit_have_lost_nothing_that_was_comm
         assert counted(service, 3) == sorted([*expected(3), (3, "die", 1)])
 
 
-PROGRAM = """
-import sys
-sys.path[:0] = {path!r}
-from test_checkpoint import counted, expected, feed, serve
-
-with serve({folder!r}, 2, threads={threads}, every={every}) as service:
-    print("ready", flush=True)
-    feed(service, {n})
-    assert counted(service, {n} - 1) == expected({n})
-print("done", flush=True)
-"""
-
-
-KILLS = [
-    (None, 3),
-    (4, 3),
-    pytest.param(None, 100, marks=pytest.mark.soak),
-    pytest.param(4, 100, marks=pytest.mark.soak),
-]
-
-
-@pytest.mark.parametrize(("every", "n_kills"), KILLS)
-def test_programs_that_are_killed_at_any_moment_lose_nothing_and_repeat_nothing(
-    tmp_path, every, n_kills
-):
-    """The oracle counts what was sent; each program goes on from what it finds, and is killed."""
-    moments = random.Random(7)
-    path = [str(Path(__file__).parent), str(Path.cwd())]
-    n_killed, n_epochs, done = 0, 20 * n_kills, False
-    folder = str(tmp_path)
-    while not done:
-        program = PROGRAM.format(
-            path=path, folder=folder, threads=n_killed != 1, n=n_epochs, every=every
-        )
-        with subprocess.Popen(
-            [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True
-        ) as child:
-            assert child.stdout.readline() == "ready\n"
-            if n_killed < n_kills:
-                until = time.monotonic() + moments.uniform(0.0, 0.15)
-                while time.monotonic() < until and child.poll() is None:
-                    pass
-                child.kill()
-                n_killed += 1
-            done = child.stdout.read() == "done\n"
-    with serve(folder, 3, every=every) as service:
-        assert service.input("words").time == n_epochs
-        assert counted(service, n_epochs - 1) == expected(n_epochs)
-
-
 def test_an_aborted_service_is_stopped_for_its_links_too(tmp_path):
     service = serve(tmp_path)
     service.abort()
@@ -417,3 +364,59 @@ def test_options_that_do_not_fit_are_said(tmp_path):
         sealed(service, 0)
     with pytest.raises(UsageError, match=r"has a snapshot, of epoch \d, and the log"):
         serve(tmp_path)
+
+
+@pytest.mark.parametrize("every", [None, 1])
+def test_how_far_an_input_was_advanced_outlasts_the_service(tmp_path, every):
+    """Readers were told that no more comes before; so nothing may, in later lives either."""
+
+    def two(scope, words, others):
+        return totals(scope, words.concat(others))
+
+    def begin(workers):
+        return serve(tmp_path, workers, build=two, every=every, words=WORD, others=WORD)
+
+    came = []
+    for life, promised in enumerate([5, 5, 7, 12]):
+        service = begin(1 + life % 3)
+        others, words = service.input("others"), service.input("words")
+        assert (others.time, words.time) == (max([0, *came]), 2 * life)
+        if others.time < promised:
+            others.send([{"word": "z"}])
+            others.advance_to(promised)
+            came.append(promised)
+        feed(service, 2 * life + 2)
+        service.probe.wait(2 * life + 1)
+        # As far as it is promised, and neither more nor less.
+        assert service.status().inputs["others"] == promised
+        service.abort()
+    with begin(2) as service:
+        assert service.input("others").time == 12
+        feed(service, 12)
+        rows = counted(service, 11)
+    assert [row for row in rows if row[1] == "z"] == [(0, "z", 1), (5, "z", 2), (7, "z", 3)]
+    assert [row for row in rows if row[1] != "z"] == expected(12)
+
+
+def test_outputs_beside_a_snapshot_that_was_not_sealed_do_not_count_for_the_next(tmp_path):
+    """The epoch may be reached again, with more in it, and by other workers."""
+    service = serve(tmp_path, 1, every=3)
+    feed(service, 3)
+    sealed(service, 2)
+    until = time.monotonic() + 30
+    while service.snapshot()["asked"] is None:  # of epoch 5
+        assert time.monotonic() < until
+    # As `stop` does, but that it would not wait for the parts.
+    (chief,) = service._links
+    chief.finish()
+    service.input("words").close()
+    while not chief._sealer._written:
+        assert time.monotonic() < until
+    service.abort()
+    assert list(tmp_path.glob("log/output*/*6/attempt-*"))
+    service = serve(tmp_path, 2, every=3)
+    feed(service, 9)
+    assert sealed(service, 5) == 5
+    service.abort()
+    with serve(tmp_path, 1, every=3) as service:
+        assert counted(service, 8) == expected(9)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from pathlib import Path
 
@@ -175,6 +176,28 @@ def test_pruning_leaves_what_comes_after_and_what_is_not_committed(place: Place)
         (4, "0"),
         (4, "1"),
     ]
+
+
+def test_pruning_leaves_a_repeat_that_is_being_staged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of an epoch that is committed: it will lose, but whoever stages it does nothing wrong."""
+    checkpoint = Checkpoint(tmp_path)
+    for epoch in (0, 1):
+        checkpoint.commit("a", epoch, [checkpoint.stage("a", epoch, "first", [batch(epoch)])])
+    checkpoint.seal(0, [checkpoint.write_part(0, 0, {})], {})
+    sync = os.fsync
+
+    def prune_before(descriptor: int) -> None:
+        monkeypatch.setattr(os, "fsync", sync)
+        checkpoint.prune()
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", prune_before)
+    late = checkpoint.stage("a", 1, "late", [batch(1)])
+    assert os.fsync is sync
+    assert not checkpoint.commit("a", 1, [late])
+    assert everything(checkpoint, "a") == {1: [1]}
 
 
 def test_what_was_pruned_cannot_be_committed_again(place: Place) -> None:

@@ -1,0 +1,290 @@
+"""Kill -9 at every moment of a service's life, of each of its processes: nothing lost or twice.
+
+`lives` is what is killed. Here are the plans, of which each is random and follows from a seed,
+and the oracle, which computes what comes out from what is sent, and knows nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.service.lives import RATES_EVERY, Life, facts_of, rates_of
+
+PROGRAM = "import sys; from tests.service.lives import main; main(*sys.argv[1:])"
+
+MOMENTS = {
+    "before staging": {"client/stage/before": 12, "worker/stage/before": 12},
+    "while staging": {
+        "attempt/before": 12,
+        "attempt/half": 12,
+        "attempt/synced": 12,
+        "attempt/after": 12,
+    },
+    "between staging and commit": {
+        "worker/stage/after": 12,
+        "client/stage/after": 12,
+        "chief/commit/before": 12,
+    },
+    "between commit and durability": {"record/before": 12, "record/half": 12, "record/synced": 12},
+    "between durability and answer": {
+        "record/after": 12,
+        "chief/write/after": 12,
+        "chief/commit/after": 12,
+        "client/commit/after": 12,
+    },
+    "in a snapshot": {
+        "part/before": 8,
+        "part/half": 8,
+        "part/synced": 8,
+        "part/after": 8,
+        "outputs/before": 8,
+        "outputs/half": 8,
+        "outputs/synced": 8,
+        "outputs/after": 8,
+        "worker/parts/after": 3,
+    },
+    "in a manifest": {
+        "manifest/before": 3,
+        "manifest/half": 3,
+        "manifest/synced": 3,
+        "manifest/after": 3,
+    },
+    "in a prune": {
+        "pruned/before": 2,
+        "pruned/half": 2,
+        "pruned/synced": 2,
+        "pruned/after": 2,
+        "delete/before": 20,
+        "delete/after": 20,
+        "chief/prune/after": 3,
+    },
+    "between reading and forgetting": {
+        "client/store/before": 8,
+        "client/store/after": 8,
+        "chief/forget/before": 4,
+        "chief/forget/after": 4,
+    },
+    "while beginning again": {
+        "client/latest/after": 1,
+        "chief/replay/before": 1,
+        "chief/replay/after": 1,
+        "worker/begin/after": 1,
+    },
+    "at any time": {"any": 1},
+}
+"""The points of each moment, and up to the how many-th time it is chosen there."""
+
+OF_SNAPSHOTS = ("in a snapshot", "in a manifest", "in a prune")
+
+OF_ANY_WORKER = ("worker/", "attempt/", "part/", "outputs/")
+
+VICTIMS = ("driver", "worker", "peer", "all")
+
+ANY_S = 3.0
+
+LIFE_S = 120.0
+"""How long a program may take for each of its lives, on a machine with much else to do."""
+
+GONE_S = 10.0
+"""How soon all workers are gone when their driver is. Mostly that is a matter of milliseconds."""
+
+
+def planned(seed: int, n_kills: int, workers: tuple[int, ...], every: int | None = 3) -> list[Life]:
+    """Lives that are killed, at all moments in turn, and one that is not."""
+    rolled = random.Random(seed)
+    possible = [moment for moment in MOMENTS if every is not None or moment not in OF_SNAPSHOTS]
+    moments: list[str] = []
+    while len(moments) < n_kills:
+        moments += rolled.sample(possible, len(possible))
+    lives = []
+    for number, moment in enumerate(moments[:n_kills]):
+        n_workers = rolled.choice(workers)
+        where, most = rolled.choice(list(MOMENTS[moment].items()))
+        index = rolled.randrange(n_workers) if where.startswith(OF_ANY_WORKER) else 0
+        # A worker that is alone is a thread of the driver.
+        who = rolled.choice(VICTIMS if n_workers > 1 else ("driver", "all"))
+        lives.append(
+            Life(
+                number,
+                "",
+                n_workers,
+                where,
+                who,
+                index,
+                rolled.randint(1, most),
+                rolled.random() < 0.5,
+                rolled.uniform(0.0, ANY_S),
+                every,
+            )
+        )
+    return [*lives, Life(n_kills, "", rolled.choice(workers), every=every)]
+
+
+def run(folder: Path, lives: list[Life]) -> float:
+    """Have all these lives; how long the workers outlived their driver at most."""
+    longest_s = 0.0
+    while lives:
+        numbered = json.dumps([asdict(life) for life in lives])
+        with (folder / "said").open("w+") as said:
+            program = subprocess.Popen(
+                [sys.executable, "-c", PROGRAM, str(folder), numbered],
+                env={**os.environ, "PYTHONPATH": str(Path.cwd())},
+                stdout=said,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            try:
+                status = program.wait(LIFE_S * len(lives))
+                longest_s = max(longest_s, gone(program.pid))
+            finally:
+                if processes(program.pid):
+                    os.killpg(program.pid, signal.SIGKILL)
+                program.wait()
+            said.seek(0)
+            told = said.read()
+        if status == 0:
+            return longest_s
+        assert status == -signal.SIGKILL, (lives, ends(folder), told)
+        # What it was to live on after that, the next program has.
+        lives = [life for life in lives if life.number > ends(folder)[-1]["number"]]
+    raise AssertionError("the last life ended of nothing")
+
+
+def ends(folder: Path) -> list[dict[str, Any]]:
+    """What was written down of each kill."""
+    return [json.loads(line) for line in (folder / "ends").read_text().splitlines()]
+
+
+def gone(group: int) -> float:
+    """Wait until no process of the group is left; how long that took."""
+    began = time.monotonic()
+    while left := processes(group):
+        assert time.monotonic() < began + GONE_S, f"still there: {left}"
+    return time.monotonic() - began
+
+
+def processes(group: int) -> dict[int, str]:
+    """The processes of a group that are alive."""
+    found = {}
+    for process in Path("/proc").iterdir():
+        if not process.name.isdigit():
+            continue
+        try:
+            name, _, rest = (process / "stat").read_text().partition("(")[2].rpartition(")")
+        except OSError:
+            continue  # it ended while we were looking
+        state, _, its_group = rest.split()[:3]
+        if int(its_group) == group and state not in "ZX":
+            found[int(process.name)] = name
+    return found
+
+
+# The oracle.
+
+
+def totals_of(n_epochs: int) -> list[list[tuple[int, int]]]:
+    """Of each epoch, how much the facts of a key are together, for those that came then."""
+    sums: Counter[int] = Counter()
+    found = []
+    for epoch in range(n_epochs):
+        for key, value in facts_of(epoch):
+            sums[key] += value
+        found.append(sorted((key, sums[key]) for key, _ in facts_of(epoch)))
+    return found
+
+
+def pairs_of(n_epochs: int) -> list[list[tuple[int, int, int]]]:
+    """Of each epoch, a fact and a rate of one key of which one came then, and the other had."""
+    rates = defaultdict(list)
+    for epoch in range(0, n_epochs, RATES_EVERY):
+        for key, rate in rates_of(epoch):
+            rates[key].append((epoch, rate))
+    found: list[list[tuple[int, int, int]]] = [[] for _ in range(n_epochs)]
+    for epoch in range(n_epochs):
+        for key, value in facts_of(epoch):
+            for its, rate in rates[key]:
+                found[max(epoch, its)].append((key, value, rate))
+    return [sorted(pairs) for pairs in found]
+
+
+def steps_of(n_epochs: int) -> list[tuple[int, int, int, int]]:
+    """For each total of each epoch, in how many steps of Collatz one comes to 1 from it."""
+    found = []
+    for epoch, totals in enumerate(totals_of(n_epochs)):
+        for key, total in totals:
+            n, steps = total % 40 + 1, 0
+            while n != 1:
+                n, steps = (n // 2 if n % 2 == 0 else 3 * n + 1), steps + 1
+            found.append((epoch, key, total, steps))
+    return sorted(found)
+
+
+def as_json(value: Any) -> Any:
+    return json.loads(json.dumps(value))
+
+
+def check(folder: Path) -> int:
+    """What was read, by life after life, against the oracle; of how many epochs."""
+    last = json.loads((folder / "last").read_text())
+    n_epochs = last["n_epochs"]
+    for name, expected in (("totals", totals_of(n_epochs)), ("pairs", pairs_of(n_epochs))):
+        stored = {
+            int(path.name): json.loads(path.read_text()) for path in (folder / name).iterdir()
+        }
+        assert stored == dict(enumerate(as_json(expected))), name
+    assert last["steps"] == as_json(steps_of(n_epochs))
+    return n_epochs
+
+
+def kill(folder: Path, lives: list[Life]) -> None:
+    """A plan from its beginning to its end; what was done in it is on standard output."""
+    began = time.monotonic()
+    longest_s = run(folder, lives)
+    n_epochs = check(folder)
+    done = ends(folder)
+    assert [(end["number"], end["where"], end["who"]) for end in done] == [
+        (life.number, life.where, life.who) for life in lives[:-1]
+    ]
+    for moment, points in MOMENTS.items():
+        whom = Counter(end["who"] for end in done if end["where"] in points)
+        print(f"killed {moment}: {whom.total()} {dict(sorted(whom.items()))}")
+    print(
+        f"killed in all: {len(done)}, in {n_epochs} epochs and {time.monotonic() - began:.0f} s; "
+        f"workers outlived their driver by {longest_s:.3f} s at most"
+    )
+
+
+PLANS = [planned(seed, 10, (1, 2, 2, 3)) for seed in (1, 2)] + [planned(3, 3, (1, 2), every=None)]
+
+
+@pytest.mark.parametrize("lives", PLANS, ids=["one", "two", "without snapshots"])
+def test_whoever_is_killed_and_whenever_nothing_is_lost_and_nothing_comes_twice(
+    tmp_path: Path, lives: list[Life]
+) -> None:
+    kill(tmp_path, lives)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(100, 118))
+def test_many_kills_lose_nothing_and_repeat_nothing(tmp_path: Path, seed: int) -> None:
+    kill(tmp_path, planned(seed, 10, (1, 2, 3, 4), every=None if seed >= 116 else 3))
+
+
+def test_the_kills_of_every_run_are_at_every_moment_and_of_everybody() -> None:
+    lives = [life for plan in PLANS for life in plan if life.where is not None]
+    points = {life.where for life in lives}
+    assert all(points & set(of) for of in MOMENTS.values())
+    assert {life.who for life in lives} == set(VICTIMS)
+    assert {life.workers for life in lives} == {1, 2, 3}
