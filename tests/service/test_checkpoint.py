@@ -387,8 +387,10 @@ def test_how_far_an_input_was_advanced_outlasts_the_service(tmp_path, every):
             came.append(promised)
         feed(service, 2 * life + 2)
         service.probe.wait(2 * life + 1)
-        # As far as it is promised, and neither more nor less.
-        assert service.status().inputs["others"] == promised
+        # As far as it is promised, and neither more nor less, when the worker has heard of it.
+        until = time.monotonic() + 30
+        while service.status().inputs["others"] != promised:
+            assert time.monotonic() < until, service.status()
         service.abort()
     with begin(2) as service:
         assert service.input("others").time == 12
@@ -404,8 +406,9 @@ def test_outputs_beside_a_snapshot_that_was_not_sealed_do_not_count_for_the_next
     feed(service, 3)
     sealed(service, 2)
     until = time.monotonic() + 30
-    while service.snapshot()["asked"] is None:  # of epoch 5
+    while service.snapshot(soon=True)["asked"] is None:
         assert time.monotonic() < until
+    assert service.snapshot()["asked"] == 3
     # As `stop` does, but that it would not wait for the parts.
     (chief,) = service._links
     chief.finish()
@@ -413,10 +416,11 @@ def test_outputs_beside_a_snapshot_that_was_not_sealed_do_not_count_for_the_next
     while not chief._sealer._written:
         assert time.monotonic() < until
     service.abort()
-    assert list(tmp_path.glob("log/output*/*6/attempt-*"))
+    assert list(tmp_path.glob("log/output*/*4/attempt-*"))
     service = serve(tmp_path, 2, every=3)
+    assert service.snapshot(soon=True)["asked"] == 3
     feed(service, 9)
-    assert sealed(service, 5) == 5
+    assert sealed(service, 3) >= 3
     service.abort()
     with serve(tmp_path, 1, every=3) as service:
         assert counted(service, 8) == expected(9)
