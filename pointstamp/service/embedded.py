@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -158,8 +159,13 @@ class Threads:
 
     def join(self, timeout_s: float) -> bool:
         """Wait until the workers have ended; whether they have."""
-        self._thread.join(timeout_s)
-        return not self._thread.is_alive()
+        until = time.monotonic() + timeout_s
+        # Who runs the workers waits only a moment for those that are at work when others fail.
+        for thread in (self._thread, *(resident.thread for resident in self._residents.values())):
+            thread.join(max(0.0, until - time.monotonic()))
+            if thread.is_alive():
+                return False
+        return True
 
     def stage(self, service: Service, input: str, epoch: int, data: Any) -> list[Staged] | None:
         """Nothing is known here that the service does not know."""

@@ -107,6 +107,8 @@ class Resident:
         secret: bytes = b"",
     ) -> None:
         self.index = worker.index
+        self.thread = threading.current_thread()
+        """The worker's own."""
         self.plan = plan
         self._worker = worker
         self._changed = threading.Condition()

@@ -176,6 +176,30 @@ def test_stop_drains_and_what_came_out_can_be_read_afterwards():
         service.probe.wait(0)
 
 
+def test_an_abort_waits_for_a_worker_that_is_at_work():
+    at_work, goes_on = threading.Event(), threading.Event()
+
+    def slow(batch):
+        at_work.set()
+        goes_on.wait(30)
+        return batch
+
+    def build(scope, words):
+        return words.map_batches(slow)
+
+    service = ps.serve(build, 2, inputs={"words": WORD}, outputs={"words": WORD}, threads=True)
+    service.input("words").send([{"word": "a"}])
+    service.input("words").advance_to(1)
+    assert at_work.wait(30)
+    # Longer than the workers of a batch are waited for when one has failed.
+    timer = threading.Timer(1.2, goes_on.set)
+    timer.start()
+    service.abort()
+    assert goes_on.is_set()
+    assert not [link.thread for link in service._links if link.thread.is_alive()]
+    timer.join()
+
+
 def test_an_exception_in_the_block_aborts_and_is_the_one_that_is_raised():
     service = serve()
 
