@@ -54,3 +54,13 @@ def test_workers_import_nothing_heavy_until_a_kernel_runs() -> None:
         for _, modules in parts:
             assert "numpy" in modules  # else this looks at the wrong process
             assert HEAVY & {*modules} == set()
+
+
+def test_what_commits_a_batch_of_spark_imports_no_dataflow() -> None:
+    """Spark has a new process for each commit, in which there is time for little else."""
+    imported = modules_after("import pointstamp.spark.source")
+    ours = {name for name in imported if name.startswith("pointstamp.")}
+    assert "pointstamp.service.client" in ours
+    assert {
+        name for name in ours if name.split(".")[1] in ("dataflow", "runtime", "state")
+    } == set()

@@ -89,6 +89,8 @@ class Case:
     data : cases with the same must give the same answer; None if it has none.
     needs : modules that must be importable.
     in_both_modes : measured interpreted as well where the core is compiled.
+    session : cases with the same, which follow each other, are measured in one process, as
+        what they share takes longer to start than they do. Peaks are then of all so far.
     """
 
     who: str
@@ -100,6 +102,7 @@ class Case:
     in_both_modes: bool = False
     samples: int = 5
     note: str = ""
+    session: str = ""
 
     @property
     def key(self) -> str:
@@ -161,6 +164,7 @@ class Benchmark:
     counted : what the answer is the number of, which is told per second and core as well.
     together : measures all cases at once, and gives their readings by key.
     when_named : takes so long that it is done only when it is named.
+    tells_p99 : whether a sample is one of many, of which the 99th percentile is told.
     on_all_cores : those among the others who use all cores there are, and do not say so.
     """
 
@@ -182,5 +186,6 @@ class Benchmark:
     memory: tuple[Ratio, ...] = ()
     counted: str = ""
     on_all_cores: tuple[str, ...] = ()
+    tells_p99: bool = False
     together: Callable[[Size], Mapping[str, Reading]] | None = None
     when_named: bool = False

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.util import find_spec
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from benchmarks.harness.results import Results, Row, point
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LIMIT_S = 300.0
-"""After so long a case is ended: no case is worth a sixth of the whole."""
+"""After so long a process is ended: none is worth a sixth of the whole."""
 
 INTERPRETED = {"POINTSTAMP_COMPILED": "0"}
 
@@ -63,8 +64,8 @@ def _rows(benchmark: Benchmark, cases: Sequence[Case], size: Size, samples: int)
             ours = {"mode": mode()} if case.is_ours else {}
             yield _row(case, {**asdict(found[case.key]), **ours}, "")
         return
-    for case in cases:
-        yield from _measured(benchmark, case, size, samples)
+    for _, sharing in groupby(cases, lambda case: case.session or case.key):
+        yield from _measured(benchmark, list(sharing), size, samples)
 
 
 @contextmanager
@@ -86,26 +87,49 @@ def inputs_of(benchmark: Benchmark, size: Size) -> Iterator[None]:
                 os.environ[inputs.VARIABLE] = before
 
 
-def _measured(benchmark: Benchmark, case: Case, size: Size, samples: int) -> Iterator[Row]:
-    """A row; two if the core is compiled and the case asks for both modes."""
-    absent = [module for module in case.needs if find_spec(module) is None]
-    if absent:
-        yield Row(case.who, dict(case.at), case.amount, missing=f"{absent[0]} is not installed")
-        return
-    command = [benchmark.name, size, str(min(samples, case.samples)), case.key]
-    row = _row(case, *_child(command, {}))
-    yield row
-    if case.in_both_modes and row.mode == "compiled":
-        yield _row(case, *_child(command, INTERPRETED))
+def _measured(
+    benchmark: Benchmark, cases: Sequence[Case], size: Size, samples: int
+) -> Iterator[Row]:
+    """A row for each; two if the core is compiled and the case asks for both modes."""
+    there = []
+    for case in cases:
+        absent = [module for module in case.needs if find_spec(module) is None]
+        if absent:
+            missing = f"{absent[0]} is not installed"
+            yield Row(case.who, dict(case.at), case.amount, missing=missing)
+        else:
+            there.append(case)
+    compiled = []
+    for case, row in _run(benchmark, there, size, samples, {}):
+        yield row
+        if case.in_both_modes and row.mode == "compiled":
+            compiled.append(case)
+    for _, row in _run(benchmark, compiled, size, samples, INTERPRETED):
+        yield row
+
+
+def _run(
+    benchmark: Benchmark,
+    cases: Sequence[Case],
+    size: Size,
+    samples: int,
+    environment: dict[str, str],
+) -> Iterator[tuple[Case, Row]]:
+    """Each with its row, measured in one process."""
+    if cases:
+        keys = [case.key for case in cases]
+        found, failed = _child([benchmark.name, size, str(samples), *keys], environment)
+        for case in cases:
+            yield case, _row(case, found.get(case.key, {}), "" if case.key in found else failed)
 
 
 def _row(case: Case, found: dict[str, Any], failed: str) -> Row:
-    missing = f"failed: {failed}" if failed else ""
-    return Row(case.who, dict(case.at), case.amount, note=case.note, missing=missing, **found)
+    given = {"missing": f"failed: {failed}"} if failed else {}
+    return Row(case.who, dict(case.at), case.amount, note=case.note, **given, **found)
 
 
 def _child(command: Sequence[str], environment: dict[str, str]) -> tuple[dict[str, Any], str]:
-    """What the child wrote, and why it could not if it could not."""
+    """What the child wrote, by case, and why it could not do all if it could not."""
     with tempfile.TemporaryDirectory(prefix="pointstamp-bench-") as folder:
         result = Path(folder) / "result.json"
         with (Path(folder) / "log").open("w+") as log:
@@ -121,7 +145,7 @@ def _child(command: Sequence[str], environment: dict[str, str]) -> tuple[dict[st
             try:
                 status = process.wait(LIMIT_S)
             except subprocess.TimeoutExpired:
-                return {}, f"not done after {LIMIT_S:.0f} s"
+                return _read(result), f"not done after {LIMIT_S:.0f} s"
             finally:
                 if process.poll() is None:
                     process.terminate()
@@ -129,8 +153,12 @@ def _child(command: Sequence[str], environment: dict[str, str]) -> tuple[dict[st
             log.seek(0)
             lines = [line.strip() for line in log if line.strip()]
         if status != 0:
-            return {}, lines[-1][:200] if lines else f"exit status {status}"
-        return json.loads(result.read_text()) if result.exists() else {}, ""
+            return _read(result), lines[-1][:200] if lines else f"exit status {status}"
+        return _read(result), ""
+
+
+def _read(result: Path) -> dict[str, Any]:
+    return json.loads(result.read_text()) if result.exists() else {}
 
 
 def _check_answers(cases: Sequence[Case], rows: Sequence[Row]) -> None:

@@ -41,7 +41,8 @@ ORDER = (
     "idle_operators", "outstanding_times", "flow_control", "fairness", "simulated_workers",
     "startup",
     # Services, beside Spark's own streams.
-    "service_soak",
+    "service_latency", "service_throughput", "service_loop",
+    "service_recovery", "service_soak",
     # Minutes for each case: only when it is named.
     "spark_triangles",
 )  # fmt: skip

@@ -14,13 +14,10 @@ def peaks() -> list[int]:
     return [peak_bytes(), *(peak for pid in descendants() if (peak := _peak(pid)))]
 
 
-def descendants() -> list[int]:
-    """The processes that this one has started, and those that they have, as far as they run."""
-    return _descendants(os.getpid())
-
-
-def _descendants(pid: int) -> list[int]:
-    return [found for child in _children(pid) for found in (child, *_descendants(child))]
+def descendants(pid: int | None = None) -> list[int]:
+    """The processes that one has started, or this one, and those that they have, while they run."""
+    children = _children(os.getpid() if pid is None else pid)
+    return [found for child in children for found in (child, *descendants(child))]
 
 
 def _children(pid: int) -> list[int]:

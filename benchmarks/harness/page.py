@@ -321,7 +321,8 @@ def _section(benchmark: Benchmark, results: Results) -> Iterator[str]:
         yield f"*A trial run with inputs of size {results.size!r}: figures to be replaced.*\n"
     yield f"![{benchmark.title}](benchmarks/{benchmark.name}.svg)\n"
     with_input = bool(results.input_bytes)
-    header = ["who", "at", "mode", "median", "spread", "runs", "x baseline", "peak MiB"]
+    header = ["who", "at", "mode", "median"] + ["p99"] * benchmark.tells_p99
+    header += ["spread", "runs", "x baseline", "peak MiB"]
     header += ["x input"] if with_input else []
     header += [f"M {benchmark.counted}/s per core"] if benchmark.counted else []
     yield table(header, [_told(row, benchmark, results) for row in results.rows if row.seconds])
@@ -351,6 +352,7 @@ def _told(row: Row, benchmark: Benchmark, results: Results) -> list[str]:
         where(row.at),
         row.mode or "",
         said(row.value(quantity)),
+        *[said(row.p99(quantity))] * benchmark.tells_p99,
         f"{said(low)} to {said(high)}",
         str(len(row.seconds)),
         said(times) if times is not None else "",

@@ -42,6 +42,11 @@ class Row:
         """The median, in the unit of `quantity`."""
         return quantity.of(median(self.seconds), self.amount)
 
+    def p99(self, quantity: Quantity) -> float:
+        """The sample that at most one in a hundred is worse than, in that unit."""
+        ordered = sorted(self.seconds)
+        return quantity.of(ordered[-1 - len(ordered) // 100], self.amount)
+
     def spread(self, quantity: Quantity) -> tuple[float, float]:
         """The least and the greatest sample, in that unit."""
         values = [quantity.of(seconds, self.amount) for seconds in self.seconds]

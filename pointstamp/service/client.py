@@ -13,8 +13,8 @@ import pyarrow.flight
 
 from pointstamp import errors
 from pointstamp.errors import AuthenticationError, PointstampError, ServiceError, StoppedError
-from pointstamp.service.resident import Status
 from pointstamp.service.staging import Staged
+from pointstamp.service.status import Status
 
 fl: Any = pyarrow.flight  # whose stubs say str where bytes go, and lack what we use
 

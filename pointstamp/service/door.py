@@ -17,8 +17,9 @@ import pyarrow as pa
 import pyarrow.flight
 
 from pointstamp.errors import PointstampError, UsageError
-from pointstamp.service.resident import Resident, Status
+from pointstamp.service.resident import Resident
 from pointstamp.service.staging import Staged
+from pointstamp.service.status import Status
 
 fl: Any = pyarrow.flight  # whose stubs say str where bytes go
 

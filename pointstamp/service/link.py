@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from pointstamp.service.resident import Status
 from pointstamp.service.staging import Staged
+from pointstamp.service.status import Status
 
 
 class Link(Protocol):

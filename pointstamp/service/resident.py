@@ -16,7 +16,6 @@ import contextlib
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -43,42 +42,12 @@ from pointstamp.service.orders import Cut, Drop, Forget, Order, Release, Stop
 from pointstamp.service.outlet import Outlet
 from pointstamp.service.source import Source
 from pointstamp.service.staging import Staged, Staging
+from pointstamp.service.status import NEVER, Status
 from pointstamp.state.durable import Durable
 from pointstamp.state.log import Staged as Kept
 
-NEVER = (1 << 62) - 1
-"""An epoch that is complete when all are."""
-
 ASKED_S = 30.0
 """How long workers may take to hear of a snapshot; an operator that is at work delays them."""
-
-
-@dataclass(frozen=True)
-class Status:
-    """How far a service is, as one of its workers knows it.
-
-    Attributes
-    ----------
-    inputs : dict of str to int or None
-        The epoch that each input is at; None for one that is closed.
-    outputs : dict of str to int or None
-        The first epoch of each output that is not complete; None when all are.
-    forgotten : dict of str to int
-        The last epoch of each output that is forgotten; -1 for none.
-    end : int
-        Where a reader is that has read all, once all inputs are closed. With a checkpoint that
-        is an epoch which a service that begins again goes on with; else there is no more.
-    """
-
-    inputs: dict[str, int | None]
-    outputs: dict[str, int | None]
-    forgotten: dict[str, int]
-    end: int = NEVER
-
-    def is_complete(self, output: str | None, epoch: int) -> bool:
-        """Whether an output, or every one for None, is complete up to `epoch`."""
-        frontiers = self.outputs.values() if output is None else [self.outputs[output]]
-        return all(frontier is None or epoch < frontier for frontier in frontiers)
 
 
 class Resident:

@@ -28,13 +28,10 @@ from pointstamp.errors import EpochError, ServiceError, StoppedError, UsageError
 from pointstamp.service.blueprint import Blueprint
 from pointstamp.service.fate import Fate
 from pointstamp.service.link import Link
-from pointstamp.service.resident import NEVER, Status
 from pointstamp.service.staging import Staged
+from pointstamp.service.status import NEVER, TICK_S, Status
 
 Answer = TypeVar("Answer")
-
-TICK_S = 0.5
-"""How long a worker is asked to wait at a time; in between we look whether all are there."""
 
 TIMEOUT_S = 60.0
 """How long to wait for an epoch to be complete where nothing else is said."""

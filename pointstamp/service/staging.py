@@ -15,13 +15,14 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from pointstamp.errors import ServiceError, UsageError
-from pointstamp.state.checkpoint import Checkpoint
-from pointstamp.state.log import Staged as Kept
+
+if TYPE_CHECKING:
+    from pointstamp.state.checkpoint import Checkpoint
 
 
 @dataclass(frozen=True)
@@ -131,6 +132,9 @@ class Staging:
         if staged.attempt in attempts:
             return attempts[staged.attempt][1]
         if staged.kept is not None and self._checkpoint is not None:
+            # Not at the top: who only hands receipts on does not need it.
+            from pointstamp.state.log import Staged as Kept
+
             return self._checkpoint.read(Kept.from_json(staged.kept))
         raise ServiceError(
             f"worker {self._worker} has nothing staged by attempt {staged.attempt!r} for epoch "

@@ -35,8 +35,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from pointstamp.dataflow.building import takes_names
-from pointstamp.dataflow.log import Logging
 from pointstamp.errors import SparkSetupError, UsageError
 from pointstamp.spark.session import check_slots, context_of, count_slots, session
 
@@ -44,6 +42,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
+
+    from pointstamp.dataflow.log import Logging
 
 MapInArrow = Callable[[Iterable["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 
@@ -129,6 +129,7 @@ def run(
     from pyspark.sql.pandas.types import to_arrow_schema
 
     from pointstamp.communication.authentication import new_secret
+    from pointstamp.dataflow.building import takes_names
     from pointstamp.runtime.worker import is_eager
     from pointstamp.spark import parcels
     from pointstamp.spark.task import Job, work

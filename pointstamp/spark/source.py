@@ -32,8 +32,8 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pointstamp.errors import EpochError, ServiceError, UsageError
-from pointstamp.service.service import TICK_S
 from pointstamp.service.staging import Staged
+from pointstamp.service.status import TICK_S
 from pointstamp.spark.access import Access
 
 if TYPE_CHECKING:
