@@ -156,7 +156,11 @@ def kill(folder: Path, lives: list[Life]) -> None:
     )
 
 
-PLANS = [planned(seed, 10, (1, 2, 2, 3)) for seed in (1, 2)] + [planned(3, 3, (1, 2), every=None)]
+FEW = (1, 1, 2, 2, 3)
+"""How many workers, where it matters what their processes cost."""
+
+PLANS = [planned(74, 9, FEW), planned(65, 8, FEW), planned(15, 3, FEW, every=None)]
+"""Of those that are at every moment, and of everybody, these have few processes."""
 
 
 @pytest.mark.parametrize("lives", PLANS, ids=["one", "two", "without snapshots"])
@@ -178,3 +182,4 @@ def test_the_kills_of_every_run_are_at_every_moment_and_of_everybody() -> None:
     assert all(points & set(of) for of in MOMENTS.values())
     assert {life.who for life in lives} == set(VICTIMS)
     assert {life.workers for life in lives} == {1, 2, 3}
+    assert len(lives) == 20
