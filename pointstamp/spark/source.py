@@ -218,10 +218,15 @@ class Part(InputPartition):
         self.upto = upto
 
 
-def _read(access: Access, output: str, part: InputPartition) -> Iterator[pa.RecordBatch]:
-    """The batches of a part; in a task."""
+def _read(
+    access: Access, output: str, part: InputPartition, patience_s: float = 0.0
+) -> Iterator[pa.RecordBatch]:
+    """The batches of a part, for whose epochs it waits; in a task."""
     assert isinstance(part, Part)
     with access.link(part.worker) as link:
+        until = monotonic() + patience_s
+        while monotonic() < until and not link.wait(output, part.upto, TICK_S):
+            pass
         # One worker said that these epochs are complete; another may still have to hear of it.
         for _, batch in link.stream(output, part.after, part.upto, TICK_S * 10):
             yield batch
@@ -260,8 +265,12 @@ class StreamReader(DataSourceStreamReader):
         return [Part(worker, after, upto) for worker in range(len(self._access.doors))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """What a worker has of the epochs."""
-        return _read(self._access, self._output, partition)
+        """What a worker has of the epochs.
+
+        They were complete when Spark planned the batch. A service that has begun again since
+        may still be at work on them, for as long as a commit may take.
+        """
+        return _read(self._access, self._output, partition, COMMIT_S)
 
     def commit(self, end: dict[str, int]) -> None:
         """Let the workers forget what comes before."""

@@ -102,7 +102,7 @@ class LocalObjects:
     def _written(self, name: str, data: Sequence[Buffer]) -> Iterator[tuple[Path, Path]]:
         """A temporary file on the disk, and its place; what was done with it is kept, too."""
         place = self._root / name
-        place.parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(place.parent)
         temporary = place.with_name(f"{TEMPORARY}{place.name}.{uuid4().hex}")
         try:
             with temporary.open("xb") as file:
@@ -247,6 +247,14 @@ def _explained(path: object) -> Iterator[None]:
 
 def _gone(path: object) -> TruncatedCheckpointError:
     return TruncatedCheckpointError(f"{path}: is not there, and is part of this checkpoint")
+
+
+def _make_folder(folder: Path) -> None:
+    """Have a folder, and those around it: of each that is new, the one around it is synced."""
+    if not folder.is_dir():
+        _make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        _sync_folder(folder.parent)
 
 
 def _sync_folder(folder: Path) -> None:

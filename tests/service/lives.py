@@ -146,7 +146,8 @@ class Life:
     where : str or None
         The point, or "any" for a moment that only the clock knows; None for the last life.
     who : str
-        The "driver" alone, the "worker" at the point, a "peer" of it, or "all" at once.
+        The "driver" alone, the "worker" at the point, a "peer" of it, or "all" at once; on
+        Spark, the driver is the "group" of this program and its Java.
     index : int
         Of the worker at whose point it is.
     nth : int
@@ -219,23 +220,28 @@ def reach(where: str) -> None:
 def strike(life: Life, *, is_still: bool) -> None:
     """Kill who is to be killed; who is not goes on, or stays where it is until it is ended."""
     me = os.getpid()
-    workers = [pid for pid in children(life.driver) if life.workers > 1]
-    others = [pid for pid in workers if pid != me]
-    victims = {
-        "driver": [life.driver],
-        "worker": [me] if me in workers else others[: 1 + life.index][-1:],
-        "peer": others[life.nth % max(1, len(others)) :][:1],
-    }.get(life.who, [])
-    told = {**asdict(life), "victims": victims, "at": time.time()}
     with (Path(life.folder) / "ends").open("a") as file:
-        file.write(json.dumps(told) + "\n")
-    if life.who == "all":
-        os.killpg(os.getpgrp(), signal.SIGKILL)
-    assert victims, f"nobody to kill: {life}"
-    for victim in victims:
-        os.kill(victim, signal.SIGKILL)
+        file.write(json.dumps({**asdict(life), "at": time.time()}) + "\n")
+    if life.who in ("group", "all"):
+        # Of Spark, the Python workers are in a group of their own.
+        others = processes(os.getsid(0)) if life.who == "all" else ()
+        for other in [pid for pid in others if os.getpgid(pid) != life.driver and pid != me]:
+            os.kill(other, signal.SIGKILL)
+        os.killpg(life.driver, signal.SIGKILL)
+    if life.who != "group":
+        os.kill(victim_of(life, me), signal.SIGKILL)
     if is_still and me != life.driver:
         threading.Event().wait()
+
+
+def victim_of(life: Life, me: int) -> int:
+    """The process that is to be killed, from the one that is at the point."""
+    if life.who == "driver":
+        return life.driver
+    if life.who == "all" or (life.who == "worker" and me != life.driver):
+        return me
+    others = [pid for pid in children(life.driver) if pid != me]
+    return others[(life.index if life.who == "worker" else life.nth) % len(others)]
 
 
 def strike_later(life: Life) -> None:
@@ -255,6 +261,22 @@ def children(pid: int) -> list[int]:
         except OSError:
             continue  # the thread has ended meanwhile
     return sorted(number for number in found if is_alive(number))
+
+
+def processes(session: int) -> dict[int, str]:
+    """The processes of a session that are alive, in whatever group: their names."""
+    found = {}
+    for process in Path("/proc").iterdir():
+        if not process.name.isdigit():
+            continue
+        try:
+            name, _, rest = (process / "stat").read_text().partition("(")[2].rpartition(")")
+        except OSError:
+            continue  # it ended while we were looking
+        state, _, _, its_session = rest.split()[:4]
+        if int(its_session) == session and state not in "ZX":
+            found[int(process.name)] = name
+    return found
 
 
 def is_alive(pid: int) -> bool:

@@ -7,22 +7,17 @@ and the oracle, which computes what comes out from what is sent, and knows nothi
 from __future__ import annotations
 
 import json
-import os
 import random
-import signal
-import subprocess
-import sys
 import time
-from collections import Counter, defaultdict
-from dataclasses import asdict
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.service.lives import RATES_EVERY, Life, facts_of, rates_of
-
-PROGRAM = "import sys; from tests.service.lives import main; main(*sys.argv[1:])"
+from tests.service.deaths import ends, run
+from tests.service.lives import Life
+from tests.service.oracle import pairs_of, steps_of, totals_of
 
 MOMENTS = {
     "before staging": {"client/stage/before": 12, "worker/stage/before": 12},
@@ -94,12 +89,6 @@ VICTIMS = ("driver", "worker", "peer", "all")
 
 ANY_S = 3.0
 
-LIFE_S = 120.0
-"""How long a program may take for each of its lives, on a machine with much else to do."""
-
-GONE_S = 10.0
-"""How soon all workers are gone when their driver is. Mostly that is a matter of milliseconds."""
-
 
 def planned(seed: int, n_kills: int, workers: tuple[int, ...], every: int | None = 3) -> list[Life]:
     """Lives that are killed, at all moments in turn, and one that is not."""
@@ -132,105 +121,6 @@ def planned(seed: int, n_kills: int, workers: tuple[int, ...], every: int | None
     return [*lives, Life(n_kills, "", rolled.choice(workers), every=every)]
 
 
-def run(folder: Path, lives: list[Life]) -> float:
-    """Have all these lives; how long the workers outlived their driver at most."""
-    longest_s = 0.0
-    while lives:
-        numbered = json.dumps([asdict(life) for life in lives])
-        with (folder / "said").open("w+") as said:
-            program = subprocess.Popen(
-                [sys.executable, "-c", PROGRAM, str(folder), numbered],
-                env={**os.environ, "PYTHONPATH": str(Path.cwd())},
-                stdout=said,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-            try:
-                status = program.wait(LIFE_S * len(lives))
-                longest_s = max(longest_s, gone(program.pid))
-            finally:
-                if processes(program.pid):
-                    os.killpg(program.pid, signal.SIGKILL)
-                program.wait()
-            said.seek(0)
-            told = said.read()
-        if status == 0:
-            return longest_s
-        assert status == -signal.SIGKILL, (lives, ends(folder), told)
-        # What it was to live on after that, the next program has.
-        lives = [life for life in lives if life.number > ends(folder)[-1]["number"]]
-    raise AssertionError("the last life ended of nothing")
-
-
-def ends(folder: Path) -> list[dict[str, Any]]:
-    """What was written down of each kill."""
-    return [json.loads(line) for line in (folder / "ends").read_text().splitlines()]
-
-
-def gone(group: int) -> float:
-    """Wait until no process of the group is left; how long that took."""
-    began = time.monotonic()
-    while left := processes(group):
-        assert time.monotonic() < began + GONE_S, f"still there: {left}"
-    return time.monotonic() - began
-
-
-def processes(group: int) -> dict[int, str]:
-    """The processes of a group that are alive."""
-    found = {}
-    for process in Path("/proc").iterdir():
-        if not process.name.isdigit():
-            continue
-        try:
-            name, _, rest = (process / "stat").read_text().partition("(")[2].rpartition(")")
-        except OSError:
-            continue  # it ended while we were looking
-        state, _, its_group = rest.split()[:3]
-        if int(its_group) == group and state not in "ZX":
-            found[int(process.name)] = name
-    return found
-
-
-# The oracle.
-
-
-def totals_of(n_epochs: int) -> list[list[tuple[int, int]]]:
-    """Of each epoch, how much the facts of a key are together, for those that came then."""
-    sums: Counter[int] = Counter()
-    found = []
-    for epoch in range(n_epochs):
-        for key, value in facts_of(epoch):
-            sums[key] += value
-        found.append(sorted((key, sums[key]) for key, _ in facts_of(epoch)))
-    return found
-
-
-def pairs_of(n_epochs: int) -> list[list[tuple[int, int, int]]]:
-    """Of each epoch, a fact and a rate of one key of which one came then, and the other had."""
-    rates = defaultdict(list)
-    for epoch in range(0, n_epochs, RATES_EVERY):
-        for key, rate in rates_of(epoch):
-            rates[key].append((epoch, rate))
-    found: list[list[tuple[int, int, int]]] = [[] for _ in range(n_epochs)]
-    for epoch in range(n_epochs):
-        for key, value in facts_of(epoch):
-            for its, rate in rates[key]:
-                found[max(epoch, its)].append((key, value, rate))
-    return [sorted(pairs) for pairs in found]
-
-
-def steps_of(n_epochs: int) -> list[tuple[int, int, int, int]]:
-    """For each total of each epoch, in how many steps of Collatz one comes to 1 from it."""
-    found = []
-    for epoch, totals in enumerate(totals_of(n_epochs)):
-        for key, total in totals:
-            n, steps = total % 40 + 1, 0
-            while n != 1:
-                n, steps = (n // 2 if n % 2 == 0 else 3 * n + 1), steps + 1
-            found.append((epoch, key, total, steps))
-    return sorted(found)
-
-
 def as_json(value: Any) -> Any:
     return json.loads(json.dumps(value))
 
@@ -251,7 +141,7 @@ def check(folder: Path) -> int:
 def kill(folder: Path, lives: list[Life]) -> None:
     """A plan from its beginning to its end; what was done in it is on standard output."""
     began = time.monotonic()
-    longest_s = run(folder, lives)
+    longest_s = run("tests.service.lives", folder, lives)
     n_epochs = check(folder)
     done = ends(folder)
     assert [(end["number"], end["where"], end["who"]) for end in done] == [
@@ -266,7 +156,11 @@ def kill(folder: Path, lives: list[Life]) -> None:
     )
 
 
-PLANS = [planned(seed, 10, (1, 2, 2, 3)) for seed in (1, 2)] + [planned(3, 3, (1, 2), every=None)]
+FEW = (1, 1, 2, 2, 3)
+"""How many workers, where it matters what their processes cost."""
+
+PLANS = [planned(74, 9, FEW), planned(65, 8, FEW), planned(15, 3, FEW, every=None)]
+"""Of those that are at every moment, and of everybody, these have few processes."""
 
 
 @pytest.mark.parametrize("lives", PLANS, ids=["one", "two", "without snapshots"])
@@ -288,3 +182,4 @@ def test_the_kills_of_every_run_are_at_every_moment_and_of_everybody() -> None:
     assert all(points & set(of) for of in MOMENTS.values())
     assert {life.who for life in lives} == set(VICTIMS)
     assert {life.workers for life in lives} == {1, 2, 3}
+    assert len(lives) == 20

@@ -9,6 +9,7 @@ import pytest
 
 import pointstamp as ps
 from pointstamp.errors import EpochError, ServiceError, StoppedError
+from pointstamp.service.client import FlightLink
 from pointstamp.spark import source
 from pointstamp.spark.access import Access
 
@@ -153,3 +154,24 @@ def test_a_stream_is_read_from_what_is_kept_to_what_is_complete(service, access,
     assert reader.initialOffset() == end
     with pytest.raises(EpochError, match="is forgotten"):
         list(reader.read(parts[0]))
+
+
+def test_a_batch_that_spark_repeats_waits_for_a_service_that_has_begun_again(
+    service, access, batch, monkeypatch
+):
+    """The epochs were complete, and the service is not where it was yet; that may take a while."""
+    monkeypatch.setattr(source, "TICK_S", 0.01)
+    wait, n_asked = FlightLink.wait, 0
+
+    def ask(link, *asked):
+        nonlocal n_asked
+        n_asked += 1
+        if n_asked == 20:
+            batch.commit(batch.task(0, 7))
+        return wait(link, *asked)
+
+    monkeypatch.setattr(FlightLink, "wait", ask)
+    reader = source.StreamReader(access, "n")
+    parts = reader.partitions({"epoch": batch.number}, {"epoch": batch.number + 1})
+    found = [n for part in parts for b in reader.read(part) for n in b.column("n").to_pylist()]
+    assert found == [7]

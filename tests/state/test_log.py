@@ -229,3 +229,23 @@ def test_what_a_killed_writer_leaves_is_nothing(tmp_path: Path) -> None:
     checkpoint.seal(0, [checkpoint.write_part(0, 0, {})], {})
     checkpoint.prune(1)
     assert not half.exists()
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="who is synced is not known")
+def test_what_is_new_is_synced_with_all_folders_that_are_new_around_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a file that is on the disk is not found there after the machine has lost its power."""
+    synced: set[Path] = set()
+    sync = os.fsync
+
+    def noted(descriptor: int) -> None:
+        synced.add(Path(f"/proc/self/fd/{descriptor}").readlink())
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    checkpoint = Checkpoint(tmp_path / "new" / "checkpoint")
+    checkpoint.commit("a", 0, [checkpoint.stage("a", 0, "first", [batch(1)])])
+    new = {tmp_path, *(path for path in tmp_path.rglob("*") if path.is_dir())}
+    assert {path.name for path in new} >= {"new", "checkpoint", "log", "a", f"{0:020}"}
+    assert new <= synced

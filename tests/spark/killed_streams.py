@@ -1,0 +1,147 @@
+"""Lives of a service on Spark, between two streams, which end by kill -9 where a plan says.
+
+`main` is a program, as that of `tests.service.lives` is, with the same dataflow and the same
+points: they are in the tasks of the service. A stream of files goes in, and one of Parquet
+comes out, each with Spark's own checkpoint, by which Spark repeats its last batch.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import pointstamp.spark
+from pointstamp.errors import WorkerError
+from pointstamp.service.service import Service
+from tests.service.lives import (
+    FACT,
+    OUTPUTS,
+    RATE,
+    RATES_EVERY,
+    Build,
+    Client,
+    Life,
+    check_cause,
+    facts_of,
+    next_rate,
+    rates_of,
+    replaced,
+    rows,
+)
+
+AHEAD = 2
+"""So many files are there that the service has not had."""
+
+LAST = 3
+"""So many epochs more has the last life."""
+
+LIFE_S = 300.0
+"""In that time a life should have come to where it ends, on a machine with much else to do."""
+
+
+def serve(spark: Any, life: Life) -> Service:
+    return pointstamp.spark.serve(
+        Build(life),
+        spark,
+        life.workers,
+        inputs={"facts": pa.schema(FACT), "rates": pa.schema(RATE)},
+        outputs={name: pa.schema(columns) for name, columns in OUTPUTS.items()},
+        checkpoint=Path(life.folder) / "checkpoint",
+        snapshot_every=life.every,
+    )
+
+
+def write(folder: Path, epoch: int) -> None:
+    """The file that Spark makes batch `epoch` of, if it is not there."""
+    path = folder / "files" / f"{epoch:06}.parquet"
+    if not path.exists():
+        keys, values = zip(*facts_of(epoch), strict=True)
+        batch = pa.table({"k": keys, "v": values}, pa.schema(FACT))
+        made = path.with_name(f".{path.name}")
+        pq.write_table(batch, made)
+        os.utime(made, (1e9 + epoch, 1e9 + epoch))  # Spark takes them in the order of their times
+        made.replace(path)
+
+
+@contextmanager
+def streams(spark: Any, service: Service, folder: Path) -> Iterator[tuple[Any, Any]]:
+    """The query that feeds the service, and the one that reads it and has it forget."""
+    files = spark.readStream.schema("k long, v long").option("maxFilesPerTrigger", 1)
+    arriving = (
+        files.parquet(str(folder / "files"))
+        .writeStream.format("pointstamp")
+        .options(service=service.name, input="facts")
+        .option("checkpointLocation", str(folder / "in"))
+        .start()
+    )
+    leaving = (
+        spark.readStream.format("pointstamp")
+        .options(service=service.name, output="totals")
+        .load()
+        .writeStream.format("parquet")
+        .option("path", str(folder / "out"))
+        .option("checkpointLocation", str(folder / "offsets"))
+        .start()
+    )
+    try:
+        yield arriving, leaving
+    finally:
+        arriving.stop()
+        leaving.stop()
+
+
+def live(spark: Any, life: Life) -> None:
+    """Feed and read until the end comes; without one, a few epochs more, and stop."""
+    folder = Path(life.folder)
+    until = time.monotonic() + LIFE_S
+    with serve(spark, life) as service, streams(spark, service, folder) as (arriving, leaving):
+        rates = Client(folder, "rates", RATE, rates_of, next_rate)
+        rates.check(service)
+        begun = service.input("facts").time
+        n_epochs = (begun + LAST) // RATES_EVERY * RATES_EVERY
+        while (now := service.input("facts").time) < n_epochs or life.where is not None:
+            for epoch in range(now + AHEAD):
+                if life.where is not None or epoch < n_epochs:
+                    write(folder, epoch)
+            if rates.epoch <= now:
+                rates.send(service)
+            for query in (arriving, leaving):
+                # Of a service that has ended; then the next call of ours says why.
+                assert query.exception() is None or not service.check(), query.exception()
+            assert time.monotonic() < until, f"it never came to {life}"
+        while rates.epoch < n_epochs:
+            rates.send(service)
+        service.probe.wait(n_epochs - 1)
+        arriving.processAllAvailable()
+        leaving.processAllAvailable()
+        totals = sorted(map(tuple, spark.read.parquet(str(folder / "out")).collect()))
+        told = {"n_epochs": n_epochs, "totals": totals}
+        for name in ("pairs", "steps"):
+            found = service.read(name, -1, n_epochs - 1)
+            told[name] = sorted((at, *row) for at, batch in found for row in rows(batch))
+        replaced(folder / "last", json.dumps(told))
+
+
+def main(folder: str, numbered: str) -> None:
+    """Have these lives, one after the other, as far as we live."""
+    spark = pointstamp.spark.session("local[4]")
+    (Path(folder) / "files").mkdir(exist_ok=True)
+    for told in json.loads(numbered):
+        life = Life(**{**told, "folder": folder, "driver": os.getpid()})
+        began = time.monotonic()
+        try:
+            live(spark, life)
+        except WorkerError as error:
+            check_cause(folder, life, error)
+        else:
+            assert life.where is None, f"it ended by itself: {life}"
+        print(f"life {life.number}: {time.monotonic() - began:.2f} s", flush=True)
+    spark.stop()

@@ -1,0 +1,91 @@
+"""Kill -9 while streams of Spark go into a service and come out of it: nothing is lost or twice."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.service.deaths import ends, run
+from tests.service.lives import Life
+from tests.service.oracle import pairs_of, steps_of, totals_of
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("own spark")]
+
+MOMENTS = {
+    "before staging": {"worker/stage/before": 4, "attempt/before": 4},
+    "between staging and commit": {"worker/stage/after": 4, "chief/commit/before": 3},
+    "between commit and durability": {"record/before": 3, "record/half": 3, "record/synced": 3},
+    "between durability and the commit log of Spark": {
+        "record/after": 3,
+        "chief/write/after": 3,
+        "chief/commit/after": 3,
+    },
+    "in a snapshot": {"part/half": 3, "part/after": 3, "outputs/half": 2, "outputs/after": 2},
+    "in a manifest": {"manifest/before": 2, "manifest/half": 2, "manifest/after": 2},
+    "in a prune": {"pruned/before": 1, "delete/before": 3, "delete/after": 3},
+    "between reading and forgetting": {"chief/forget/before": 2, "chief/forget/after": 2},
+    "while beginning again": {"chief/replay/after": 1, "worker/begin/after": 1},
+}
+"""As for services without Spark, at the points that are in its tasks."""
+
+VICTIMS = ("group", "all", "worker")
+"""The driver is the program and its Java, as one group; all are that and the Python workers."""
+
+
+def planned(seed: int, n_kills: int) -> list[Life]:
+    rolled = random.Random(seed)
+    moments: list[str] = []
+    while len(moments) < n_kills:
+        moments += rolled.sample(list(MOMENTS), len(MOMENTS))
+    lives = []
+    for number, moment in enumerate(moments[:n_kills]):
+        where, most = rolled.choice(list(MOMENTS[moment].items()))
+        n_workers, who = rolled.choice((1, 2)), rolled.choice((*VICTIMS, "worker"))
+        nth, is_still = rolled.randint(1, most), rolled.random() < 0.5
+        lives.append(Life(number, "", n_workers, where, who, 0, nth, is_still, every=2))
+    return [*lives, Life(n_kills, "", 2, every=2)]
+
+
+def kill(folder: Path, lives: list[Life]) -> None:
+    """A plan from its beginning to its end; what was done in it is on standard output."""
+    began = time.monotonic()
+    longest_s = run("tests.spark.killed_streams", folder, lives)
+    last = json.loads((folder / "last").read_text())
+    n_epochs = last["n_epochs"]
+    totals = sorted(total for epoch in totals_of(n_epochs) for total in epoch)
+    pairs = sorted((at, *pair) for at, of in enumerate(pairs_of(n_epochs)) for pair in of)
+    expected = {"totals": totals, "pairs": pairs, "steps": steps_of(n_epochs)}
+    assert last == {"n_epochs": n_epochs, **json.loads(json.dumps(expected))}
+    done = ends(folder)
+    assert [(end["number"], end["where"], end["who"]) for end in done] == [
+        (life.number, life.where, life.who) for life in lives[:-1]
+    ]
+    for moment, points in MOMENTS.items():
+        whom = Counter(end["who"] for end in done if end["where"] in points)
+        print(f"killed on Spark {moment}: {whom.total()} {dict(sorted(whom.items()))}")
+    print(
+        f"killed on Spark in all: {len(done)}, in {n_epochs} epochs and "
+        f"{time.monotonic() - began:.0f} s; workers outlived their driver by {longest_s:.3f} s at "
+        "most"
+    )
+
+
+def test_a_batch_that_spark_repeats_after_its_driver_was_killed_comes_out_once(
+    tmp_path: Path,
+) -> None:
+    """It was committed, and Spark had not noted that; all of the driver's group is killed."""
+    lives = [Life(0, "", 1, "chief/commit/after", "group", every=2), Life(1, "", 1, every=2)]
+    kill(tmp_path, lives)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(200, 204))
+def test_many_kills_under_streams_lose_nothing_and_repeat_nothing(
+    tmp_path: Path, seed: int
+) -> None:
+    kill(tmp_path, planned(seed, 5))
