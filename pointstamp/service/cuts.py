@@ -115,8 +115,6 @@ class Sealer:
     ----------
     forgotten : callable
         The last epoch of each output that is forgotten.
-    positions : callable
-        The epoch that each input is at, None for one that is closed, as it is written.
     may_seal : callable
         Whether the snapshot of an epoch is to be sealed, now that all parts are there.
     sealed : callable
@@ -130,7 +128,6 @@ class Sealer:
         peers: int,
         keeping: Keeping,
         forgotten: Callable[[], dict[str, int]],
-        positions: Callable[[], dict[str, int | None]],
         may_seal: Callable[[int], bool],
         sealed: Callable[[int], None],
         fail: Callable[[BaseException], None],
@@ -138,7 +135,6 @@ class Sealer:
         self._peers = peers
         self._keeping = keeping
         self._forgotten = forgotten
-        self._positions = positions
         self._may_seal = may_seal
         self._sealed = sealed
         self._fail = fail
@@ -195,7 +191,7 @@ class Sealer:
         try:
             outputs = {worker: said.outputs for worker, said in self._written.items()}
             parts = [self._written[worker].part for worker in range(self._peers)]
-            meta = told(outputs, self._forgotten(), self._positions())
+            meta = told(outputs, self._forgotten())
             self._keeping.checkpoint.seal(self.epoch, parts, meta)
             self._keeping.checkpoint.prune()
             self.last, self.epoch = self.epoch, None

@@ -65,12 +65,6 @@ class Keeping:
         """The last epoch of an output that was forgotten when the snapshot was made."""
         return int(self._meta("forgotten").get(output, -1))
 
-    def reached(self, input: str) -> int:
-        """How far an input was at least when it ended: nothing more comes before that."""
-        # A commit that let it go far may be older than the log, and what it said with it.
-        then = int(self._meta("reached").get(input, 0))
-        return max(then, self.epoch + 1, self.checkpoint.reached(input))
-
     def _meta(self, what: str) -> dict[str, Any]:
         """What `told` said beside the snapshot; nothing without one."""
         manifest = self.start.manifest
@@ -137,18 +131,11 @@ def keeping(
     return Keeping(durable, every)
 
 
-def told(
-    parts: Mapping[int, Mapping[str, Any]],
-    forgotten: Mapping[str, int],
-    positions: Mapping[str, int | None],
-) -> dict[str, Any]:
-    """What a snapshot says beside the state.
+def told(parts: Mapping[int, Mapping[str, Any]], forgotten: Mapping[str, int]) -> dict[str, Any]:
+    """What a snapshot says beside the state: where outputs are, by worker, and what is forgotten.
 
-    Where outputs are, by worker, what of them is forgotten, and where open inputs are.
-
-    >>> told({1: {"n": "b"}, 0: {"n": "a"}}, {"n": 3}, {"x": 5, "closed": None})
-    {'outputs': {'n': ['a', 'b']}, 'forgotten': {'n': 3}, 'reached': {'x': 5}}
+    >>> told({1: {"n": "b"}, 0: {"n": "a"}}, {"n": 3})
+    {'outputs': {'n': ['a', 'b']}, 'forgotten': {'n': 3}}
     """
     outputs = {name: [parts[worker][name] for worker in sorted(parts)] for name in forgotten}
-    reached = {name: position for name, position in positions.items() if position is not None}
-    return {"outputs": outputs, "forgotten": dict(forgotten), "reached": reached}
+    return {"outputs": outputs, "forgotten": dict(forgotten)}

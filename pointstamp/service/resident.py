@@ -150,7 +150,6 @@ class Resident:
                     self._worker.peers,
                     keeping,
                     lambda: {name: outlet.forgotten for name, outlet in self._outlets.items()},
-                    lambda: dict(self._positions),
                     self._may_seal,
                     self._ask_for_next,
                     self.fail,
@@ -175,7 +174,7 @@ class Resident:
                 self._positions[input] = epoch + 1
                 self._order(Release(input, epoch, dealt, epoch + 1))
             # Who reads was told that nothing more comes before that, and may have acted on it.
-            now, reached = self._positions[input], keeping.reached(input)
+            now, reached = self._positions[input], checkpoint.reached(input)
             assert now is not None  # none is closed yet
             if now < reached:
                 self._positions[input] = reached
