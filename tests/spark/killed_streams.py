@@ -8,6 +8,7 @@ comes out, each with Spark's own checkpoint, by which Spark repeats its last bat
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 from collections.abc import Iterator
@@ -30,6 +31,7 @@ from tests.service.lives import (
     Client,
     Life,
     check_cause,
+    check_soon,
     facts_of,
     next_rate,
     rates_of,
@@ -42,6 +44,8 @@ AHEAD = 2
 
 LAST = 3
 """So many epochs more has the last life."""
+
+LOOK_S = 0.2
 
 LIFE_S = 300.0
 """In that time a life should have come to where it ends, on a machine with much else to do."""
@@ -101,33 +105,45 @@ def streams(spark: Any, service: Service, folder: Path) -> Iterator[tuple[Any, A
 def live(spark: Any, life: Life) -> None:
     """Feed and read until the end comes; without one, a few epochs more, and stop."""
     folder = Path(life.folder)
-    until = time.monotonic() + LIFE_S
-    with serve(spark, life) as service, streams(spark, service, folder) as (arriving, leaving):
-        rates = Client(folder, "rates", RATE, rates_of, next_rate)
-        rates.check(service)
-        begun = service.input("facts").time
-        n_epochs = (begun + LAST) // RATES_EVERY * RATES_EVERY
-        while (now := service.input("facts").time) < n_epochs or life.where is not None:
-            for epoch in range(now + AHEAD):
-                if life.where is not None or epoch < n_epochs:
-                    write(folder, epoch)
-            if rates.epoch <= now:
-                rates.send(service)
-            for query in (arriving, leaving):
-                # Of a service that has ended; then the next call of ours says why.
-                assert query.exception() is None or not service.check(), query.exception()
-            assert time.monotonic() < until, f"it never came to {life}"
-        while rates.epoch < n_epochs:
-            rates.send(service)
-        service.probe.wait(n_epochs - 1)
-        arriving.processAllAvailable()
-        leaving.processAllAvailable()
-        totals = sorted(map(tuple, spark.read.parquet(str(folder / "out")).collect()))
-        told = {"n_epochs": n_epochs, "totals": totals}
+    with serve(spark, life) as service, streams(spark, service, folder) as queries:
+        try:
+            drive(service, life, queries)
+        except WorkerError:
+            check_soon(folder)  # now: to stop the queries takes its time
+            raise
+        told: dict[str, Any] = {"n_epochs": service.input("facts").time}
+        told["totals"] = sorted(map(tuple, spark.read.parquet(str(folder / "out")).collect()))
         for name in ("pairs", "steps"):
-            found = service.read(name, -1, n_epochs - 1)
+            found = service.read(name, -1, told["n_epochs"] - 1)
             told[name] = sorted((at, *row) for at, batch in found for row in rows(batch))
         replaced(folder / "last", json.dumps(told))
+
+
+def drive(service: Service, life: Life, queries: tuple[Any, Any]) -> None:
+    """Have files come, and rates with them, until all that came is worked off, or the end."""
+    folder, until = Path(life.folder), time.monotonic() + LIFE_S
+    rates = Client(folder, "rates", RATE, rates_of, next_rate)
+    rates.check(service)
+    most = math.inf
+    if life.where is None:
+        most = (service.input("facts").time + LAST) // RATES_EVERY * RATES_EVERY
+    while (now := service.input("facts").time) < most:
+        for epoch in range(now + AHEAD):
+            if epoch < most:
+                write(folder, epoch)
+        if rates.epoch <= now:
+            rates.send(service)
+        service.wait(None, now, LOOK_S)
+        for query in queries:
+            if (error := query.exception()) is not None:
+                service.status()  # raises why, if that is what the query has failed of
+                raise error
+        assert time.monotonic() < until, f"it never came to {life}"
+    while rates.epoch < most:
+        rates.send(service)
+    service.probe.wait(now - 1)
+    for query in queries:
+        query.processAllAvailable()
 
 
 def main(folder: str, numbered: str) -> None:
