@@ -191,12 +191,14 @@ _counting = threading.Lock()
 def arm(life: Life, index: int) -> None:
     """Have this process end `life` where it is to; as worker `index`, or `DRIVER`."""
     global _life, _n_reached
-    if _life is None:
+    if _life is None and life.where is not None:
         install()
-    if _life != life:
-        _life, _n_reached = life, 0
-        _indices.clear()
-    _indices.add(index)
+    if _life is not None or life.where is not None:
+        # A process may serve in one life after the other.
+        if _life != life:
+            _life, _n_reached = life, 0
+            _indices.clear()
+        _indices.add(index)
 
 
 def is_here(where: str) -> bool:
