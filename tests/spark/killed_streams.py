@@ -7,6 +7,7 @@ comes out, each with Spark's own checkpoint, by which Spark repeats its last bat
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -18,6 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.errors import StreamingQueryException
 
 import pointstamp.spark
 from pointstamp.errors import WorkerError
@@ -47,6 +49,9 @@ LAST = 3
 
 LOOK_S = 0.2
 
+FAILED_S = 60
+"""So soon a query has failed whose service has ended."""
+
 LIFE_S = 300.0
 """In that time a life should have come to where it ends, on a machine with much else to do."""
 
@@ -66,6 +71,7 @@ def serve(spark: Any, life: Life) -> Service:
 def write(folder: Path, epoch: int) -> None:
     """The file that Spark makes batch `epoch` of, if it is not there."""
     path = folder / "files" / f"{epoch:06}.parquet"
+    path.parent.mkdir(exist_ok=True)
     if not path.exists():
         keys, values = zip(*facts_of(epoch), strict=True)
         batch = pa.table({"k": keys, "v": values}, pa.schema(FACT))
@@ -97,6 +103,12 @@ def streams(spark: Any, service: Service, folder: Path) -> Iterator[tuple[Any, A
     )
     try:
         yield arriving, leaving
+    except WorkerError:
+        # They fail of that themselves; to stop them in the middle costs Spark connections.
+        for query in (arriving, leaving):
+            with contextlib.suppress(StreamingQueryException):
+                assert query.awaitTermination(FAILED_S), "it goes on without its service"
+        raise
     finally:
         arriving.stop()
         leaving.stop()
@@ -105,6 +117,7 @@ def streams(spark: Any, service: Service, folder: Path) -> Iterator[tuple[Any, A
 def live(spark: Any, life: Life) -> None:
     """Feed and read until the end comes; without one, a few epochs more, and stop."""
     folder = Path(life.folder)
+    write(folder, 0)  # the stream wants a folder
     with serve(spark, life) as service, streams(spark, service, folder) as queries:
         try:
             drive(service, life, queries)
@@ -149,7 +162,6 @@ def drive(service: Service, life: Life, queries: tuple[Any, Any]) -> None:
 def main(folder: str, numbered: str) -> None:
     """Have these lives, one after the other, as far as we live."""
     spark = pointstamp.spark.session("local[4]")
-    (Path(folder) / "files").mkdir(exist_ok=True)
     for told in json.loads(numbered):
         life = Life(**{**told, "folder": folder, "driver": os.getpid()})
         began = time.monotonic()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import time
 from collections import Counter
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from pointstamp.errors import WorkerError
 from pointstamp.state import Checkpoint
 from tests.service.deaths import ends, run
 from tests.service.lives import Life
@@ -68,14 +70,16 @@ def check(folder: Path) -> int:
 
 
 @pytest.mark.xdist_group("spark")
-def test_a_batch_that_spark_repeats_after_its_driver_was_killed_comes_out_once(
+def test_a_batch_that_spark_repeats_after_a_worker_was_killed_comes_out_once(
     spark: Any, tmp_path: Path
 ) -> None:
-    """It was committed, after a batch of rates, and Spark had not noted that."""
-    run(PROGRAM, tmp_path, [Life(0, "", 1, "chief/commit/after", "group", nth=2, every=2)])
+    """It was committed, as the second after a batch of rates, and Spark was not told of that."""
+    me = os.getpid()
+    with pytest.raises(WorkerError, match="was killed"):
+        live(spark, Life(0, str(tmp_path), 1, "chief/commit/after", "worker", 0, 2, driver=me))
     assert not list((tmp_path / "in" / "commits").glob("[0-9]*"))
     assert Checkpoint(tmp_path / "checkpoint").reached("facts") == 1
-    live(spark, Life(1, str(tmp_path), 1, every=2))
+    live(spark, Life(1, str(tmp_path), 1))
     assert check(tmp_path) == 3
 
 
