@@ -19,11 +19,13 @@ import json
 import os
 import random
 import signal
+import stat
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -367,6 +369,9 @@ def _around_sync() -> None:
     sync = os.fsync
 
     def wrapped(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            sync(descriptor)
+            return
         kind, _at.writing = _at.writing, None
         if kind is not None and is_here(f"{kind}/half"):
             assert _life is not None
@@ -435,7 +440,7 @@ class Client:
         if rolled.random() < 0.2:
             losers = service.stage(self.name, epoch, self._table([(NOWHERE, 1)], 1))
             if rolled.random() < 0.5:
-                service._links[0].abort(losers)
+                service.ask(partial(service._links[0].abort, losers))
         staged = service.stage(self.name, epoch, self._table(mine, service.workers))
         is_first = service.commit(self.name, epoch, staged, after)
         assert not (is_over and is_first)

@@ -139,7 +139,9 @@ def drive(service: Service, life: Life, queries: tuple[Any, Any]) -> None:
     rates.check(service)
     most = math.inf
     if life.where is None:
-        most = (service.input("facts").time + LAST) // RATES_EVERY * RATES_EVERY
+        # What former lives were about to send is there.
+        n_files = len(list((folder / "files").iterdir()))
+        most = (n_files + LAST) // RATES_EVERY * RATES_EVERY
     while (now := service.input("facts").time) < most:
         for epoch in range(now + AHEAD):
             if epoch < most:
