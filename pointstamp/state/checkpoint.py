@@ -120,9 +120,9 @@ class Checkpoint:
         return self._log.committed(input, after)
 
     def reached(self, input: str) -> int:
-        """The epoch that the last commit in the log has an input go on with; 0 without one.
+        """The epoch that the last commit of an input has it go on with; 0 without one.
 
-        A snapshot may be further than the log, of which it has `prune` remove what is older.
+        `prune` leaves that as it is; a snapshot may be further.
         """
         return self._log.reached(input)
 

@@ -7,7 +7,8 @@ changes any more.
 
     log/<input>/<epoch>/attempt-<attempt>.arrow
     log/<input>/<epoch>/committed.json
-    log/pruned.json         up to which epoch there was a log: what is older is in a snapshot
+    log/pruned.json         up to which epoch there was a log: what is older is in a snapshot;
+                            and how far each input had gone on
 """
 
 from __future__ import annotations
@@ -142,7 +143,7 @@ class Log:
             body = self._committed(input, epoch)
             if body is not None:
                 return int(body.get("until", epoch + 1))
-        return BEFORE_ALL + 1
+        return int(self._what_was_pruned().get("reached", {}).get(input, BEFORE_ALL + 1))
 
     def read(self, staged: Staged) -> Iterator[pa.RecordBatch]:
         """See `Checkpoint.read`."""
@@ -155,19 +156,24 @@ class Log:
 
     def pruned(self) -> int:
         """The last epoch that was pruned; `BEFORE_ALL` if none was."""
+        return int(self._what_was_pruned()["epoch"])
+
+    def _what_was_pruned(self) -> dict[str, Any]:
         if self._objects.size(_PRUNED) is None:
-            return BEFORE_ALL
-        _, body = self._record(_PRUNED)
-        return int(body["epoch"])
+            return {"epoch": BEFORE_ALL}
+        return self._record(_PRUNED)[1]
 
     def prune(self, upto: int) -> None:
         """Forget the log up to an epoch, and later attempts that lost.
 
         That it was is noted first: else an interruption, and then a repeated commit of an
-        old epoch, would have it staged anew.
+        old epoch, would have it staged anew. So is how far inputs went on, which may be
+        further than where the log ends: the last commit of one may be among what goes.
         """
         if upto > self.pruned():
-            self._objects.put(_PRUNED, [seal(VERSION, {"epoch": upto})])
+            known = {*self.inputs(), *self._what_was_pruned().get("reached", ())}
+            reached = {input: self.reached(input) for input in sorted(known)}
+            self._objects.put(_PRUNED, [seal(VERSION, {"epoch": upto, "reached": reached})])
         for input in self.inputs():
             for epoch in self._epochs(input):
                 folder = _folder(input, epoch)

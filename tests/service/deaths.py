@@ -58,7 +58,7 @@ def run(program: str, folder: Path, lives: list[Life]) -> float:
         assert status == -signal.SIGKILL, (lives, ends(folder), told)
         # What it was to live on after that, the next program has.
         lives = [life for life in lives if life.number > ends(folder)[-1]["number"]]
-    raise AssertionError("the last life ended of nothing")
+    return longest_s
 
 
 def ends(folder: Path) -> list[dict[str, Any]]:

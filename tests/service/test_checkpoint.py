@@ -366,7 +366,7 @@ def test_options_that_do_not_fit_are_said(tmp_path):
         serve(tmp_path)
 
 
-@pytest.mark.parametrize("every", [None, 1])
+@pytest.mark.parametrize("every", [None, 1, 2])
 def test_how_far_an_input_was_advanced_outlasts_the_service(tmp_path, every):
     """Readers were told that no more comes before; so nothing may, in later lives either."""
 
@@ -388,6 +388,8 @@ def test_how_far_an_input_was_advanced_outlasts_the_service(tmp_path, every):
         feed(service, 2 * life + 2)
         service.probe.wait(2 * life + 1)
         assert others.time == promised
+        if every == 2 and life == 0:
+            sealed(service, 1)  # and what said so of the others is older, and pruned
         service.abort()
     with begin(2) as service:
         assert service.input("others").time == 12

@@ -102,8 +102,9 @@ def planned(seed: int, n_kills: int, workers: tuple[int, ...], every: int | None
         n_workers = rolled.choice(workers)
         where, most = rolled.choice(list(MOMENTS[moment].items()))
         index = rolled.randrange(n_workers) if where.startswith(OF_ANY_WORKER) else 0
-        # A worker that is alone is a thread of the driver.
-        who = rolled.choice(VICTIMS if n_workers > 1 else ("driver", "all"))
+        # A worker that is alone is a thread of the driver; and at first there is none.
+        has_workers = n_workers > 1 and where != "client/latest/after"
+        who = rolled.choice(VICTIMS if has_workers else ("driver", "all"))
         lives.append(
             Life(
                 number,

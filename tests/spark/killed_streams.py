@@ -7,7 +7,9 @@ comes out, each with Spark's own checkpoint, by which Spark repeats its last bat
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
 import os
 import time
 from collections.abc import Iterator
@@ -17,6 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.errors import StreamingQueryException
 
 import pointstamp.spark
 from pointstamp.errors import WorkerError
@@ -30,6 +33,7 @@ from tests.service.lives import (
     Client,
     Life,
     check_cause,
+    check_soon,
     facts_of,
     next_rate,
     rates_of,
@@ -42,6 +46,11 @@ AHEAD = 2
 
 LAST = 3
 """So many epochs more has the last life."""
+
+LOOK_S = 0.2
+
+FAILED_S = 60
+"""So soon a query has failed whose service has ended."""
 
 LIFE_S = 300.0
 """In that time a life should have come to where it ends, on a machine with much else to do."""
@@ -62,6 +71,7 @@ def serve(spark: Any, life: Life) -> Service:
 def write(folder: Path, epoch: int) -> None:
     """The file that Spark makes batch `epoch` of, if it is not there."""
     path = folder / "files" / f"{epoch:06}.parquet"
+    path.parent.mkdir(exist_ok=True)
     if not path.exists():
         keys, values = zip(*facts_of(epoch), strict=True)
         batch = pa.table({"k": keys, "v": values}, pa.schema(FACT))
@@ -93,6 +103,12 @@ def streams(spark: Any, service: Service, folder: Path) -> Iterator[tuple[Any, A
     )
     try:
         yield arriving, leaving
+    except WorkerError:
+        # They fail of that themselves; to stop them in the middle costs Spark connections.
+        for query in (arriving, leaving):
+            with contextlib.suppress(StreamingQueryException):
+                assert query.awaitTermination(FAILED_S), "it goes on without its service"
+        raise
     finally:
         arriving.stop()
         leaving.stop()
@@ -101,39 +117,53 @@ def streams(spark: Any, service: Service, folder: Path) -> Iterator[tuple[Any, A
 def live(spark: Any, life: Life) -> None:
     """Feed and read until the end comes; without one, a few epochs more, and stop."""
     folder = Path(life.folder)
-    until = time.monotonic() + LIFE_S
-    with serve(spark, life) as service, streams(spark, service, folder) as (arriving, leaving):
-        rates = Client(folder, "rates", RATE, rates_of, next_rate)
-        rates.check(service)
-        begun = service.input("facts").time
-        n_epochs = (begun + LAST) // RATES_EVERY * RATES_EVERY
-        while (now := service.input("facts").time) < n_epochs or life.where is not None:
-            for epoch in range(now + AHEAD):
-                if life.where is not None or epoch < n_epochs:
-                    write(folder, epoch)
-            if rates.epoch <= now:
-                rates.send(service)
-            for query in (arriving, leaving):
-                # Of a service that has ended; then the next call of ours says why.
-                assert query.exception() is None or not service.check(), query.exception()
-            assert time.monotonic() < until, f"it never came to {life}"
-        while rates.epoch < n_epochs:
-            rates.send(service)
-        service.probe.wait(n_epochs - 1)
-        arriving.processAllAvailable()
-        leaving.processAllAvailable()
-        totals = sorted(map(tuple, spark.read.parquet(str(folder / "out")).collect()))
-        told = {"n_epochs": n_epochs, "totals": totals}
+    write(folder, 0)  # the stream wants a folder
+    with serve(spark, life) as service, streams(spark, service, folder) as queries:
+        try:
+            drive(service, life, queries)
+        except WorkerError:
+            check_soon(folder)  # now: to stop the queries takes its time
+            raise
+        told: dict[str, Any] = {"n_epochs": service.input("facts").time}
+        told["totals"] = sorted(map(tuple, spark.read.parquet(str(folder / "out")).collect()))
         for name in ("pairs", "steps"):
-            found = service.read(name, -1, n_epochs - 1)
+            found = service.read(name, -1, told["n_epochs"] - 1)
             told[name] = sorted((at, *row) for at, batch in found for row in rows(batch))
         replaced(folder / "last", json.dumps(told))
+
+
+def drive(service: Service, life: Life, queries: tuple[Any, Any]) -> None:
+    """Have files come, and rates with them, until all that came is worked off, or the end."""
+    folder, until = Path(life.folder), time.monotonic() + LIFE_S
+    rates = Client(folder, "rates", RATE, rates_of, next_rate)
+    rates.check(service)
+    most = math.inf
+    if life.where is None:
+        # What former lives were about to send is there.
+        n_files = len(list((folder / "files").iterdir()))
+        most = (n_files + LAST) // RATES_EVERY * RATES_EVERY
+    while (now := service.input("facts").time) < most:
+        for epoch in range(now + AHEAD):
+            if epoch < most:
+                write(folder, epoch)
+        if rates.epoch <= now:
+            rates.send(service)
+        service.wait(None, now, LOOK_S)
+        for query in queries:
+            if (error := query.exception()) is not None:
+                service.status()  # raises why, if that is what the query has failed of
+                raise error
+        assert time.monotonic() < until, f"it never came to {life}"
+    while rates.epoch < most:
+        rates.send(service)
+    service.probe.wait(now - 1)
+    for query in queries:
+        query.processAllAvailable()
 
 
 def main(folder: str, numbered: str) -> None:
     """Have these lives, one after the other, as far as we live."""
     spark = pointstamp.spark.session("local[4]")
-    (Path(folder) / "files").mkdir(exist_ok=True)
     for told in json.loads(numbered):
         life = Life(**{**told, "folder": folder, "driver": os.getpid()})
         began = time.monotonic()

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from pointstamp.errors import WorkerError
+from pointstamp.state import Checkpoint
 from tests.service.deaths import ends, run
 from tests.service.lives import Life
 from tests.service.oracle import pairs_of, steps_of, totals_of
+from tests.spark.killed_streams import live
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("own spark")]
+pytestmark = pytest.mark.spark
+
+PROGRAM = "tests.spark.killed_streams"
 
 MOMENTS = {
     "before staging": {"worker/stage/before": 4, "attempt/before": 4},
@@ -51,17 +58,42 @@ def planned(seed: int, n_kills: int) -> list[Life]:
     return [*lives, Life(n_kills, "", 2, every=2)]
 
 
-def kill(folder: Path, lives: list[Life]) -> None:
-    """A plan from its beginning to its end; what was done in it is on standard output."""
-    began = time.monotonic()
-    longest_s = run("tests.spark.killed_streams", folder, lives)
+def check(folder: Path) -> int:
+    """What came out, in life after life, against the oracle; of how many epochs."""
     last = json.loads((folder / "last").read_text())
     n_epochs = last["n_epochs"]
     totals = sorted(total for epoch in totals_of(n_epochs) for total in epoch)
     pairs = sorted((at, *pair) for at, of in enumerate(pairs_of(n_epochs)) for pair in of)
     expected = {"totals": totals, "pairs": pairs, "steps": steps_of(n_epochs)}
     assert last == {"n_epochs": n_epochs, **json.loads(json.dumps(expected))}
-    done = ends(folder)
+    return n_epochs
+
+
+@pytest.mark.xdist_group("spark")
+def test_a_batch_that_spark_repeats_after_a_worker_was_killed_comes_out_once(
+    spark: Any, tmp_path: Path
+) -> None:
+    """It was committed, as the second after a batch of rates, and Spark was not told of that."""
+    me = os.getpid()
+    with pytest.raises(WorkerError, match="was killed"):
+        live(spark, Life(0, str(tmp_path), 1, "chief/commit/after", "worker", 0, 2, driver=me))
+    assert not list((tmp_path / "in" / "commits").glob("[0-9]*"))
+    assert Checkpoint(tmp_path / "checkpoint").reached("facts") == 1
+    live(spark, Life(1, str(tmp_path), 1))
+    assert check(tmp_path) == 3
+
+
+@pytest.mark.soak
+@pytest.mark.xdist_group("own spark")
+@pytest.mark.parametrize("seed", range(200, 204))
+def test_many_kills_under_streams_lose_nothing_and_repeat_nothing(
+    tmp_path: Path, seed: int
+) -> None:
+    """What was done is on standard output."""
+    began, lives = time.monotonic(), planned(seed, 5)
+    longest_s = run(PROGRAM, tmp_path, lives)
+    n_epochs = check(tmp_path)
+    done = ends(tmp_path)
     assert [(end["number"], end["where"], end["who"]) for end in done] == [
         (life.number, life.where, life.who) for life in lives[:-1]
     ]
@@ -73,19 +105,3 @@ def kill(folder: Path, lives: list[Life]) -> None:
         f"{time.monotonic() - began:.0f} s; workers outlived their driver by {longest_s:.3f} s at "
         "most"
     )
-
-
-def test_a_batch_that_spark_repeats_after_its_driver_was_killed_comes_out_once(
-    tmp_path: Path,
-) -> None:
-    """It was committed, and Spark had not noted that; all of the driver's group is killed."""
-    lives = [Life(0, "", 1, "chief/commit/after", "group", every=2), Life(1, "", 1, every=2)]
-    kill(tmp_path, lives)
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("seed", range(200, 204))
-def test_many_kills_under_streams_lose_nothing_and_repeat_nothing(
-    tmp_path: Path, seed: int
-) -> None:
-    kill(tmp_path, planned(seed, 5))

@@ -200,6 +200,21 @@ def test_pruning_leaves_a_repeat_that_is_being_staged(
     assert everything(checkpoint, "a") == {1: [1]}
 
 
+def test_pruning_leaves_how_far_an_input_went_on(place: Place) -> None:
+    """Further than the snapshot, though the commit that says so is older than that."""
+    checkpoint = place.checkpoint()
+    assert checkpoint.reached("a") == 0
+    checkpoint.commit("a", 0, [], 5)
+    checkpoint.commit("b", 0, [])
+    for epoch in (1, 2):
+        checkpoint.seal(epoch, [checkpoint.write_part(epoch, 0, {})], {})
+        checkpoint.prune(1)
+        assert list(checkpoint.committed("a", -1)) == []
+        assert (checkpoint.reached("a"), checkpoint.reached("b")) == (5, 1)
+    checkpoint.commit("a", 5, [], 7)
+    assert checkpoint.reached("a") == 7
+
+
 def test_what_was_pruned_cannot_be_committed_again(place: Place) -> None:
     checkpoint = place.checkpoint()
     staged = checkpoint.stage("edges", 7, 0, [batch(1)])
