@@ -20,6 +20,10 @@ RUN_ARGS ?=
 # the tests that share a Spark session.
 PYTEST_ARGS ?= -n 2 --dist loadgroup
 
+# The tests start Python some hundreds of times, and each would compile every module that it
+# imports: some images forbid it to keep what it compiled.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .PHONY: help setup run check test soak bench lock clean
 
