@@ -52,6 +52,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 
+def pytest_collection_finish() -> None:
+    """Have the garbage collector leave thousands of tests alone, which live until the end.
+
+    It took a third of the time, as Hypothesis and dataflows make many objects and each
+    round looked at all there are. Who needs a round of it in a test asks for one.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 10, 100)
+
+
 # Machines that test are slow at times, so no example has a deadline; in CI a run
 # is the same each time, and `make soak` is where new examples are looked for.
 settings.register_profile("dev", deadline=None)
