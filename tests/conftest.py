@@ -13,6 +13,7 @@ import multiprocessing.resource_tracker
 import os
 import shutil
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -50,6 +51,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("interpreted"):
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def pytest_collection_finish() -> None:
+    """Have the garbage collector leave thousands of tests alone, which live until the end.
+
+    It took a third of the time, as Hypothesis and dataflows make many objects and each
+    round looked at all there are. Who needs a round of it in a test asks for one.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 10, 100)
 
 
 # Machines that test are slow at times, so no example has a deadline; in CI a run
@@ -235,16 +247,27 @@ def data() -> Callable[..., Path]:
     return find
 
 
+CLASSES = Path(sys.prefix, "spark.jsa")
+"""The classes of Spark, as a Java has them in memory; `tests.spark.archive` makes it."""
+
+
 @pytest.fixture(scope="session", autouse=True)
-def quick_to_start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Have every Java of Spark compile quickly rather than well: all that we run is short."""
+def quick_to_start() -> Iterator[str]:
+    """Have every Java of Spark compile quickly rather than well: all that we run is short.
+
+    Gives the options of Java that do it, for those that are not started by PySpark.
+    """
     options = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-    settings = tmp_path_factory.mktemp("spark") / "spark-defaults.conf"
-    settings.write_text(f"spark.driver.defaultJavaOptions {options}\n")
     with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("SPARK_CONF_DIR", str(settings.parent))
         environment.setenv("SPARK_LAUNCHER_OPTS", options)
-        yield
+        if CLASSES.exists():
+            # Quietly, because one that cannot use it would say so on its standard output.
+            options += f" -XX:SharedArchiveFile={CLASSES} -Xlog:disable"
+        environment.setenv(
+            "PYSPARK_SUBMIT_ARGS",
+            f"--conf 'spark.driver.defaultJavaOptions={options}' pyspark-shell",
+        )
+        yield options
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,8 @@ LEAKS = {
         ": sleep 20",
     ),
     "zombie": (
-        "import os\nchild = os.fork()\nif not child: os._exit(0)",
+        "import os\nchild = os.fork()\nif not child: os._exit(0)\n"
+        "os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)",
         "ended, not waited for",
     ),
     "socket": (

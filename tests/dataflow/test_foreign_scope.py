@@ -162,7 +162,7 @@ class Deaf(ForeignScope):
 @pytest.mark.parametrize("kind", [Impatient, Forgetful, Deaf])
 def test_breaking_a_law_is_noticed(kind: Any) -> None:
     """So what is tested above could fail: each law is needed, and somebody looks."""
-    for seed in range(20):
+    for seed in (*range(13, 20), *range(13)):  # 13 is the first that shows an `Impatient` one
         try:
             check(simulated(3, seed, False, True, kind), True)
         except (AssertionError, PointstampError):

@@ -15,13 +15,30 @@ from pointstamp.testing.random_dataflows import expected_outputs, random_case
 pytestmark = pytest.mark.interpreted
 
 N_RUNS = 300
-"""How many cases, counted from 0, a mutant may survive at most."""
+"""How many cases a mutant may survive at most."""
+
+BEGIN = {
+    "exchange loses a record": 65,
+    "equal keys on two workers": 83,
+    "condition of one worker": 104,
+    "later of two paths believed": 207,
+}
+"""The case that the hunt begins with, for those that most cases do not notice.
+
+It is a few before the one that did, when these were written down. The runs before those
+took most of a minute; should dataflows change, they come after all the others.
+"""
+
+
+def cases(name):
+    first = BEGIN.get(name, 0)
+    return map(random_case, [*range(first, N_RUNS), *range(first)])
 
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_planted_bug_is_caught(name, record_property):
     mutant = MUTANTS[name]
-    found = hunt(mutant, map(random_case, range(N_RUNS)))
+    found = hunt(mutant, cases(name))
     record_property("mutant", (name, found))
     must, *may = mutant.caught_by
     assert must in found, f"{mutant.what} -- in {N_RUNS} runs, only {found} noticed"

@@ -57,7 +57,7 @@ class Cluster:
 
 
 @contextmanager
-def cluster(folder: Path) -> Iterator[Cluster]:
+def cluster(folder: Path, java_options: str) -> Iterator[Cluster]:
     """A cluster with its files in `folder`; of its processes none is left afterwards."""
     mark = uuid.uuid4().hex
     bare = python_without(folder / "bare", "pointstamp")
@@ -70,9 +70,8 @@ def cluster(folder: Path) -> Iterator[Cluster]:
             "SPARK_HOME": _find_spark_home(),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_NO_DAEMONIZE": "1",
-            # Short programs: what a Java compiles well, it compiles too late here.
-            "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-            "SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            "SPARK_DAEMON_JAVA_OPTS": java_options,
+            "SPARK_LAUNCHER_OPTS": os.environ["SPARK_LAUNCHER_OPTS"],
             "PYTHONPATH": str(ROOT),
             "PYSPARK_PYTHON": bare,
             MARK: mark,

@@ -22,7 +22,6 @@ from tests.spark.standalone import CORES, Cluster, Program, Raised, cluster, pro
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 SLOTS = 2 * CORES
-QUICK_TO_START = "'-XX:TieredStopAtLevel=1 -XX:+UseSerialGC'"
 
 
 def free_port() -> int:
@@ -34,8 +33,6 @@ def free_port() -> int:
 PORT = free_port()
 
 SETTINGS = {
-    "spark.driver.defaultJavaOptions": QUICK_TO_START,
-    "spark.executor.defaultJavaOptions": QUICK_TO_START,
     "spark.executor.memory": "512m",
     "spark.executor.cores": CORES,
     "spark.executor.instances": 2,
@@ -55,14 +52,18 @@ SETTINGS = {
 
 
 @pytest.fixture(scope="module")
-def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with cluster(tmp_path_factory.mktemp("cluster")) as running:
+def machines(tmp_path_factory: pytest.TempPathFactory, quick_to_start: str) -> Iterator[Cluster]:
+    with cluster(tmp_path_factory.mktemp("cluster"), quick_to_start) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def classic(machines: Cluster) -> Iterator[Program]:
-    with program(machines.environment, machines.master, SETTINGS) as running:
+def classic(machines: Cluster, quick_to_start: str) -> Iterator[Program]:
+    of_java = dict.fromkeys(
+        ("spark.driver.defaultJavaOptions", "spark.executor.defaultJavaOptions"),
+        f"'{quick_to_start}'",
+    )
+    with program(machines.environment, machines.master, SETTINGS | of_java) as running:
         yield running
 
 
