@@ -57,7 +57,7 @@ def test_workers_import_nothing_heavy_until_a_kernel_runs() -> None:
 
 
 def test_what_commits_a_batch_of_spark_imports_no_dataflow() -> None:
-    """Spark has a new process for each commit, in which there is time for little else."""
+    """Spark has processes for it of its own, which the first batch waits for."""
     imported = modules_after("import pointstamp.spark.source")
     ours = {name for name in imported if name.startswith("pointstamp.")}
     assert "pointstamp.service.client" in ours

@@ -28,7 +28,10 @@ from benchmarks.harness.results import Results, Row, point
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LIMIT_S = 300.0
-"""After so long a process is ended: none is worth a sixth of the whole."""
+"""After so long a process is ended: no case is worth a sixth of the whole."""
+
+FURTHER_S = 60.0
+"""How much longer it may take for each further case that is measured in it."""
 
 INTERPRETED = {"POINTSTAMP_COMPILED": "0"}
 
@@ -118,7 +121,9 @@ def _run(
     """Each with its row, measured in one process."""
     if cases:
         keys = [case.key for case in cases]
-        found, failed = _child([benchmark.name, size, str(samples), *keys], environment)
+        limit_s = LIMIT_S + FURTHER_S * (len(keys) - 1)
+        command = [benchmark.name, size, str(samples), *keys]
+        found, failed = _child(command, environment, limit_s)
         for case in cases:
             yield case, _row(case, found.get(case.key, {}), "" if case.key in found else failed)
 
@@ -128,7 +133,9 @@ def _row(case: Case, found: dict[str, Any], failed: str) -> Row:
     return Row(case.who, dict(case.at), case.amount, note=case.note, **given, **found)
 
 
-def _child(command: Sequence[str], environment: dict[str, str]) -> tuple[dict[str, Any], str]:
+def _child(
+    command: Sequence[str], environment: dict[str, str], limit_s: float = LIMIT_S
+) -> tuple[dict[str, Any], str]:
     """What the child wrote, by case, and why it could not do all if it could not."""
     with tempfile.TemporaryDirectory(prefix="pointstamp-bench-") as folder:
         result = Path(folder) / "result.json"
@@ -143,9 +150,9 @@ def _child(command: Sequence[str], environment: dict[str, str]) -> tuple[dict[st
                 stderr=subprocess.STDOUT,
             )
             try:
-                status = process.wait(LIMIT_S)
+                status = process.wait(limit_s)
             except subprocess.TimeoutExpired:
-                return _read(result), f"not done after {LIMIT_S:.0f} s"
+                return _read(result), f"not done after {limit_s:.0f} s"
             finally:
                 if process.poll() is None:
                     process.terminate()

@@ -38,12 +38,14 @@ $ python -m benchmarks --page     # this page and its plots again, from the resu
 How it is done:
 
 - Every case, ours and each baseline, runs in a process of its own, one after the other, on the
-  same machine in the same run. Its input is made before, by another process.
+  same machine in the same run. Its input is made before, by another process. Cases of services
+  that need Spark share a session, and so a process, in which peaks are of all so far.
 - The first sample is thrown away: it imports, compiles and warms caches. Then there are five.
   Others' programs that take more than 3 s are measured three times. What takes more than 20 s is
   measured once, the first time.
 - Told are the median and, as the spread, the least and the greatest sample. "x baseline" is time
-  over the time of the baseline that is named, of the same run: below 1 is faster than it.
+  over the time of the baseline that is named, of the same run: below 1 is faster than it. Where
+  samples are many epochs or batches, p99 is what at most one in a hundred of them is beyond.
 - Answers are compared: a run in which two contenders disagree fails.
 - Peak memory is the greatest resident memory of any one process of the case (for us: per worker),
   interpreter and libraries included. A worker with our kernels loaded takes about 230 MiB before

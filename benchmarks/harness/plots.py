@@ -122,6 +122,7 @@ AXES = {
     "epoch": "records in an epoch",
     "edges": "edges",
     "scale": "scale (2^scale vertices)",
+    "seconds": "seconds since the start",
 }
 
 

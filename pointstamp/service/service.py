@@ -307,7 +307,8 @@ class ServiceInput:
             If somebody else has committed the current epoch: what was sent is not in it.
         """
         with self._lock:
-            self._commit(self._now(), epoch)
+            # Where what was sent is staged is where the input is, or was before somebody else.
+            self._commit(self._sent[0].epoch if self._sent else self._now(), epoch)
 
     def close(self) -> None:
         """Let in what was sent, and promise to send no more. Again does nothing."""
@@ -333,6 +334,7 @@ class ServiceInput:
         if self._service.commit(self.name, epoch, sent, until):
             return
         if sent:
+            self._now()  # raises if it was closed meanwhile
             raise EpochError(
                 f"epoch {epoch} of input {self.name!r} was committed by somebody else meanwhile; "
                 f"what was sent here, {sum(s.rows for s in sent)} records, is not in it"

@@ -2,7 +2,8 @@
 
 What Spark knows of a data source is its class, which it carries to where it is used;
 so each class that is registered has the services of this program with it. Spark
-makes a sink anew, in a process of its own, for each commit: nothing is kept between.
+makes a sink anew for each commit, in a process of its own that it uses again or not: nothing
+is kept between, and little is imported here, since the first batch waits for that.
 
 Rules
 -----

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import pointstamp as ps
-from pointstamp.errors import EpochError, ServiceError, UsageError, WorkerError
+from pointstamp.errors import EpochError, ServiceError, StoppedError, UsageError, WorkerError
 from pointstamp.service.source import Source
 from pointstamp.service.staging import Staged
 
@@ -197,3 +197,33 @@ def test_an_input_that_somebody_else_drives_as_well_goes_where_it_was_told():
         assert other.commit("n", 6, [], 7)
         n._commit(6, None)
         assert n.time is None
+
+
+def test_sending_and_advancing_are_three_requests(monkeypatch):
+    """Each is a call over the network where the workers are elsewhere."""
+    with ps.serve(
+        lambda scope, n: n, 2, threads=True, inputs={"n": NUMBER}, outputs={"n": NUMBER}
+    ) as service:
+        asked = []
+
+        def asking(question, ask=service.ask):
+            asked.append(question)
+            return ask(question)
+
+        monkeypatch.setattr(service, "ask", asking)
+        service.input("n").send([{"n": 1}])  # where the input is, and what is staged
+        assert len(asked) == 2
+        service.input("n").advance_to(1)
+        assert len(asked) == 3
+        monkeypatch.undo()
+
+
+def test_what_was_sent_to_an_input_that_somebody_else_has_closed_is_refused():
+    with ps.serve(
+        lambda scope, n: n, 1, threads=True, inputs={"n": NUMBER}, outputs={"n": NUMBER}
+    ) as service:
+        n = service.input("n")
+        n.send([{"n": 1}])
+        assert service._links[0].commit("n", 0, [], None)
+        with pytest.raises(StoppedError, match="input 'n' is closed"):
+            n.advance_to(1)
