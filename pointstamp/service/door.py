@@ -198,7 +198,7 @@ class Door(fl.FlightServerBase):  # type: ignore[misc]  # it is Any
     def _commit(self, told: dict[str, Any]) -> dict[str, Any]:
         epoch = _number(told, "epoch")
         until = None if told.get("close") else _number(told, "until", epoch + 1)
-        winners = [Staged.from_json(one) for one in told.get("winners", [])]
+        winners = _receipts(told, "winners")
         input = _text(told, "input")
         return {"committed": self._resident.commit(input, epoch, winners, until)}
 
@@ -210,7 +210,7 @@ class Door(fl.FlightServerBase):  # type: ignore[misc]  # it is Any
         return {"committed": self._resident.commit(input, now, [], until)}
 
     def _abort(self, told: dict[str, Any]) -> dict[str, Any]:
-        self._resident.abort([Staged.from_json(one) for one in told.get("losers", [])])
+        self._resident.abort(_receipts(told, "losers"))
         return {}
 
     def _probe(self, told: dict[str, Any]) -> dict[str, Any]:
@@ -285,6 +285,13 @@ def _number(told: dict[str, Any], name: str, default: Any = _NEEDED) -> Any:
         given = "missing" if found is _NEEDED else repr(found)
         raise UsageError(f"{name!r} should be a whole number, and is {given}")
     return found
+
+
+def _receipts(told: dict[str, Any], name: str) -> list[Staged]:
+    found = told.get(name, [])
+    if not isinstance(found, list):
+        raise UsageError(f"{name!r} should be a list of receipts, and is {found!r}")
+    return [Staged.from_json(one) for one in found]
 
 
 def _wait_s(told: dict[str, Any]) -> float:

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pointstamp.errors import SparkSetupError, UsageError
+from pointstamp.errors import SparkSetupError
 from pointstamp.spark.session import context_of, count_slots, session
 
 if TYPE_CHECKING:
@@ -95,13 +95,12 @@ def serve(
                      .option("service", service.name).option("input", "edges")
                      .option("checkpointLocation", folder).start())
     """
-    from pointstamp.service.blueprint import blueprint
+    from pointstamp.service.blueprint import blueprint, check_workers
     from pointstamp.service.keeping import keeping
     from pointstamp.service.service import Service
     from pointstamp.spark.tasks import Tasks
 
-    if workers < 1:
-        raise UsageError(f"a service needs at least one worker; {workers} were asked for")
+    check_workers(workers)
     spark = spark or session(workers=workers + 1)
     _check(spark, workers)
     plan = blueprint(build, _schemas(inputs), _schemas(outputs))

@@ -166,6 +166,7 @@ def test_a_bare_client_aborts_and_advances(doors, epoch):
         (lambda door: door.act("commit", input="x", epoch=0), "no input 'x'; it has 'numbers'"),
         (lambda door: door.act("probe", epoch=0, wait_s="a"), "'wait_s' should be a number of"),
         (lambda door: door.act("abort", losers=[{"a": 1}]), "is no receipt"),
+        (lambda door: door.act("abort", losers=7), "'losers' should be a list of receipts"),
         (lambda door: door.act("snapshot"), "ServiceError: this service makes no snapshots"),
         (lambda door: door.put([1], epoch=0), "'attempt' should be a text, and is None"),
         (lambda door: door.put([1], epoch=0, attempt="a", input="x"), "has no input 'x'"),
