@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.flight
 
-from pointstamp.errors import PointstampError, UsageError
+from pointstamp.errors import PointstampError, ServiceError, UsageError
 from pointstamp.service.resident import Resident
 from pointstamp.service.staging import Staged
 from pointstamp.service.status import Status
@@ -153,8 +153,7 @@ class Door(fl.FlightServerBase):  # type: ignore[misc]  # it is Any
             told = _parsed(descriptor.command)
             input, epoch = _text(told, "input"), _number(told, "epoch")
             attempt = _text(told, "attempt")
-            batches = (chunk.data for chunk in reader if chunk.data is not None)
-            staged = self._resident.stage(input, epoch, batches, attempt)
+            staged = self._resident.stage(input, epoch, _brought(context, reader), attempt)
         writer.write(json.dumps(staged.to_json()).encode())
 
     def do_get(self, context: Any, ticket: Any) -> Any:
@@ -253,10 +252,20 @@ class _told:  # noqa: N801  (used as a function)
             raise fl.FlightServerError(f"{name}: {error}", told) from error
 
 
+def _brought(context: Any, reader: Any) -> Iterator[pa.RecordBatch]:
+    """What a client brings; an error if it has gone away before it was done."""
+    for chunk in reader:
+        if chunk.data is not None:
+            yield chunk.data
+    # To the reader this is an end like any other.
+    if context.is_cancelled():
+        raise ServiceError("the client went away before it was done; nothing of it is staged")
+
+
 def _parsed(body: bytes | None) -> dict[str, Any]:
     try:
         told = json.loads(body or b"{}")
-    except ValueError as cause:
+    except (ValueError, RecursionError) as cause:
         raise UsageError(f"what is asked is no JSON: {cause}") from cause
     if not isinstance(told, dict):
         raise UsageError(f"what is asked should be a JSON object, and is {told!r}")

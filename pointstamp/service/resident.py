@@ -373,6 +373,11 @@ class Resident:
             If a batch does not fit the schema of the input.
         """
         schema = self._known(self.plan.inputs, input, "input")
+        if not 0 <= epoch < NEVER:
+            raise UsageError(
+                f"nothing can be staged for epoch {epoch} of input {input!r}: "
+                f"epochs are from 0 to {NEVER - 1}"
+            )
         fitting = [
             part
             for batch in batches

@@ -61,7 +61,7 @@ class Tasks(Afar):
         self._access = Access(
             service.name, doors, self.token, self._roots, plan.inputs, plan.outputs
         )
-        register(self._spark, self._access)
+        register(self._spark, self._access, self.fate)
 
     def abort(self) -> None:
         """Hang up, at which the workers end, and have Spark cancel the job."""
@@ -83,7 +83,7 @@ class Tasks(Afar):
         if self._access is not None:
             from pointstamp.spark.source import forget
 
-            forget(self._access.name)
+            forget(self._access)
 
     def stage(self, service: Service, input: str, epoch: int, data: Any) -> list[Staged] | None:
         """Stage a DataFrame, by a job of its own."""

@@ -196,6 +196,26 @@ def test_nobody_gets_in_without_the_token(service, token):
     client.close()
 
 
+def test_of_a_client_that_goes_away_before_it_is_done_nothing_is_staged(doors, service, epoch):
+    told = {"input": "numbers", "epoch": epoch, "attempt": "cut off"}
+    descriptor = fl.FlightDescriptor.for_command(json.dumps(told).encode())
+    headers = [(b"authorization", f"Bearer {service.token}".encode())]
+    options = fl.FlightCallOptions(timeout=0.3, headers=headers)
+    batch = pa.RecordBatch.from_pydict({"n": [1, 2]})
+    writer, reader = doors[0].client.do_put(descriptor, batch.schema, options)
+    writer.write_batch(batch)
+    assert reader.read() is None  # there is no receipt
+    with pytest.raises(fl.FlightTimedOutError):
+        writer.close()
+    assert doors[0].put([3], epoch=epoch, attempt="cut off")["rows"] == 1
+
+
+@pytest.mark.parametrize("beyond", [-1, 1 << 62, 1 << 80])
+def test_nothing_is_staged_for_an_epoch_that_cannot_be(doors, beyond):
+    with pytest.raises(fl.FlightServerError, match="UsageError: nothing can be staged for epoch"):
+        doors[0].put([1], epoch=beyond, attempt="x")
+
+
 def test_a_link_raises_what_the_worker_raised(service):
     with FlightLink(service.doors[0], service.token) as link:
         with pytest.raises(SchemaError, match="what is sent to 'numbers' have columns x"):
