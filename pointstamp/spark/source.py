@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -34,7 +34,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pointstamp.errors import EpochError, ServiceError, UsageError
 from pointstamp.service.staging import Staged
 from pointstamp.service.status import TICK_S
-from pointstamp.spark.access import Access
+from pointstamp.spark.access import Access, check_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -117,12 +117,15 @@ class Pointstamp(DataSource):
         first, patience = self._epoch("first_epoch") or 0, self._seconds("timeout_s", COMMIT_S)
         input = self._named("input", access.inputs)
         expected = access.inputs[input].names
-        if sorted(schema.names) != sorted(expected):
-            raise UsageError(
-                f"input {input!r} of service {access.name!r} has columns {', '.join(expected)}, "
-                f"and the stream has {', '.join(schema.names)}: select them"
-            )
+        check_columns(schema.names, f"input {input!r} of service {access.name!r}", expected)
         return StreamWriter(access, input, first, patience)
+
+    def writer(self, schema: StructType, overwrite: bool) -> NoReturn:
+        """No sink of a batch, which has no number to be the epoch."""
+        raise UsageError(
+            "a DataFrame that is no stream is sent by service.input(name).send(frame), followed by "
+            'advance_to; format("pointstamp") writes streams'
+        )
 
     def streamReader(self, schema: StructType) -> StreamReader:  # noqa: N802  (Spark's name)
         """A source of a stream."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pointstamp.errors import ServiceError
 from pointstamp.service.afar import Afar, Appointment, reside_afar
 from pointstamp.service.staging import Staged
-from pointstamp.spark.access import Access, staging
+from pointstamp.spark.access import Access, check_columns, staging
 from pointstamp.spark.jobs import INTERRUPT_S, JobName
 from pointstamp.spark.run import LACKING
 
@@ -90,6 +90,7 @@ class Tasks(Afar):
         if not hasattr(data, "mapInArrow"):
             return None
         assert self._access is not None  # it was registered before anybody had the service
+        check_columns(data.columns, f"input {input!r}", self._plan.inputs[input].names)
         receipts = data.mapInArrow(staging(self._access, input, epoch), "receipt string")
         return [Staged.from_json(json.loads(row.receipt)) for row in receipts.collect()]
 

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql.types import LongType, StructField, StructType
 
 import pointstamp as ps
-from pointstamp.errors import EpochError, ServiceError, StoppedError, UsageError
+from pointstamp.errors import EpochError, SchemaError, ServiceError, StoppedError, UsageError
 from pointstamp.service.client import FlightLink
 from pointstamp.service.fate import Fate
 from pointstamp.spark import source
@@ -94,6 +94,15 @@ def test_an_option_that_is_no_number_of_its_kind_is_refused(access, option, give
     known = type("Known", (source.Pointstamp,), {"services": {"s": access}})
     with pytest.raises(UsageError, match=said):
         known({"input": "n", option: given}).streamWriter(columns, False)
+
+
+def test_a_batch_is_not_written_but_sent(access):
+    known = type("Known", (source.Pointstamp,), {"services": {"s": access}})
+    with pytest.raises(UsageError, match=r"sent by service.input\(name\).send\(frame\)"):
+        known({}).writer(StructType([StructField("n", LongType())]), False)
+    columns = StructType([StructField("m", LongType())])
+    with pytest.raises(SchemaError, match="input 'n' of service 's' has columns n, and what is"):
+        known({"input": "n"}).streamWriter(columns, False)
 
 
 def test_two_services_of_one_name_are_not_mixed_up(access):
