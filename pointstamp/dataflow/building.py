@@ -28,6 +28,11 @@ def takes_names(build: Callable[..., Any], names: Sequence[str]) -> bool:
     >>> takes_names(lambda scope, e: e, ["edges"])
     False
     """
+    if not callable(build):
+        raise BuildError(
+            "what builds a dataflow should be a function of a scope and the inputs "
+            f"{', '.join(names) or '(none)'}, and is {build!r}"
+        )
     try:
         signature = inspect.signature(build)
     except ValueError:

@@ -74,19 +74,39 @@ def blueprint(
     Raises
     ------
     UsageError
-        If there is no output, or something is not a schema.
+        If there is no output, or something is not a schema of columns with different names.
     BuildError
         If `build` cannot be called with these inputs.
     """
+    of_inputs, of_outputs = _schemas("inputs", inputs), _schemas("outputs", outputs)
     if not outputs:
         raise UsageError("a service needs at least one output to tell by when an epoch is complete")
-    schemas = [{name: _schema(name, given) for name, given in d.items()} for d in (inputs, outputs)]
-    return Blueprint(build, schemas[0], schemas[1], takes_names(build, list(inputs)))
+    return Blueprint(build, of_inputs, of_outputs, takes_names(build, list(inputs)))
+
+
+def _schemas(what: str, given: Any) -> dict[str, pa.Schema]:
+    if not isinstance(given, Mapping):
+        raise UsageError(
+            f"{what}= is a dict of names to schemas, such as {{'edges': {{'src': "
+            f"pyarrow.int64()}}}}, and not {given!r}"
+        )
+    for name in given:
+        if not isinstance(name, str) or not name:
+            raise UsageError(f"a name in {what}= is a text that is not empty, and not {name!r}")
+    return {name: _schema(name, schema) for name, schema in given.items()}
 
 
 def _schema(name: str, given: Any) -> pa.Schema:
-    if isinstance(given, pa.Schema):
-        return given
+    schema = given if isinstance(given, pa.Schema) else _made(name, given)
+    if not schema.names or len(set(schema.names)) < len(schema.names):
+        raise UsageError(
+            f"{name!r} needs a schema of one column or more, each with a name of its own; its "
+            f"columns are {', '.join(map(repr, schema.names)) or '(none)'}"
+        )
+    return schema
+
+
+def _made(name: str, given: Any) -> pa.Schema:
     try:
         return pa.schema(given)
     except (TypeError, ValueError) as cause:
@@ -94,3 +114,9 @@ def _schema(name: str, given: Any) -> pa.Schema:
             f"{name!r} needs a schema: a pyarrow.Schema, or a dict of its columns' types such as "
             f"{{'src': pyarrow.int64()}}, and not {given!r}"
         ) from cause
+
+
+def check_workers(workers: Any) -> None:
+    """Raise `UsageError` unless that many workers can be."""
+    if type(workers) is not int or workers < 1:
+        raise UsageError(f"a service needs at least one worker; {workers!r} were asked for")

@@ -21,7 +21,8 @@ from typing import Any
 
 from pointstamp.runtime.snapshots import Snapshot
 from pointstamp.runtime.worker import Worker
-from pointstamp.service.keeping import Keeping, told
+from pointstamp.service.blueprint import Blueprint
+from pointstamp.service.keeping import Keeping, columns, told
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,8 @@ class Sealer:
 
     Parameters
     ----------
+    plan : Blueprint
+        Of the service.
     forgotten : callable
         The last epoch of each output that is forgotten.
     may_seal : callable
@@ -127,6 +130,7 @@ class Sealer:
         self,
         peers: int,
         keeping: Keeping,
+        plan: Blueprint,
         forgotten: Callable[[], dict[str, int]],
         may_seal: Callable[[int], bool],
         sealed: Callable[[int], None],
@@ -134,6 +138,7 @@ class Sealer:
     ) -> None:
         self._peers = peers
         self._keeping = keeping
+        self._plan = plan
         self._forgotten = forgotten
         self._may_seal = may_seal
         self._sealed = sealed
@@ -192,6 +197,7 @@ class Sealer:
             outputs = {worker: said.outputs for worker, said in self._written.items()}
             parts = [self._written[worker].part for worker in range(self._peers)]
             meta = told(outputs, self._forgotten())
+            meta |= columns(self._plan.inputs, self._plan.outputs)
             self._keeping.checkpoint.seal(self.epoch, parts, meta)
             self._keeping.checkpoint.prune()
             self.last, self.epoch = self.epoch, None

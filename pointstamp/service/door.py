@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.flight
 
-from pointstamp.errors import PointstampError, UsageError
+from pointstamp.errors import PointstampError, ServiceError, UsageError
 from pointstamp.service.resident import Resident
 from pointstamp.service.staging import Staged
 from pointstamp.service.status import Status
@@ -153,8 +153,7 @@ class Door(fl.FlightServerBase):  # type: ignore[misc]  # it is Any
             told = _parsed(descriptor.command)
             input, epoch = _text(told, "input"), _number(told, "epoch")
             attempt = _text(told, "attempt")
-            batches = (chunk.data for chunk in reader if chunk.data is not None)
-            staged = self._resident.stage(input, epoch, batches, attempt)
+            staged = self._resident.stage(input, epoch, _brought(context, reader), attempt)
         writer.write(json.dumps(staged.to_json()).encode())
 
     def do_get(self, context: Any, ticket: Any) -> Any:
@@ -198,7 +197,7 @@ class Door(fl.FlightServerBase):  # type: ignore[misc]  # it is Any
     def _commit(self, told: dict[str, Any]) -> dict[str, Any]:
         epoch = _number(told, "epoch")
         until = None if told.get("close") else _number(told, "until", epoch + 1)
-        winners = [Staged.from_json(one) for one in told.get("winners", [])]
+        winners = _receipts(told, "winners")
         input = _text(told, "input")
         return {"committed": self._resident.commit(input, epoch, winners, until)}
 
@@ -210,7 +209,7 @@ class Door(fl.FlightServerBase):  # type: ignore[misc]  # it is Any
         return {"committed": self._resident.commit(input, now, [], until)}
 
     def _abort(self, told: dict[str, Any]) -> dict[str, Any]:
-        self._resident.abort([Staged.from_json(one) for one in told.get("losers", [])])
+        self._resident.abort(_receipts(told, "losers"))
         return {}
 
     def _probe(self, told: dict[str, Any]) -> dict[str, Any]:
@@ -253,10 +252,20 @@ class _told:  # noqa: N801  (used as a function)
             raise fl.FlightServerError(f"{name}: {error}", told) from error
 
 
+def _brought(context: Any, reader: Any) -> Iterator[pa.RecordBatch]:
+    """What a client brings; an error if it has gone away before it was done."""
+    for chunk in reader:
+        if chunk.data is not None:
+            yield chunk.data
+    # To the reader this is an end like any other.
+    if context.is_cancelled():
+        raise ServiceError("the client went away before it was done; nothing of it is staged")
+
+
 def _parsed(body: bytes | None) -> dict[str, Any]:
     try:
         told = json.loads(body or b"{}")
-    except ValueError as cause:
+    except (ValueError, RecursionError) as cause:
         raise UsageError(f"what is asked is no JSON: {cause}") from cause
     if not isinstance(told, dict):
         raise UsageError(f"what is asked should be a JSON object, and is {told!r}")
@@ -285,6 +294,13 @@ def _number(told: dict[str, Any], name: str, default: Any = _NEEDED) -> Any:
         given = "missing" if found is _NEEDED else repr(found)
         raise UsageError(f"{name!r} should be a whole number, and is {given}")
     return found
+
+
+def _receipts(told: dict[str, Any], name: str) -> list[Staged]:
+    found = told.get(name, [])
+    if not isinstance(found, list):
+        raise UsageError(f"{name!r} should be a list of receipts, and is {found!r}")
+    return [Staged.from_json(one) for one in found]
 
 
 def _wait_s(told: dict[str, Any]) -> float:

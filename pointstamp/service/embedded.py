@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import _thread
 import queue
 import threading
 import time
+import warnings
+import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from pointstamp.errors import StoppedError, UsageError
 from pointstamp.runtime.execute import execute
 from pointstamp.runtime.worker import Worker
-from pointstamp.service.blueprint import Blueprint, blueprint
+from pointstamp.service.blueprint import Blueprint, blueprint, check_workers
 from pointstamp.service.fate import Fate
 from pointstamp.service.keeping import Keeping, keeping
 from pointstamp.service.link import Link
@@ -38,7 +41,8 @@ def serve(
     """Run a dataflow that stays, on workers of this machine; what to drive it with.
 
     Returns when the workers are ready. Leaving a `with` block over the service stops it
-    when all that was sent is complete; after an exception it aborts.
+    when all that was sent is complete; after an exception it aborts. So does who lets go of a
+    service that was not stopped, with a `ResourceWarning`.
 
     Parameters
     ----------
@@ -102,8 +106,7 @@ def serve(
     ...     service.output("ones").collect(upto=0).to_pylist()
     [{'word': 'a', 'n': 1}, {'word': 'a', 'n': 1}]
     """
-    if workers < 1:
-        raise UsageError(f"a service needs at least one worker; {workers} were asked for")
+    check_workers(workers)
     plan = blueprint(build, inputs, outputs)
     kept = keeping(checkpoint, snapshot_every, allow_missing, allow_new)
     if threads:
@@ -115,7 +118,19 @@ def serve(
         from pointstamp.service.processes import Processes
 
         crew = Processes(plan, workers, certificates, kept)
-    return Service(plan, crew.start(), crew)
+    service = Service(plan, crew.start(), crew)
+    weakref.finalize(service, _abandoned, crew).atexit = False
+    return service
+
+
+def _abandoned(crew: Crew) -> None:
+    """Nobody has the service any more: without this its workers would stay to the end."""
+    if not crew.fate.has_ended:
+        text = "a service that was never stopped is aborted: leave its block, or call stop()"
+        crew.fate.end(StoppedError(text))
+        # Collection may come anywhere, in who holds locks too: so no `threading`, which has some.
+        _thread.start_new_thread(crew.abort, ())
+        warnings.warn(text, ResourceWarning, stacklevel=2)
 
 
 class Threads:

@@ -14,13 +14,15 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from pointstamp.errors import UsageError
+from pointstamp.errors import CheckpointStructureError, UsageError
 from pointstamp.state.checkpoint import Checkpoint
 from pointstamp.state.durable import Durable
 from pointstamp.state.log import Staged as Kept
 
 OUTPUT = "output: "
 """What the name begins with by which the checkpoint knows an output."""
+
+Schemas = Mapping[str, pa.Schema]
 
 _EPOCH = "pointstamp: epoch"
 """The column that says of which epoch a stored record is."""
@@ -93,6 +95,49 @@ class Keeping:
             # Each batch was of one epoch when it was stored.
             yield epochs[0].as_py(), batch.drop_columns([_EPOCH])
 
+    def check_columns(self, inputs: Schemas, outputs: Schemas) -> None:
+        """Raise unless what is kept has the columns that the service has now.
+
+        Raises
+        ------
+        CheckpointStructureError
+            If an input has others, or an output of which records are kept, or if that is not
+            there any more.
+        """
+        before = self._meta("columns")
+        for name, schema in inputs.items():
+            logged = self._logged(name)
+            had = before.get("input", {}).get(name) if logged is None else _columns(logged)
+            self._compare("input", name, had, schema)
+        for name in self._meta("outputs"):
+            if not any(kept.rows for _, kept in self.outputs(name)):
+                continue
+            if name in outputs:
+                had = before.get("output", {}).get(name)
+                self._compare("output", name, had, outputs[name])
+            elif name not in self.start.allow_missing:
+                raise CheckpointStructureError(
+                    f"{self.checkpoint} has records of output {name!r}, which this service has "
+                    f"not: its outputs are {', '.join(map(repr, outputs))}. If nobody needs them "
+                    f"any more, say so: allow_missing=[{name!r}]"
+                )
+
+    def _logged(self, input: str) -> pa.Schema | None:
+        """The schema of what was committed for an input first; None if nothing is there."""
+        for _, winners in self.checkpoint.committed(input, self.epoch):
+            for kept in winners:
+                if kept.rows:
+                    return next(self.checkpoint.read(kept)).schema
+        return None
+
+    def _compare(self, what: str, name: str, before: list[str] | None, schema: pa.Schema) -> None:
+        now = _columns(schema)
+        if before is not None and before != now:
+            raise CheckpointStructureError(
+                f"{what} {name!r} had columns {', '.join(before)} when {self.checkpoint} was "
+                f"written, and has {', '.join(now)} now: serve with those, or with another folder"
+            )
+
     def unknown(self, inputs: Collection[str]) -> list[str]:
         """The inputs that the checkpoint has and the service has not."""
         found = (name for name in self.checkpoint.inputs() if not name.startswith(OUTPUT))
@@ -120,6 +165,9 @@ def keeping(
         return None
     if every is not None and (type(every) is not int or every < 1):
         raise UsageError(f"snapshot_every= is a number of epochs, at least 1, and not {every!r}")
+    for option, names in (("allow_missing", allow_missing), ("allow_new", allow_new)):
+        if isinstance(names, str):
+            raise UsageError(f"{option}= is a list of names, such as [{names!r}], and not a text")
     checkpoint = place if isinstance(place, Checkpoint) else Checkpoint(place)
     manifest = checkpoint.latest()
     if manifest is not None and every is None:
@@ -139,3 +187,18 @@ def told(parts: Mapping[int, Mapping[str, Any]], forgotten: Mapping[str, int]) -
     """
     outputs = {name: [parts[worker][name] for worker in sorted(parts)] for name in forgotten}
     return {"outputs": outputs, "forgotten": dict(forgotten)}
+
+
+def columns(inputs: Schemas, outputs: Schemas) -> dict[str, Any]:
+    """What a snapshot says of columns, for `Keeping.check_columns`.
+
+    >>> columns({"i": pa.schema({"n": pa.int64()})}, {})
+    {'columns': {'input': {'i': ['n: int64']}, 'output': {}}}
+    """
+    of_inputs = {name: _columns(schema) for name, schema in inputs.items()}
+    of_outputs = {name: _columns(schema) for name, schema in outputs.items()}
+    return {"columns": {"input": of_inputs, "output": of_outputs}}
+
+
+def _columns(schema: pa.Schema) -> list[str]:
+    return [f"{field.name}: {field.type}" for field in schema]

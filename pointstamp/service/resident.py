@@ -83,7 +83,7 @@ class Resident:
         self._changed = threading.Condition()
         self._keeping = keeping
         self._checkpoint = checkpoint = None if keeping is None else keeping.checkpoint
-        first = 0 if keeping is None else keeping.epoch + 1
+        self._first = first = 0 if keeping is None else keeping.epoch + 1
         self._staging = Staging(worker.index, checkpoint, secret)
         self._secret = secret
         self._aborted: set[tuple[str, int, int, str]] = set()
@@ -93,7 +93,7 @@ class Resident:
         self._positions: dict[str, int | None] = dict.fromkeys(plan.inputs, first)
         self._is_finishing = False
         self._deciding = threading.Lock()
-        self._end = NEVER if checkpoint is None else 0
+        self._end = NEVER if checkpoint is None else first
         self._is_stopping = False
         self._has_ended = False
         self._orders = worker.environment.channel(self._hear)
@@ -135,6 +135,8 @@ class Resident:
 
     def _begin_again(self, keeping: Keeping) -> None:
         """Take up what is kept."""
+        if self.index == 0:
+            keeping.check_columns(self.plan.inputs, self.plan.outputs)
         for name, outlet in self._outlets.items():
             outlet.forget(keeping.forgotten(name))
             for number, kept in keeping.outputs(name):
@@ -149,6 +151,7 @@ class Resident:
                 self._sealer = Sealer(
                     self._worker.peers,
                     keeping,
+                    self.plan,
                     lambda: {name: outlet.forgotten for name, outlet in self._outlets.items()},
                     self._may_seal,
                     self._ask_for_next,
@@ -208,7 +211,7 @@ class Resident:
         """Show the others how far we are, if it has changed."""
         status = Status(
             {name: source.time for name, source in self._sources.items()},
-            {name: min(probe.elements, default=None) for name, probe in self._probes.items()},
+            {name: self._frontier(probe) for name, probe in self._probes.items()},
             {name: outlet.forgotten for name, outlet in self._outlets.items()},
             self._end,
         )
@@ -216,6 +219,11 @@ class Resident:
             with self._changed:
                 self._status = status
                 self._changed.notify_all()
+
+    def _frontier(self, probe: Probe) -> int | None:
+        """The first epoch that is not complete there; what a snapshot has is, from the start."""
+        least = min(probe.elements, default=None)
+        return None if least is None else max(least, self._first)
 
     def _keep(self, outlet: Outlet, schema: pa.Schema, epoch: int, batch: Any) -> None:
         fitting = conform(batch, schema, f"the records of output {outlet.name!r}", "the service")
@@ -364,6 +372,11 @@ class Resident:
             If a batch does not fit the schema of the input.
         """
         schema = self._known(self.plan.inputs, input, "input")
+        if not 0 <= epoch < NEVER:
+            raise UsageError(
+                f"nothing can be staged for epoch {epoch} of input {input!r}: "
+                f"epochs are from 0 to {NEVER - 1}"
+            )
         fitting = [
             part
             for batch in batches
@@ -467,6 +480,8 @@ class Resident:
             raise UsageError(
                 f"input {input!r} cannot go on from epoch {epoch} to {until}: that is not later"
             )
+        if until is not None and until > NEVER:
+            raise UsageError(f"input {input!r} cannot go on to {until}: epochs end at {NEVER}")
         self._check_receipts(input, epoch, winners)
         with self._deciding:
             position = self._positions[input]
@@ -499,16 +514,19 @@ class Resident:
 
     def _check_usable(self, winners: Sequence[Staged]) -> None:
         for staged in winners:
-            if not staged.is_genuine(self._secret):
-                raise UsageError(
-                    f"the receipt of attempt {staged.attempt!r} is none of this service, or was "
-                    "changed: hand back what staging gave"
-                )
+            self._check_genuine(staged)
             if _key(staged) in self._aborted:
                 raise ServiceError(
                     f"attempt {staged.attempt!r} for epoch {staged.epoch} of input "
                     f"{staged.input!r} was aborted: stage it again"
                 )
+
+    def _check_genuine(self, staged: Staged) -> None:
+        if not staged.is_genuine(self._secret):
+            raise UsageError(
+                f"the receipt of attempt {staged.attempt!r} is none of this service, or was "
+                "changed: hand back what staging gave"
+            )
 
     def _let_past_snapshot(self, until: int | None) -> None:
         """Let no input past the epoch of a snapshot before all workers are asked for that."""
@@ -534,6 +552,8 @@ class Resident:
     def abort(self, losers: Sequence[Staged]) -> None:
         """Drop what is staged, except what a commit has named; again is no error."""
         self._check_chief()
+        for staged in losers:
+            self._check_genuine(staged)
         with self._deciding:
             undecided = [staged for staged in losers if not self._is_decided(staged)]
             for staged in undecided:

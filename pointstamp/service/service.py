@@ -13,6 +13,8 @@ Rules
 
 from __future__ import annotations
 
+import contextlib
+import operator
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,7 +26,7 @@ import pyarrow as pa
 
 from pointstamp.containers import Arrays
 from pointstamp.containers.convert import to_arrow
-from pointstamp.errors import EpochError, ServiceError, StoppedError, UsageError
+from pointstamp.errors import EpochError, SchemaError, ServiceError, StoppedError, UsageError
 from pointstamp.service.blueprint import Blueprint
 from pointstamp.service.fate import Fate
 from pointstamp.service.link import Link
@@ -80,6 +82,7 @@ class Service:
         self._inputs = {name: ServiceInput(self, name) for name in plan.inputs}
         self._outputs = {name: ServiceOutput(self, name) for name in plan.outputs}
         self._is_over = False
+        self._stopping = threading.Lock()
 
     @property
     def workers(self) -> int:
@@ -134,7 +137,8 @@ class Service:
 
     def await_snapshot(self, epoch: int, timeout_s: float | None = TIMEOUT_S) -> bool:
         """Wait until a snapshot of `epoch`, or of a later one, is there; whether it is."""
-        return self._await(lambda seconds: self._links[0].await_snapshot(epoch, seconds), timeout_s)
+        upto = _epoch(epoch)
+        return self._await(lambda seconds: self._links[0].await_snapshot(upto, seconds), timeout_s)
 
     def stop(self) -> None:
         """Commit what was sent, close the inputs, and end the workers when all is complete.
@@ -147,8 +151,11 @@ class Service:
         WorkerError
             If a worker fails meanwhile, or has failed.
         """
-        if self._is_over:
-            return
+        with self._stopping:  # who stops it as well waits until it is
+            if not self._is_over:
+                self._stop()
+
+    def _stop(self) -> None:
         try:
             self.ask(self._links[0].finish)
             for input in self._inputs.values():
@@ -228,7 +235,7 @@ class Service:
         staged = self._crew.stage(self, input, epoch, data)
         if staged is not None:
             return staged
-        batches = _batches(data)
+        batches = _batches(data, input, self.plan.inputs[input])
         links = self._links
         shares = _dealt(batches, len(links))
         return [
@@ -305,10 +312,13 @@ class ServiceInput:
             If `epoch` is not after the current one.
         EpochError
             If somebody else has committed the current epoch: what was sent is not in it.
+        ServiceError, CheckpointError
+            If it cannot be decided now. What was sent is kept, and goes in when this succeeds.
         """
+        until = _epoch(epoch)
         with self._lock:
             # Where what was sent is staged is where the input is, or was before somebody else.
-            self._commit(self._sent[0].epoch if self._sent else self._now(), epoch)
+            self._commit(self._sent[0].epoch if self._sent else self._now(), until)
 
     def close(self) -> None:
         """Let in what was sent, and promise to send no more. Again does nothing."""
@@ -330,8 +340,9 @@ class ServiceInput:
                 f"to {until}"
             )
         sent, epoch = self._sent, self._sent[0].epoch if self._sent else now
-        self._sent = []
-        if self._service.commit(self.name, epoch, sent, until):
+        is_mine = self._service.commit(self.name, epoch, sent, until)
+        self._sent = []  # not before: who tries again after an error has it all
+        if is_mine:
             return
         if sent:
             self._now()  # raises if it was closed meanwhile
@@ -400,13 +411,26 @@ class ServiceOutput:
         timeout_s: float | None = TIMEOUT_S,
     ) -> list[tuple[int, pa.RecordBatch]]:
         """The same, as (epoch, batch)."""
-        if self._fetched is not None:
-            first = -1 if after is None else after
-            return [
-                (epoch, batch)
-                for epoch, batch in self._fetched
-                if first < epoch and (upto is None or epoch <= upto)
-            ]
+        upto = None if upto is None else _epoch(upto)
+        after = None if after is None else _epoch(after)
+        if self._fetched is None:
+            try:
+                return self._asked(upto, after, timeout_s)
+            except StoppedError:
+                # Another thread may have stopped the service meanwhile, and fetched it all.
+                if self._fetched is None:
+                    raise
+        first = -1 if after is None else after
+        return [
+            (epoch, batch)
+            for epoch, batch in self._fetched
+            if first < epoch and (upto is None or epoch <= upto)
+        ]
+
+    def _asked(
+        self, upto: int | None, after: int | None, timeout_s: float | None
+    ) -> list[tuple[int, pa.RecordBatch]]:
+        """What the workers answer."""
         if upto is not None and not self._service.wait(self.name, upto, timeout_s):
             raise EpochError(
                 f"epoch {upto} of output {self.name!r} is not complete after {timeout_s:g} s: "
@@ -425,6 +449,7 @@ class ServiceOutput:
 
     def forget(self, upto: int) -> None:
         """Have the workers let go of the epochs up to this one, which is complete."""
+        upto = _epoch(upto)
         if self._fetched is not None:
             self._fetched = [pair for pair in self._fetched if pair[0] > upto]
         else:
@@ -445,11 +470,11 @@ class ServiceProbe:
 
     def less_than(self, epoch: int) -> bool:
         """Whether an epoch before `epoch` is not complete."""
-        return self.less_equal(epoch - 1)
+        return self.less_equal(_epoch(epoch) - 1)
 
     def less_equal(self, epoch: int) -> bool:
         """Whether `epoch`, or one before it, is not complete."""
-        return not self._service.status().is_complete(self._output, epoch)
+        return not self._service.status().is_complete(self._output, _epoch(epoch))
 
     @property
     def done(self) -> bool:
@@ -466,7 +491,7 @@ class ServiceProbe:
         WorkerError
             If a worker has failed: the first cause.
         """
-        if not self._service.wait(self._output, epoch, timeout_s):
+        if not self._service.wait(self._output, _epoch(epoch), timeout_s):
             where = "" if self._output is None else f" of output {self._output!r}"
             raise EpochError(
                 f"epoch {epoch}{where} is not complete after {timeout_s:g} s: "
@@ -497,7 +522,20 @@ def _named(named: dict[str, Named], name: str, what: str) -> Named:
     return named[name]
 
 
-def _batches(data: Any) -> list[Any]:
+def _epoch(given: Any) -> int:
+    """`given` as an epoch, which any kind of whole number is, and True is not.
+
+    >>> import numpy as np
+    >>> _epoch(np.int32(7))
+    7
+    """
+    if not isinstance(given, bool):
+        with contextlib.suppress(TypeError):
+            return operator.index(given)
+    raise UsageError(f"an epoch is a whole number, and not {given!r} ({type(given).__name__})")
+
+
+def _batches(data: Any, input: str, schema: pa.Schema) -> list[Any]:
     """Tables, batches and records as a list of batches."""
     if isinstance(data, pa.Table):
         return list(data.to_batches())
@@ -506,11 +544,34 @@ def _batches(data: Any) -> list[Any]:
     if isinstance(data, pa.RecordBatch):
         return [data]
     if isinstance(data, list) and all(isinstance(record, dict) for record in data):
-        return list(pa.Table.from_pylist(data).to_batches()) if data else []
+        return [_of_records(data, input, schema)] if data else []
     raise UsageError(
         f"a service is sent a pyarrow.Table, a RecordBatch, Arrays or a list of dicts, and not "
         f"{type(data).__name__}"
     )
+
+
+def _of_records(records: list[dict[str, Any]], input: str, schema: pa.Schema) -> pa.RecordBatch:
+    """Records as a batch, of the types that their values have where those are of one type."""
+    columns = set(schema.names)
+    for number, record in enumerate(records):
+        if record.keys() != columns:
+            raise SchemaError(
+                f"record {number} of what is sent to {input!r} has columns "
+                f"{', '.join(map(str, record)) or '(none)'}, and that input has "
+                f"{', '.join(schema.names)}: give each record these, None for no value"
+            )
+    # What Arrow makes of the values is cast later, if nothing changes by it. What it can make
+    # nothing of, such as entries of a map, may be clear by the schema.
+    with contextlib.suppress(pa.ArrowException, TypeError, ValueError, OverflowError):
+        return pa.RecordBatch.from_pylist(records)
+    try:
+        return pa.RecordBatch.from_pylist(records, schema=schema)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as cause:
+        raise SchemaError(
+            f"the records that are sent to {input!r} do not fit its schema: {cause}; expected:\n"
+            f"{schema}"
+        ) from cause
 
 
 SHARE_RECORDS = 4096

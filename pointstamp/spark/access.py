@@ -6,11 +6,12 @@ the data source, and in the closures of tasks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from pointstamp.errors import SchemaError
 from pointstamp.service.client import FlightLink
 from pointstamp.service.staging import Staged
 
@@ -43,6 +44,15 @@ class Access:
         """Bring the records of a partition, each try under a name of its own."""
         with self.link(partition) as link:
             return link.stage(input, epoch, batches)
+
+
+def check_columns(names: Sequence[str], where: str, expected: Sequence[str]) -> None:
+    """Raise `SchemaError` unless what is sent has the columns that it should, in any order."""
+    if sorted(names) != sorted(expected):
+        raise SchemaError(
+            f"{where} has columns {', '.join(expected)}, and what is sent has "
+            f"{', '.join(names)}: select them"
+        )
 
 
 def staging(

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pointstamp.errors import SparkSetupError, UsageError
+from pointstamp.errors import SparkSetupError
 from pointstamp.spark.session import context_of, count_slots, session
 
 if TYPE_CHECKING:
@@ -95,20 +95,22 @@ def serve(
                      .option("service", service.name).option("input", "edges")
                      .option("checkpointLocation", folder).start())
     """
-    from pointstamp.service.blueprint import blueprint
+    from pointstamp.service.blueprint import blueprint, check_workers
     from pointstamp.service.keeping import keeping
     from pointstamp.service.service import Service
+    from pointstamp.spark.source import check_name
     from pointstamp.spark.tasks import Tasks
 
-    if workers < 1:
-        raise UsageError(f"a service needs at least one worker; {workers} were asked for")
+    check_workers(workers)
     spark = spark or session(workers=workers + 1)
     _check(spark, workers)
+    name = f"pointstamp-{uuid.uuid4().hex[:8]}" if name is None else name
+    check_name(name)
     plan = blueprint(build, _schemas(inputs), _schemas(outputs))
     kept = keeping(checkpoint, snapshot_every, allow_missing, allow_new)
     crew = Tasks(spark, plan, workers, certificates, kept)
     links = crew.start()
-    service = Service(plan, links, crew, name or f"pointstamp-{uuid.uuid4().hex[:8]}")
+    service = Service(plan, links, crew, name)
     crew.register(service)
     return service
 
@@ -138,7 +140,9 @@ def _check(spark: SparkSession, workers: int) -> None:
         )
 
 
-def _schemas(given: Mapping[str, Any]) -> dict[str, Any]:
+def _schemas(given: Any) -> Any:
+    if not isinstance(given, Mapping):
+        return given  # which is refused where all are
     return {name: _schema(schema) for name, schema in given.items()}
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -35,11 +35,13 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pointstamp.errors import EpochError, ServiceError, UsageError
 from pointstamp.service.staging import Staged
 from pointstamp.service.status import TICK_S
-from pointstamp.spark.access import Access
+from pointstamp.spark.access import Access, check_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
+
+    from pointstamp.service.fate import Fate
 
 BATCH_ID = "streaming.sql.batchId"
 """The local property in which Spark tells a task of a stream which batch it is of."""
@@ -50,16 +52,31 @@ COMMIT_S = 600.0
 _services: dict[str, Access] = {}
 
 
-def register(spark: SparkSession, access: Access) -> None:
+_fates: dict[str, Fate] = {}
+
+
+def check_name(name: Any) -> None:
+    """Raise `UsageError` unless a service may have this name: two of one would be mixed up."""
+    if not isinstance(name, str) or not name:
+        raise UsageError(f"the name of a service is a text that is not empty, and not {name!r}")
+    fate = _fates.get(name)
+    if fate is not None and not fate.has_ended:
+        raise UsageError(
+            f"there is a service {name!r} in this program already: stop it, or give another name"
+        )
+
+
+def register(spark: SparkSession, access: Access, fate: Fate) -> None:
     """Have `format("pointstamp")` of the session know one more service."""
-    _services[access.name] = access
+    _services[access.name], _fates[access.name] = access, fate
     known = dict(_services)
     spark.dataSource.register(type("Registered", (Pointstamp,), {"services": known}))
 
 
-def forget(name: str) -> None:
+def forget(access: Access) -> None:
     """Leave a service that has ended out of what is registered from now on."""
-    _services.pop(name, None)
+    if _services.get(access.name) is access:  # and not its successor of the same name
+        del _services[access.name], _fates[access.name]
 
 
 class Pointstamp(DataSource):
@@ -98,15 +115,18 @@ class Pointstamp(DataSource):
     ) -> StreamWriter:
         """A sink of a stream."""
         access = self._access()
-        first, patience = int(self._option("first_epoch", 0)), self._option("timeout_s", COMMIT_S)
+        first, patience = self._epoch("first_epoch") or 0, self._seconds("timeout_s", COMMIT_S)
         input = self._named("input", access.inputs)
         expected = access.inputs[input].names
-        if sorted(schema.names) != sorted(expected):
-            raise UsageError(
-                f"input {input!r} of service {access.name!r} has columns {', '.join(expected)}, "
-                f"and the stream has {', '.join(schema.names)}: select them"
-            )
+        check_columns(schema.names, f"input {input!r} of service {access.name!r}", expected)
         return StreamWriter(access, input, first, patience)
+
+    def writer(self, schema: StructType, overwrite: bool) -> NoReturn:
+        """No sink of a batch, which has no number to be the epoch."""
+        raise UsageError(
+            "a DataFrame that is no stream is sent by service.input(name).send(frame), followed by "
+            'advance_to; format("pointstamp") writes streams'
+        )
 
     def streamReader(self, schema: StructType) -> StreamReader:  # noqa: N802  (Spark's name)
         """A source of a stream."""
@@ -116,9 +136,7 @@ class Pointstamp(DataSource):
     def reader(self, schema: StructType) -> Reader:
         """A source of a batch."""
         access = self._access()
-        epoch = self._option("epoch", None)
-        upto = None if epoch is None else int(epoch)
-        return Reader(access, self._named("output", access.outputs), upto)
+        return Reader(access, self._named("output", access.outputs), self._epoch("epoch"))
 
     def _access(self) -> Access:
         name = self.options.get("service")
@@ -142,16 +160,26 @@ class Pointstamp(DataSource):
             )
         return name
 
-    def _option(self, name: str, default: Any) -> Any:
+    def _epoch(self, name: str) -> int | None:
         given = self.options.get(name)
         if given is None:
-            return default
-        try:
-            return float(given)
-        except ValueError as cause:
+            return None
+        # An epoch before the first would be one that is over: what comes for it is dropped.
+        if not given.isdecimal():
             raise UsageError(
-                f'option("{name}", ...) should be a number, and is {given!r}'
-            ) from cause
+                f'option("{name}", ...) should be an epoch, a whole number from 0, and is {given!r}'
+            )
+        return int(given)
+
+    def _seconds(self, name: str, default: float) -> float:
+        given = self.options.get(name)
+        try:
+            found = default if given is None else float(given)
+            if found >= 0:
+                return found
+        except ValueError:
+            pass
+        raise UsageError(f'option("{name}", ...) should be a number of seconds, and is {given!r}')
 
 
 @dataclass

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pointstamp.errors import ServiceError
 from pointstamp.service.afar import Afar, Appointment, reside_afar
 from pointstamp.service.staging import Staged
-from pointstamp.spark.access import Access, staging
+from pointstamp.spark.access import Access, check_columns, staging
 from pointstamp.spark.jobs import INTERRUPT_S, JobName
 from pointstamp.spark.run import LACKING
 
@@ -61,7 +61,7 @@ class Tasks(Afar):
         self._access = Access(
             service.name, doors, self.token, self._roots, plan.inputs, plan.outputs
         )
-        register(self._spark, self._access)
+        register(self._spark, self._access, self.fate)
 
     def abort(self) -> None:
         """Hang up, at which the workers end, and have Spark cancel the job."""
@@ -83,13 +83,14 @@ class Tasks(Afar):
         if self._access is not None:
             from pointstamp.spark.source import forget
 
-            forget(self._access.name)
+            forget(self._access)
 
     def stage(self, service: Service, input: str, epoch: int, data: Any) -> list[Staged] | None:
         """Stage a DataFrame, by a job of its own."""
         if not hasattr(data, "mapInArrow"):
             return None
         assert self._access is not None  # it was registered before anybody had the service
+        check_columns(data.columns, f"input {input!r}", self._plan.inputs[input].names)
         receipts = data.mapInArrow(staging(self._access, input, epoch), "receipt string")
         return [Staged.from_json(json.loads(row.receipt)) for row in receipts.collect()]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -44,7 +45,7 @@ def encoded(batches: Iterable[pa.RecordBatch]) -> tuple[pa.Buffer, int]:
         If their schemas differ.
     """
     sink = pa.BufferOutputStream()
-    remaining = iter(batches)
+    remaining = iter(_of_one_dictionary(batches))
     first = next(remaining, None)
     schema = pa.schema([]) if first is None else first.schema
     n_records = 0
@@ -54,6 +55,22 @@ def encoded(batches: Iterable[pa.RecordBatch]) -> tuple[pa.Buffer, int]:
             n_records += first.num_rows
             first = next(remaining, None)
     return sink.getvalue(), n_records
+
+
+def _of_one_dictionary(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+    """The same records; a file has one dictionary for a column, which batches need not have."""
+    given = iter(batches)
+    first = next(given, None)
+    if first is None:
+        return []
+    if not any(map(_has_dictionary, first.schema.types)):
+        return chain([first], given)
+    return pa.Table.from_batches([first, *given]).unify_dictionaries().to_batches()
+
+
+def _has_dictionary(type: pa.DataType) -> bool:
+    inner = (type.field(number).type for number in range(type.num_fields))
+    return pa.types.is_dictionary(type) or any(map(_has_dictionary, inner))
 
 
 def put(objects: Objects, name: str, data: pa.Buffer) -> Stored:

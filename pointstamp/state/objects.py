@@ -21,7 +21,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from pointstamp.containers import Buffer
-from pointstamp.errors import CheckpointError, TruncatedCheckpointError
+from pointstamp.errors import CheckpointError, TruncatedCheckpointError, UsageError
 
 TEMPORARY = "."
 """What the name of a file begins with that is still being written."""
@@ -64,10 +64,17 @@ def objects_at(place: str | os.PathLike[str], filesystem: fs.FileSystem | None =
         Of a folder, which need not be there. With a `filesystem` it is a path there.
     filesystem : pyarrow.fs.FileSystem, optional
     """
+    if not isinstance(place, str | os.PathLike) or not str(place):
+        raise UsageError(
+            f"a checkpoint is kept in a folder: a path or a URI is wanted, and not {place!r}"
+        )
     if filesystem is None:
         if "://" not in str(place):
             return LocalObjects(Path(place).absolute())
-        filesystem, path = fs.FileSystem.from_uri(str(place))
+        try:
+            filesystem, path = fs.FileSystem.from_uri(str(place))
+        except (pa.ArrowException, OSError) as cause:
+            raise UsageError(f"a checkpoint cannot be kept at {str(place)!r}: {cause}") from cause
     else:
         path = os.fspath(place)
     if isinstance(filesystem, fs.LocalFileSystem):
@@ -128,10 +135,12 @@ class LocalObjects:
 
     def size(self, name: str) -> int | None:
         """Of the file."""
-        try:
-            return (self._root / name).stat().st_size
-        except FileNotFoundError:
-            return None
+        path = self._root / name
+        with _explained(path):
+            try:
+                return path.stat().st_size
+            except FileNotFoundError:
+                return None
 
     def folders(self, name: str) -> list[str]:
         """Of the folder."""
@@ -142,15 +151,18 @@ class LocalObjects:
         return self._listed(name, folders=False)
 
     def _listed(self, name: str, *, folders: bool) -> list[str]:
-        try:
-            with os.scandir(self._root / name) as entries:
-                return sorted(e.name for e in entries if e.is_dir() == folders)
-        except FileNotFoundError:
-            return []
+        path = self._root / name
+        with _explained(path):
+            try:
+                with os.scandir(path) as entries:
+                    return sorted(e.name for e in entries if e.is_dir() == folders)
+            except FileNotFoundError:
+                return []
 
     def delete(self, name: str) -> None:
         """The file."""
-        (self._root / name).unlink(missing_ok=True)
+        with _explained(self._root / name):
+            (self._root / name).unlink(missing_ok=True)
 
     def delete_folder(self, name: str) -> None:
         """If it is empty: else somebody has written to it since."""

@@ -425,3 +425,47 @@ def test_outputs_beside_a_snapshot_that_was_not_sealed_do_not_count_for_the_next
     with serve(tmp_path, 1, every=3) as service:
         feed(service, 9)
         assert counted(service, 8) == expected(9)
+
+
+def echo(folder, columns, output="o", every=None, **allowed):
+    """A service that gives what it is sent."""
+    return ps.serve(
+        lambda scope, i: i,
+        threads=True,
+        inputs={"i": columns},
+        outputs={output: columns},
+        checkpoint=folder,
+        snapshot_every=every,
+        **allowed,
+    )
+
+
+@pytest.mark.parametrize("every", [None, 1])
+def test_a_checkpoint_of_other_columns_is_refused(tmp_path, every):
+    with echo(tmp_path, {"n": pa.int64()}, every=every) as service:
+        service.input("i").send([{"n": 7}])
+        service.input("i").advance_to(1)
+        assert every is None or service.await_snapshot(0)
+    for columns in ({"n": pa.string()}, {"n": pa.int64(), "m": pa.int64()}):
+        with pytest.raises(WorkerError, match="input 'i' had columns n: int64 when") as caught:
+            echo(tmp_path, columns, every=every)
+        assert isinstance(caught.value.__cause__, CheckpointStructureError)
+
+
+def test_an_output_of_which_records_are_kept_is_not_left_out_in_silence(tmp_path):
+    columns = {"n": pa.int64()}
+    with echo(tmp_path, columns, every=1) as service:
+        service.input("i").send([{"n": 7}])
+        service.input("i").advance_to(1)
+        assert service.await_snapshot(0)
+    with pytest.raises(WorkerError, match=r"records of output 'o'.*allow_missing=\['o'\]"):
+        echo(tmp_path, columns, "p", every=1)
+    with pytest.raises(UsageError, match="allow_missing= is a list of names"):
+        echo(tmp_path, columns, "p", every=1, allow_missing="o")
+    with echo(tmp_path, columns, "p", every=1, allow_missing=["o"]) as service:
+        assert service.output("p").collect(upto=0).num_rows == 0
+    with echo(tmp_path, columns, every=1) as service:
+        # What the snapshot has is complete from the start.
+        assert service.status().outputs == {"o": 1}
+        assert service.output("o").collect()["n"].to_pylist() == [7]
+        assert service.status().end == 1

@@ -166,6 +166,7 @@ def test_a_bare_client_aborts_and_advances(doors, epoch):
         (lambda door: door.act("commit", input="x", epoch=0), "no input 'x'; it has 'numbers'"),
         (lambda door: door.act("probe", epoch=0, wait_s="a"), "'wait_s' should be a number of"),
         (lambda door: door.act("abort", losers=[{"a": 1}]), "is no receipt"),
+        (lambda door: door.act("abort", losers=7), "'losers' should be a list of receipts"),
         (lambda door: door.act("snapshot"), "ServiceError: this service makes no snapshots"),
         (lambda door: door.put([1], epoch=0), "'attempt' should be a text, and is None"),
         (lambda door: door.put([1], epoch=0, attempt="a", input="x"), "has no input 'x'"),
@@ -193,6 +194,26 @@ def test_nobody_gets_in_without_the_token(service, token):
         with pytest.raises((fl.FlightUnauthenticatedError, fl.FlightUnavailableError)):
             ask()
     client.close()
+
+
+def test_of_a_client_that_goes_away_before_it_is_done_nothing_is_staged(doors, service, epoch):
+    told = {"input": "numbers", "epoch": epoch, "attempt": "cut off"}
+    descriptor = fl.FlightDescriptor.for_command(json.dumps(told).encode())
+    headers = [(b"authorization", f"Bearer {service.token}".encode())]
+    options = fl.FlightCallOptions(timeout=0.3, headers=headers)
+    batch = pa.RecordBatch.from_pydict({"n": [1, 2]})
+    writer, reader = doors[0].client.do_put(descriptor, batch.schema, options)
+    writer.write_batch(batch)
+    assert reader.read() is None  # there is no receipt
+    with pytest.raises(fl.FlightTimedOutError):
+        writer.close()
+    assert doors[0].put([3], epoch=epoch, attempt="cut off")["rows"] == 1
+
+
+@pytest.mark.parametrize("beyond", [-1, 1 << 62, 1 << 80])
+def test_nothing_is_staged_for_an_epoch_that_cannot_be(doors, beyond):
+    with pytest.raises(fl.FlightServerError, match="UsageError: nothing can be staged for epoch"):
+        doors[0].put([1], epoch=beyond, attempt="x")
 
 
 def test_a_link_raises_what_the_worker_raised(service):

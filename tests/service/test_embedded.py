@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 from collections import Counter
@@ -307,6 +308,94 @@ def test_what_does_not_fit_is_refused_and_the_service_goes_on():
             words.send(rows("a"))
 
 
+@pytest.mark.parametrize("epoch", [True, 3.0, "3", None, 1 << 62])
+def test_what_is_no_epoch_is_refused_and_the_service_goes_on(epoch):
+    with serve() as service:
+        words, counts = service.input("words"), service.output("counts")
+        words.send(rows("a"))
+        with pytest.raises(UsageError, match="epoch"):
+            words.advance_to(epoch)
+        words.advance_to(np.int64(1))
+        assert words.time == 1
+        if type(epoch) is not int:
+            for ask in (
+                service.probe.wait,
+                service.probe.less_than,
+                service.probe.less_equal,
+                counts.forget,
+            ):
+                with pytest.raises(UsageError, match="an epoch is a whole number, and not"):
+                    ask(epoch)
+        assert counted(service, upto=np.int32(0)) == [(0, "a", 1)]
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        ([{"n": 1, "m": []}, {"n": 1}], "record 1 of what is sent to 'x' has columns n, and"),
+        ([{"n": 1, "m": []}, {"n": 1, "m": [], "o": 2}], "has columns n, m, o, and that input"),
+        ([{}], r"record 0 of what is sent to 'x' has columns \(none\), and"),
+        ([{"n": 1, "m": []}, {"n": "b", "m": []}], "the records that are sent to 'x' do not fit"),
+        ([{"n": 1 << 70, "m": []}], "the records that are sent to 'x' do not fit"),
+        ([{"n": object(), "m": []}], "the records that are sent to 'x' do not fit"),
+    ],
+)
+def test_records_that_do_not_fit_are_refused_and_none_of_their_values_is_lost(sent, said):
+    schema = {"n": pa.int64(), "m": pa.map_(pa.string(), pa.int64())}
+    with serve(lambda scope, x: x, outputs={"y": schema}, x=schema) as service:
+        x = service.input("x")
+        with pytest.raises(SchemaError, match=said):
+            x.send(sent)
+        x.send([{"m": [("a", 1)], "n": 5}])
+        x.advance_to(1)
+        assert service.output("y").collect(upto=0).to_pylist() == [{"n": 5, "m": [("a", 1)]}]
+
+
+def test_what_was_sent_goes_in_when_the_commit_is_tried_again(monkeypatch):
+    with serve() as service:
+        words = service.input("words")
+        words.send(rows("a"))
+        with monkeypatch.context() as patched:
+            patched.setattr(service, "commit", lambda *told: service.input("disk is full"))
+            with pytest.raises(UsageError, match="disk is full"):
+                words.advance_to(1)
+        words.advance_to(1)
+        assert counted(service, upto=0) == [(0, "a", 1)]
+
+
+def test_any_number_of_threads_may_stop_a_service_and_read_it_meanwhile():
+    for _ in range(5):
+        service = serve(workers=1)
+        service.input("words").send(rows("a"))
+        together, found = threading.Barrier(4), []
+
+        def end(service=service, together=together, found=found):
+            together.wait(30)
+            service.stop()
+            found.append(counted(service))
+
+        def read(service=service, together=together, found=found):
+            together.wait(30)
+            found.append(counted(service, upto=0))
+
+        threads = [threading.Thread(target=run) for run in (end, end, end, read)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert found == [[(0, "a", 1)]] * 4
+
+
+def test_a_service_that_nobody_has_any_more_is_aborted():
+    services = [serve()]
+    fate = services[0]._fate
+    services.clear()
+    with pytest.warns(ResourceWarning, match="a service that was never stopped is aborted"):
+        gc.collect()
+    with pytest.raises(StoppedError, match="leave its block, or call stop"):
+        fate.check()
+
+
 @pytest.mark.parametrize(
     ("build", "error", "said"),
     [
@@ -330,6 +419,17 @@ def test_what_cannot_be_is_said_before_anything_starts():
         serve(words=3)
     with pytest.raises(UsageError, match="at least one output"):
         ps.serve(totals, inputs={"words": WORD}, outputs={})
+    with pytest.raises(UsageError, match="at least one worker; '2'"):
+        serve(workers="2")
+    with pytest.raises(BuildError, match="should be a function of a scope and the inputs words"):
+        serve(build=None)
+    with pytest.raises(UsageError, match="inputs= is a dict of names to schemas"):
+        ps.serve(totals, inputs=["words"], outputs={"counts": COUNT})
+    with pytest.raises(UsageError, match="a name in inputs= is a text that is not empty, and not"):
+        ps.serve(totals, inputs={"": WORD}, outputs={"counts": COUNT})
+    for columns in ([], [("a", pa.int64()), ("a", pa.int64())]):
+        with pytest.raises(UsageError, match="one column or more, each with a name of its own"):
+            serve(words=columns)
 
 
 @pytest.mark.parametrize(

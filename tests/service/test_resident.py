@@ -92,6 +92,8 @@ def test_a_commit_of_what_is_not_there_decides_nothing(workers):
     aborted = one.stage("n", 0, batch(7))
     with pytest.raises(UsageError, match="none of this service, or was changed"):
         zero.commit("n", 0, [replace(aborted, rows=2)], 1)
+    with pytest.raises(UsageError, match="none of this service, or was changed"):
+        zero.abort([replace(aborted, rows=2)])
     zero.abort([aborted])
     with pytest.raises(ServiceError, match="epoch 0 of input 'n' was aborted: stage it again"):
         zero.commit("n", 0, [aborted], 1)

@@ -213,7 +213,7 @@ def test_options_that_mean_nothing_are_errors_that_say_what_there_is(spark, serv
 
 def test_a_stream_with_other_columns_is_refused(spark, service, files, tmp_path):
     stream = files([1]).withColumnRenamed("n", "m")
-    with pytest.raises(PySparkException, match="has columns n, and the stream has m"):
+    with pytest.raises(PySparkException, match="has columns n, and what is sent has m"):
         write(stream, service, tmp_path, 0)
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.types import LongType, StructField, StructType
 
 import pointstamp as ps
-from pointstamp.errors import EpochError, ServiceError, StoppedError
+from pointstamp.errors import EpochError, SchemaError, ServiceError, StoppedError, UsageError
 from pointstamp.service.client import FlightLink
+from pointstamp.service.fate import Fate
 from pointstamp.spark import source
 from pointstamp.spark.access import Access
 
@@ -72,6 +75,54 @@ def batch(monkeypatch, access, service):
 def out(service, batch):
     found = service.output("n").collect(upto=batch.number, after=batch.number - 1)
     return sorted(found["n"].to_pylist())
+
+
+@pytest.mark.parametrize(
+    ("option", "given", "said"),
+    [
+        ("first_epoch", "-1", "an epoch, a whole number from 0, and is '-1'"),
+        ("first_epoch", "1.5", "an epoch, a whole number from 0, and is '1.5'"),
+        ("first_epoch", "inf", "an epoch, a whole number from 0, and is 'inf'"),
+        ("timeout_s", "nan", "a number of seconds, and is 'nan'"),
+        ("timeout_s", "-5", "a number of seconds, and is '-5'"),
+        ("timeout_s", "soon", "a number of seconds, and is 'soon'"),
+    ],
+)
+def test_an_option_that_is_no_number_of_its_kind_is_refused(access, option, given, said):
+    """Of a batch before epoch 0 all records would be dropped in silence."""
+    columns = StructType([StructField("n", LongType())])
+    known = type("Known", (source.Pointstamp,), {"services": {"s": access}})
+    with pytest.raises(UsageError, match=said):
+        known({"input": "n", option: given}).streamWriter(columns, False)
+
+
+def test_a_batch_is_not_written_but_sent(access):
+    known = type("Known", (source.Pointstamp,), {"services": {"s": access}})
+    with pytest.raises(UsageError, match=r"sent by service.input\(name\).send\(frame\)"):
+        known({}).writer(StructType([StructField("n", LongType())]), False)
+    columns = StructType([StructField("m", LongType())])
+    with pytest.raises(SchemaError, match="input 'n' of service 's' has columns n, and what is"):
+        known({"input": "n"}).streamWriter(columns, False)
+
+
+def test_two_services_of_one_name_are_not_mixed_up(access):
+    session = SimpleNamespace(dataSource=SimpleNamespace(register=lambda known: None))
+    former, fate = replace(access, name="twin"), Fate()
+    source.check_name("twin")
+    source.register(session, former, fate)
+    with pytest.raises(UsageError, match="there is a service 'twin' in this program already"):
+        source.check_name("twin")
+    fate.end()  # it failed, and nobody has stopped it
+    source.check_name("twin")
+    later = replace(access, name="twin")
+    source.register(session, later, Fate())
+    source.forget(former)
+    with pytest.raises(UsageError, match="there is a service 'twin'"):
+        source.check_name("twin")
+    source.forget(later)
+    for name in ("", 3):
+        with pytest.raises(UsageError, match="is a text that is not empty"):
+            source.check_name(name)
 
 
 def test_a_task_that_is_tried_again_counts_once(service, batch):

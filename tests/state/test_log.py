@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from pointstamp.errors import (
+    CheckpointError,
     CheckpointVersionError,
     CorruptCheckpointError,
     SchemaError,
@@ -33,6 +34,35 @@ def everything(checkpoint: Checkpoint, input: str, after: int = -1) -> dict[int,
     return {
         epoch: values(checkpoint, winners) for epoch, winners in checkpoint.committed(input, after)
     }
+
+
+def test_batches_may_have_dictionaries_of_their_own(place: Place) -> None:
+    def of(*words: str) -> pa.RecordBatch:
+        column = pa.array(words).dictionary_encode()
+        inside = pa.StructArray.from_arrays([column], ["w"])
+        return pa.RecordBatch.from_pydict({"x": column, "y": inside})
+
+    checkpoint = place.checkpoint()
+    staged = checkpoint.stage("words", 0, "a", [of("a", "b"), of("c", "b")])
+    assert [[row["y"]["w"] for row in b.to_pylist()] for b in checkpoint.read(staged)] == [
+        ["a", "b"],
+        ["c", "b"],
+    ]
+    assert values(checkpoint, [staged]) == ["a", "b", "c", "b"]
+
+
+@pytest.mark.parametrize("file", ["log", "snapshots"])
+def test_a_file_in_place_of_a_folder_is_said(tmp_path: Path, file: str) -> None:
+    (tmp_path / file).write_text("no folder")
+    for place in (tmp_path, tmp_path / file):
+        with pytest.raises(CheckpointError, match="cannot be read or written: Not a directory"):
+            Checkpoint(place).latest()
+
+
+@pytest.mark.parametrize("place", [3, "", "nowhere://x"])
+def test_what_is_no_place_is_refused(place: object) -> None:
+    with pytest.raises(UsageError, match="a checkpoint"):
+        Checkpoint(place)  # type: ignore[arg-type]  # that is what is tried
 
 
 def test_what_is_staged_counts_when_it_is_committed_and_not_before(place: Place) -> None:
