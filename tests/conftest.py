@@ -61,7 +61,7 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(100_000, 10, 100)
+    gc.set_threshold(20_000, 10, 50)
 
 
 # Machines that test are slow at times, so no example has a deadline; in CI a run
