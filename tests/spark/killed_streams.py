@@ -12,8 +12,6 @@ import json
 import math
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +47,9 @@ LAST = 3
 
 LOOK_S = 0.2
 
+TOO_SLOW = "Python worker failed to connect back"
+"""What a query says for which Spark has waited 10 s for a process that it had started."""
+
 FAILED_S = 60
 """So soon a query has failed whose service has ended."""
 
@@ -81,46 +82,58 @@ def write(folder: Path, epoch: int) -> None:
         made.replace(path)
 
 
-@contextmanager
-def streams(spark: Any, service: Service, folder: Path) -> Iterator[tuple[Any, Any]]:
+class Streams:
     """The query that feeds the service, and the one that reads it and has it forget."""
-    files = spark.readStream.schema("k long, v long").option("maxFilesPerTrigger", 1)
-    arriving = (
-        files.parquet(str(folder / "files"))
-        .writeStream.format("pointstamp")
-        .options(service=service.name, input="facts")
-        .option("checkpointLocation", str(folder / "in"))
-        .start()
-    )
-    leaving = (
-        spark.readStream.format("pointstamp")
-        .options(service=service.name, output="totals")
-        .load()
-        .writeStream.format("parquet")
-        .option("path", str(folder / "out"))
-        .option("checkpointLocation", str(folder / "offsets"))
-        .start()
-    )
-    try:
-        yield arriving, leaving
-    except WorkerError:
-        # They fail of that themselves; to stop them in the middle costs Spark connections.
-        for query in (arriving, leaving):
-            with contextlib.suppress(StreamingQueryException):
-                assert query.awaitTermination(FAILED_S), "it goes on without its service"
-        raise
-    finally:
-        arriving.stop()
-        leaving.stop()
+
+    def __init__(self, spark: Any, service: Service, folder: Path) -> None:
+        files = spark.readStream.schema("k long, v long").option("maxFilesPerTrigger", 1)
+        arriving = (
+            files.parquet(str(folder / "files"))
+            .writeStream.format("pointstamp")
+            .options(service=service.name, input="facts")
+            .option("checkpointLocation", str(folder / "in"))
+        )
+        leaving = (
+            spark.readStream.format("pointstamp")
+            .options(service=service.name, output="totals")
+            .load()
+            .writeStream.format("parquet")
+            .option("path", str(folder / "out"))
+            .option("checkpointLocation", str(folder / "offsets"))
+        )
+        self._service = service
+        self._writers = (arriving, leaving)
+        self.queries = [writer.start() for writer in self._writers]
+
+    def look(self) -> None:
+        """Raise what a query has failed of, unless the machine was too slow for Spark."""
+        for n, query in enumerate(self.queries):
+            error = query.exception()
+            if error is not None:
+                self._service.status()  # raises why, if that is what it has failed of
+                if TOO_SLOW not in str(error):
+                    raise error
+                self.queries[n] = self._writers[n].start()
+
+    def __enter__(self) -> Streams:
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        for query in self.queries:
+            if isinstance(error, WorkerError):
+                # It fails of that itself; to stop it in the middle costs Spark connections.
+                with contextlib.suppress(StreamingQueryException):
+                    assert query.awaitTermination(FAILED_S), "it goes on without its service"
+            query.stop()
 
 
 def live(spark: Any, life: Life) -> None:
     """Feed and read until the end comes; without one, a few epochs more, and stop."""
     folder = Path(life.folder)
     write(folder, 0)  # the stream wants a folder
-    with serve(spark, life) as service, streams(spark, service, folder) as queries:
+    with serve(spark, life) as service, Streams(spark, service, folder) as streams:
         try:
-            drive(service, life, queries)
+            drive(service, life, streams)
         except WorkerError:
             check_soon(folder)  # now: to stop the queries takes its time
             raise
@@ -132,7 +145,7 @@ def live(spark: Any, life: Life) -> None:
         replaced(folder / "last", json.dumps(told))
 
 
-def drive(service: Service, life: Life, queries: tuple[Any, Any]) -> None:
+def drive(service: Service, life: Life, streams: Streams) -> None:
     """Have files come, and rates with them, until all that came is worked off, or the end."""
     folder, until = Path(life.folder), time.monotonic() + LIFE_S
     rates = Client(folder, "rates", RATE, rates_of, next_rate)
@@ -149,15 +162,12 @@ def drive(service: Service, life: Life, queries: tuple[Any, Any]) -> None:
         if rates.epoch <= now:
             rates.send(service)
         service.wait(None, now, LOOK_S)
-        for query in queries:
-            if (error := query.exception()) is not None:
-                service.status()  # raises why, if that is what the query has failed of
-                raise error
+        streams.look()
         assert time.monotonic() < until, f"it never came to {life}"
     while rates.epoch < most:
         rates.send(service)
     service.probe.wait(now - 1)
-    for query in queries:
+    for query in streams.queries:
         query.processAllAvailable()
 
 
