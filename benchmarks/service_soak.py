@@ -7,8 +7,10 @@ them write a checkpoint and snapshots, and whoever reads lets go of what it has 
 memory of each process is looked at every ten seconds.
 
     python -m benchmarks.service_soak SECONDS FOLDER
+    python -m benchmarks.service_soak --keep FOLDER
 
-runs it for any time, and leaves the samples in FOLDER.
+The first runs it for any time, and leaves the samples in FOLDER; the second makes results of
+those of an hour.
 """
 
 from __future__ import annotations
@@ -22,12 +24,14 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from time import monotonic
 from typing import Any
 
 from benchmarks.harness.case import OURS, Benchmark, Case, Effort, Quantity, Reading, Size, Target
+from benchmarks.harness.driver import run as measure
 from benchmarks.harness.memory import descendants
 from benchmarks.running_count import embedded, on_spark, records
 
@@ -284,13 +288,16 @@ BENCHMARK = Benchmark(
     name="service_soak",
     title="The memory of a service in an hour",
     about="Resident memory of the processes that last: for ours the program that holds the "
-    "service and the two workers (on Spark: its Python without the JVM, of which there is a row), "
+    "service and the two workers (on Spark: also those that Spark has for a Python sink and source, "
+    "about ten; its JVM is a row), "
     f"for Spark the JVM and its Python. {EPOCHS_PER_S} epochs of {N_RECORDS} records per second, "
     f"or as many records in a batch every {BATCH_S} s where Spark feeds; {N_KEYS:,} keys; with "
     "checkpoint and snapshots, and readers that forget. A sample is a look, every ten seconds; "
     "a row is the ten minutes up to there. It runs for an hour, and so only when it is named.",
     quantity=Quantity("MiB"),
     cases=cases,
+    baselines=(SPARK,),
+    floors=(JVM,),
     together=together,
     when_named=True,
     axis="seconds",
@@ -299,9 +306,13 @@ BENCHMARK = Benchmark(
 
 
 def main(arguments: list[str]) -> None:
-    """Run for so many seconds, or one of the programs alone."""
+    """Run for so many seconds, or one of the programs alone; or keep what a run has left."""
     if arguments[0] == "--run":
         run(arguments[1], float(arguments[2]), Path(arguments[3]))
+        return
+    if arguments[0] == "--keep":
+        found = readings(SECONDS["full"], Path(arguments[1]))
+        measure(replace(BENCHMARK, together=lambda size: found), "full", 1, print).save()
         return
     folder = Path(arguments[1])
     folder.mkdir(parents=True, exist_ok=True)

@@ -287,7 +287,8 @@ def _lost(benchmark: Benchmark, results: Results) -> Iterator[str]:
         peers = [p for p in kept.faster_peers(row, results.rows) if p.who not in benchmark.floors]
         if peers:
             times = [row.value(per_piece) / p.value(per_piece) for p in peers]
-            named = [f"{p.who} ({said(t)} x as fast)" for p, t in zip(peers, times, strict=True)]
+            better = "less" if benchmark.quantity.unit == "MiB" else "as fast"
+            named = [f"{p.who} ({said(t)} x {better})" for p, t in zip(peers, times, strict=True)]
             yield f"{where(row.at) or row.who}: {', '.join(named)}"
 
 
