@@ -202,7 +202,7 @@ def test_a_stream_of_an_output_has_complete_epochs_once_and_has_them_forgotten(
         ({"service": "nobody"}, "names 'nobody'; this session knows"),
         ({"service": "shared"}, 'option("output", ...) names None; the service has '),
         ({"service": "shared", "output": "x"}, "names 'x'; the service has 'numbers', 'all'"),
-        ({"service": "shared", "output": "all", "epoch": "x"}, "should be a number, and is 'x'"),
+        ({"service": "shared", "output": "all", "epoch": "x"}, "a whole number from 0, and is 'x'"),
     ],
 )
 def test_options_that_mean_nothing_are_errors_that_say_what_there_is(spark, service, options, said):
