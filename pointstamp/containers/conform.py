@@ -16,7 +16,8 @@ def conform(
     """`batch` with the columns and types of `schema`, without a copy where it has them.
 
     Columns go by name, so their order does not matter. Types are cast where no
-    value changes by it: a dictionary to its values, int64 to int32 if all fit.
+    value changes by it: a dictionary to its values, int64 to int32 if all fit. Only
+    floats are rounded, as Arrow does it: what is too large for a narrower one is infinite.
 
     Parameters
     ----------
