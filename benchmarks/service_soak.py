@@ -288,9 +288,9 @@ BENCHMARK = Benchmark(
     name="service_soak",
     title="The memory of a service in an hour",
     about="Resident memory of the processes that last: for ours the program that holds the "
-    "service and the two workers (on Spark also some ten that Spark has for a Python sink and "
-    f"source; its JVM is a row), for Spark the JVM and its Python. {EPOCHS_PER_S} epochs of "
-    f"{N_RECORDS} records per second, "
+    "service and the two workers (on Spark: also those that Spark has for a sink and a source in "
+    "Python, about ten; its JVM is a row), "
+    f"for Spark the JVM and its Python. {EPOCHS_PER_S} epochs of {N_RECORDS} records per second, "
     f"or as many records in a batch every {BATCH_S} s where Spark feeds; {N_KEYS:,} keys; with "
     "checkpoint and snapshots, and readers that forget. A sample is a look, every ten seconds; "
     "a row is the ten minutes up to there. It runs for an hour, and so only when it is named.",
