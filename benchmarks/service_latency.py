@@ -32,7 +32,7 @@ SIZES = (10, 10_000)
 N_KEYS = 10_000
 EPOCHS = {"tiny": 10, "small": 100, "full": 300}
 BATCHES = {"tiny": 2, "small": 20, "full": 40}
-BATCHES_S = {"tiny": 0.0, "small": 4.0, "full": 6.0}
+BATCHES_S = {"tiny": 0.0, "small": 4.0, "full": 5.0}
 """When a stream may stop that has not had so many batches."""
 SNAPSHOT_EVERY = 50
 

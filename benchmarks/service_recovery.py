@@ -37,7 +37,7 @@ N_RECORDS = 1_000
 SNAPSHOT_EVERY = 4
 LOOK_S = 0.01
 PACE_S = 0.05
-SAMPLES_OF_SPARK = 2
+SAMPLES, SAMPLES_OF_SPARK = 3, 2
 
 PROCESSES, TASKS = "two processes", "two tasks of Spark"
 SPARK = "Spark, groupBy().count()"
@@ -235,7 +235,7 @@ def cases(size: Size) -> list[Case]:
     for n_keys in (few, many):
         for victim in (ONE, ALL):
             at: dict[str, int | str] = {"keys": n_keys, "service": PROCESSES, "killed": victim}
-            found.append(Case(OURS, killed(PROCESSES, n_keys, victim), at=at))
+            found.append(Case(OURS, killed(PROCESSES, n_keys, victim), at=at, samples=SAMPLES))
     with_spark: dict[str, Any] = {"samples": SAMPLES_OF_SPARK, "needs": ("pyspark",)}
     at = {"keys": many, "service": TASKS, "killed": ALL}
     found.append(Case(OURS, killed(TASKS, many, ALL), at=at, **with_spark))

@@ -24,8 +24,8 @@ from benchmarks.service_latency import COUNT, counted, into_service
 from benchmarks.spark_streams import progress, shared, source
 
 RECORDS = {"tiny": 1_000, "small": 1_000_000, "full": 1_000_000}
-EPOCHS = {"tiny": 2, "small": 10, "full": 10}
-BATCHES_S = {"tiny": 0.0, "small": 5.0, "full": 8.0}
+EPOCHS = {"tiny": 2, "small": 6, "full": 6}
+BATCHES_S = {"tiny": 0.0, "small": 4.0, "full": 6.0}
 BATCHES = {"tiny": 3, "small": 20, "full": 20}
 N_KEYS = 100_000
 AHEAD = 2

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from benchmarks.harness import driver
+from benchmarks.harness import child, driver
 from benchmarks.harness.case import Benchmark, Case, Effort, Reading, Size
 from benchmarks.harness.driver import run
 from benchmarks.harness.find import find
@@ -83,6 +85,25 @@ def test_cases_that_are_measured_together_are_rows_as_others_are() -> None:
     assert (ours.seconds, ours.peaks, other.seconds) == ([1.0], [7], [2.0])
     assert ours.mode
     assert other.mode is None
+
+
+def test_cases_of_a_session_are_measured_in_one_process_and_one_that_fails_stops_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(effort: Effort) -> Reading:
+        raise ValueError("no such luck")
+
+    cases = [Case("one", _measure, samples=2), Case("two", fail), Case("three", _measure)]
+    monkeypatch.setattr(
+        child, "find", lambda name: replace(find("chain"), cases=lambda size: cases)
+    )
+    result = tmp_path / "result.json"
+    child.main(str(result), "chain", "tiny", "5", "one", "two", "three")
+    found = json.loads(result.read_text())
+    assert found["one"]["seconds"] == found["three"]["seconds"] == [0.1]
+    assert found["two"] == {"missing": "failed: ValueError: no such luck"}
+    with pytest.raises(ValueError, match="no such luck"):
+        child.main(str(result), "chain", "tiny", "5", "two")
 
 
 def _measure(effort: Effort) -> Reading:
