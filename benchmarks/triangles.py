@@ -158,10 +158,16 @@ def cases(size: Size) -> list[Case]:
         found.append(
             Case(DUCKDB, alone(in_duckdb, name, JOINS), at=at, data=data, needs=("duckdb",))
         )
-        found.append(
-            Case(SPARK, in_spark(name, JOINS), at=at, data=data, needs=("pyspark",), samples=3)
-        )
-        found.append(Case(GRAPHX, in_graphx(name), at=at, data=data, needs=("pyspark",), samples=3))
+    # Beyond the smallest, those on Spark are in `spark_triangles`.
+    name = f"rmat-{SLOW_SCALES[size][0]}"
+    on_spark: dict[str, Any] = {
+        "at": {"scale": SLOW_SCALES[size][0]},
+        "data": name,
+        "needs": ("pyspark",),
+        "samples": 3,
+    }
+    found.append(Case(SPARK, in_spark(name, JOINS), **on_spark))
+    found.append(Case(GRAPHX, in_graphx(name), **on_spark))
     return found
 
 

@@ -21,6 +21,7 @@ FOR_OPERATORS = {
         "close",
         "epochs",
         "install",
+        "leads_to",
         "new_stream",
         "operator",
         "path_of",
