@@ -8,6 +8,7 @@ STAMP := $(VENV)/.installed
 COMPILED := $(VENV)/.compiled
 WARM := $(VENV)/.warm
 CLASSES := $(VENV)/spark.jsa
+ENGINES := $(VENV)/.bench
 SOURCES := setup.py pointstamp/compiled.py $(wildcard $(foreach layer, containers progress \
 	communication dataflow dataflow/operators runtime, pointstamp/$(layer)/*.py pointstamp/$(layer)/*.pxd))
 
@@ -27,7 +28,7 @@ PYTEST_ARGS ?= -n 2 --dist loadgroup
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run check test soak bench lock clean
+.PHONY: help setup run check test soak bench bench-spark lock clean
 
 help:
 	@echo "make run    find the motifs of a graph on Spark (EDGES=file, PATTERN=..., WORKERS=2)"
@@ -35,6 +36,7 @@ help:
 	@echo "make check  format, lint, types, layers"
 	@echo "make soak   the long random runs"
 	@echo "make bench  measure all, beside its peers, and write docs/benchmarks.md (half an hour)"
+	@echo "make bench-spark  and what Spark takes long for: services, large graphs (half an hour)"
 	@echo "make setup  only set up .venv, and compile the core where there is a C compiler"
 	@echo "make lock   resolve requirements.lock again"
 	@echo "make clean  remove what the others made"
@@ -77,10 +79,17 @@ soak: $(STAMP) $(COMPILED)
 	@HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -m soak $(PYTEST_ARGS)
 
 # The engines beside which we are measured are many and large, so they are not in the lock.
-bench: $(STAMP) $(COMPILED)
+$(ENGINES): $(STAMP) pyproject.toml
 	$(BIN)/uv pip install --quiet --no-config --python $(BIN)/python --no-build-isolation \
 		--editable '.[spark,java,bench]'
+	@touch $@
+
+bench: $(ENGINES) $(COMPILED)
 	$(BIN)/python -m benchmarks
+
+bench-spark: $(ENGINES) $(COMPILED)
+	$(BIN)/python -m benchmarks service_latency service_throughput service_loop \
+		service_recovery spark_triangles
 
 lock: $(STAMP)
 	$(BIN)/uv pip compile pyproject.toml --extra spark --extra java --extra dev --universal --python-version 3.11 \

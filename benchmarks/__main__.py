@@ -83,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
         "names",
         nargs="*",
         metavar="NAME",
-        help="which; all that do not take an hour if none is named",
+        help="which; if none is named, all but those that say that they take long",
     )
     parser.add_argument("--list", action="store_true", help="say which there are")
     parser.add_argument(

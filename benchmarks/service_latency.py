@@ -222,4 +222,5 @@ BENCHMARK = Benchmark(
     cases=cases,
     baselines=(FOREACH,),
     tells_p99=True,
+    when_named=True,
 )

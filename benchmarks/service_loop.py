@@ -143,4 +143,5 @@ BENCHMARK = Benchmark(
     cases=cases,
     baselines=(JOBS,),
     tells_p99=True,
+    when_named=True,
 )

@@ -255,6 +255,7 @@ BENCHMARK = Benchmark(
     quantity=Quantity("s"),
     cases=cases,
     baselines=(SPARK,),
+    when_named=True,
 )
 
 

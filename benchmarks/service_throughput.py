@@ -116,4 +116,5 @@ BENCHMARK = Benchmark(
     quantity=Quantity("M records/s", 1e-6, is_rate=True),
     cases=cases,
     baselines=(COUNT,),
+    when_named=True,
 )

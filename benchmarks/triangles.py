@@ -149,7 +149,14 @@ def cases(size: Size) -> list[Case]:
         found += [
             Case(NUMBA, alone(in_numba, name, n), at=at, data=data),
             Case(MARKS, alone(in_marks, name, n), at=at, data=data),
-            Case(SCIPY, alone(in_scipy, name, n), at=at, data=data, needs=("scipy",)),
+            Case(
+                SCIPY,
+                alone(in_scipy, name, n),
+                at=at,
+                data=data,
+                needs=("scipy",),
+                samples=1 if scale == 18 else 5,  # each takes 12 s
+            ),
             Case(NETWORKIT, alone(in_networkit, name, n), at=at, data=data, needs=("networkit",)),
         ]
     for scale in SLOW_SCALES[size]:

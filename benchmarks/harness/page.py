@@ -26,7 +26,8 @@ What is measured, with what it is compared with, and where we lose. Every figure
 comes from the files in [`benchmarks/results/`](../benchmarks/results), which one command writes:
 
 ```console
-$ make bench                      # all of it: under 30 minutes on two cores
+$ make bench                      # under 30 minutes on two cores
+$ make bench-spark                # and what takes long: services, and large graphs on Spark
 $ pointstamp bench --list         # which benchmarks there are
 $ pointstamp bench triangles      # one of them
 $ pointstamp bench chain --profile        # where the time goes
