@@ -269,7 +269,7 @@ def cases(size: Size) -> list[Case]:
         ),
         Case(PLAIN, alone(plain, n), n, {}, f"{n} epochs"),
         Case(BYTEWAX, alone(in_bytewax, n), n, {"workers": 1}, f"{n} epochs", ("bytewax",)),
-        Case(BYTEWAX, in_two_of_bytewax(n), n, {"workers": 2}, None, ("bytewax",)),
+        Case(BYTEWAX, in_two_of_bytewax(n), n, {"workers": 2}, None, ("bytewax",), samples=2),
         *(
             Case(PATHWAY, in_pathway(few, workers), 1, {"workers": workers}, None, ("pathway",))
             for few in [PATHWAY_EPOCHS[size]]

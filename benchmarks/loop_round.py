@@ -137,7 +137,7 @@ def cases(size: Size) -> list[Case]:
             {},
             None,
             ("pyspark",),
-            samples=3,
+            samples=1,
         ),
     ]
 
