@@ -9,6 +9,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,39 @@ LIFE_S = 300.0
 
 GONE_S = 10.0
 """How soon all workers are gone when their driver is. Mostly that is a matter of milliseconds."""
+
+
+def come_through(
+    program: str,
+    folder: Path,
+    lives: list[Life],
+    moments: Mapping[str, Collection[str]],
+    check: Callable[[Path], int],
+    killed: str = "killed",
+) -> None:
+    """A plan from its beginning to its end; what was done in it is on standard output.
+
+    Parameters
+    ----------
+    moments : mapping
+        The points of each moment, for what is said.
+    check : callable
+        Compares what came out with the oracle; of how many epochs.
+    """
+    began = time.monotonic()
+    longest_s = run(program, folder, lives)
+    n_epochs = check(folder)
+    done = ends(folder)
+    assert [(end["number"], end["where"], end["who"]) for end in done] == [
+        (life.number, life.where, life.who) for life in lives[:-1]
+    ]
+    for moment, points in moments.items():
+        whom = Counter(end["who"] for end in done if end["where"] in points)
+        print(f"{killed} {moment}: {whom.total()} {dict(sorted(whom.items()))}")
+    print(
+        f"{killed} in all: {len(done)}, in {n_epochs} epochs and {time.monotonic() - began:.0f} s; "
+        f"workers outlived their driver by {longest_s:.3f} s at most"
+    )
 
 
 def run(program: str, folder: Path, lives: list[Life]) -> float:

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import json
 import random
-import time
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.service.deaths import ends, run
+from tests.service.deaths import come_through
 from tests.service.lives import Life
 from tests.service.oracle import pairs_of, steps_of, totals_of
 
@@ -141,20 +139,7 @@ def check(folder: Path) -> int:
 
 def kill(folder: Path, lives: list[Life]) -> None:
     """A plan from its beginning to its end; what was done in it is on standard output."""
-    began = time.monotonic()
-    longest_s = run("tests.service.lives", folder, lives)
-    n_epochs = check(folder)
-    done = ends(folder)
-    assert [(end["number"], end["where"], end["who"]) for end in done] == [
-        (life.number, life.where, life.who) for life in lives[:-1]
-    ]
-    for moment, points in MOMENTS.items():
-        whom = Counter(end["who"] for end in done if end["where"] in points)
-        print(f"killed {moment}: {whom.total()} {dict(sorted(whom.items()))}")
-    print(
-        f"killed in all: {len(done)}, in {n_epochs} epochs and {time.monotonic() - began:.0f} s; "
-        f"workers outlived their driver by {longest_s:.3f} s at most"
-    )
+    come_through("tests.service.lives", folder, lives, MOMENTS, check)
 
 
 FEW = (1, 1, 2, 2, 3)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import time
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,7 @@ import pytest
 
 from pointstamp.errors import WorkerError
 from pointstamp.state import Checkpoint
-from tests.service.deaths import ends, run
+from tests.service.deaths import come_through
 from tests.service.lives import Life
 from tests.service.oracle import pairs_of, steps_of, totals_of
 from tests.spark.killed_streams import live
@@ -90,18 +88,4 @@ def test_many_kills_under_streams_lose_nothing_and_repeat_nothing(
     tmp_path: Path, seed: int
 ) -> None:
     """What was done is on standard output."""
-    began, lives = time.monotonic(), planned(seed, 5)
-    longest_s = run(PROGRAM, tmp_path, lives)
-    n_epochs = check(tmp_path)
-    done = ends(tmp_path)
-    assert [(end["number"], end["where"], end["who"]) for end in done] == [
-        (life.number, life.where, life.who) for life in lives[:-1]
-    ]
-    for moment, points in MOMENTS.items():
-        whom = Counter(end["who"] for end in done if end["where"] in points)
-        print(f"killed on Spark {moment}: {whom.total()} {dict(sorted(whom.items()))}")
-    print(
-        f"killed on Spark in all: {len(done)}, in {n_epochs} epochs and "
-        f"{time.monotonic() - began:.0f} s; workers outlived their driver by {longest_s:.3f} s at "
-        "most"
-    )
+    come_through(PROGRAM, tmp_path, planned(seed, 5), MOMENTS, check, "killed on Spark")
