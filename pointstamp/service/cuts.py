@@ -153,7 +153,7 @@ class Sealer:
         self._written: dict[int, Written] = {}
         self._thread: threading.Thread | None = None
 
-    def plan(self, epoch: int) -> None:
+    def aim_at(self, epoch: int) -> None:
         """Have the next snapshot be of this epoch."""
         self._ready, self._written, self.epoch, self.is_asked = set(), {}, epoch, False
 

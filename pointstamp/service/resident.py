@@ -291,7 +291,7 @@ class Resident:
         with self._deciding:
             positions = self._open_positions()
             if positions:
-                self._sealer.plan(max(*positions, last + 1) - 1 + self._keeping.every)
+                self._sealer.aim_at(max(*positions, last + 1) - 1 + self._keeping.every)
                 with contextlib.suppress(StoppedError):  # there is none to come, then
                     self._ask_in_time(max(positions))
         with self._changed:
@@ -331,7 +331,7 @@ class Resident:
             with self._deciding:
                 positions = self._open_positions()
                 if positions and sealer.epoch is not None and not sealer.is_asked:
-                    sealer.plan(max(positions))
+                    sealer.aim_at(max(positions))
                     self._ask_in_time(max(positions))
         return {"sealed": sealer.last, "asked": sealer.epoch}
 
