@@ -22,6 +22,7 @@ from benchmarks.harness.case import (
     Target,
 )
 from benchmarks.harness.measure import Run, alone, on_workers
+from pointstamp.containers.convert import numbers
 
 SCALES = {"tiny": (8,), "small": (14,), "full": (14, 16, 18)}
 
@@ -43,7 +44,7 @@ def ours(worker: ps.Worker, scale: int) -> Run:
 
 
 def _told(batches: list[Any]) -> list[int]:
-    levels = [batch["level"].to_numpy() for batch in batches]
+    levels = [numbers(batch["level"]) for batch in batches]
     return [sum(map(len, levels)), int(sum(part.sum() for part in levels))]
 
 

@@ -26,6 +26,7 @@ from benchmarks.harness.case import (
     Target,
 )
 from benchmarks.harness.measure import Run, alone, on_workers
+from pointstamp.containers.convert import numbers
 
 EDGES = {"tiny": (1_000,), "small": (1_000_000,), "full": (300_000, 1_000_000, 10_000_000)}
 ROUNDS, DAMPING = 20, 0.85
@@ -49,7 +50,7 @@ def ours(worker: ps.Worker, n_edges: int) -> Run:
 
 
 def _told(batches: list[Any]) -> list[float]:
-    ranks = np.concatenate([batch["rank"].to_numpy() for batch in batches])
+    ranks = np.concatenate([numbers(batch["rank"]) for batch in batches])
     return [float(ranks.sum()), float(ranks.max())]
 
 

@@ -28,6 +28,7 @@ from benchmarks.harness.case import (
 )
 from benchmarks.harness.measure import Run, alone, on_workers
 from benchmarks.sql import in_duckdb, in_spark
+from pointstamp.containers.convert import numbers
 
 SCALES = {"tiny": (8,), "small": (14,), "full": (14, 16, 18)}
 SLOW_SCALES = {"tiny": (8,), "small": (12,), "full": (14, 16)}
@@ -68,12 +69,11 @@ def ours(worker: ps.Worker, name: str) -> Run:
 
 def n_told(batches: list[Any]) -> int:
     """The sum of a stream of counts, whatever kind of batch they come in."""
-    return sum(int(np.asarray(batch[_name(batch)]).sum()) for batch in batches)
+    return sum(int(_counts(batch).sum()) for batch in batches)
 
 
-def _name(batch: Any) -> str:
-    names = batch.names if isinstance(batch, ps.Arrays) else batch.schema.names
-    return names[0]
+def _counts(batch: Any) -> Any:
+    return batch[batch.names[0]] if isinstance(batch, ps.Arrays) else numbers(batch.column(0))
 
 
 def in_numba(name: str, n: int) -> Run:

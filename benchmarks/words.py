@@ -16,6 +16,7 @@ from benchmarks.counting import counted
 from benchmarks.harness import inputs
 from benchmarks.harness.case import OURS, Benchmark, Case, Elsewhere, Quantity, Size, Target
 from benchmarks.harness.measure import Run, alone, on_workers
+from pointstamp.containers.convert import numbers
 
 WORDS = {"tiny": 10_000, "small": 1_000_000, "full": 10_000_000}
 KINDS = 97_000
@@ -68,7 +69,7 @@ def words(worker: ps.Worker) -> Run:
 
     def run() -> tuple[int, int]:
         worker.run()
-        return sum(map(len, found)), sum(int(batch["n"].to_numpy().sum()) for batch in found)
+        return sum(map(len, found)), sum(int(numbers(batch["n"]).sum()) for batch in found)
 
     return run
 

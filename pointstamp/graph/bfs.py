@@ -49,8 +49,8 @@ def bfs(
     Notes
     -----
     A round for each level. Every edge is looked at once, and each worker that has
-    edges from a vertex is told once that it was reached. Memory at its peak:
-    about twice the edges as two int64 columns, four times if undirected.
+    edges from a vertex is told once that it was reached. Memory at its peak,
+    beside the edges that come in: about as much as they take as two int64 columns.
 
     Examples
     --------

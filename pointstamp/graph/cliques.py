@@ -11,8 +11,8 @@ from pointstamp.containers import Arrays
 from pointstamp.containers.convert import to_arrow
 from pointstamp.dataflow.stream import Stream
 from pointstamp.errors import UsageError
-from pointstamp.graph.edges import undirected
 from pointstamp.graph.motifs import as_arrow
+from pointstamp.graph.orient import undirected
 from pointstamp.joins.generic import GenericJoin
 from pointstamp.joins.plan import Plan, make_plan
 from pointstamp.joins.tactics import MATCHES
@@ -48,7 +48,8 @@ def cliques(edges: Stream[Any], k: int) -> Stream[Any]:
     Notes
     -----
     Edges are turned from lower to higher degree, so the work is of the order of
-    m * d^(k - 2), where m is the number of edges and d at most sqrt(2 m).
+    m * d^(k - 2), where m is the number of edges, with those that repeat, and d at most
+    sqrt(2 m).
 
     Examples
     --------

@@ -64,7 +64,8 @@ def local_clustering(
     -----
     Work of the order of m^(3/2) at most, for m edges. A worker is sent at most the
     higher neighbours of all vertices that have edges to its own, 15 bytes for each.
-    Memory at its peak, beside that: about four times the edges as two int64 columns.
+    Memory at its peak, beside that and the edges that come in: four and a half times
+    what these take as two int64 columns.
 
     Examples
     --------

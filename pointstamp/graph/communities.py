@@ -61,8 +61,9 @@ def communities(
     Notes
     -----
     Work per round of the order of d log d for each vertex with d neighbours; only
-    labels that have changed are told. Memory at its peak: about three times the edges as two int64
-    columns.
+    labels that have changed are told. Memory at its peak, beside the edges that come in:
+    one and a half times what they take as two int64 columns, two and a quarter if
+    undirected.
 
     Source: U. N. Raghavan, R. Albert, S. Kumara, "Near linear time algorithm to detect
     community structures", 2007; in the deterministic form of LDBC Graphalytics (CDLP).

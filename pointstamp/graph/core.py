@@ -55,8 +55,9 @@ def core_numbers(edges: Stream[Any], vertices: Stream[Any] | None = None) -> Str
     Notes
     -----
     A vertex is looked at again whenever a neighbour that supported its number stops
-    doing so, at the cost of a look at all neighbours. Memory at its peak: about
-    four times the edges as two int64 columns.
+    doing so, at the cost of a look at all neighbours. Memory at its peak,
+    beside the edges that come in: two and a quarter times what they take as two int64
+    columns.
 
     Examples
     --------

@@ -3,20 +3,11 @@
 Edges come as Arrow batches or `Arrays`, with columns `src` and `dst` or, where
 there are none, the first two; or as rows, pairs of integers. From here on they
 are `Arrays` with `src` and `dst`.
-
-`undirected` makes a simple graph of them, each edge once and turned so that it
-leads from the vertex of lower degree to that of higher degree. So turned, no
-vertex has more than sqrt(2 m) out-neighbours, of m edges, however many neighbours
-it has, which is what bounds the work of finding cliques.
-
-Source: the order by degree is of N. Chiba, T. Nishizeki, "Arboricity and subgraph
-listing algorithms", SIAM J. Comput. 1985.
 """
 
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -24,18 +15,11 @@ import numpy.typing as npt
 
 from pointstamp.containers import Arrays, kind_of
 from pointstamp.containers.convert import int64_column
-from pointstamp.dataflow.pact import Exchange
 from pointstamp.dataflow.stream import Stream
 from pointstamp.errors import ColumnError, SchemaError
-from pointstamp.joins.adjacency import Adjacency
-from pointstamp.joins.operators import SOURCE, TARGET, from_index, index, with_graph
-from pointstamp.joins.tactics import Pieces
+from pointstamp.joins.operators import SOURCE, TARGET
 
 Ints = npt.NDArray[np.int64]
-
-PIECE_RECORDS = 65_536
-
-_DEGREE = "degree"
 
 
 def directed(edges: Stream[Any]) -> Stream[Arrays]:
@@ -93,53 +77,11 @@ def _is_vertex(value: Any) -> bool:
     return is_integer and -(2**63) <= value < 2**63
 
 
-def undirected(edges: Stream[Any]) -> Stream[Arrays]:
-    """The simple graph of the edges, each edge once, from lower to higher degree.
-
-    Loops are dropped; edges that repeat, in either direction, are one. Of vertices
-    of equal degree, the lower id comes first.
-    """
-    neighbours = index(directed(edges).map_batches(_both_ways), "forward")
-    pairs = from_index(neighbours, "Degrees", _pairs_with_degree)
-    by_target = Exchange(TARGET)
-    return with_graph(pairs, neighbours, by_target, "Orient", _oriented, nothing=_nothing)
-
-
-def _nothing(index: int, peers: int) -> Adjacency:
-    """What a worker knows that owns no vertex."""
-    none = np.empty(0, np.int64)
-    return Adjacency.build("forward", none, none)
-
-
-def _both_ways(batch: Arrays) -> Arrays | None:
-    sources, targets = batch[SOURCE], batch[TARGET]
-    proper = sources != targets
-    sources, targets = sources[proper], targets[proper]
-    if not len(sources):
+def without_loops(edges: Arrays) -> Arrays | None:
+    """The edges that lead from one vertex to another; None if there are none."""
+    proper = edges[SOURCE] != edges[TARGET]
+    if proper.all():
+        return edges if len(edges) else None
+    if not proper.any():
         return None
-    return Arrays(
-        {
-            SOURCE: np.concatenate([sources, targets]),
-            TARGET: np.concatenate([targets, sources]),
-        }
-    )
-
-
-def _pairs_with_degree(neighbours: Adjacency) -> Iterator[Arrays]:
-    """Each edge once, from its lower to its higher id, with the degree of the lower."""
-    for sources, targets, degrees in neighbours.edges(PIECE_RECORDS):
-        once = sources < targets
-        yield Arrays({SOURCE: sources[once], TARGET: targets[once], _DEGREE: degrees[once]})
-
-
-def _oriented(neighbours: Adjacency, pairs: Arrays) -> Pieces:
-    """Turn the edges whose `dst`, whose row is here, has the lower degree."""
-    sources, targets = pairs[SOURCE], pairs[TARGET]
-    begins, ends = neighbours.spans(targets)
-    turned = ends - begins < pairs[_DEGREE]
-    yield Arrays(
-        {
-            SOURCE: np.where(turned, targets, sources),
-            TARGET: np.where(turned, sources, targets),
-        }
-    )
+    return Arrays({name: column[proper] for name, column in edges.items()})

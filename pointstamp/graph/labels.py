@@ -26,9 +26,9 @@ from pointstamp.kernels.reach import spread_least
 def components_by_labels(edges: Stream[Any], vertices: Stream[Any] | None = None) -> Stream[Any]:
     """The component of each vertex, as `connected_components` finds it.
 
-    Slower than that, and with more memory in all, about four times the edges as two
-    int64 columns at its peak; but spread over the workers. As many rounds as a label
-    travels from worker to worker; one on one worker.
+    Slower than that, and with more memory in all, beside the edges that come in about
+    as much as they take as two int64 columns; but spread over the workers. As many rounds
+    as a label travels from worker to worker; one on one worker.
 
     Source: "min-label" propagation, the HCC of U. Kang, C. Tsourakakis, C. Faloutsos,
     "PEGASUS", ICDM 2009.

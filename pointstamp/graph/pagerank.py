@@ -81,8 +81,9 @@ def pagerank(
     Notes
     -----
     Work per round is of the order of the edges; a worker sends 14 bytes for each of
-    its vertices and each other worker that has edges from it. Memory at its peak: about
-    twice the edges as two int64 columns.
+    its vertices and each other worker that has edges from it. Memory at its peak,
+    beside the edges that come in: one and a quarter times what they take as two int64
+    columns, two and a quarter if undirected.
 
     Source: Page, Brin, Motwani, Winograd, "The PageRank citation ranking", 1999;
     LDBC Graphalytics specification.

@@ -57,7 +57,8 @@ def strongly_connected_components(
     -----
     Work of the order of the edges for each time round, of which real graphs need
     few: most vertices are in one large component, or trimmed. Memory at its
-    peak: about three times the edges as two int64 columns.
+    peak, beside the edges that come in: one and a quarter times what they take as two
+    int64 columns.
 
     Examples
     --------

@@ -18,7 +18,7 @@ Knows nothing of streams: `sharing` makes shares of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -31,12 +31,16 @@ from pointstamp.graph.addressed import TO
 from pointstamp.kernels.hashing import hash_ints, settled
 from pointstamp.kernels.lists import (
     Ints,
+    Numbering,
     Numbers,
+    count_into,
     distinct,
     group,
     group_distinct,
     numbers_of,
+    place_into,
     positions,
+    starts_of,
     tally,
 )
 
@@ -59,6 +63,8 @@ AT, OF, WEIGHT = "at", "of", "weight"
 """The columns of edges on their way to a share: head, tail and weight."""
 
 SLOT, VALUE = "slot", "value"
+
+_PIECE = 65_536
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,55 +120,72 @@ class Half:
     lists: list[tuple[Numbers, Ints, Numbers, Floats | None]]
 
 
-def half_of(
-    form: Form,
-    edges: list[tuple[Ints, Ints, Floats | None]],
-    vertices: Ints,
-    peers: int,
-) -> Half:
+def half_of(form: Form, edges: list[list[Arrays]], vertices: list[Ints], peers: int) -> Half:
     """Put the edges here into lists.
 
     Parameters
     ----------
-    edges : for each links, heads and tails, int64[m], and weights, float64[m] or None
-        The list is emptied: edges are the largest thing there is, and let go early.
-    vertices : int64[k], of which there may be no edges
+    edges : for each links, batches of `AT`, `OF` and, if they have weights, `WEIGHT`
+        They are the largest thing there is: never put together, and each batch is
+        let go as soon as its edges are in their lists.
+    vertices : int64 each, of which there may be no edges
     peers : how many workers own vertices
     """
-    heads = distinct(np.concatenate([distinct(at) for at, _, _ in edges] + [vertices]))
-    tails = distinct(np.concatenate([distinct(of) for _, of, _ in edges]))
-    owners = (hash_ints(tails) % np.uint64(peers)).astype(np.int16)
-    lists = []
-    while edges:
-        at, of, weights = edges.pop(0)
-        at_numbers = numbers_of(heads, at)
-        del at
-        of_numbers = numbers_of(tails, of)
-        del of
-        if form == "pull":
-            lists.append(_lists_to_pull(at_numbers, of_numbers, len(heads)))
-        else:
-            lists.append(_lists_to_push(at_numbers, of_numbers, len(tails), weights))
+    heads = Numbering.of(distinct(*_columns(edges, AT), *vertices))
+    tails = Numbering.of(distinct(*_columns(edges, OF)))
+    owners = (hash_ints(tails.ids) % np.uint64(peers)).astype(np.int16)
+    put = _lists_to_pull if form == "pull" else _lists_to_push
+    lists = [put(heads, tails, batches) for batches in edges]
     counted = lists[0][2] if form == "pull" else np.empty(0, np.int32)
-    return Half(form, heads, tails, owners, tally(counted, len(tails)), lists)
+    counts = tally(counted, len(tails.ids))
+    return Half(form, heads.ids, tails.ids, owners, counts, lists)
 
 
-def _lists_to_pull(
-    at: Numbers, of: Numbers, n_heads: int
-) -> tuple[Numbers, Ints, Numbers, Floats | None]:
+def _columns(edges: list[list[Arrays]], name: str) -> Iterator[Ints]:
+    return (batch[name] for batches in edges for batch in batches)
+
+
+def _taken(batches: list[Arrays]) -> Iterator[Arrays]:
+    """The batches in their order; the list lets go of each."""
+    batches.reverse()
+    while batches:
+        yield batches.pop()
+
+
+_Lists = tuple[Numbers, Ints, Numbers, Floats | None]
+
+
+def _lists_to_pull(heads: Numbering, tails: Numbering, batches: list[Arrays]) -> _Lists:
     """By head, the distinct tails in order."""
-    starts, items = group_distinct(at, n_heads, of)
-    return np.arange(n_heads, dtype=np.int32), starts, items, None
+    packed = np.empty(sum(map(len, batches)), np.int64)
+    done = 0
+    for batch in _taken(batches):
+        part = packed[done : done + len(batch)]
+        part[:] = heads.numbers_of(batch[AT])
+        part <<= 32
+        part |= tails.numbers_of(batch[OF])
+        done += len(batch)
+    starts, items = group_distinct(packed, len(heads.ids))
+    return np.arange(len(heads.ids), dtype=np.int32), starts, items, None
 
 
-def _lists_to_push(
-    at: Numbers, of: Numbers, n_tails: int, weights: Floats | None
-) -> tuple[Numbers, Ints, Numbers, Floats | None]:
-    """By tail, the heads."""
-    starts, items = group(of, n_tails, at)
-    if weights is not None:
-        _, weights = group(of, n_tails, weights)
-    return np.arange(n_tails, dtype=np.int32), starts, items, weights
+def _lists_to_push(heads: Numbering, tails: Numbering, batches: list[Arrays]) -> _Lists:
+    """By tail, the heads; the numbers of tails are looked up twice, which is less than to keep."""
+    counts = np.zeros(len(tails.ids), np.int64)
+    for batch in batches:
+        count_into(counts, tails.numbers_of(batch[OF]))
+    starts = starts_of(counts)
+    items = np.empty(starts[-1], np.int32)
+    has_weights = any(WEIGHT in batch for batch in batches)
+    weights = np.empty(starts[-1], np.float64) if has_weights else None
+    places = starts[:-1].copy()
+    places_of_weights = starts[:-1].copy() if has_weights else places
+    for batch in _taken(batches):
+        of = tails.numbers_of(batch[OF])
+        place_into(items, places, of, heads.numbers_of(batch[AT]))
+        if weights is not None:
+            place_into(weights, places_of_weights, of, batch[WEIGHT])
+    return np.arange(len(tails.ids), dtype=np.int32), starts, items, weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,7 +292,10 @@ def value_of(news: Sequence[Arrays], name: str = VALUE) -> npt.NDArray[Any]:
 
 
 def share_of(half: Half, index: int, peers: int, wanted: Wanted) -> Share:
-    """The share, once it is known who wants to hear of which vertices."""
+    """The share, once it is known who wants to hear of which vertices.
+
+    The half is not to be used again: its lists become the share's.
+    """
     own = half.owners == index
     vertices = distinct(np.concatenate([half.heads, half.tails[own], wanted.vertices]))
     n, n_ghosts = len(vertices), int((~own).sum())
@@ -309,10 +335,20 @@ def _placed(
 ) -> Links:
     begins, ends = np.zeros(n_lists, np.int64), np.zeros(n_lists, np.int64)
     begins[of_list[lists]], ends[of_list[lists]] = starts[:-1], starts[1:]
-    others = settled(of_item[items])
+    _rename(items, of_item)
     return Links(
-        settled(begins), settled(ends), others, None if weights is None else settled(weights)
+        settled(begins),
+        settled(ends),
+        settled(items),
+        None if weights is None else settled(weights),
     )
+
+
+def _rename(items: Numbers, names: Numbers) -> None:
+    """Put the name of each item in its place, some at a time, since there may be very many."""
+    for start in range(0, len(items), _PIECE):
+        piece = items[start : start + _PIECE]
+        piece[:] = names[piece]
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,9 +15,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
-
-from pointstamp.containers import Arrays
+from pointstamp.containers import Arrays, kind_of
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
@@ -26,13 +24,13 @@ from pointstamp.dataflow.stream import Stream
 from pointstamp.graph.addressed import Addressed
 from pointstamp.graph.columns import VERTEX, vertex_column, weighted_columns
 from pointstamp.graph.edges import directed as edge_stream
+from pointstamp.graph.edges import without_loops
 from pointstamp.graph.rounds import Program, results, run_rounds
 from pointstamp.graph.share import (
     AT,
     OF,
     WEIGHT,
     Direction,
-    Floats,
     Form,
     Half,
     Share,
@@ -42,7 +40,9 @@ from pointstamp.graph.share import (
     wishes,
 )
 from pointstamp.joins.operators import SOURCE, TARGET
-from pointstamp.kernels.lists import Ints
+
+_SMALL, _AT_ONCE = 4096, 64
+"""Fewer records make a batch small; so many small ones are put together."""
 
 
 def solve(
@@ -88,10 +88,10 @@ def shares(
         vertices = (
             vertices.map_batches(vertex_column).concat(with_loops) if vertices else with_loops
         )
-        arrays = arrays.map_batches(_without_loops)
+        arrays = arrays.map_batches(without_loops)
     elif vertices:
         vertices = vertices.map_batches(vertex_column)
-    pairs = [arrays.map_batches(partial(_pairs, direction)) for direction in directions]
+    pairs = [_pairs(arrays, direction) for direction in directions]
     halves, wanted = _gather(pairs, vertices, form)
     return _share(halves, wanted, form, len(directions))
 
@@ -101,26 +101,24 @@ def _loop_vertices(edges: Arrays) -> Arrays | None:
     return Arrays({VERTEX: edges[SOURCE][loops]}) if loops.any() else None
 
 
-def _without_loops(edges: Arrays) -> Arrays | None:
-    proper = edges[SOURCE] != edges[TARGET]
-    if proper.all():
-        return edges
-    return Arrays({name: column[proper] for name, column in edges.items()})
+_INTO, _OUT_OF = (TARGET, SOURCE), (SOURCE, TARGET)
+_ENDS: dict[Direction, list[tuple[str, str]]] = {
+    "in": [_INTO],
+    "out": [_OUT_OF],
+    "both": [_INTO, _OUT_OF],
+}
+"""By direction, which ends of an edge are head and tail."""
 
 
-def _pairs(direction: Direction, edges: Arrays) -> Arrays:
-    """The edges, each at its head."""
-    sources, targets = edges[SOURCE], edges[TARGET]
-    if direction == "both":
-        at, of = np.concatenate([targets, sources]), np.concatenate([sources, targets])
-    else:
-        at, of = (targets, sources) if direction == "in" else (sources, targets)
-    if WEIGHT not in edges:
-        return Arrays({AT: at, OF: of})
-    weights = edges[WEIGHT]
-    if direction == "both":
-        weights = np.concatenate([weights, weights])
-    return Arrays({AT: at, OF: of, WEIGHT: weights})
+def _pairs(edges: Stream[Arrays], direction: Direction) -> Stream[Arrays]:
+    """The edges, each at its head, or at both ends: the same columns under other names."""
+    first, *more = [edges.map_batches(partial(_named, *ends)) for ends in _ENDS[direction]]
+    return first.concat(*more) if more else first
+
+
+def _named(head: str, tail: str, edges: Arrays) -> Arrays:
+    weights = {WEIGHT: edges[WEIGHT]} if WEIGHT in edges else {}
+    return Arrays({AT: edges[head], OF: edges[tail], **weights})
 
 
 # Two steps: what there is, and who wants to hear of it.
@@ -177,19 +175,16 @@ def _complete(held: dict[Any, _Held], inputs: list[Input]) -> list[Any]:
 
 def _half(batches: list[list[Arrays]], form: Form, n_links: int, peers: int) -> Half:
     vertices = [batch[VERTEX] for of_input in batches[n_links:] for batch in of_input]
-    edges = [_edges_of(of_input) for of_input in batches[:n_links]]
-    return half_of(form, edges, np.concatenate([np.empty(0, np.int64), *vertices]), peers)
-
-
-def _edges_of(batches: list[Arrays]) -> tuple[Ints, Ints, Floats | None]:
-    """The columns of all batches, which are let go on the way, so that few are twice there."""
-    if not batches:
-        return np.empty(0, np.int64), np.empty(0, np.int64), None
-    names = batches[0].names
-    parts = {name: [batch[name] for batch in batches] for name in names}
+    edges = [_joined(of_input) for of_input in batches[:n_links]]
     batches.clear()
-    columns = {name: np.concatenate(parts.pop(name)) for name in names}
-    return columns[AT], columns[OF], columns.get(WEIGHT)
+    return half_of(form, edges, vertices, peers)
+
+
+def _joined(batches: list[Arrays]) -> list[Arrays]:
+    """The batches, of which small ones are put together: each costs some microseconds."""
+    small = [batch for batch in batches if len(batch) < _SMALL]
+    parts = [small[i : i + _AT_ONCE] for i in range(0, len(small), _AT_ONCE)]
+    return [b for b in batches if len(b) >= _SMALL] + [kind_of(p[0]).concat(p) for p in parts]
 
 
 def _share(halves: Stream[Any], wanted: Stream[Arrays], form: Form, n_links: int) -> Stream[Any]:
@@ -217,5 +212,4 @@ def _share(halves: Stream[Any], wanted: Stream[Arrays], form: Form, n_links: int
 
 def _nothing(form: Form, n_links: int, peers: int) -> Half:
     """The half of a worker that others' edges lead from, and none lead to."""
-    none = np.empty(0, np.int64)
-    return half_of(form, [(none, none, None)] * n_links, none, peers)
+    return half_of(form, [[] for _ in range(n_links)], [], peers)

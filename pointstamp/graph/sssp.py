@@ -63,8 +63,9 @@ def sssp(
     Notes
     -----
     On one worker the work is of the order of m log n, for m edges and n vertices; on
-    several, a vertex may come nearer several times. Memory at its peak:
-    about twice the edges as three columns of 8 bytes, four times if undirected.
+    several, a vertex may come nearer several times. Memory at its peak,
+    beside the edges that come in: about as much as they take as three columns of 8
+    bytes, one and a half times if undirected.
 
     Source: E. W. Dijkstra, 1959; for working to the end between rounds, W. Fan et al.,
     "Parallelizing sequential graph computations", SIGMOD 2017.

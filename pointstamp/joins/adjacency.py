@@ -10,7 +10,7 @@ exchanges records, so that a record sent by a vertex arrives where its row is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -20,9 +20,9 @@ import numpy.typing as npt
 
 from pointstamp.errors import InternalError
 from pointstamp.joins.plan import Direction
-from pointstamp.kernels.csr import build_csr, find_spans
+from pointstamp.kernels.csr import Pairs, find_spans
 from pointstamp.kernels.hashing import hash_ints, settled
-from pointstamp.kernels.lists import Numbers, distinct, find_numbers
+from pointstamp.kernels.lists import Numbering, Numbers, distinct
 from pointstamp.kernels.tables import build_table
 
 Ints = npt.NDArray[np.int64]
@@ -61,7 +61,14 @@ class Adjacency:
         """
         if direction == "reverse":
             sources, targets = targets, sources
-        keys, starts, values = build_csr(sources, targets)
+        pairs = Pairs()
+        pairs.add(sources, targets)
+        return cls.of(direction, pairs)
+
+    @classmethod
+    def of(cls, direction: Direction, pairs: Pairs) -> Adjacency:
+        """Index pairs of (key, neighbour), which are used up."""
+        keys, starts, values = pairs.build()
         table, dense = build_table(keys)
         return cls(
             direction, settled(keys), settled(starts), settled(values), settled(table), dense
@@ -82,18 +89,6 @@ class Adjacency:
         """Where the neighbours of each of `vertices` begin and end in `values`."""
         return find_spans(self.keys, self.starts, self.table, self.dense, settled(vertices))
 
-    def edges(self, room: int) -> Iterator[tuple[Ints, Ints, Ints]]:
-        """All edges as (key, neighbour, how many neighbours the key has), `room` at a time."""
-        sizes = np.diff(self.starts)
-        for start in range(0, self.n_edges, room):
-            stop = min(start + room, self.n_edges)
-            first = int(np.searchsorted(self.starts, start, "right")) - 1
-            last = int(np.searchsorted(self.starts, stop, "left"))
-            ends = np.minimum(self.starts[first + 1 : last + 1], stop)
-            begins = np.maximum(self.starts[first:last], start)
-            rows = np.repeat(np.arange(first, last), ends - begins)
-            yield self.keys[rows], self.values[start:stop], sizes[rows]
-
 
 class Graph:
     """The edges of one time, as far as one of `peers` workers keeps them.
@@ -112,7 +107,6 @@ class Graph:
 
     Attributes
     ----------
-    ids : int64[n], the id of each number
     marks : uint8[n], all 0: room to mark numbers in, for whoever is at work
 
     Raises
@@ -136,18 +130,21 @@ class Graph:
             if adjacency.direction in by_direction:
                 raise InternalError(f"two {adjacency.direction} indexes of one graph at one worker")
             by_direction[adjacency.direction] = adjacency
-        neighbours = [distinct(adjacency.values) for adjacency in by_direction.values()]
-        self.ids: Ints = settled(distinct(np.concatenate([_NONE, *neighbours])))
-        self._table, self._dense = build_table(self.ids)
+        self._numbering = Numbering.of(distinct(*(a.values for a in by_direction.values())))
         self._adjacencies = {d: self._numbered(a) for d, a in by_direction.items()}
         self.marks = np.zeros(len(self.ids), np.uint8)
+
+    @property
+    def ids(self) -> Ints:
+        """The id of each number, int64[n]."""
+        return self._numbering.ids
 
     def _numbered(self, adjacency: Adjacency) -> Adjacency:
         return replace(adjacency, values=settled(self.numbers_of(adjacency.values)))
 
     def numbers_of(self, vertices: Ints) -> Numbers:
         """The number of each vertex, int32; -1 for those that are in no list here."""
-        return find_numbers(self.ids, settled(self._table), self._dense, settled(vertices))
+        return self._numbering.numbers_of(vertices)
 
     def adjacency(self, direction: Direction) -> Adjacency:
         """The index of that direction, of numbers; an empty one where this worker has no edges."""

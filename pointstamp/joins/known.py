@@ -31,6 +31,7 @@ import numpy as np
 from pointstamp.containers import Arrays
 from pointstamp.joins.adjacency import Adjacency
 from pointstamp.joins.plan import Direction
+from pointstamp.kernels.csr import Pairs
 from pointstamp.kernels.lists import Ints, positions
 
 KNOWN_ITEMS = 1 << 24
@@ -99,23 +100,17 @@ def known_with(
     number = DIRECTIONS.index(direction)
     pieces = [part for batch in offered if len(part := _where(batch, number))]
     offered[:] = [part for batch in offered if len(part := _where(batch, 1 - number))]
-    none = np.empty(0, np.int64)
     if not pieces:
-        return own or Adjacency.build(direction, none, none), -1
+        return own or Adjacency.of(direction, Pairs()), -1
     bits = int(pieces[0][BITS][0])
-    keys, values = [batch[KEY] for batch in pieces], [batch[VALUE] for batch in pieces]
-    pieces.clear()
+    pairs = Pairs()
+    while pieces:
+        batch = pieces.pop()
+        pairs.add(batch[KEY], batch[VALUE])
     if own is not None and bits > 0:
         light = np.flatnonzero(_bits_of(np.diff(own.starts)) < bits)
-        own_keys, own_values = _edges(own, light)
-        keys.append(own_keys)
-        values.append(own_values)
-    sources, targets = np.concatenate(keys), np.concatenate(values)
-    keys.clear()
-    values.clear()
-    if direction == "reverse":
-        sources, targets = targets, sources
-    return Adjacency.build(direction, sources, targets), 1 << bits
+        pairs.add(*_edges(own, light))
+    return Adjacency.of(direction, pairs), 1 << bits
 
 
 def _where(batch: Arrays, direction: int) -> Arrays:

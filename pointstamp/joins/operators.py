@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -32,12 +32,17 @@ from pointstamp.joins.known import DIRECTIONS, known_with, least_bits, offers, s
 from pointstamp.joins.plan import Direction
 from pointstamp.joins.tactics import MATCHES, Pieces
 from pointstamp.joins.turns import Pace, Turns, at_end, at_start
+from pointstamp.kernels.csr import Pairs
 
 SOURCE, TARGET = "src", "dst"
 """The columns of a stream of edges."""
 
 _PIECES_PER_ACTIVATION = 16
-"""Small batches are done several at a time; beyond this others get their turn."""
+_RECORDS_PER_ACTIVATION = 32_768
+"""Small batches are done several at a time; beyond this others get their turn.
+
+Then what was made is taken by who waits for it, before more is made.
+"""
 
 Logic = Callable[..., bool]
 
@@ -47,28 +52,26 @@ def index(edges: Stream[Any], direction: Direction) -> Stream[Adjacency]:
 
     `edges` are `Arrays` with the columns `src` and `dst`, int64.
     """
+    key, neighbour = (SOURCE, TARGET) if direction == "forward" else (TARGET, SOURCE)
 
     def build(capability: Capability, info: OperatorInfo) -> Logic:
         capability.drop()
-        held = _Held()
+        held: dict[Any, tuple[Capability, Pairs]] = {}
 
         def logic(input: Input, output: Output) -> bool:
-            for cap, (batches,) in held.complete(input):
+            for time, batch in input:
+                if time.time not in held:
+                    held[time.time] = time.retain(), Pairs()
+                held[time.time][1].add(batch[key], batch[neighbour])
+            for done in [t for t in held if not input.frontier.less_equal(t)]:
+                cap, pairs = held.pop(done)
                 with cap, output.session(cap) as session:
-                    session.give(_adjacency_of(direction, batches))
+                    session.give(Adjacency.of(direction, pairs))
             return False
 
         return logic
 
-    key = SOURCE if direction == "forward" else TARGET
     return edges.unary_frontier(Exchange(key), f"Index {direction}", build)
-
-
-def _adjacency_of(direction: Direction, batches: list[Arrays]) -> Adjacency:
-    sources = np.concatenate([batch[SOURCE] for batch in batches])
-    targets = np.concatenate([batch[TARGET] for batch in batches])
-    batches.clear()  # the edges are twice there; let the first ones go
-    return Adjacency.build(direction, sources, targets)
 
 
 def from_index(
@@ -123,7 +126,7 @@ def graphs(indexes: Sequence[Stream[Adjacency]], known_items: int) -> Stream[Gra
 
 def _build_offers(known_items: int, capability: Capability, info: OperatorInfo) -> Logic:
     capability.drop()
-    held = _Held()
+    held = Held()
 
     def logic(own: Input, sizes: Input, output: Output) -> bool:
         for cap, (adjacencies, of_all) in held.complete(own, sizes):
@@ -139,7 +142,7 @@ def _build_offers(known_items: int, capability: Capability, info: OperatorInfo) 
 
 def _build_graphs(capability: Capability, info: OperatorInfo) -> Logic:
     capability.drop()
-    held = _Held()
+    held = Held()
 
     def logic(own: Input, *rest: Any) -> bool:
         *offered, output = rest
@@ -162,7 +165,7 @@ def _graph_of(
     return Graph(info.index, info.peers, [index for index, _ in found.values()], known)
 
 
-class _Held:
+class Held:
     """What has arrived of each time, by input, and the right to answer."""
 
     def __init__(self) -> None:
@@ -194,9 +197,10 @@ def with_graph(
     `graphs` has one graph per time, at the workers that have one; `nothing` makes what
     stands for it elsewhere.
 
-    Without a `pace`, all at once: for tactics that give at most what they get. A
-    tactic that may give more is asked for one turn's pieces per activation, when
-    it is its turn. Times have turns if the scope's do.
+    Without a `pace`, some pieces per activation, so that what is made does not wait for
+    all that is to be made: for tactics that give at most what they get. A tactic that
+    may give more is asked for one turn's pieces per activation, when it is its turn.
+    Times have turns if the scope's do.
     """
     has_turns = isinstance(getattr(prefixes.scope.timestamp, "inner", None), Turns)
 
@@ -211,7 +215,7 @@ def with_graph(
             known.take(graphs)
             work.take(prefixes)
             again = work.advance(known, graphs, output)
-            known.release(prefixes, work.items)
+            known.release(prefixes, work.times)
             return again
 
         return logic
@@ -261,11 +265,11 @@ class _Graphs:
             self._by_time[start] = self._nothing()
         return self._by_time[start]
 
-    def release(self, prefixes: Input, items: list[_Item]) -> None:
-        """Let go of the graphs for which no prefixes are here or may come."""
+    def release(self, prefixes: Input, times: Iterable[Any]) -> None:
+        """Let go of the graphs for which no prefixes are here, at `times`, or may come."""
         if not self._by_time:
             return
-        used = {self._start(item.capability.time) for item in items}
+        used = {self._start(time) for time in times}
         for start in self._by_time.keys() - used:
             end = at_end(start) if self._has_turns else start
             if not prefixes.frontier.less_equal(end):
@@ -291,19 +295,31 @@ class _Work:
         self._tactic = tactic
         self._pace = pace
         self._note = note
-        self.items: list[_Item] = []
+        self._enough = _RECORDS_PER_ACTIVATION if pace is None else pace.batch_records // 2
+        self._by_time: dict[Any, deque[_Item]] = {}
+
+    @property
+    def times(self) -> Iterable[Any]:
+        """The times of all that is here."""
+        return self._by_time.keys()
 
     def take(self, prefixes: Input) -> None:
         """Take what has arrived."""
         pace = self._pace
         if pace is None:
-            self.items += [_Item(time.retain(), batch) for time, batch in prefixes]
+            for time, batch in prefixes:
+                self._add(_Item(time.retain(), batch))
             return
-        if not self.items:
+        if not self._by_time:
             pace.catch_up()
         for time, batch in prefixes:
-            self.items.append(_Item(time.delayed(pace.now(time.time)), batch))
-        pace.note_waiting(sum(len(item.batch) for item in self.items))
+            self._add(_Item(time.delayed(pace.now(time.time)), batch))
+        pace.note_waiting(
+            sum(len(item.batch) for items in self._by_time.values() for item in items)
+        )
+
+    def _add(self, item: _Item) -> None:
+        self._by_time.setdefault(item.capability.time, deque()).append(item)
 
     def advance(self, known: _Graphs, graphs: Input, output: Output) -> bool:
         """Work as far as can be done now; True if a turn ended and there may be more to do."""
@@ -313,9 +329,7 @@ class _Work:
                 break  # we are woken when what is under way has changed
             n_sent += self._next_piece(item, known, output)
             n_pieces += 1
-            if self._pace is not None and (
-                2 * n_sent >= self._pace.batch_records or n_pieces >= _PIECES_PER_ACTIVATION
-            ):
+            if n_sent >= self._enough or n_pieces >= _PIECES_PER_ACTIVATION:
                 break
         if n_sent and self._pace is not None:
             self._end_turn(self._pace)
@@ -326,8 +340,8 @@ class _Work:
 
         The least, even if another one was begun: `turns.py` needs that.
         """
-        ready = [i for i in self.items if not graphs.frontier.less_equal(i.capability.time)]
-        return min(ready, key=lambda item: item.capability.time, default=None)
+        ready = [time for time in self._by_time if not graphs.frontier.less_equal(time)]
+        return self._by_time[min(ready)][0] if ready else None
 
     def _next_piece(self, item: _Item, known: _Graphs, output: Output) -> int:
         """Send the next piece of `item`, or be done with it; how many records."""
@@ -338,8 +352,11 @@ class _Work:
                 return 0
             output.session(item.capability).give_batch(piece)
             return size(piece)
+        of_time = self._by_time[item.capability.time]
+        of_time.popleft()
+        if not of_time:
+            del self._by_time[item.capability.time]
         item.capability.drop()
-        self.items.remove(item)
         if self._pace is not None:
             self._note("prefixes", len(item.batch))
         return 0
@@ -347,8 +364,11 @@ class _Work:
     def _end_turn(self, pace: Pace) -> None:
         """Nothing more is sent at this turn: say so, by moving all capabilities on."""
         pace.next_turn()
-        for item in self.items:
+        items = [item for of_time in self._by_time.values() for item in of_time]
+        self._by_time.clear()
+        for item in items:
             item.capability.downgrade(pace.now(item.capability.time))
+            self._add(item)
 
 
 def total(counts: Stream[Arrays]) -> Stream[Arrays]:

@@ -20,11 +20,59 @@ import numpy.typing as npt
 from pointstamp.kernels.jit import kernel
 from pointstamp.kernels.lists import numbers_of
 from pointstamp.kernels.sorting import unique_sorted
-from pointstamp.kernels.tables import Rows, bits_of, row_of
+from pointstamp.kernels.tables import Rows, bits_of, row_of, with_room
 
 Ints = npt.NDArray[np.int64]
 
 _NONE = np.empty(0, np.int64)
+
+
+class Pairs:
+    """Pairs of ids that are collected, part by part, to be built into rows.
+
+    Ids from 0 to 2^31 - 1 are packed as they come, so a pair takes 8 bytes and room
+    for others; parts with other ids are kept as they are.
+
+    >>> pairs = Pairs()
+    >>> pairs.add(np.array([7, 3]), np.array([1, 9]))
+    >>> pairs.add(np.array([7, 7]), np.array([0, 1]))
+    >>> keys, starts, values = pairs.build()
+    >>> keys.tolist(), starts.tolist(), values.tolist()
+    ([3, 7], [0, 1, 3], [9, 0, 1])
+    """
+
+    def __init__(self) -> None:
+        self._packed = _NONE
+        self._n = 0
+        self._far: list[tuple[Ints, Ints]] = []
+
+    def add(self, sources: Ints, targets: Ints) -> None:
+        """Add pairs, int64[m] each, in any order, which may repeat."""
+        if not (_are_near(sources) and _are_near(targets)):
+            self._far.append((sources, targets))
+            return
+        self._packed = with_room(self._packed, self._n, len(sources))
+        room = self._packed[self._n : self._n + len(sources)]
+        np.left_shift(sources, _NEAR_BITS, out=room)
+        room |= targets
+        self._n += len(sources)
+
+    def build(self) -> tuple[Ints, Ints, Ints]:
+        """The neighbours of each source, sorted and distinct: see `build_csr`; ends these pairs."""
+        packed, far = self._packed[: self._n], self._far
+        self._packed, self._n, self._far = _NONE, 0, []
+        if not far:
+            return _rows_of(packed, _NEAR_BITS, 0, 0)
+        far.append((packed >> _NEAR_BITS, packed & (1 << _NEAR_BITS) - 1))
+        sources, targets = zip(*far, strict=True)
+        return build_csr(np.concatenate(sources), np.concatenate(targets))
+
+
+_NEAR_BITS = 31
+
+
+def _are_near(ids: Ints) -> bool:
+    return not len(ids) or (int(ids.min()) >= 0 and int(ids.max()) >> _NEAR_BITS == 0)
 
 
 def build_csr(sources: Ints, targets: Ints) -> tuple[Ints, Ints, Ints]:
@@ -42,7 +90,7 @@ def build_csr(sources: Ints, targets: Ints) -> tuple[Ints, Ints, Ints]:
     ([3, 7], [0, 1, 3], [9, 0, 1])
     """
     if len(sources) == 0:
-        return _NONE, np.zeros(1, np.int64), _NONE
+        return _rows_of(_NONE, 0, 0, 0)
     source_low, source_bits = _low_and_bits(sources)
     target_low, target_bits = _low_and_bits(targets)
     if source_bits + target_bits > 63:
@@ -50,11 +98,7 @@ def build_csr(sources: Ints, targets: Ints) -> tuple[Ints, Ints, Ints]:
     packed = np.subtract(sources, source_low)
     packed <<= target_bits
     packed |= targets - target_low
-    packed.sort()
-    keys, starts, values = split_packed(packed, target_bits, source_low, target_low)
-    # What repeated left room behind; a copy gives it back, where it is worth one.
-    wasteful = 4 * len(values) < 3 * len(packed)
-    return keys, starts, values.copy() if wasteful else values
+    return _rows_of(packed, target_bits, source_low, target_low)
 
 
 def _low_and_bits(ids: Ints) -> tuple[int, int]:
@@ -63,14 +107,26 @@ def _low_and_bits(ids: Ints) -> tuple[int, int]:
     return low, (high - low).bit_length()
 
 
+def _rows_of(
+    packed: Ints, target_bits: int, source_low: int, target_low: int
+) -> tuple[Ints, Ints, Ints]:
+    """Keys, starts and values of pairs as `split_packed` takes them, but in any order."""
+    if len(packed) == 0:
+        return _NONE, np.zeros(1, np.int64), _NONE
+    packed.sort()
+    keys, starts, values = split_packed(packed, target_bits, source_low, target_low)
+    # What repeated left room behind; a copy gives it back, where it is worth one.
+    wasteful = 4 * len(values) < 3 * len(packed)
+    return keys, starts, values.copy() if wasteful else values
+
+
 def _build_ranked(sources: Ints, targets: Ints) -> tuple[Ints, Ints, Ints]:
     """The same for ids too far apart to pack: their numbers are packed in their place."""
     source_ids, target_ids = unique_sorted(sources), unique_sorted(targets)
     packed = numbers_of(source_ids, sources).astype(np.int64)
     packed <<= 32
     packed |= numbers_of(target_ids, targets)
-    packed.sort()
-    keys, starts, values = split_packed(packed, 32, 0, 0)
+    keys, starts, values = _rows_of(packed, 32, 0, 0)
     return source_ids[keys], starts, target_ids[values]
 
 

@@ -2,7 +2,8 @@
 
 Graph algorithms count vertices from 0 and keep the neighbours of each in one array,
 so that what belongs to a vertex is read in a row and an array can hold a value for
-each. These are the steps that lead there from arbitrary int64 ids.
+each. These are the steps that lead there from arbitrary int64 ids. What is made of many
+edges takes them in parts, so that they need not be put together first.
 
 Source: the counting sort of any textbook; stable, so that lists keep the order of
 their items.
@@ -10,6 +11,7 @@ their items.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,59 +24,84 @@ from pointstamp.kernels.tables import bits_of, build_table, row_of
 
 Ints = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.int32]
+Bools = npt.NDArray[np.bool_]
 
 
-def distinct(ids: Ints) -> Ints:
-    """The distinct `ids`, in order: by flags where they lie close together, else by sorting.
+def distinct(*parts: Ints) -> Ints:
+    """The distinct ids of all parts, in order: by flags where they lie close together, else sorted.
 
-    ids : int64[n], in any order · returns int64[m], strictly increasing
+    parts : int64[n] each, in any order; they are not put together first
+    returns int64[m], strictly increasing
 
-    >>> distinct(np.array([7, 5, 7])).tolist()
-    [5, 7]
+    >>> distinct(np.array([7, 5, 7]), np.array([6])).tolist()
+    [5, 6, 7]
     """
-    if not len(ids):
+    filled = [part for part in parts if len(part)]
+    if not filled:
         return np.empty(0, np.int64)
-    low, high = int(ids.min()), int(ids.max())
-    if high - low > 4 * len(ids) + 64:
-        return unique_sorted(ids)
-    return _flagged(settled(ids), low, high - low + 1)
-
-
-def _flagged_plain(ids: Ints, low: int, span: int) -> Ints:
-    present = np.zeros(span, np.bool_)
-    present[ids - low] = True
+    low = min(int(part.min()) for part in filled)
+    high = max(int(part.max()) for part in filled)
+    if high - low > 4 * sum(map(len, filled)) + 64:
+        runs = [unique_sorted(part) for part in filled]
+        return runs[0] if len(runs) == 1 else unique_sorted(np.concatenate(runs))
+    present = np.zeros(high - low + 1, np.bool_)
+    for part in filled:
+        flag(settled(part), low, present)
     return np.flatnonzero(present) + low
 
 
-@kernel(plain=_flagged_plain)
-def _flagged(ids: Ints, low: int, span: int) -> Ints:
-    """`distinct` of ids from `low` up to, not with, `low + span`; twin `_flagged_plain`."""
-    present = np.zeros(span, np.bool_)
+def _flag_plain(ids: Ints, low: int, present: Bools) -> None:
+    present[ids - low] = True
+
+
+@kernel(plain=_flag_plain)
+def flag(ids: Ints, low: int, present: Bools) -> None:
+    """Set `present[id - low]` for each of `ids`; twin `_flag_plain`.
+
+    ids : int64[n], from `low` up to, not with, `low + len(present)` · present : bool[k], changed
+    """
     for i in range(len(ids)):
         present[ids[i] - low] = True
-    n_found = 0
-    for i in range(span):
-        n_found += present[i]
-    found = np.empty(n_found, np.int64)
-    at = 0
-    for i in range(span):
-        if present[i]:
-            found[at] = i + low
-            at += 1
-    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Numbering:
+    """Ids by number, and numbers by id; made by `of`.
+
+    Attributes
+    ----------
+    ids : int64[k], strictly increasing, k < 2^31: the id of each number
+    table, dense : see `build_table`; at most 20 bytes per id
+    """
+
+    ids: Ints
+    table: Numbers
+    dense: bool
+
+    @classmethod
+    def of(cls, ids: Ints) -> Numbering:
+        """Number `ids`, int64[k], strictly increasing.
+
+        >>> Numbering.of(np.array([5, 7])).numbers_of(np.array([7, 6, 5])).tolist()
+        [1, -1, 0]
+        """
+        table, dense = build_table(ids)
+        return cls(settled(ids), settled(table), dense)
+
+    def numbers_of(self, ids: Ints) -> Numbers:
+        """The number of each id, int32; -1 of one that has none. One or two reads each."""
+        return find_numbers(self.ids, self.table, self.dense, settled(ids))
 
 
 def numbers_of(keys: Ints, ids: Ints) -> Numbers:
     """The position of each of `ids` in `keys`; -1 where it is not there.
 
-    keys : int64[k], strictly increasing, k < 2^31 · ids : int64[n]
-    returns int32[n]. Cost: one or two reads per id, and a table of at most 20 bytes per key.
+    keys : int64[k], strictly increasing, k < 2^31 · ids : int64[n] · returns int32[n]
 
     >>> numbers_of(np.array([5, 7]), np.array([7, 6, 5])).tolist()
     [1, -1, 0]
     """
-    table, dense = build_table(keys)
-    return find_numbers(settled(keys), settled(table), dense, settled(ids))
+    return Numbering.of(keys).numbers_of(ids)
 
 
 def _find_numbers_plain(keys: Ints, table: Numbers, dense: bool, ids: Ints) -> Numbers:
@@ -106,32 +133,59 @@ def group(numbers: Numbers, n: int, items: npt.NDArray[Any]) -> tuple[Ints, npt.
     >>> starts.tolist(), items.tolist()
     ([0, 1, 3, 3], [20, 10, 30])
     """
-    return _group(settled(numbers), n, settled(items))
-
-
-def _group_plain(
-    numbers: Numbers, n: int, items: npt.NDArray[Any]
-) -> tuple[Ints, npt.NDArray[Any]]:
-    starts = np.zeros(n + 1, np.int64)
-    np.cumsum(np.bincount(numbers, minlength=n), out=starts[1:])
-    return starts, items[np.argsort(numbers, kind="stable")]
-
-
-@kernel(plain=_group_plain)
-def _group(numbers: Numbers, n: int, items: npt.NDArray[Any]) -> tuple[Ints, npt.NDArray[Any]]:
-    """`group`: count, then put each item at the next place of its list; twin `_group_plain`."""
-    starts = np.zeros(n + 1, np.int64)
-    for i in range(len(numbers)):
-        starts[numbers[i] + 1] += 1
-    for i in range(n):
-        starts[i + 1] += starts[i]
-    places = starts[:-1].copy()
+    counts = np.zeros(n, np.int64)
+    count_into(counts, numbers)
+    starts = starts_of(counts)
     grouped = np.empty(len(items), items.dtype)
+    place_into(grouped, starts[:-1].copy(), numbers, items)
+    return starts, grouped
+
+
+def starts_of(counts: Ints) -> Ints:
+    """Where each list begins, and the last one ends: int64[n + 1] of its lengths, int64[n]."""
+    starts = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=starts[1:])
+    return starts
+
+
+def place_into(
+    grouped: npt.NDArray[Any], places: Ints, numbers: Numbers, items: npt.NDArray[Any]
+) -> None:
+    """Put a part of the items of lists where they belong; `group` for parts that come in turn.
+
+    grouped : [m] of the items' dtype, filled
+    places : int64[n], where the next item of each list goes, moved on
+    numbers, items : as of `group`
+
+    >>> grouped, places = np.zeros(3, np.int64), np.array([0, 1])
+    >>> place_into(grouped, places, np.array([1, 0], np.int32), np.array([10, 20]))
+    >>> place_into(grouped, places, np.array([1], np.int32), np.array([30]))
+    >>> grouped.tolist(), places.tolist()
+    ([20, 10, 30], [1, 3])
+    """
+    _place(settled(numbers), settled(items), places, grouped)
+
+
+def _place_plain(
+    numbers: Numbers, items: npt.NDArray[Any], places: Ints, grouped: npt.NDArray[Any]
+) -> None:
+    order = np.argsort(numbers, kind="stable")
+    counts = np.bincount(numbers, minlength=len(places))
+    # Of the items of each list that are in this part: how many come before.
+    before = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+    grouped[places[numbers[order]] + before] = items[order]
+    places += counts
+
+
+@kernel(plain=_place_plain)
+def _place(
+    numbers: Numbers, items: npt.NDArray[Any], places: Ints, grouped: npt.NDArray[Any]
+) -> None:
+    """`place_into`; twin `_place_plain`."""
     for i in range(len(items)):
         place = places[numbers[i]]
         grouped[place] = items[i]
         places[numbers[i]] = place + 1
-    return starts, grouped
 
 
 def tally(numbers: Numbers, n: int) -> Ints:
@@ -142,36 +196,38 @@ def tally(numbers: Numbers, n: int) -> Ints:
     >>> tally(np.array([2, 0, 2], np.int32), 4).tolist()
     [1, 0, 2, 0]
     """
-    return _tally(settled(numbers), n)
-
-
-def _tally_plain(numbers: Numbers, n: int) -> Ints:
-    return np.bincount(numbers, minlength=n).astype(np.int64)
-
-
-@kernel(plain=_tally_plain)
-def _tally(numbers: Numbers, n: int) -> Ints:
-    """`tally`; twin `_tally_plain`."""
     counts = np.zeros(n, np.int64)
-    for i in range(len(numbers)):
-        counts[numbers[i]] += 1
+    count_into(counts, numbers)
     return counts
 
 
-def group_distinct(numbers: Numbers, n: int, items: Numbers) -> tuple[Ints, Numbers]:
+def count_into(counts: Ints, numbers: Numbers) -> None:
+    """Add how often each number occurs to `counts`, int64[n]; numbers are int32[m]."""
+    _count(settled(numbers), counts)
+
+
+def _count_plain(numbers: Numbers, counts: Ints) -> None:
+    counts += np.bincount(numbers, minlength=len(counts))
+
+
+@kernel(plain=_count_plain)
+def _count(numbers: Numbers, counts: Ints) -> None:
+    """`count_into`; twin `_count_plain`."""
+    for i in range(len(numbers)):
+        counts[numbers[i]] += 1
+
+
+def group_distinct(packed: Ints, n: int) -> tuple[Ints, Numbers]:
     """The distinct items of each of `n` lists, in order, end to end.
 
-    numbers : int32[m], from 0 to n - 1, the list of each item · items : int32[m], 0 or more
-    returns (starts, items): int64[n + 1], int32[<= m]. Uses 8 bytes per item beside these.
+    packed : int64[m], `(number << 32) | item` of each item, both 0 or more; sorted in place
+    returns (starts, items): int64[n + 1], int32[<= m]
 
-    >>> numbers, items = np.array([1, 0, 1, 1], np.int32), np.array([9, 7, 8, 9], np.int32)
-    >>> starts, items = group_distinct(numbers, 2, items)
+    >>> numbers, items = np.array([1, 0, 1, 1]), np.array([9, 7, 8, 9])
+    >>> starts, items = group_distinct(numbers << 32 | items, 2)
     >>> starts.tolist(), items.tolist()
     ([0, 1, 3], [7, 8, 9])
     """
-    packed = numbers.astype(np.int64)
-    packed <<= 32
-    packed |= items
     packed.sort()
     starts, found = _unpack(packed, n)
     return starts, found if len(found) == len(packed) else found.copy()

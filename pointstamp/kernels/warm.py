@@ -42,10 +42,10 @@ FORMS: dict[str, dict[str, tuple[str, ...]]] = {
         "are_members": ("I4 i8 i8 I4",),
     },
     "lists": {
-        "_flagged": ("I8 int int",),
+        "flag": ("I8 int b1",),
         "find_numbers": ("I8 I4 bool I8",),
-        "_group": ("I4 int I4", "I4 int I8", "I4 int F8", "I4 int I1"),
-        "_tally": ("I4 int",),
+        "_place": ("I4 I4 i8 i4", "I4 I8 i8 i8", "I4 F8 i8 f8", "I4 I1 i8 i1"),
+        "_count": ("I4 i8",),
         "_unpack": ("i8 int",),
     },
     "partition": {"_partition": ("U8 int",)},

@@ -28,17 +28,6 @@ def test_a_row_has_the_neighbours_in_its_direction(edges, vertex):
         assert row == sorted({t for s, t in pairs if s == vertex})
 
 
-@given(edges=graphs, room=st.integers(1, 50))
-def test_edges_come_in_pieces_with_the_degree_of_their_key(edges, room):
-    index = adjacency("forward", edges)
-    pieces = list(index.edges(room))
-    assert all(len(keys) <= room for keys, _, _ in pieces)
-    found = [row for piece in pieces for row in zip(*(c.tolist() for c in piece), strict=True)]
-    distinct = sorted(set(edges))
-    degree = {v: sum(s == v for s, _ in distinct) for v, _ in distinct}
-    assert found == [(s, t, degree[s]) for s, t in distinct]
-
-
 def test_bytes_are_those_of_the_arrays():
     index = adjacency("forward", [(0, 1), (0, 2), (3, 1)])
     assert index.n_edges == 3

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pointstamp.kernels import csr
-from pointstamp.kernels.csr import build_csr, find_spans, split_packed
+from pointstamp.kernels.csr import Pairs, build_csr, find_spans, split_packed
 from pointstamp.kernels.tables import build_table, hash_rows
 
 FORMS = ["compiled", "plain"]
@@ -56,6 +56,28 @@ def test_rows_are_the_sorted_distinct_neighbours(edges):
     assert keys.tolist() == sorted(rows)
     assert (sources == before[0]).all()
     assert (targets == before[1]).all()
+
+
+@given(st.lists(pairs, max_size=4))
+def test_pairs_that_come_in_parts_are_built_as_if_in_one(parts):
+    """Whether all parts have small ids, or some, or none."""
+    collected = Pairs()
+    for part in parts:
+        collected.add(*columns(part))
+    built = collected.build()
+    whole = build_csr(*columns([pair for part in parts for pair in part]))
+    for ours, theirs in zip(built, whole, strict=True):
+        assert ours.tolist() == theirs.tolist()
+    assert [part.tolist() for part in collected.build()] == [[], [0], []], "they are used up"
+
+
+@pytest.mark.parametrize("most", [2**31 - 1, 2**31])
+def test_pairs_of_the_largest_small_ids(most):
+    pairs = Pairs()
+    pairs.add(np.array([most, 0, most]), np.array([0, most, most]))
+    keys, starts, values = pairs.build()
+    assert (keys.tolist(), starts.tolist()) == ([0, most], [0, 1, 3])
+    assert values.tolist() == [most, 0, most]
 
 
 def test_ids_at_both_ends_of_int64_are_ranked_instead_of_packed():

@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 
 from pointstamp.kernels import lists
 from pointstamp.kernels.hashing import settled
-from pointstamp.kernels.lists import distinct, group, group_distinct, numbers_of, positions, tally
+from pointstamp.kernels.lists import (
+    distinct,
+    group,
+    group_distinct,
+    numbers_of,
+    place_into,
+    positions,
+    starts_of,
+    tally,
+)
 
 near = st.integers(-5, 30)
 far = st.one_of(near, st.integers(-(2**63), 2**63 - 1))
@@ -29,20 +38,21 @@ def lists_of(starts, items):
 
 @pytest.mark.parametrize("ids", [near, far])
 def test_distinct_ids_are_a_sorted_set(ids):
-    @given(st.lists(ids, max_size=60))
-    def check(values):
-        assert distinct(np.array(values, np.int64)).tolist() == sorted(set(values))
+    @given(st.lists(st.lists(ids, max_size=60), max_size=4))
+    def check(parts):
+        expected = sorted({value for part in parts for value in part})
+        assert distinct(*(np.array(part, np.int64) for part in parts)).tolist() == expected
 
     check()
 
 
-@given(st.lists(near, min_size=1))
-def test_both_forms_of_flags_agree(values):
+@pytest.mark.parametrize("form", ["compiled", "plain"])
+@given(values=st.lists(near, min_size=1))
+def test_flags_are_set_where_ids_are(form, values):
     ids = np.array(values, np.int64)
-    low, span = int(ids.min()), int(ids.max() - ids.min()) + 1
-    expected = sorted(set(values))
-    assert lists._flagged(settled(ids), low, span).tolist() == expected
-    assert lists._flagged.plain(ids, low, span).tolist() == expected
+    present = np.zeros(40, np.bool_)
+    (lists.flag if form == "compiled" else lists.flag.plain)(settled(ids), -5, present)
+    assert (np.flatnonzero(present) - 5).tolist() == sorted(set(values))
 
 
 @given(st.sets(far, max_size=30), st.lists(far, max_size=30))
@@ -63,18 +73,37 @@ def test_grouping_keeps_the_order_of_each_list(pairs):
     expected = [[item for number, item in pairs if number == i] for i in range(8)]
     assert lists_of(*group(numbers, 8, items)) == expected
     assert lists_of(*group(numbers, 8, items.astype(np.float64))) == expected
-    assert lists_of(*lists._group.plain(numbers, 8, items)) == expected
-    counts = [len(part) for part in expected]
-    assert tally(numbers, 8).tolist() == lists._tally.plain(numbers, 8).tolist() == counts
+    assert tally(numbers, 8).tolist() == [len(part) for part in expected]
+
+
+@pytest.mark.parametrize("form", ["compiled", "plain"])
+@given(pairs=pairs, cut=st.integers(0, 40))
+def test_lists_that_are_filled_in_parts_are_as_if_in_one(form, pairs, cut):
+    count = lists._count if form == "compiled" else lists._count.plain
+    place = place_into if form == "compiled" else place_plain
+    numbers, items = columns(pairs)
+    counts = np.zeros(8, np.int64)
+    for part in (numbers[:cut], numbers[cut:]):
+        count(settled(part), counts)
+    starts, grouped = starts_of(counts), np.full(len(items), -1, np.int32)
+    places = starts[:-1].copy()
+    for some in (slice(cut), slice(cut, None)):
+        place(grouped, places, numbers[some], items[some])
+    assert lists_of(starts, grouped) == [[i for n, i in pairs if n == k] for k in range(8)]
+    assert places.tolist() == starts[1:].tolist()
+
+
+def place_plain(grouped, places, numbers, items):
+    lists._place.plain(numbers, items, places, grouped)
 
 
 @given(pairs)
 def test_grouping_distinct_items_sorts_each_list(pairs):
     numbers, items = columns(pairs)
     expected = [sorted({item for number, item in pairs if number == i}) for i in range(8)]
-    assert lists_of(*group_distinct(numbers, 8, items)) == expected
-    packed = np.sort(numbers.astype(np.int64) << 32 | items)
-    assert lists_of(*lists._unpack.plain(packed, 8)) == expected
+    packed = numbers.astype(np.int64) << 32 | items
+    assert lists_of(*lists._unpack.plain(np.sort(packed), 8)) == expected
+    assert lists_of(*group_distinct(packed, 8)) == expected
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 5))))

@@ -1,0 +1,149 @@
+"""The edges of a graph without directions, each turned to lead from lower to higher degree.
+
+    edges, at src --+--> count ends --> degrees --+---------------+
+                    +-----------------------------+--> degree ----+--> orient -->
+
+So turned, no vertex has more than sqrt(2 m) out-neighbours, of m edges, however many
+neighbours it has, which is what bounds the work of finding cliques.
+
+Any order of the vertices would find each clique once, so a degree need not be exact:
+edges that repeat count as often as they come, and nothing has to be kept to tell.
+
+Source: the order by degree is of N. Chiba, T. Nishizeki, "Arboricity and subgraph
+listing algorithms", SIAM J. Comput. 1985.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pointstamp.containers import Arrays
+from pointstamp.dataflow.capability import Capability
+from pointstamp.dataflow.handles import Input, Output
+from pointstamp.dataflow.operator import OperatorInfo
+from pointstamp.dataflow.pact import Exchange, Pipeline
+from pointstamp.dataflow.stream import Stream
+from pointstamp.graph.columns import VERTEX
+from pointstamp.graph.edges import directed, without_loops
+from pointstamp.joins.operators import SOURCE, TARGET, Held, Logic, with_graph
+from pointstamp.joins.tactics import Pieces
+from pointstamp.kernels.lists import Numbering, count_into, distinct
+
+Ints = npt.NDArray[np.int64]
+
+_DEGREE = "degree"
+
+
+def undirected(edges: Stream[Any]) -> Stream[Arrays]:
+    """The edges, each turned to lead from lower to higher degree.
+
+    edges : as users give them
+    returns a stream of `Arrays` of `src` and `dst`, on any worker
+
+    Loops are dropped. Edges that repeat, in either direction, are turned alike and still
+    repeat. Of vertices of equal degree, the lower id comes first.
+    """
+    proper = directed(edges).map_batches(without_loops).exchange(SOURCE)
+    degrees = _degrees(proper)
+    nothing = _Degrees.nothing
+    known = with_graph(proper, degrees, Pipeline(), "Degree", _with_degree, nothing=nothing)
+    return with_graph(known, degrees, Exchange(TARGET), "Orient", _oriented, nothing=nothing)
+
+
+@dataclass(frozen=True, eq=False)
+class _Degrees:
+    """How many edges end at each of some vertices.
+
+    Attributes
+    ----------
+    numbering : of the vertices
+    degrees : int64[n], by number
+    """
+
+    numbering: Numbering
+    degrees: Ints
+
+    @classmethod
+    def nothing(cls, index: int = 0, peers: int = 1) -> _Degrees:
+        """What a worker knows that owns no vertex."""
+        return cls(Numbering.of(distinct()), np.empty(0, np.int64))
+
+    @classmethod
+    def of_ends(cls, edges: list[Arrays]) -> _Degrees:
+        """Of the vertices that are at either end of some edges, as far as these go."""
+        ends = [batch[end] for batch in edges for end in (SOURCE, TARGET)]
+        numbering = Numbering.of(distinct(*ends))
+        degrees = np.zeros(len(numbering.ids), np.int64)
+        for vertices in ends:
+            count_into(degrees, numbering.numbers_of(vertices))
+        return cls(numbering, degrees)
+
+    @classmethod
+    def of_parts(cls, parts: list[Arrays]) -> _Degrees:
+        """Of what all workers have found of the vertices that one owns: see `part`."""
+        numbering = Numbering.of(distinct(*(part[VERTEX] for part in parts)))
+        degrees = np.zeros(len(numbering.ids), np.int64)
+        for part in parts:
+            np.add.at(degrees, numbering.numbers_of(part[VERTEX]), part[_DEGREE])
+        return cls(numbering, degrees)
+
+    def part(self) -> Arrays:
+        """The vertices and their degrees, for their owners."""
+        return Arrays({VERTEX: self.numbering.ids, _DEGREE: self.degrees})
+
+    def at(self, vertices: Ints) -> Ints:
+        """The degree of each vertex, of those that are here."""
+        return self.degrees[self.numbering.numbers_of(vertices)]
+
+
+def _degrees(edges: Stream[Arrays]) -> Stream[_Degrees]:
+    """The degrees of the graph of each time, at each worker that owns some of its vertices."""
+
+    def count(batches: list[Arrays], session: Any) -> None:
+        session.give_batch(_Degrees.of_ends(batches).part())
+
+    def add_up(batches: list[Arrays], session: Any) -> None:
+        session.give(_Degrees.of_parts(batches))
+
+    counts = edges.unary_frontier(Pipeline(), "Count ends", partial(_when_complete, count))
+    return counts.unary_frontier(Exchange(VERTEX), "Degrees", partial(_when_complete, add_up))
+
+
+def _when_complete(
+    answer: Callable[[list[Any], Any], None], capability: Capability, info: OperatorInfo
+) -> Logic:
+    """An operator that answers each time when all of it is there."""
+    capability.drop()
+    held = Held()
+
+    def logic(input: Input, output: Output) -> bool:
+        for cap, (batches,) in held.complete(input):
+            with cap, output.session(cap) as session:
+                answer(batches, session)
+        return False
+
+    return logic
+
+
+def _with_degree(degrees: _Degrees, edges: Arrays) -> Pieces:
+    """The edges with the degree of `src`, which is owned here."""
+    yield Arrays({**dict(edges.items()), _DEGREE: degrees.at(edges[SOURCE])})
+
+
+def _oriented(degrees: _Degrees, edges: Arrays) -> Pieces:
+    """Turn the edges whose `dst`, which is owned here, has the lower degree."""
+    sources, targets = edges[SOURCE], edges[TARGET]
+    ours, theirs = degrees.at(targets), edges[_DEGREE]
+    turned = (ours < theirs) | ((ours == theirs) & (targets < sources))
+    yield Arrays(
+        {
+            SOURCE: np.where(turned, targets, sources),
+            TARGET: np.where(turned, sources, targets),
+        }
+    )
