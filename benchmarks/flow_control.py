@@ -17,7 +17,7 @@ from benchmarks.harness.case import OURS, Benchmark, Case, Effort, Measure, Quan
 from pointstamp.cli.memory import peak_bytes
 from pointstamp.containers import kind_of
 
-MIB = {"tiny": (2, 4), "small": (64, 256), "full": (64, 256, 1_024)}
+MIB = {"tiny": (2, 4), "small": (64, 256), "full": (32, 128, 512)}
 LIMIT_BYTES = 16 << 20
 RECORDS = 1 << 16
 """In a batch of half a MiB."""
