@@ -85,3 +85,14 @@ def without_loops(edges: Arrays) -> Arrays | None:
     if not proper.any():
         return None
     return Arrays({name: column[proper] for name, column in edges.items()})
+
+
+_SMALL, _AT_ONCE = 4096, 64
+"""Fewer records make a batch small; so many small ones are put together."""
+
+
+def joined(batches: list[Arrays]) -> list[Arrays]:
+    """The batches, of which small ones are put together: each costs some microseconds."""
+    small = [batch for batch in batches if len(batch) < _SMALL]
+    parts = [small[i : i + _AT_ONCE] for i in range(0, len(small), _AT_ONCE)]
+    return [b for b in batches if len(b) >= _SMALL] + [kind_of(p[0]).concat(p) for p in parts]

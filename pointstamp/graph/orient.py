@@ -30,7 +30,7 @@ from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Exchange, Pipeline
 from pointstamp.dataflow.stream import Stream
 from pointstamp.graph.columns import VERTEX
-from pointstamp.graph.edges import directed, without_loops
+from pointstamp.graph.edges import directed, joined, without_loops
 from pointstamp.joins.operators import SOURCE, TARGET, Held, Logic, with_graph
 from pointstamp.joins.tactics import Pieces
 from pointstamp.kernels.lists import Numbering, count_into, distinct
@@ -77,7 +77,7 @@ class _Degrees:
     @classmethod
     def of_ends(cls, edges: list[Arrays]) -> _Degrees:
         """Of the vertices that are at either end of some edges, as far as these go."""
-        ends = [batch[end] for batch in edges for end in (SOURCE, TARGET)]
+        ends = [batch[end] for batch in joined(edges) for end in (SOURCE, TARGET)]
         numbering = Numbering.of(distinct(*ends))
         degrees = np.zeros(len(numbering.ids), np.int64)
         for vertices in ends:

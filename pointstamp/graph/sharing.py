@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from pointstamp.containers import Arrays, kind_of
+from pointstamp.containers import Arrays
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
@@ -24,7 +24,7 @@ from pointstamp.dataflow.stream import Stream
 from pointstamp.graph.addressed import Addressed
 from pointstamp.graph.columns import VERTEX, vertex_column, weighted_columns
 from pointstamp.graph.edges import directed as edge_stream
-from pointstamp.graph.edges import without_loops
+from pointstamp.graph.edges import joined, without_loops
 from pointstamp.graph.rounds import Program, results, run_rounds
 from pointstamp.graph.share import (
     AT,
@@ -40,9 +40,6 @@ from pointstamp.graph.share import (
     wishes,
 )
 from pointstamp.joins.operators import SOURCE, TARGET
-
-_SMALL, _AT_ONCE = 4096, 64
-"""Fewer records make a batch small; so many small ones are put together."""
 
 
 def solve(
@@ -175,16 +172,9 @@ def _complete(held: dict[Any, _Held], inputs: list[Input]) -> list[Any]:
 
 def _half(batches: list[list[Arrays]], form: Form, n_links: int, peers: int) -> Half:
     vertices = [batch[VERTEX] for of_input in batches[n_links:] for batch in of_input]
-    edges = [_joined(of_input) for of_input in batches[:n_links]]
+    edges = [joined(of_input) for of_input in batches[:n_links]]
     batches.clear()
     return half_of(form, edges, vertices, peers)
-
-
-def _joined(batches: list[Arrays]) -> list[Arrays]:
-    """The batches, of which small ones are put together: each costs some microseconds."""
-    small = [batch for batch in batches if len(batch) < _SMALL]
-    parts = [small[i : i + _AT_ONCE] for i in range(0, len(small), _AT_ONCE)]
-    return [b for b in batches if len(b) >= _SMALL] + [kind_of(p[0]).concat(p) for p in parts]
 
 
 def _share(halves: Stream[Any], wanted: Stream[Arrays], form: Form, n_links: int) -> Stream[Any]:

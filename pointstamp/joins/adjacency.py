@@ -33,7 +33,7 @@ _NOTHING: Mapping[Direction, int] = MappingProxyType({})
 
 @dataclass(frozen=True, eq=False)
 class Adjacency:
-    """The sorted, distinct neighbours of some vertices; made by `build`.
+    """The sorted, distinct neighbours of some vertices; made by `of`, or `build`.
 
     Attributes
     ----------
@@ -73,17 +73,6 @@ class Adjacency:
         return cls(
             direction, settled(keys), settled(starts), settled(values), settled(table), dense
         )
-
-    @property
-    def n_edges(self) -> int:
-        """How many distinct edges are here."""
-        return len(self.values)
-
-    @property
-    def n_bytes(self) -> int:
-        """How many bytes the index takes."""
-        parts = (self.keys, self.starts, self.values, self.table)
-        return sum(part.nbytes for part in parts)
 
     def spans(self, vertices: Ints) -> tuple[Ints, Ints]:
         """Where the neighbours of each of `vertices` begin and end in `values`."""

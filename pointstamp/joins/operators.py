@@ -295,7 +295,7 @@ class _Work:
         self._tactic = tactic
         self._pace = pace
         self._note = note
-        self._enough = _RECORDS_PER_ACTIVATION if pace is None else pace.batch_records // 2
+        self._enough = _RECORDS_PER_ACTIVATION if pace is None else -(-pace.batch_records // 2)
         self._by_time: dict[Any, deque[_Item]] = {}
 
     @property
@@ -322,7 +322,7 @@ class _Work:
         self._by_time.setdefault(item.capability.time, deque()).append(item)
 
     def advance(self, known: _Graphs, graphs: Input, output: Output) -> bool:
-        """Work as far as can be done now; True if a turn ended and there may be more to do."""
+        """Do as much as one activation may, or one turn; True if there may be more to do."""
         n_sent = n_pieces = 0
         while (item := self._least(graphs)) is not None:
             if self._pace is not None and not self._pace.may_send(item.capability.time):
