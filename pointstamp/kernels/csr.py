@@ -14,12 +14,14 @@ NumPy sorts int64 with the processor's vector unit; a radix sort of ours and
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 from pointstamp.kernels.jit import kernel
-from pointstamp.kernels.lists import numbers_of
-from pointstamp.kernels.sorting import unique_sorted
+from pointstamp.kernels.lists import Numbering, distinct
 from pointstamp.kernels.tables import Rows, bits_of, row_of, with_room
 
 Ints = npt.NDArray[np.int64]
@@ -63,9 +65,10 @@ class Pairs:
         self._packed, self._n, self._far = _NONE, 0, []
         if not far:
             return _rows_of(packed, _NEAR_BITS, 0, 0)
-        far.append((packed >> _NEAR_BITS, packed & (1 << _NEAR_BITS) - 1))
-        sources, targets = zip(*far, strict=True)
-        return build_csr(np.concatenate(sources), np.concatenate(targets))
+        if len(packed):
+            far.append((packed >> _NEAR_BITS, packed & (1 << _NEAR_BITS) - 1))
+        del packed
+        return _build_parts(far)
 
 
 _NEAR_BITS = 31
@@ -83,28 +86,49 @@ def build_csr(sources: Ints, targets: Ints) -> tuple[Ints, Ints, Ints]:
       keys : int64[n], sorted, distinct · starts : int64[n + 1] · values : int64[<= m]
 
     The targets of `keys[i]` are `values[starts[i]:starts[i + 1]]`. Uses 8 bytes per
-    edge beside its arguments and its result (24 where ids span more than 63 bits).
+    edge beside its arguments and its result.
 
     >>> keys, starts, values = build_csr(np.array([7, 3, 7, 7]), np.array([1, 9, 0, 1]))
     >>> keys.tolist(), starts.tolist(), values.tolist()
     ([3, 7], [0, 1, 3], [9, 0, 1])
     """
-    if len(sources) == 0:
-        return _rows_of(_NONE, 0, 0, 0)
-    source_low, source_bits = _low_and_bits(sources)
-    target_low, target_bits = _low_and_bits(targets)
+    return _build_parts([(sources, targets)])
+
+
+def _build_parts(parts: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints, Ints]:
+    """The same of parts, at least one; the list lets go of each as soon as it is packed."""
+    source_low, source_bits = _low_and_bits([sources for sources, _ in parts])
+    target_low, target_bits = _low_and_bits([targets for _, targets in parts])
     if source_bits + target_bits > 63:
-        return _build_ranked(sources, targets)
-    packed = np.subtract(sources, source_low)
-    packed <<= target_bits
-    packed |= targets - target_low
+        return _build_ranked(parts)
+    packed = _packed(parts, lambda s: s - source_low, target_bits, lambda t: t - target_low)
     return _rows_of(packed, target_bits, source_low, target_low)
 
 
-def _low_and_bits(ids: Ints) -> tuple[int, int]:
+def _low_and_bits(parts: list[Ints]) -> tuple[int, int]:
     """The least id, and how many bits tell the ids apart once it is subtracted."""
-    low, high = int(ids.min()), int(ids.max())
+    filled = [part for part in parts if len(part)]
+    low = min((int(part.min()) for part in filled), default=0)
+    high = max((int(part.max()) for part in filled), default=0)
     return low, (high - low).bit_length()
+
+
+def _packed(
+    parts: list[tuple[Ints, Ints]],
+    of_source: Callable[[Ints], npt.NDArray[Any]],
+    n_bits: int,
+    of_target: Callable[[Ints], npt.NDArray[Any]],
+) -> Ints:
+    packed = np.empty(sum(len(sources) for sources, _ in parts), np.int64)
+    end = len(packed)
+    while parts:
+        sources, targets = parts.pop()
+        room = packed[end - len(sources) : end]
+        room[:] = of_source(sources)
+        room <<= n_bits
+        room |= of_target(targets)
+        end -= len(sources)
+    return packed
 
 
 def _rows_of(
@@ -120,14 +144,13 @@ def _rows_of(
     return keys, starts, values.copy() if wasteful else values
 
 
-def _build_ranked(sources: Ints, targets: Ints) -> tuple[Ints, Ints, Ints]:
+def _build_ranked(parts: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints, Ints]:
     """The same for ids too far apart to pack: their numbers are packed in their place."""
-    source_ids, target_ids = unique_sorted(sources), unique_sorted(targets)
-    packed = numbers_of(source_ids, sources).astype(np.int64)
-    packed <<= 32
-    packed |= numbers_of(target_ids, targets)
+    of_sources = Numbering.of(distinct(*(sources for sources, _ in parts)))
+    of_targets = Numbering.of(distinct(*(targets for _, targets in parts)))
+    packed = _packed(parts, of_sources.numbers_of, 32, of_targets.numbers_of)
     keys, starts, values = _rows_of(packed, 32, 0, 0)
-    return source_ids[keys], starts, target_ids[values]
+    return of_sources.ids[keys], starts, of_targets.ids[values]
 
 
 def _first_of_equal(ordered: Ints) -> npt.NDArray[np.bool_]:

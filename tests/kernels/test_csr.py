@@ -140,6 +140,6 @@ def test_ranking_and_packing_agree():
     rng = np.random.default_rng(5)
     sources, targets = rng.integers(0, 50, 400), rng.integers(0, 50, 400)
     for ours, theirs in zip(
-        build_csr(sources, targets), csr._build_ranked(sources, targets), strict=True
+        build_csr(sources, targets), csr._build_ranked([(sources, targets)]), strict=True
     ):
         assert (ours == theirs).all()
