@@ -4,9 +4,10 @@ Free for int64 columns without nulls, which is what vertices are: both sides see
 the same memory. Other integers are widened, and that is a copy; anything else is
 refused rather than copied in silence.
 
-`pa.array`, and `to_numpy` of an Arrow array, have pyarrow import pandas where that is
-installed, the first time: a sixth of a second of every process, for nothing. So
-numbers go from one side to the other as the buffers that they are.
+`pa.array`, `to_numpy` of an Arrow array and in some versions `to_pandas_dtype` of its
+type have pyarrow import pandas where that is installed, the first time: a sixth of a
+second and 33 MiB of every process, for nothing. So numbers go from one side to the
+other as the buffers that they are.
 """
 
 from __future__ import annotations
@@ -49,6 +50,10 @@ def arrow_array(column: npt.NDArray[Any]) -> Any:
     return pa.array(column)
 
 
+_FLOATS = {"halffloat": "float16", "float": "float32", "double": "float64"}
+"""What NumPy calls the types of numbers that it has other names for than Arrow."""
+
+
 def numbers(column: Any) -> npt.NDArray[Any]:
     """The values of a `pyarrow.Array` of numbers, [n] of its type, read-only, without a copy.
 
@@ -57,7 +62,8 @@ def numbers(column: Any) -> npt.NDArray[Any]:
     >>> numbers(arrow_array(np.arange(4)).slice(1, 2))
     array([1, 2])
     """
-    dtype: np.dtype[Any] = np.dtype(column.type.to_pandas_dtype())
+    name = str(column.type)
+    dtype: np.dtype[Any] = np.dtype(_FLOATS.get(name, name))
     data = column.buffers()[1]
     if data is None or not len(column):
         return np.empty(0, dtype)
