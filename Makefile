@@ -89,7 +89,7 @@ bench: $(ENGINES) $(COMPILED)
 
 bench-spark: $(ENGINES) $(COMPILED)
 	$(BIN)/python -m benchmarks service_latency service_throughput service_loop \
-		service_recovery spark_triangles
+		service_recovery spark_triangles spark_real_graphs
 
 lock: $(STAMP)
 	$(BIN)/uv pip compile pyproject.toml --extra spark --extra java --extra dev --universal --python-version 3.11 \

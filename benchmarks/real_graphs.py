@@ -35,7 +35,8 @@ def _data() -> Path:
     return Path(os.environ.get("POINTSTAMP_DATA") or ROOT.parent / "shared" / "data")
 
 
-def _chosen(size: Size) -> list[str]:
+def chosen(size: Size) -> list[str]:
+    """The names of the graphs."""
     return list(FILES)[: CHOSEN[size]]
 
 
@@ -43,7 +44,7 @@ def prepare(size: Size) -> None:
     """Read the files; vertices are numbered from 0, in order."""
     from pointstamp.containers.files import read_edges
 
-    for name in _chosen(size):
+    for name in chosen(size):
         path = _data() / FILES[name]
         if not path.exists():
             raise FileNotFoundError(f"no {FILES[name]} in POINTSTAMP_DATA: it is needed here")
@@ -82,7 +83,7 @@ def in_numba(name: str, form: str) -> Run:
 def cases(size: Size) -> list[Case]:
     """Each graph in both forms, on one worker and two."""
     found = []
-    for name in _chosen(size):
+    for name in chosen(size):
         for form in ("undirected", "directed"):
             at, data = {"graph": name, "form": form}, f"{name}, {form}"
             found += [

@@ -12,6 +12,7 @@ from typing import Any
 
 import pointstamp as ps
 from benchmarks import graphs
+from benchmarks.directed_triangles import PATTERN
 from benchmarks.harness import inputs
 from benchmarks.harness.case import (
     OURS,
@@ -49,8 +50,9 @@ def with_heap(measure: Measure) -> Measure:
     return measured
 
 
-def ours(name: str) -> Measure:
+def ours(name: str, *, is_directed: bool = False) -> Measure:
     """The dataflow in the tasks that read the file, and in those alone."""
+    build = _counted_directed if is_directed else _counted
 
     def measured(effort: Effort) -> Reading:
         import pyarrow as pa
@@ -68,7 +70,7 @@ def ours(name: str) -> Measure:
             def run() -> int:
                 edges = spark.read.parquet(folder)
                 n = "n long"
-                told = pointstamp.spark.run(_counted, {"edges": edges}, n, workers=2, fused=True)
+                told = pointstamp.spark.run(build, {"edges": edges}, n, workers=2, fused=True)
                 return sum(row.n for row in told.collect())
 
             seconds, answer = repeated(effort, lambda: timed(run))
@@ -78,14 +80,21 @@ def ours(name: str) -> Measure:
 
 
 def _counted(scope: ps.Scope, edges: Any) -> Any:
-    import pyarrow as pa
-
     from pointstamp.graph import count_triangles
 
-    def told(batch: Any) -> Any:
-        return pa.RecordBatch.from_pydict({"n": [n_told([batch])]})
+    return count_triangles(edges).map_batches(_told)
 
-    return count_triangles(edges).map_batches(told)
+
+def _counted_directed(scope: ps.Scope, edges: Any) -> Any:
+    from pointstamp.graph import count_motifs
+
+    return count_motifs(edges, PATTERN).map_batches(_told)
+
+
+def _told(batch: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_pydict({"n": [n_told([batch])]})
 
 
 def cases(size: Size) -> list[Case]:

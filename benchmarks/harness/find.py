@@ -44,5 +44,5 @@ ORDER = (
     "service_latency", "service_throughput", "service_loop",
     "service_recovery", "service_soak",
     # Minutes for each case: only when it is named.
-    "spark_triangles",
+    "spark_triangles", "spark_real_graphs",
 )  # fmt: skip
