@@ -123,7 +123,7 @@ def _when_complete(
     held = Held()
 
     def logic(input: Input, output: Output) -> bool:
-        for cap, (batches,) in held.complete(input):
+        for (cap,), (batches,) in held.complete(input):
             with cap, output.session(cap) as session:
                 answer(batches, session)
         return False

@@ -38,6 +38,7 @@ from pointstamp.kernels.lists import (
     group,
     group_distinct,
     numbers_of,
+    packed_pairs,
     place_into,
     positions,
     starts_of,
@@ -157,14 +158,9 @@ _Lists = tuple[Numbers, Ints, Numbers, Floats | None]
 
 def _lists_to_pull(heads: Numbering, tails: Numbering, batches: list[Arrays]) -> _Lists:
     """By head, the distinct tails in order."""
-    packed = np.empty(sum(map(len, batches)), np.int64)
-    done = 0
-    for batch in _taken(batches):
-        part = packed[done : done + len(batch)]
-        part[:] = heads.numbers_of(batch[AT])
-        part <<= 32
-        part |= tails.numbers_of(batch[OF])
-        done += len(batch)
+    parts = [(batch[AT], batch[OF]) for batch in batches]
+    batches.clear()
+    packed = packed_pairs(parts, heads.numbers_of, 32, tails.numbers_of)
     starts, items = group_distinct(packed, len(heads.ids))
     return np.arange(len(heads.ids), dtype=np.int32), starts, items, None
 

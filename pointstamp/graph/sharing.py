@@ -39,7 +39,7 @@ from pointstamp.graph.share import (
     share_of,
     wishes,
 )
-from pointstamp.joins.operators import SOURCE, TARGET
+from pointstamp.joins.operators import SOURCE, TARGET, Held
 
 
 def solve(
@@ -135,39 +135,19 @@ def _gather(
     def make_logic(
         capabilities: list[Capability], info: OperatorInfo
     ) -> Callable[[list[Input], list[Output]], None]:
-        held: dict[Any, _Held] = {}
+        held = Held(n_outputs=2)
 
         def logic(inputs: list[Input], outputs: list[Output]) -> None:
-            for i, input_ in enumerate(inputs):
-                for time, batch in input_:
-                    if time.time not in held:
-                        held[time.time] = _Held([time.retain(0), time.retain(1)], len(inputs))
-                    held[time.time].batches[i].append(batch)
-            for time in _complete(held, inputs):
-                capabilities, batches = held[time].capabilities, held.pop(time).batches
+            for (of_halves, of_wanted), batches in held.complete(*inputs):
                 found = _half(batches, form, len(pairs), info.peers)
-                outputs[0].session(capabilities[0]).give(found)
-                outputs[1].session(capabilities[1]).give_batch(wishes(found, info.index))
-                for capability in capabilities:
-                    capability.drop()
+                with of_halves, of_wanted:
+                    outputs[0].session(of_halves).give(found)
+                    outputs[1].session(of_wanted).give_batch(wishes(found, info.index))
 
         return logic
 
     builder.build(make_logic)
     return halves, wanted
-
-
-class _Held:
-    """What has arrived of one time, by input, and the right to answer."""
-
-    def __init__(self, capabilities: list[Capability], n_inputs: int) -> None:
-        self.capabilities = capabilities
-        self.batches: list[list[Any]] = [[] for _ in range(n_inputs)]
-
-
-def _complete(held: dict[Any, _Held], inputs: list[Input]) -> list[Any]:
-    """The times of which nothing more comes."""
-    return [t for t in held if not any(i.frontier.less_equal(t) for i in inputs)]
 
 
 def _half(batches: list[list[Arrays]], form: Form, n_links: int, peers: int) -> Half:
@@ -180,20 +160,14 @@ def _half(batches: list[list[Arrays]], form: Form, n_links: int, peers: int) -> 
 def _share(halves: Stream[Any], wanted: Stream[Arrays], form: Form, n_links: int) -> Stream[Any]:
     def build(capability: Capability, info: OperatorInfo) -> Callable[..., None]:
         capability.drop()
-        held: dict[Any, _Held] = {}
+        held = Held()
 
         def logic(halves: Input, wanted: Input, output: Output) -> None:
-            for i, input_ in enumerate((halves, wanted)):
-                for time, batch in input_:
-                    if time.time not in held:
-                        held[time.time] = _Held([time.retain()], 2)
-                    held[time.time].batches[i].append(batch)
-            for time in _complete(held, [halves, wanted]):
-                (capability,), (half, wishes_) = held[time].capabilities, held.pop(time).batches
+            for (capability,), (half, wishes_) in held.complete(halves, wanted):
                 known = half[0][0] if half else _nothing(form, n_links, info.peers)
                 share = share_of(known, info.index, info.peers, Wanted.of(wishes_))
-                output.session(capability).give(share)
-                capability.drop()
+                with capability:
+                    output.session(capability).give(share)
 
         return logic
 

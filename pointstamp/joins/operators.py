@@ -129,7 +129,7 @@ def _build_offers(known_items: int, capability: Capability, info: OperatorInfo) 
     held = Held()
 
     def logic(own: Input, sizes: Input, output: Output) -> bool:
-        for cap, (adjacencies, of_all) in held.complete(own, sizes):
+        for (cap,), (adjacencies, of_all) in held.complete(own, sizes):
             with cap, output.session(cap) as session:
                 for adjacency in itertools.chain.from_iterable(adjacencies):
                     bits = least_bits(of_all, adjacency.direction, known_items)
@@ -146,7 +146,7 @@ def _build_graphs(capability: Capability, info: OperatorInfo) -> Logic:
 
     def logic(own: Input, *rest: Any) -> bool:
         *offered, output = rest
-        for cap, (adjacencies, *pieces) in held.complete(own, *offered):
+        for (cap,), (adjacencies, *pieces) in held.complete(own, *offered):
             with cap, output.session(cap) as session:
                 session.give(_graph_of(info, [*itertools.chain(*adjacencies)], *pieces))
         return False
@@ -166,17 +166,19 @@ def _graph_of(
 
 
 class Held:
-    """What has arrived of each time, by input, and the right to answer."""
+    """What has arrived of each time, by input, and the right to answer, by output."""
 
-    def __init__(self) -> None:
-        self._by_time: dict[Any, tuple[Capability, list[list[Any]]]] = {}
+    def __init__(self, n_outputs: int = 1) -> None:
+        self._n_outputs = n_outputs
+        self._by_time: dict[Any, tuple[list[Capability], list[list[Any]]]] = {}
 
-    def complete(self, *inputs: Input) -> Iterator[tuple[Capability, list[list[Any]]]]:
+    def complete(self, *inputs: Input) -> Iterator[tuple[list[Capability], list[list[Any]]]]:
         """Take what has arrived; the times of which nothing more comes, and their batches."""
         for i, input in enumerate(inputs):
             for time, batch in input:
                 if time.time not in self._by_time:
-                    self._by_time[time.time] = (time.retain(), [[] for _ in inputs])
+                    rights = [time.retain(output) for output in range(self._n_outputs)]
+                    self._by_time[time.time] = rights, [[] for _ in inputs]
                 self._by_time[time.time][1][i].append(batch)
         for time in list(self._by_time):
             if not any(input.frontier.less_equal(time) for input in inputs):

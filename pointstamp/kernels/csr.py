@@ -14,14 +14,11 @@ NumPy sorts int64 with the processor's vector unit; a radix sort of ours and
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from pointstamp.kernels.jit import kernel
-from pointstamp.kernels.lists import Numbering, distinct
+from pointstamp.kernels.lists import Numbering, distinct, packed_pairs
 from pointstamp.kernels.tables import Rows, bits_of, row_of, with_room
 
 Ints = npt.NDArray[np.int64]
@@ -101,7 +98,7 @@ def _build_parts(parts: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints, Ints]:
     target_low, target_bits = _low_and_bits([targets for _, targets in parts])
     if source_bits + target_bits > 63:
         return _build_ranked(parts)
-    packed = _packed(parts, lambda s: s - source_low, target_bits, lambda t: t - target_low)
+    packed = packed_pairs(parts, lambda s: s - source_low, target_bits, lambda t: t - target_low)
     return _rows_of(packed, target_bits, source_low, target_low)
 
 
@@ -111,24 +108,6 @@ def _low_and_bits(parts: list[Ints]) -> tuple[int, int]:
     low = min((int(part.min()) for part in filled), default=0)
     high = max((int(part.max()) for part in filled), default=0)
     return low, (high - low).bit_length()
-
-
-def _packed(
-    parts: list[tuple[Ints, Ints]],
-    of_source: Callable[[Ints], npt.NDArray[Any]],
-    n_bits: int,
-    of_target: Callable[[Ints], npt.NDArray[Any]],
-) -> Ints:
-    packed = np.empty(sum(len(sources) for sources, _ in parts), np.int64)
-    end = len(packed)
-    while parts:
-        sources, targets = parts.pop()
-        room = packed[end - len(sources) : end]
-        room[:] = of_source(sources)
-        room <<= n_bits
-        room |= of_target(targets)
-        end -= len(sources)
-    return packed
 
 
 def _rows_of(
@@ -148,7 +127,7 @@ def _build_ranked(parts: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints, Ints]:
     """The same for ids too far apart to pack: their numbers are packed in their place."""
     of_sources = Numbering.of(distinct(*(sources for sources, _ in parts)))
     of_targets = Numbering.of(distinct(*(targets for _, targets in parts)))
-    packed = _packed(parts, of_sources.numbers_of, 32, of_targets.numbers_of)
+    packed = packed_pairs(parts, of_sources.numbers_of, 32, of_targets.numbers_of)
     keys, starts, values = _rows_of(packed, 32, 0, 0)
     return of_sources.ids[keys], starts, of_targets.ids[values]
 

@@ -11,6 +11,7 @@ their items.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,7 +48,7 @@ def distinct(*parts: Ints) -> Ints:
         return _sorted_distinct(filled)
     present = np.zeros(high - low + 1, np.bool_)
     for part in filled:
-        flag(settled(part), low, present)
+        _flag(settled(part), low, present)
     return np.flatnonzero(present) + low
 
 
@@ -72,7 +73,7 @@ def _flag_plain(ids: Ints, low: int, present: Bools) -> None:
 
 
 @kernel(plain=_flag_plain)
-def flag(ids: Ints, low: int, present: Bools) -> None:
+def _flag(ids: Ints, low: int, present: Bools) -> None:
     """Set `present[id - low]` for each of `ids`; twin `_flag_plain`.
 
     ids : int64[n], from `low` up to, not with, `low + len(present)` · present : bool[k], changed
@@ -150,9 +151,7 @@ def group(numbers: Numbers, n: int, items: npt.NDArray[Any]) -> tuple[Ints, npt.
     >>> starts.tolist(), items.tolist()
     ([0, 1, 3, 3], [20, 10, 30])
     """
-    counts = np.zeros(n, np.int64)
-    count_into(counts, numbers)
-    starts = starts_of(counts)
+    starts = starts_of(tally(numbers, n))
     grouped = np.empty(len(items), items.dtype)
     place_into(grouped, starts[:-1].copy(), numbers, items)
     return starts, grouped
@@ -233,6 +232,32 @@ def _count(numbers: Numbers, counts: Ints) -> None:
     """`count_into`; twin `_count_plain`."""
     for i in range(len(numbers)):
         counts[numbers[i]] += 1
+
+
+def packed_pairs(
+    parts: list[tuple[Ints, Ints]],
+    of_first: Callable[[Ints], npt.NDArray[Any]],
+    n_bits: int,
+    of_second: Callable[[Ints], npt.NDArray[Any]],
+) -> Ints:
+    """`(of_first(a) << n_bits) | of_second(b)` of all pairs of ids, which are given in parts.
+
+    parts : int64[m] and int64[m] each; the list lets go of each as soon as it is packed
+    of_first, of_second : make numbers from 0 of ids, the second ones of at most `n_bits`
+
+    >>> packed_pairs([(np.array([1, 2]), np.array([7, 8]))], abs, 4, abs).tolist()
+    [23, 40]
+    """
+    packed = np.empty(sum(len(first) for first, _ in parts), np.int64)
+    end = len(packed)
+    while parts:
+        first, second = parts.pop()
+        room = packed[end - len(first) : end]
+        room[:] = of_first(first)
+        room <<= n_bits
+        room |= of_second(second)
+        end -= len(first)
+    return packed
 
 
 def group_distinct(packed: Ints, n: int) -> tuple[Ints, Numbers]:

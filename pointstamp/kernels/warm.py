@@ -42,7 +42,7 @@ FORMS: dict[str, dict[str, tuple[str, ...]]] = {
         "are_members": ("I4 i8 i8 I4",),
     },
     "lists": {
-        "flag": ("I8 int b1",),
+        "_flag": ("I8 int b1",),
         "find_numbers": ("I8 I4 bool I8",),
         "_place": ("I4 I4 i8 i4", "I4 I8 i8 i8", "I4 F8 i8 f8", "I4 I1 i8 i1"),
         "_count": ("I4 i8",),

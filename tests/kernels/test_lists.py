@@ -51,7 +51,7 @@ def test_distinct_ids_are_a_sorted_set(ids):
 def test_flags_are_set_where_ids_are(form, values):
     ids = np.array(values, np.int64)
     present = np.zeros(40, np.bool_)
-    (lists.flag if form == "compiled" else lists.flag.plain)(settled(ids), -5, present)
+    (lists._flag if form == "compiled" else lists._flag.plain)(settled(ids), -5, present)
     assert (np.flatnonzero(present) - 5).tolist() == sorted(set(values))
 
 
