@@ -6,7 +6,9 @@ ends of each edge, on one core. Another marks the neighbours of one end, and is 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pointstamp as ps
 from benchmarks import graphs
@@ -36,11 +38,16 @@ def prepare(size: Size) -> None:
         graphs.save(f"directed-{scale}", graphs.rmat(scale, directed=True))
 
 
+def counting(form: str) -> Callable[[Any], Any]:
+    """What counts the triangles of a stream of edges, "undirected" or "directed"."""
+    from pointstamp.graph import count_motifs, count_triangles
+
+    return count_triangles if form == "undirected" else partial(count_motifs, pattern=PATTERN)
+
+
 def ours(worker: ps.Worker, name: str) -> Run:
     """How many this worker knows of."""
-    from pointstamp.graph import count_motifs
-
-    return graphs.solving(worker, name, partial(count_motifs, pattern=PATTERN), n_told)
+    return graphs.solving(worker, name, counting("directed"), n_told)
 
 
 def in_numba(name: str, n: int) -> Run:

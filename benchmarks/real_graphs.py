@@ -6,14 +6,13 @@ The graphs are not part of the repository: `POINTSTAMP_DATA` says where they are
 from __future__ import annotations
 
 import os
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 import pointstamp as ps
 from benchmarks import graphs
-from benchmarks.directed_triangles import PATTERN
+from benchmarks.directed_triangles import counting
 from benchmarks.harness import inputs
 from benchmarks.harness.case import OURS, At, Benchmark, Case, Quantity, Size
 from benchmarks.harness.measure import Run, alone, on_workers
@@ -64,10 +63,7 @@ def _columns(batch) -> tuple:
 
 def ours(worker: ps.Worker, name: str, form: str) -> Run:
     """How many triangles, or motifs, this worker knows of."""
-    from pointstamp.graph import count_motifs, count_triangles
-
-    build = count_triangles if form == "undirected" else partial(count_motifs, pattern=PATTERN)
-    return graphs.solving(worker, f"{name}-{form}", build, n_told)
+    return graphs.solving(worker, f"{name}-{form}", counting(form), n_told)
 
 
 def in_numba(name: str, form: str) -> Run:

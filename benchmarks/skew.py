@@ -6,13 +6,11 @@ neighbours on the rim, and all of them are at the hub.
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 import pointstamp as ps
 from benchmarks import graphs
-from benchmarks.directed_triangles import PATTERN
+from benchmarks.directed_triangles import counting
 from benchmarks.harness import inputs
 from benchmarks.harness.case import OURS, At, Benchmark, Case, Quantity, Ratio, Size
 from benchmarks.harness.measure import Run, alone, on_workers
@@ -36,10 +34,7 @@ def prepare(size: Size) -> None:
 
 def ours(worker: ps.Worker, form: str) -> Run:
     """How many this worker knows of."""
-    from pointstamp.graph import count_motifs, count_triangles
-
-    build = count_triangles if form == "undirected" else partial(count_motifs, pattern=PATTERN)
-    return graphs.solving(worker, "star", build, n_told)
+    return graphs.solving(worker, "star", counting(form), n_told)
 
 
 def in_numba(form: str, n: int) -> Run:

@@ -20,13 +20,12 @@ def cases(size: Size) -> list[Case]:
     for graph in chosen(size):
         for form in ("undirected", "directed"):
             name, at = f"{graph}-{form}", {"graph": graph, "form": form}
-            is_directed = form == "directed"
-            joins = DIRECTED_JOINS if is_directed else JOINS
+            is_undirected = form == "undirected"
             measures = {
-                OURS: (ours(name, is_directed=is_directed), {**at, "workers": 2}),
-                SPARK: (in_spark(name, joins), at),
+                OURS: (ours(name, form), {**at, "workers": 2}),
+                SPARK: (in_spark(name, JOINS if is_undirected else DIRECTED_JOINS), at),
             }
-            if not is_directed:
+            if is_undirected:
                 measures[GRAPHX] = in_graphx(name), at
             found += [
                 Case(who, measure, at=where, data=name, needs=("pyspark",), samples=3)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pointstamp as ps
 from benchmarks import graphs
-from benchmarks.directed_triangles import PATTERN
+from benchmarks.directed_triangles import counting
 from benchmarks.harness import inputs
 from benchmarks.harness.case import (
     OURS,
@@ -50,9 +50,11 @@ def with_heap(measure: Measure) -> Measure:
     return measured
 
 
-def ours(name: str, *, is_directed: bool = False) -> Measure:
+def ours(name: str, form: str = "undirected") -> Measure:
     """The dataflow in the tasks that read the file, and in those alone."""
-    build = _counted_directed if is_directed else _counted
+
+    def build(scope: ps.Scope, edges: Any) -> Any:
+        return counting(form)(edges).map_batches(_told)
 
     def measured(effort: Effort) -> Reading:
         import pyarrow as pa
@@ -77,18 +79,6 @@ def ours(name: str, *, is_directed: bool = False) -> Measure:
             return Reading(seconds, peaks(), answer)
 
     return measured
-
-
-def _counted(scope: ps.Scope, edges: Any) -> Any:
-    from pointstamp.graph import count_triangles
-
-    return count_triangles(edges).map_batches(_told)
-
-
-def _counted_directed(scope: ps.Scope, edges: Any) -> Any:
-    from pointstamp.graph import count_motifs
-
-    return count_motifs(edges, PATTERN).map_batches(_told)
 
 
 def _told(batch: Any) -> Any:
