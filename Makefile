@@ -10,7 +10,7 @@ WARM := $(VENV)/.warm
 CLASSES := $(VENV)/spark.jsa
 ENGINES := $(VENV)/.bench
 SOURCES := setup.py pointstamp/compiled.py $(wildcard $(foreach layer, containers progress \
-	communication dataflow dataflow/operators runtime, pointstamp/$(layer)/*.py pointstamp/$(layer)/*.pxd))
+	communication dataflow operators runtime, pointstamp/$(layer)/*.py pointstamp/$(layer)/*.pxd))
 
 # What `make run` looks for, where, and with how many workers. Without EDGES it
 # reads the import graph of the Python installation that it runs on.

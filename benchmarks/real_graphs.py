@@ -41,7 +41,7 @@ def chosen(size: Size) -> list[str]:
 
 def prepare(size: Size) -> None:
     """Read the files; vertices are numbered from 0, in order."""
-    from pointstamp.containers.files import read_edges
+    from pointstamp.formats.edge_files import read_edges
 
     for name in chosen(size):
         path = _data() / FILES[name]

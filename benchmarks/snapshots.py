@@ -30,7 +30,7 @@ Sample = Callable[[Path, int], tuple[float, int]]
 
 
 def _table(n_keys: int) -> Any:
-    from pointstamp.state.columns import KeyedColumns
+    from pointstamp.checkpoint.columns import KeyedColumns
 
     table = KeyedColumns({"key": "int64", "count": "int64"})
     # Far apart, as hashes of something would be, and not in order.
@@ -47,7 +47,7 @@ def _written(checkpoint: Any, epoch: int, table: Any, before: Any = None) -> Any
 
 def whole(folder: Path, n_keys: int) -> tuple[float, int]:
     """Cut, write and seal everything."""
-    from pointstamp.state import Checkpoint
+    from pointstamp.checkpoint import Checkpoint
 
     table = _table(n_keys)
     began = perf_counter()
@@ -57,7 +57,7 @@ def whole(folder: Path, n_keys: int) -> tuple[float, int]:
 
 def changes(folder: Path, n_keys: int) -> tuple[float, int]:
     """The same of the second snapshot, after one key in a hundred has changed."""
-    from pointstamp.state import Checkpoint
+    from pointstamp.checkpoint import Checkpoint
 
     checkpoint, table = Checkpoint(folder), _table(n_keys)
     first = _written(checkpoint, 0, table)
@@ -71,9 +71,9 @@ def changes(folder: Path, n_keys: int) -> tuple[float, int]:
 
 def restored(folder: Path, n_keys: int) -> tuple[float, int]:
     """Find the last snapshot, look at every byte, and make the table of it again."""
-    from pointstamp.state import Checkpoint
-    from pointstamp.state.bins import N_BINS
-    from pointstamp.state.columns import KeyedColumns
+    from pointstamp.checkpoint import Checkpoint
+    from pointstamp.checkpoint.bins import N_BINS
+    from pointstamp.checkpoint.columns import KeyedColumns
 
     part = _written(Checkpoint(folder), 0, _table(n_keys))
     began = perf_counter()

@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 import pointstamp as ps
-from pointstamp.containers.files import read_edges
+from pointstamp.formats.edge_files import read_edges
 
 EDGE = pa.schema({"src": pa.int64(), "dst": pa.int64()})
 COUNT = pa.schema({"epoch": pa.int64(), "triangles": pa.int64()})

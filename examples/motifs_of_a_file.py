@@ -15,7 +15,7 @@ import sys
 import pyarrow.compute as pc
 
 import pointstamp as ps
-from pointstamp.containers.files import read_edges
+from pointstamp.formats.edge_files import read_edges
 from pointstamp.graph import motifs
 
 TOY = b"""\

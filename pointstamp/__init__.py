@@ -15,44 +15,44 @@ from pointstamp.compiled import build_info as build_info
 compiled.choose()
 
 if TYPE_CHECKING:
+    from pointstamp import checkpoint as checkpoint
     from pointstamp import errors as errors
     from pointstamp import graph as graph
     from pointstamp import observability as observability
     from pointstamp import spark as spark
-    from pointstamp import state as state
     from pointstamp import testing as testing
     from pointstamp.communication.communicator import Communicator as Communicator
     from pointstamp.communication.event_sockets import Dial as Dial
     from pointstamp.communication.event_sockets import Listen as Listen
     from pointstamp.containers import Arrays as Arrays
-    from pointstamp.containers.events import Events as Events
-    from pointstamp.containers.events import Messages as Messages
-    from pointstamp.containers.events import Progress as Progress
     from pointstamp.dataflow.capability import Capability as Capability
     from pointstamp.dataflow.capability_set import CapabilitySet as CapabilitySet
+    from pointstamp.dataflow.error_policy import Failed as Failed
     from pointstamp.dataflow.event_loop import AsyncInput as AsyncInput
-    from pointstamp.dataflow.failed import Failed as Failed
     from pointstamp.dataflow.handles import Input as Input
     from pointstamp.dataflow.handles import Output as Output
     from pointstamp.dataflow.notificator import Notificator as Notificator
     from pointstamp.dataflow.operator import OperatorInfo as OperatorInfo
-    from pointstamp.dataflow.operators.flow import Reading as Reading
-    from pointstamp.dataflow.operators.probe import Probe as Probe
-    from pointstamp.dataflow.operators.shared_input import SharedInput as SharedInput
     from pointstamp.dataflow.pact import Broadcast as Broadcast
     from pointstamp.dataflow.pact import Distribute as Distribute
     from pointstamp.dataflow.pact import Exchange as Exchange
     from pointstamp.dataflow.pact import Pipeline as Pipeline
     from pointstamp.dataflow.results import Err as Err
     from pointstamp.dataflow.results import Ok as Ok
-    from pointstamp.dataflow.scope import Scope as Scope
-    from pointstamp.dataflow.stream import Stream as Stream
-    from pointstamp.dataflow.windows import Clock as Clock
-    from pointstamp.dataflow.windows import Sessions as Sessions
-    from pointstamp.dataflow.windows import Sliding as Sliding
-    from pointstamp.dataflow.windows import Tumbling as Tumbling
-    from pointstamp.dataflow.windows import Window as Window
+    from pointstamp.formats.events import Events as Events
+    from pointstamp.formats.events import Messages as Messages
+    from pointstamp.formats.events import Progress as Progress
     from pointstamp.observability.log import Log as Log
+    from pointstamp.operators.flow_control import Reading as Reading
+    from pointstamp.operators.probe import Probe as Probe
+    from pointstamp.operators.scope import Scope as Scope
+    from pointstamp.operators.shared_input import SharedInput as SharedInput
+    from pointstamp.operators.stream import Stream as Stream
+    from pointstamp.operators.window_assigners import Clock as Clock
+    from pointstamp.operators.window_assigners import Sessions as Sessions
+    from pointstamp.operators.window_assigners import Sliding as Sliding
+    from pointstamp.operators.window_assigners import Tumbling as Tumbling
+    from pointstamp.operators.window_assigners import Window as Window
     from pointstamp.progress.timestamp import Int as Int
     from pointstamp.progress.timestamp import Product as Product
     from pointstamp.progress.timestamp import Timestamp as Timestamp
@@ -75,46 +75,46 @@ _HOMES = {
     "Broadcast": "pointstamp.dataflow.pact",
     "Capability": "pointstamp.dataflow.capability",
     "CapabilitySet": "pointstamp.dataflow.capability_set",
-    "Clock": "pointstamp.dataflow.windows",
+    "Clock": "pointstamp.operators.window_assigners",
     "Communicator": "pointstamp.communication.communicator",
     "Dial": "pointstamp.communication.event_sockets",
     "Distribute": "pointstamp.dataflow.pact",
     "Err": "pointstamp.dataflow.results",
-    "Events": "pointstamp.containers.events",
+    "Events": "pointstamp.formats.events",
     "Exchange": "pointstamp.dataflow.pact",
-    "Failed": "pointstamp.dataflow.failed",
+    "Failed": "pointstamp.dataflow.error_policy",
     "Input": "pointstamp.dataflow.handles",
     "Int": "pointstamp.progress.timestamp",
     "Listen": "pointstamp.communication.event_sockets",
     "Log": "pointstamp.observability.log",
-    "Messages": "pointstamp.containers.events",
+    "Messages": "pointstamp.formats.events",
     "Notificator": "pointstamp.dataflow.notificator",
     "Ok": "pointstamp.dataflow.results",
     "OperatorInfo": "pointstamp.dataflow.operator",
     "Output": "pointstamp.dataflow.handles",
     "Pipeline": "pointstamp.dataflow.pact",
-    "Probe": "pointstamp.dataflow.operators.probe",
+    "Probe": "pointstamp.operators.probe",
     "Product": "pointstamp.progress.timestamp",
-    "Progress": "pointstamp.containers.events",
-    "Reading": "pointstamp.dataflow.operators.flow",
-    "Scope": "pointstamp.dataflow.scope",
+    "Progress": "pointstamp.formats.events",
+    "Reading": "pointstamp.operators.flow_control",
+    "Scope": "pointstamp.operators.scope",
     "Sequencer": "pointstamp.runtime.sequencer",
     "Service": "pointstamp.service.service",
-    "Sessions": "pointstamp.dataflow.windows",
-    "SharedInput": "pointstamp.dataflow.operators.shared_input",
-    "Sliding": "pointstamp.dataflow.windows",
-    "Stream": "pointstamp.dataflow.stream",
+    "Sessions": "pointstamp.operators.window_assigners",
+    "SharedInput": "pointstamp.operators.shared_input",
+    "Sliding": "pointstamp.operators.window_assigners",
+    "Stream": "pointstamp.operators.stream",
     "Timestamp": "pointstamp.progress.timestamp",
-    "Tumbling": "pointstamp.dataflow.windows",
+    "Tumbling": "pointstamp.operators.window_assigners",
     "Unit": "pointstamp.progress.timestamp",
-    "Window": "pointstamp.dataflow.windows",
+    "Window": "pointstamp.operators.window_assigners",
     "Worker": "pointstamp.runtime.worker",
     "execute": "pointstamp.runtime.execute",
     "run_worker": "pointstamp.runtime.worker",
     "serve": "pointstamp.service.embedded",
     "simulate": "pointstamp.runtime.simulate",
 }
-_MODULES = ("errors", "graph", "observability", "spark", "state", "testing")
+_MODULES = ("checkpoint", "errors", "graph", "observability", "spark", "testing")
 
 __all__ = [*sorted(_HOMES), *_MODULES, "build_info"]
 

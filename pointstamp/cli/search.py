@@ -8,12 +8,12 @@ from pointstamp.cli.outcome import Wanted
 from pointstamp.cli.queries import Query
 from pointstamp.cli.shortlist import shortlist_columns, shortlists
 from pointstamp.cli.tally import Tally
-from pointstamp.containers.vertices import check_vertices
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Pipeline
-from pointstamp.dataflow.stream import Stream
+from pointstamp.formats.vertices import check_vertices
+from pointstamp.operators.stream import Stream
 
 
 def results(query: Query, wanted: Wanted, edges: Stream[Any], tally: Tally) -> Stream[Any]:

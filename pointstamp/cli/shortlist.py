@@ -19,7 +19,7 @@ from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Pipeline
-from pointstamp.dataflow.stream import Stream
+from pointstamp.operators.stream import Stream
 
 Ints = npt.NDArray[np.int64]
 

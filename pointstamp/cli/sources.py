@@ -92,7 +92,7 @@ class FileSource:
     def batches(self, facts: Facts, told: Told) -> Iterator[Any]:
         """See `Source`."""
         # Arrow is imported here and not above: it takes a while, and --help needs none.
-        from pointstamp.containers.files import read_edges
+        from pointstamp.formats.edge_files import read_edges
 
         edges = read_edges(self.path, COLUMNS)
         yield from edges.batches()

@@ -25,7 +25,6 @@ from typing import Any, Protocol, Self
 
 from pointstamp.communication.authentication import Handshake
 from pointstamp.communication.proof import prove
-from pointstamp.containers.events import Event, Part
 from pointstamp.errors import (
     AuthenticationError,
     CommunicationError,
@@ -35,6 +34,7 @@ from pointstamp.errors import (
     TruncatedError,
     VersionError,
 )
+from pointstamp.formats.events import Event, Part
 
 TIMEOUT_S = 30.0
 """How long the two ends may take to find each other."""
@@ -346,7 +346,7 @@ class SocketWriter(_Link):
             self._turn.notify_all()
 
     def _send(self, connection: socket.socket) -> None:
-        from pointstamp.containers.event_streams import EventStreamWriter
+        from pointstamp.formats.event_streams import EventStreamWriter
 
         with connection.makefile("wb", buffering=1 << 16) as file:
             events = EventStreamWriter(file, self._part)
@@ -394,7 +394,7 @@ class SocketReader(_Link):
             return self._is_done and not self._waiting and self._failure is None
 
     def _carry(self, connection: socket.socket) -> None:
-        from pointstamp.containers.event_streams import EventStreamReader
+        from pointstamp.formats.event_streams import EventStreamReader
 
         with connection.makefile("rb", buffering=1 << 16) as file:
             events = EventStreamReader(file, self._end.name, self._times)

@@ -68,7 +68,7 @@ class StreamLink:
         buffers = encode(batch, tag)
         kind = FrameKind.DATA
         if self.compression is not None and sum(map(len, buffers)) >= PACK_BYTES:
-            from pointstamp.containers.compression import pack  # imports Arrow
+            from pointstamp.formats.compression import pack  # imports Arrow
 
             kind, buffers = FrameKind.PACKED, pack(buffers, self.compression)
         self.queue(frame(kind, channel, buffers))
@@ -136,7 +136,7 @@ class StreamLink:
         if found.kind is FrameKind.DATA:
             buffers = [found.body]
         elif found.kind is FrameKind.PACKED:
-            from pointstamp.containers.compression import unpack  # imports Arrow
+            from pointstamp.formats.compression import unpack  # imports Arrow
 
             buffers = unpack(found.body)
         else:

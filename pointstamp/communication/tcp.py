@@ -175,7 +175,7 @@ def _wanted(compression: str | None) -> int:
     """The number of a codec, by which peers are told of it."""
     if compression is None:
         return 0
-    from pointstamp.containers.compression import CODECS, check  # imports Arrow
+    from pointstamp.formats.compression import CODECS, check  # imports Arrow
 
     check(compression)
     return CODECS[compression]
@@ -185,7 +185,7 @@ def _name(number: int) -> str | None:
     """The codec that a peer asks for; None if this process cannot pack by it."""
     if not number:
         return None
-    from pointstamp.containers.compression import available  # imports Arrow
+    from pointstamp.formats.compression import available  # imports Arrow
 
     return available().get(number)
 

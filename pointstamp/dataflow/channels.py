@@ -22,8 +22,8 @@ from pointstamp.containers import kind_of
 from pointstamp.containers.builder import PREFERRED_RECORDS
 from pointstamp.containers.kind import Key
 from pointstamp.containers.routes import place
-from pointstamp.dataflow.blame import blame
-from pointstamp.dataflow.flow import N_WAITING, Flow, Meter
+from pointstamp.dataflow.backpressure import N_WAITING, Flow, Meter
+from pointstamp.dataflow.operator_error import blame
 from pointstamp.errors import SchemaError
 from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.timestamp import Refinement

@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from pointstamp.dataflow.gate import Epochs, Gate, HandOut
+from pointstamp.dataflow.alignment import Epochs, Gate, HandOut
 from pointstamp.errors import BuildError, InternalError, UndeclaredStateError
 from pointstamp.progress.timestamp import Int, Timestamp
 
 if TYPE_CHECKING:
-    from pointstamp.state.durable import Durable
-    from pointstamp.state.tables import Table
+    from pointstamp.checkpoint.durable import Durable
+    from pointstamp.checkpoint.tables import Table
 
 
 NOT_REPLAYED = (

@@ -14,10 +14,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pointstamp.communication.communicator import Channel, Communicator
+from pointstamp.dataflow.backpressure import LIMIT_BYTES, Flow, Meter
 from pointstamp.dataflow.channels import BUDGET, Pusher, Queue
 from pointstamp.dataflow.durability import Keeper
-from pointstamp.dataflow.flow import LIMIT_BYTES, Flow, Meter
-from pointstamp.dataflow.log import Log
+from pointstamp.dataflow.logging_protocol import Log
 from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.explanation import Holder
 

@@ -15,13 +15,13 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.dataflow.activator import ThreadActivator
-from pointstamp.dataflow.blame import blame
+from pointstamp.dataflow.alignment import Gate, GatedCounts
 from pointstamp.dataflow.capability import Capability, Holdings, nobody
 from pointstamp.dataflow.channels import Tee
 from pointstamp.dataflow.durability import NO_STATES, States
 from pointstamp.dataflow.environment import Environment
-from pointstamp.dataflow.gate import Gate, GatedCounts
 from pointstamp.dataflow.handles import Input, Output
+from pointstamp.dataflow.operator_error import blame
 from pointstamp.dataflow.pact import Pact
 from pointstamp.errors import BuildError, OperatorError
 from pointstamp.progress.antichain import Antichain, MutableAntichain
@@ -30,9 +30,9 @@ from pointstamp.progress.operate import Changes, Interest, LocalOperator, Progre
 from pointstamp.progress.timestamp import Timestamp, summary_less_equal
 
 if TYPE_CHECKING:
-    from pointstamp.dataflow.scope import Scope
-    from pointstamp.dataflow.stream import Stream
-    from pointstamp.state.columns import KeyedColumns
+    from pointstamp.checkpoint.columns import KeyedColumns
+    from pointstamp.operators.scope import Scope
+    from pointstamp.operators.stream import Stream
 
 Logic = Callable[[list[Input], list[Output]], Any]
 
@@ -111,7 +111,7 @@ class OperatorInfo:
             self.states.is_said = True
             return {}
         # Here and not above: few dataflows are durable.
-        from pointstamp.state.tables import KeyedRows
+        from pointstamp.checkpoint.tables import KeyedRows
 
         table = KeyedRows(route)
         self.states.keep(name, table)
@@ -130,10 +130,10 @@ class OperatorInfo:
 
         See Also
         --------
-        pointstamp.state.columns.KeyedColumns : what it can do.
+        pointstamp.checkpoint.columns.KeyedColumns : what it can do.
         """
         # Here and not above: few operators have one.
-        from pointstamp.state.columns import KeyedColumns
+        from pointstamp.checkpoint.columns import KeyedColumns
 
         table = KeyedColumns(columns)
         self.states.keep(name, table)

@@ -9,12 +9,12 @@ import numpy as np
 
 from pointstamp.containers import Arrays
 from pointstamp.containers.convert import to_arrow
-from pointstamp.dataflow.stream import Stream
 from pointstamp.graph.columns import VERTEX
 from pointstamp.graph.rounds import Sent
 from pointstamp.graph.share import Share, followed
 from pointstamp.graph.sharing import shares, solve
 from pointstamp.kernels.reach import expand
+from pointstamp.operators.stream import Stream
 
 LEVEL = "level"
 

@@ -9,13 +9,13 @@ import numpy as np
 
 from pointstamp.containers import Arrays
 from pointstamp.containers.convert import to_arrow
-from pointstamp.dataflow.stream import Stream
 from pointstamp.errors import UsageError
 from pointstamp.graph.motifs import as_arrow
 from pointstamp.graph.orient import undirected
 from pointstamp.joins.generic import GenericJoin
 from pointstamp.joins.plan import Plan, make_plan
 from pointstamp.joins.tactics import MATCHES
+from pointstamp.operators.stream import Stream
 
 MAX_CLIQUE = 26
 """As many columns as there are letters; work grows with the size long before."""

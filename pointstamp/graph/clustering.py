@@ -21,7 +21,6 @@ import numpy.typing as npt
 
 from pointstamp.containers import Arrays
 from pointstamp.containers.convert import to_arrow
-from pointstamp.dataflow.stream import Stream
 from pointstamp.graph.addressed import TO
 from pointstamp.graph.columns import VERTEX
 from pointstamp.graph.rounds import Sent
@@ -30,6 +29,7 @@ from pointstamp.graph.sharing import shares, solve
 from pointstamp.kernels.hashing import settled
 from pointstamp.kernels.lists import Ints, Numbers, group, numbers_of, positions, tally
 from pointstamp.kernels.triads import Marks, count_triads
+from pointstamp.operators.stream import Stream
 
 COEFFICIENT = "coefficient"
 

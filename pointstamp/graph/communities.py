@@ -9,7 +9,6 @@ import numpy as np
 
 from pointstamp.containers import Arrays
 from pointstamp.containers.convert import to_arrow
-from pointstamp.dataflow.stream import Stream
 from pointstamp.errors import UsageError
 from pointstamp.graph.columns import VERTEX
 from pointstamp.graph.rounds import Sent
@@ -17,6 +16,7 @@ from pointstamp.graph.share import Direction, Links, Share, value_of
 from pointstamp.graph.sharing import shares, solve
 from pointstamp.kernels.hashing import settled
 from pointstamp.kernels.votes import common_labels
+from pointstamp.operators.stream import Stream
 
 COMMUNITY = "community"
 

@@ -19,13 +19,13 @@ from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Pact, Pipeline
-from pointstamp.dataflow.stream import Stream
 from pointstamp.graph.addressed import TO, Addressed
 from pointstamp.graph.columns import VERTEX, vertex_column
 from pointstamp.graph.edges import directed
 from pointstamp.joins.operators import SOURCE, TARGET
 from pointstamp.kernels.lists import Ints, distinct, numbers_of
 from pointstamp.kernels.unionfind import least_roots
+from pointstamp.operators.stream import Stream
 
 COMPONENT = "component"
 

@@ -19,7 +19,6 @@ import numpy as np
 
 from pointstamp.containers import Arrays
 from pointstamp.containers.convert import to_arrow
-from pointstamp.dataflow.stream import Stream
 from pointstamp.errors import UsageError
 from pointstamp.graph.columns import VERTEX
 from pointstamp.graph.rounds import Sent
@@ -27,6 +26,7 @@ from pointstamp.graph.share import Share, turned, value_of
 from pointstamp.graph.sharing import shares, solve
 from pointstamp.kernels.lists import Ints, Numbers, positions
 from pointstamp.kernels.votes import lower_cores
+from pointstamp.operators.stream import Stream
 
 CORE = "core"
 

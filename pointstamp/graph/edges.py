@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from pointstamp.containers import Arrays, kind_of
 from pointstamp.containers.convert import int64_column
-from pointstamp.dataflow.stream import Stream
 from pointstamp.errors import ColumnError, SchemaError
 from pointstamp.joins.operators import SOURCE, TARGET
+from pointstamp.operators.stream import Stream
 
 Ints = npt.NDArray[np.int64]
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from pointstamp.containers import Arrays
 from pointstamp.containers.convert import to_arrow
-from pointstamp.dataflow.stream import Stream
 from pointstamp.graph.columns import VERTEX
 from pointstamp.graph.components import COMPONENT
 from pointstamp.graph.rounds import Sent
@@ -21,6 +20,7 @@ from pointstamp.graph.share import Share, value_of
 from pointstamp.graph.sharing import shares, solve
 from pointstamp.kernels.lists import Numbers
 from pointstamp.kernels.reach import spread_least
+from pointstamp.operators.stream import Stream
 
 
 def components_by_labels(edges: Stream[Any], vertices: Stream[Any] | None = None) -> Stream[Any]:

@@ -6,13 +6,13 @@ from typing import Any
 
 from pointstamp.containers import Arrays
 from pointstamp.containers.convert import to_arrow
-from pointstamp.dataflow.stream import Stream
 from pointstamp.errors import PatternError
 from pointstamp.graph.edges import directed
 from pointstamp.graph.patterns import Pattern, parse_pattern
 from pointstamp.joins.generic import GenericJoin
 from pointstamp.joins.plan import Plan, make_plan
 from pointstamp.joins.tactics import MATCHES, column
+from pointstamp.operators.stream import Stream
 
 
 def motifs(edges: Stream[Any], pattern: str, distinct: bool = False) -> Stream[Any]:

@@ -28,12 +28,12 @@ from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Exchange, Pipeline
-from pointstamp.dataflow.stream import Stream
 from pointstamp.graph.columns import VERTEX
 from pointstamp.graph.edges import directed, joined, without_loops
 from pointstamp.joins.operators import SOURCE, TARGET, Held, Logic, with_graph
 from pointstamp.joins.tactics import Pieces
 from pointstamp.kernels.lists import Numbering, count_into, distinct
+from pointstamp.operators.stream import Stream
 
 Ints = npt.NDArray[np.int64]
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from pointstamp.containers import Arrays
 from pointstamp.containers.convert import to_arrow
-from pointstamp.dataflow.stream import Stream
 from pointstamp.errors import UsageError
 from pointstamp.graph.columns import VERTEX
 from pointstamp.graph.rounds import Sent
@@ -21,6 +20,7 @@ from pointstamp.graph.share import SLOT, VALUE, Share, followed, value_of
 from pointstamp.graph.sharing import shares, solve
 from pointstamp.kernels.hashing import settled
 from pointstamp.kernels.sums import Floats, sum_lists
+from pointstamp.operators.stream import Stream
 
 RANK = "rank"
 

@@ -25,8 +25,8 @@ from pointstamp.dataflow.handles import Frontier, Input, Output
 from pointstamp.dataflow.notificator import Notificator
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Pipeline
-from pointstamp.dataflow.stream import Stream
 from pointstamp.graph.addressed import Addressed
+from pointstamp.operators.stream import Stream
 
 END = 1 << 62
 """A round that is never reached."""

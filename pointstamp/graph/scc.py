@@ -23,7 +23,6 @@ import numpy as np
 
 from pointstamp.containers import Arrays
 from pointstamp.containers.convert import to_arrow
-from pointstamp.dataflow.stream import Stream
 from pointstamp.graph.columns import VERTEX
 from pointstamp.graph.components import COMPONENT
 from pointstamp.graph.rounds import Sent, results, run_rounds
@@ -32,6 +31,7 @@ from pointstamp.graph.sharing import shares
 from pointstamp.kernels.lists import Numbers, tally
 from pointstamp.kernels.peel import peel
 from pointstamp.kernels.reach import reach_alike, spread_least
+from pointstamp.operators.stream import Stream
 
 
 def strongly_connected_components(

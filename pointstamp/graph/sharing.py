@@ -20,7 +20,6 @@ from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Exchange, Pipeline
-from pointstamp.dataflow.stream import Stream
 from pointstamp.graph.addressed import Addressed
 from pointstamp.graph.columns import VERTEX, vertex_column, weighted_columns
 from pointstamp.graph.edges import directed as edge_stream
@@ -40,6 +39,7 @@ from pointstamp.graph.share import (
     wishes,
 )
 from pointstamp.joins.operators import SOURCE, TARGET, Held
+from pointstamp.operators.stream import Stream
 
 
 def solve(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pointstamp.dataflow.stream import Stream
 from pointstamp.graph.cliques import cliques, count_cliques
+from pointstamp.operators.stream import Stream
 
 
 def triangles(edges: Stream[Any]) -> Stream[Any]:

@@ -38,8 +38,6 @@ import numpy as np
 
 from pointstamp.containers import Arrays
 from pointstamp.dataflow.pact import Exchange, Pact, Pipeline
-from pointstamp.dataflow.scope import Scope
-from pointstamp.dataflow.stream import Stream
 from pointstamp.joins import tactics
 from pointstamp.joins.adjacency import Adjacency, Graph
 from pointstamp.joins.known import KNOWN_ITEMS
@@ -48,6 +46,8 @@ from pointstamp.joins.plan import Filter, Plan
 from pointstamp.joins.routed import Routed
 from pointstamp.joins.tactics import MATCHES, Extension, Part, column
 from pointstamp.joins.turns import Pace, Turns
+from pointstamp.operators.scope import Scope
+from pointstamp.operators.stream import Stream
 
 BATCH_RECORDS = 65_536
 

@@ -25,7 +25,6 @@ from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Broadcast, Exchange, Pact, Pipeline
-from pointstamp.dataflow.stream import Stream
 from pointstamp.joins.adjacency import Adjacency, Graph
 from pointstamp.joins.carried import size
 from pointstamp.joins.known import DIRECTIONS, known_with, least_bits, offers, sizes_of
@@ -33,6 +32,7 @@ from pointstamp.joins.plan import Direction
 from pointstamp.joins.tactics import MATCHES, Pieces
 from pointstamp.joins.turns import Pace, Turns, at_end, at_start
 from pointstamp.kernels.csr import Pairs
+from pointstamp.operators.stream import Stream
 
 SOURCE, TARGET = "src", "dst"
 """The columns of a stream of edges."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pointstamp.containers.stream_file import Column, batch_of, schema_of
+from pointstamp.formats.arrow_stream_file import Column, batch_of, schema_of
 from pointstamp.observability.events import MOMENTS, EventType
 
 CAPACITY = 4096

@@ -17,8 +17,8 @@ from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 
 if TYPE_CHECKING:
-    from pointstamp.dataflow.scope import Scope
-    from pointstamp.dataflow.stream import Stream
+    from pointstamp.operators.scope import Scope
+    from pointstamp.operators.stream import Stream
 
 
 class LogSource:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from pointstamp.containers.stream_file import Column, Streamed, read_stream
 from pointstamp.errors import FileFormatError, UsageError
+from pointstamp.formats.arrow_stream_file import Column, Streamed, read_stream
 from pointstamp.observability.events import EVENTS, SUFFIX, VERSION, EventType
 
 Columns = dict[str, Column]

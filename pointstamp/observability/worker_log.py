@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.communication.communicator import Channel
-from pointstamp.containers.stream_file import StreamFile
 from pointstamp.errors import UsageError
+from pointstamp.formats.arrow_stream_file import StreamFile
 from pointstamp.observability.buffer import Buffer
 from pointstamp.observability.events import EVENTS, NONE, SUFFIX, VERSION, EventType
 from pointstamp.observability.live import LogSource, log_source
@@ -41,8 +41,8 @@ from pointstamp.progress.topology import Port
 if TYPE_CHECKING:
     from pointstamp.dataflow.channels import Queue
     from pointstamp.dataflow.operator import Operator
-    from pointstamp.dataflow.scope import Scope
-    from pointstamp.dataflow.stream import Stream
+    from pointstamp.operators.scope import Scope
+    from pointstamp.operators.stream import Stream
 
 WRITE_EVERY_S = 0.5
 """How long what happened may be missing in the files, at most, unless a step takes longer."""
@@ -63,7 +63,7 @@ class Clock:
 
 
 class WorkerLog:
-    """What one worker tells; see `pointstamp.dataflow.log.Log`."""
+    """What one worker tells; see `pointstamp.dataflow.logging_protocol.Log`."""
 
     def __init__(self, index: int, peers: int, clock: Clock, folder: Path | None) -> None:
         self.now = clock.now

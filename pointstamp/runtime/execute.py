@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 from pointstamp.communication.communicator import Communicator
 from pointstamp.communication.launch import run_processes, run_single, run_threads
-from pointstamp.dataflow.flow import LIMIT_BYTES
-from pointstamp.dataflow.log import Logging
+from pointstamp.dataflow.backpressure import LIMIT_BYTES
+from pointstamp.dataflow.logging_protocol import Logging
 from pointstamp.errors import UsageError
 from pointstamp.runtime.attention import answering
 from pointstamp.runtime.watchdog import check_after_s

@@ -38,7 +38,7 @@ from pointstamp.communication.attend import attend, check_workers
 from pointstamp.communication.communicator import Channel
 from pointstamp.communication.failure import Failure, failure, first_cause
 from pointstamp.communication.simulated import SimulatedCommunicator, SimulatedNetwork
-from pointstamp.dataflow.log import Logging
+from pointstamp.dataflow.logging_protocol import Logging
 from pointstamp.errors import StalledError
 from pointstamp.runtime.schedule import Decision, Schedule
 from pointstamp.runtime.worker import Worker, is_eager, live

@@ -23,7 +23,7 @@ from pointstamp.dataflow.environment import Environment
 from pointstamp.errors import UsageError
 
 if TYPE_CHECKING:
-    from pointstamp.state.cuts import Cut
+    from pointstamp.checkpoint.cuts import Cut
 
 
 Write = Callable[[int, Any], Any]

@@ -21,14 +21,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pointstamp.communication.communicator import Communicator
+from pointstamp.dataflow.backpressure import LIMIT_BYTES, Flow
 from pointstamp.dataflow.durability import Keeper
 from pointstamp.dataflow.environment import Environment
-from pointstamp.dataflow.flow import LIMIT_BYTES, Flow
-from pointstamp.dataflow.log import Log, Logging
-from pointstamp.dataflow.operators.probe import Probe
-from pointstamp.dataflow.operators.sources import InputHandle
-from pointstamp.dataflow.scope import Scope
+from pointstamp.dataflow.logging_protocol import Log, Logging
 from pointstamp.errors import BuildError, InputError, StructureError, UsageError
+from pointstamp.operators.probe import Probe
+from pointstamp.operators.scope import Scope
+from pointstamp.operators.sources import InputHandle
 from pointstamp.progress.explanation import Holder
 from pointstamp.progress.subgraph import Subgraph
 from pointstamp.progress.timestamp import Int, Timestamp
@@ -41,7 +41,7 @@ from pointstamp.runtime.timers import Timers
 from pointstamp.runtime.watchdog import Watchdog
 
 if TYPE_CHECKING:
-    from pointstamp.state.durable import Durable
+    from pointstamp.checkpoint.durable import Durable
 
 Result = TypeVar("Result")
 
@@ -280,8 +280,8 @@ class Worker:
         >>> import tempfile
         >>> import pointstamp as ps
         >>> def main(worker, folder):
-        ...     checkpoint = ps.state.Checkpoint(folder)
-        ...     with worker.dataflow("sums", durable=ps.state.Durable(checkpoint)) as scope:
+        ...     checkpoint = ps.checkpoint.Checkpoint(folder)
+        ...     with worker.dataflow("sums", durable=ps.checkpoint.Durable(checkpoint)) as scope:
         ...         input, stream = scope.new_input()
         ...         stream.state_machine(lambda key, x, sum: (sum + x, []), default=0)
         ...     snapshot = worker.snapshot(0)

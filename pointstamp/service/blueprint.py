@@ -8,10 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from pointstamp.dataflow.building import built, name_of, takes_names
-from pointstamp.dataflow.scope import Scope
-from pointstamp.dataflow.stream import Stream
 from pointstamp.errors import BuildError, UsageError
+from pointstamp.operators.building import built, name_of, takes_names
+from pointstamp.operators.scope import Scope
+from pointstamp.operators.stream import Stream
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from uuid import uuid4
 
 import pyarrow as pa
 
+from pointstamp.checkpoint.checkpoint import Checkpoint
+from pointstamp.checkpoint.durable import Durable
+from pointstamp.checkpoint.input_log import Staged as Kept
 from pointstamp.errors import CheckpointStructureError, UsageError
-from pointstamp.state.checkpoint import Checkpoint
-from pointstamp.state.durable import Durable
-from pointstamp.state.log import Staged as Kept
 
 OUTPUT = "output: "
 """What the name begins with by which the checkpoint knows an output."""

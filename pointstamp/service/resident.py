@@ -21,12 +21,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from pointstamp.checkpoint.durable import Durable
+from pointstamp.checkpoint.input_log import Staged as Kept
 from pointstamp.communication.communicator import Message
 from pointstamp.containers.builder import PREFERRED_RECORDS
 from pointstamp.containers.conform import conform
-from pointstamp.dataflow.operators.probe import Probe
-from pointstamp.dataflow.operators.sources import InputHandle
-from pointstamp.dataflow.stream import Stream
 from pointstamp.errors import (
     CheckpointStructureError,
     EpochError,
@@ -34,6 +33,9 @@ from pointstamp.errors import (
     StoppedError,
     UsageError,
 )
+from pointstamp.operators.probe import Probe
+from pointstamp.operators.sources import InputHandle
+from pointstamp.operators.stream import Stream
 from pointstamp.runtime.worker import Worker
 from pointstamp.service.blueprint import Blueprint
 from pointstamp.service.cuts import Asked, Cutter, Sealer, Written
@@ -43,8 +45,6 @@ from pointstamp.service.outlet import Outlet
 from pointstamp.service.source import Source
 from pointstamp.service.staging import Staged, Staging
 from pointstamp.service.status import NEVER, Status
-from pointstamp.state.durable import Durable
-from pointstamp.state.log import Staged as Kept
 
 ASKED_S = 30.0
 """How long workers may take to hear of a snapshot; an operator that is at work delays them."""

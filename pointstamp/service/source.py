@@ -8,7 +8,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from pointstamp.dataflow.operators.sources import InputHandle
+from pointstamp.operators.sources import InputHandle
 
 
 class Source:

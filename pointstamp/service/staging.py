@@ -22,7 +22,7 @@ import pyarrow as pa
 from pointstamp.errors import ServiceError, UsageError
 
 if TYPE_CHECKING:
-    from pointstamp.state.checkpoint import Checkpoint
+    from pointstamp.checkpoint.checkpoint import Checkpoint
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class Staging:
             return attempts[staged.attempt][1]
         if staged.kept is not None and self._checkpoint is not None:
             # Not at the top: who only hands receipts on does not need it.
-            from pointstamp.state.log import Staged as Kept
+            from pointstamp.checkpoint.input_log import Staged as Kept
 
             return self._checkpoint.read(Kept.from_json(staged.kept))
         raise ServiceError(

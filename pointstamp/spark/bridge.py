@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-from pointstamp.dataflow.operators.probe import Probe
+from pointstamp.operators.probe import Probe
 from pointstamp.runtime.worker import Worker
 
 Arrival = TypeVar("Arrival")

@@ -26,8 +26,8 @@ from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Distribute
-from pointstamp.dataflow.stream import Stream
 from pointstamp.errors import ContainerError, OperatorError, UsageError
+from pointstamp.operators.stream import Stream
 from pointstamp.progress.operate import Interest
 from pointstamp.spark.jobs import INTERRUPT_S, JobName
 from pointstamp.spark.session import is_active, session

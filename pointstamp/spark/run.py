@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from pointstamp.dataflow.log import Logging
+    from pointstamp.dataflow.logging_protocol import Logging
 
 MapInArrow = Callable[[Iterable["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 
@@ -129,7 +129,7 @@ def run(
     from pyspark.sql.pandas.types import to_arrow_schema
 
     from pointstamp.communication.authentication import new_secret
-    from pointstamp.dataflow.building import takes_names
+    from pointstamp.operators.building import takes_names
     from pointstamp.runtime.worker import is_eager
     from pointstamp.spark import parcels
     from pointstamp.spark.task import Job, work

@@ -21,11 +21,11 @@ from pointstamp.communication import tcp
 from pointstamp.communication.communicator import Communicator
 from pointstamp.communication.failure import Failure, failure
 from pointstamp.containers.conform import conform
-from pointstamp.dataflow.building import built, name_of
-from pointstamp.dataflow.log import Logging
-from pointstamp.dataflow.scope import Scope
-from pointstamp.dataflow.stream import Stream
+from pointstamp.dataflow.logging_protocol import Logging
 from pointstamp.errors import BuildError
+from pointstamp.operators.building import built, name_of
+from pointstamp.operators.scope import Scope
+from pointstamp.operators.stream import Stream
 from pointstamp.runtime.worker import Worker
 from pointstamp.spark import bridge, gathering, parcels
 from pointstamp.spark.parcels import Parcel

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from pointstamp.containers import kind_of
-from pointstamp.dataflow.scope import Scope
-from pointstamp.dataflow.stream import Stream
+from pointstamp.operators.scope import Scope
+from pointstamp.operators.stream import Stream
 from pointstamp.runtime.execute import execute
 from pointstamp.runtime.worker import Worker
 

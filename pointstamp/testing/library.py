@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pointstamp.dataflow.windows as windows
-from pointstamp.dataflow.stream import Stream
+import pointstamp.operators.window_assigners as windows
+from pointstamp.operators.stream import Stream
 from pointstamp.progress.timestamp import Int, Timestamp
 from pointstamp.testing.behaviour import later
 from pointstamp.testing.plans import LIBRARY, N_GROUPS, Record

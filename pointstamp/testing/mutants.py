@@ -19,9 +19,9 @@ from pointstamp.containers import kind_of
 from pointstamp.dataflow.channels import Spread
 from pointstamp.dataflow.notificator import Notificator
 from pointstamp.dataflow.operator import Operator
-from pointstamp.dataflow.operators.iterate import _Rounds
 from pointstamp.dataflow.pact import Broadcast
 from pointstamp.errors import StalledError, WorkerError
+from pointstamp.operators.iterate import _Rounds
 from pointstamp.progress.antichain import Antichain, MutableAntichain
 from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.operate import Changes, Interest, Progress, Summaries

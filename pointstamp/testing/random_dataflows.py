@@ -15,11 +15,11 @@ from typing import Any
 
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
-from pointstamp.dataflow.operators.probe import Probe
-from pointstamp.dataflow.operators.sources import InputHandle
 from pointstamp.dataflow.pact import Broadcast, Exchange, Pact, Pipeline
-from pointstamp.dataflow.scope import Scope
-from pointstamp.dataflow.stream import Stream
+from pointstamp.operators.probe import Probe
+from pointstamp.operators.scope import Scope
+from pointstamp.operators.sources import InputHandle
+from pointstamp.operators.stream import Stream
 from pointstamp.progress.timestamp import Int, Product, Timestamp
 from pointstamp.runtime.schedule import Schedule
 from pointstamp.runtime.simulate import Simulation

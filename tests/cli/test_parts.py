@@ -25,8 +25,8 @@ from pointstamp.cli.on_spark import first_cause
 from pointstamp.cli.shortlist import Shortlist, merged
 from pointstamp.cli.sources import FileSource, Reading, VertexSet
 from pointstamp.cli.tally import Report, Tally
-from pointstamp.containers.tables import write_parquet
 from pointstamp.errors import FileFormatError, SchemaError, WorkerError
+from pointstamp.formats.parquet import write_parquet
 
 small = st.integers(0, 6)
 records = st.lists(st.tuples(small, small), max_size=60)

@@ -29,8 +29,8 @@ from typing import Any
 from pointstamp import Exchange, Pipeline
 from pointstamp.dataflow.channels import Tee
 from pointstamp.dataflow.environment import Environment
-from pointstamp.dataflow.scope import Scope
-from pointstamp.dataflow.stream import Stream
+from pointstamp.operators.scope import Scope
+from pointstamp.operators.stream import Stream
 from pointstamp.progress.antichain import Antichain
 from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.operate import Changes, Interest, Progress, Summaries

@@ -32,13 +32,13 @@ from typing import Any
 import pyarrow as pa
 
 import pointstamp as ps
+from pointstamp.checkpoint import Checkpoint
+from pointstamp.checkpoint.objects import LocalObjects
 from pointstamp.errors import WorkerError
 from pointstamp.service.cuts import Cutter
 from pointstamp.service.keeping import OUTPUT
 from pointstamp.service.resident import Resident
 from pointstamp.service.service import Service
-from pointstamp.state import Checkpoint
-from pointstamp.state.objects import LocalObjects
 
 FACT = {"k": pa.int64(), "v": pa.int64()}
 RATE = {"k": pa.int64(), "w": pa.int64()}

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import pointstamp as ps
+from pointstamp.checkpoint import Checkpoint
 from pointstamp.errors import (
     CheckpointStructureError,
     CorruptCheckpointError,
@@ -21,7 +22,6 @@ from pointstamp.errors import (
     UsageError,
     WorkerError,
 )
-from pointstamp.state import Checkpoint
 
 WORD = {"word": pa.string()}
 COUNT = {"word": pa.string(), "n": pa.int64()}

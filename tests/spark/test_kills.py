@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from pointstamp.checkpoint import Checkpoint
 from pointstamp.errors import WorkerError
-from pointstamp.state import Checkpoint
 from tests.service.deaths import come_through
 from tests.service.lives import Life
 from tests.service.oracle import pairs_of, steps_of, totals_of

@@ -38,7 +38,7 @@ def parts(data):
         draw = random.Random(2)
         edges = [(draw.randrange(300), draw.randrange(300)) for _ in range(6000)]
     else:
-        from pointstamp.containers.files import read_edges
+        from pointstamp.formats.edge_files import read_edges
 
         batches = [batch.to_pydict() for batch in read_edges(str(file)).batches()]
         edges = [edge for b in batches for edge in zip(b["src"], b["dst"], strict=True)]

@@ -1,0 +1,46 @@
+"""What outlasts a run: staged inputs, and the keyed state of operators, in a folder.
+
+A `Checkpoint` is that folder: a log of the inputs that were staged and committed, and
+snapshots of state at completed epochs. It may be on this machine or in an object store.
+Tables of keyed state (`tables.py`) are what operators declare; a `Durable` joins a dataflow
+with a checkpoint. Nothing here knows workers, or when an epoch is complete.
+
+Arrow is imported with the first name that needs it, so that a dataflow that keeps nothing
+does without.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pointstamp.checkpoint.bins import N_BINS as N_BINS
+    from pointstamp.checkpoint.checkpoint import Checkpoint as Checkpoint
+    from pointstamp.checkpoint.cuts import Change as Change
+    from pointstamp.checkpoint.cuts import Cut as Cut
+    from pointstamp.checkpoint.durable import Durable as Durable
+    from pointstamp.checkpoint.input_log import Staged as Staged
+    from pointstamp.checkpoint.manifest import Manifest as Manifest
+    from pointstamp.checkpoint.manifest import Part as Part
+
+_HOMES = {
+    "N_BINS": "bins",
+    "Change": "cuts",
+    "Checkpoint": "checkpoint",
+    "Cut": "cuts",
+    "Durable": "durable",
+    "Manifest": "manifest",
+    "Part": "manifest",
+    "Staged": "log",
+}
+
+__all__ = list(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'pointstamp.checkpoint' has no attribute {name!r}")
+    value = getattr(import_module(f"pointstamp.checkpoint.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,241 @@
+"""A checkpoint: the folder that has what outlasts a run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import fs
+
+from pointstamp.checkpoint.cuts import Cut
+from pointstamp.checkpoint.input_log import Log, Staged
+from pointstamp.checkpoint.manifest import Manifest, Part
+from pointstamp.checkpoint.objects import objects_at
+from pointstamp.checkpoint.snapshots import Snapshots
+from pointstamp.errors import CheckpointError, UsageError
+
+
+class Checkpoint:
+    """A folder with a log of inputs and snapshots of state; it may be sent to other processes.
+
+    Parameters
+    ----------
+    place : str or path
+        Of a folder: a path of this machine, or a URI such as `s3://bucket/folder`. It is
+        made with the first thing that is written.
+    filesystem : pyarrow.fs.FileSystem, optional
+        Then `place` is a path there.
+
+    Notes
+    -----
+    One program at a time may commit, seal and prune; any number may stage, write parts and
+    read. What a call has written when it returns outlasts this machine's end where the file
+    system does: files of this machine are synced.
+
+    Pickles are among what is stored: read what you wrote, or trust.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> checkpoint = Checkpoint(folder.name)
+    >>> batch = pa.RecordBatch.from_pydict({"a": [1, 2]})
+    >>> staged = checkpoint.stage("edges", 0, "task 7", [batch])
+    >>> checkpoint.commit("edges", 0, [staged]), checkpoint.commit("edges", 0, [staged])
+    (True, False)
+    >>> [(epoch, [s.rows for s in winners]) for epoch, winners in checkpoint.committed("edges", -1)]
+    [(0, [2])]
+    >>> folder.cleanup()
+    """
+
+    def __init__(
+        self, place: str | os.PathLike[str], filesystem: fs.FileSystem | None = None
+    ) -> None:
+        self._objects = objects_at(place, filesystem)
+        self._log = Log(self._objects)
+        self._snapshots = Snapshots(self._objects)
+
+    # The log of inputs.
+
+    def stage(
+        self, input: str, epoch: int, attempt: object, batches: Iterable[pa.RecordBatch]
+    ) -> Staged:
+        """Write what an attempt has for an input at an epoch; it counts when it is committed.
+
+        Repeating an attempt is staging once: the batches that were written first stay.
+
+        Parameters
+        ----------
+        batches : iterable of pyarrow.RecordBatch
+            Of one schema; they are put together in memory. None are fine.
+
+        Raises
+        ------
+        SchemaError
+            If their schemas differ.
+        CheckpointError
+            If they cannot be written.
+        """
+        return self._log.stage(input, epoch, attempt, batches)
+
+    def commit(
+        self, input: str, epoch: int, winners: Iterable[Staged], until: int | None = None
+    ) -> bool:
+        """Say once what was staged for an input at an epoch; whether this call said it.
+
+        Parameters
+        ----------
+        until : int, optional
+            The epoch that the input goes on with; the one after, if not given.
+
+        Returns
+        -------
+        bool
+            False, and nothing has changed, if that was committed before, by whichever
+            winners, or is so old that a snapshot has it.
+
+        Raises
+        ------
+        TruncatedCheckpointError
+            If a winner is not there.
+        UsageError
+            If one was staged for something else.
+        """
+        return self._log.commit(input, epoch, winners, until)
+
+    def abort(self, input: str, epoch: int, staged: Staged | Iterable[Staged]) -> None:
+        """Remove what was staged, unless it was committed."""
+        self._log.abort(input, epoch, [staged] if isinstance(staged, Staged) else staged)
+
+    def committed(self, input: str, after: int) -> Iterator[tuple[int, list[Staged]]]:
+        """(epoch, winners) of what was committed for an input after an epoch, in order.
+
+        Parameters
+        ----------
+        after : int
+            -1 for all. What a snapshot has is not there any more after `prune`.
+        """
+        return self._log.committed(input, after)
+
+    def reached(self, input: str) -> int:
+        """The epoch that the last commit of an input has it go on with; 0 without one.
+
+        `prune` leaves that as it is; a snapshot may be further.
+        """
+        return self._log.reached(input)
+
+    def inputs(self) -> list[str]:
+        """The inputs that something was staged for."""
+        return self._log.inputs()
+
+    def read(self, staged: Staged) -> Iterator[pa.RecordBatch]:
+        """The batches that were staged.
+
+        Raises
+        ------
+        TruncatedCheckpointError, CorruptCheckpointError
+            With the first batch, unless all is as it was written.
+        """
+        return self._log.read(staged)
+
+    # Snapshots.
+
+    def write_part(
+        self,
+        epoch: int,
+        worker: int,
+        tables: Mapping[tuple[str, str], Cut],
+        before: Part | None = None,
+    ) -> Part:
+        """Write what one worker has for a snapshot.
+
+        Parameters
+        ----------
+        tables : mapping of (operator, table) to Cut
+            What has changed since `before`, or everything where there is no `before`.
+        before : Part, optional
+            The worker's part of the snapshot before this, whose files are referred to.
+
+        Notes
+        -----
+        Costs a pass over what has changed, and one object for each table that has.
+        """
+        return self._snapshots.write_part(epoch, worker, tables, before)
+
+    def seal(self, epoch: int, parts: Iterable[Part], meta: Mapping[str, Any]) -> Manifest:
+        """Make a snapshot of the parts of all workers, by writing its manifest.
+
+        Parameters
+        ----------
+        meta : mapping
+            Plain values (what JSON has) that `latest` gives back.
+
+        Raises
+        ------
+        CheckpointStructureError
+            If the parts do not belong together.
+        """
+        return self._snapshots.seal(epoch, parts, meta)
+
+    def latest(self) -> Manifest | None:
+        """The last whole snapshot, of which every byte was looked at; None if there is none.
+
+        Warns (`CheckpointWarning`) if a later one is damaged.
+
+        Raises
+        ------
+        TruncatedCheckpointError, CorruptCheckpointError
+            If there are damaged ones only.
+        CheckpointVersionError
+            If the last one is of a version that is not known.
+        CheckpointError
+            If inputs that came after the last whole one are not in the log any more.
+        """
+        manifest = self._snapshots.latest()
+        pruned = self._log.pruned()
+        found = -1 if manifest is None else manifest.epoch
+        if found < pruned:
+            raise CheckpointError(
+                f"{self._objects}: the last whole snapshot is {_at(found)}, and the log of inputs "
+                f"was pruned up to {pruned}: what came between is gone; restore the folder from a "
+                "copy, or begin with another one"
+            )
+        return manifest
+
+    def read_bins(
+        self, manifest: Manifest, operator: str, table: str, bins: Iterable[int]
+    ) -> Iterator[pa.RecordBatch]:
+        """The batches of some bins of a table; a later one of a bin adds to those before it.
+
+        Raises
+        ------
+        TruncatedCheckpointError, CorruptCheckpointError
+            If a file is not as it was written.
+        """
+        return self._snapshots.read_bins(manifest, operator, table, bins)
+
+    def prune(self, keep: int = 2) -> None:
+        """Remove what is not needed to start from one of the last `keep` whole snapshots.
+
+        Those are kept with all files that they name, and the log after the oldest of them.
+        So are attempts of epochs that are not committed.
+
+        Parameters
+        ----------
+        keep : int
+            With 1, nothing is left to start from if that one is damaged.
+        """
+        if type(keep) is not int or keep < 1:
+            raise UsageError(f"at least 1 snapshot has to be kept; prune() was asked for {keep!r}")
+        oldest = self._snapshots.prune(keep)
+        if oldest is not None:
+            self._log.prune(oldest)
+
+    def __repr__(self) -> str:
+        return f"Checkpoint({str(self._objects)!r})"
+
+
+def _at(epoch: int) -> str:
+    return "none" if epoch < 0 else f"that at {epoch}"

@@ -1,0 +1,102 @@
+"""What a dataflow tells of itself, and whom: the seam for `pointstamp.observability`.
+
+A worker with a log hands it down in its `Environment`. What is built asks for it once:
+with a log, other classes are made (of operators, of queues), which tell it what they do;
+without one, the ordinary ones, which know of none of this. So what is not logged costs
+nothing, and what is logged is decided when it is built.
+
+Progress is not told of here: it returns what happened, and the worker tells that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pointstamp.communication.communicator import Channel, Communicator
+from pointstamp.progress.change_batch import ChangeBatch
+from pointstamp.progress.operate import Operate
+from pointstamp.progress.topology import Port
+
+if TYPE_CHECKING:
+    from pointstamp.dataflow.capability import Holdings
+    from pointstamp.dataflow.channels import Queue
+    from pointstamp.dataflow.operator import Operator
+    from pointstamp.operators.scope import Scope
+    from pointstamp.operators.stream import Stream
+
+
+class Log(Protocol):
+    """The log of one worker, used from that worker's thread alone."""
+
+    now: Callable[[], int]
+    """The moment, in the log's unit: nanoseconds, or the ticks of a simulation."""
+
+    # While a dataflow is built. Scopes go by their numbers, operators by scope and node.
+
+    def begin_scope(self, number: int, parent: int | None, node: int, name: str) -> None:
+        """A scope begins, as operator `node` of scope `parent` (None: a dataflow)."""
+
+    def operator(self, scope: int, node: int, name: str) -> Callable[..., Operator]:
+        """What to make an operator with: called as `Operator` is."""
+
+    def operate(self, scope: int, node: int, operator: Operate) -> Operate:
+        """What to put in the place of something else that speaks `Operate`."""
+
+    def holdings(self, operator: Operator) -> Callable[..., Holdings]:
+        """What to make an operator's holdings with: called as `Holdings` is."""
+
+    def channel(self, channel: Channel) -> Channel:
+        """What to use in place of a channel between workers."""
+
+    def queue(
+        self, wake: Callable[[], None], consumed: ChangeBatch, channel: Channel | None
+    ) -> Queue:
+        """A queue that tells."""
+
+    def connect(
+        self, queue: Queue, operator: Operator, port: int, scope: int, source: Port, pact: str
+    ) -> None:
+        """The queue is that of an input, and of a stream from `source` in the same scope."""
+
+    def stream(self, scope: Scope, what: str) -> Stream[Any]:
+        """The events of one type, in a dataflow of this worker."""
+
+    # While it runs.
+
+    def visited(self, scope: int, began: int) -> None:
+        """The worker has visited a dataflow, by the number of its scope."""
+
+    def progress_sent(self, scope: int, n_updates: int) -> None:
+        """Every peer was sent updates of the counts of a scope."""
+
+    def progress_received(self, scope: int, sender: int, n_updates: int) -> None:
+        """The same, from one peer."""
+
+    def park(self, park: Callable[[float | None], None], timeout_s: float | None) -> None:
+        """Park; for a shorter time than was asked for, where events wait to be written."""
+
+    def text(self, text: str) -> None:
+        """A line of the user's."""
+
+    def tick(self) -> None:
+        """A step has ended."""
+
+    def end_streams(self) -> None:
+        """Nothing that is logged will happen any more: complete the streams."""
+
+    def close(self) -> None:
+        """Write what there is, and let go of everything."""
+
+
+class Logging(Protocol):
+    """What is to be logged, and where: makes the log of each worker."""
+
+    def prepare(self) -> None:
+        """Called once, before any worker begins, and where the program was started."""
+
+    def simulated(self) -> Logging:
+        """The same, by a clock that all workers of a simulation share, and that is no clock."""
+
+    def begin(self, communicator: Communicator) -> Log:
+        """The log of a worker; called by that worker."""

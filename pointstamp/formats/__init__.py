@@ -1,0 +1,1 @@
+"""Files and streams of bytes: edge lists, Parquet, captured streams, atomic files."""

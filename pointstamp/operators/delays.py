@@ -1,0 +1,182 @@
+"""Operators that keep records for a later time: delays, and reclocking.
+
+A delayed record waits under the capability for its new time, of which there is one
+for each distinct time, and leaves when that is complete.
+
+Source: timely-dataflow `dataflow/operators/core/reclock.rs` and `vec/delay.rs`.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from pointstamp.containers.expressions import is_expression
+from pointstamp.containers.integers import integers_of, split_by_value
+from pointstamp.dataflow.capability import Capability
+from pointstamp.dataflow.handles import Input, Output
+from pointstamp.dataflow.notificator import Notificator
+from pointstamp.dataflow.operator import OperatorInfo
+from pointstamp.dataflow.pact import Pipeline
+from pointstamp.errors import BuildError
+from pointstamp.operators.generic import operator_notify
+from pointstamp.operators.stateless import rows
+from pointstamp.progress.timestamp import Timestamp
+
+if TYPE_CHECKING:
+    from pointstamp.operators.stream import Stream
+
+Parts = Iterable[tuple[Any, Any]]
+"""New times, and the records for each."""
+
+
+def delay(stream: Stream[Any], function: Any, name: str = "Delay") -> Stream[Any]:
+    """See `Stream.delay`."""
+    of_rows = callable(function) and not is_expression(function)
+    parts = _rows_by_time if of_rows else columns_by_time
+    return delayed(stream, name, lambda time, batch: parts(time, batch, function, name))
+
+
+def delay_total(stream: Stream[Any], function: Any, name: str = "DelayTotal") -> Stream[Any]:
+    """See `Stream.delay_total`."""
+    check_total(stream, name)
+    return delay(stream, function, name)
+
+
+def check_total(stream: Stream[Any], name: str) -> None:
+    """Raise unless any two times of the stream are ordered."""
+    timestamp = stream.scope.timestamp
+    if not timestamp.total:
+        raise BuildError(
+            f"{name} needs times any two of which are ordered; those of scope "
+            f"{stream.scope.name!r} are of {timestamp!r}: use delay"
+        )
+
+
+def delay_batch(
+    stream: Stream[Any], function: Callable[[Any], Any], name: str = "DelayBatch"
+) -> Stream[Any]:
+    """See `Stream.delay_batch`."""
+    return delayed(stream, name, lambda time, batch: [(function(time), batch)])
+
+
+def reclock(stream: Stream[Any], clock: Stream[Any], name: str = "Reclock") -> Stream[Any]:
+    """See `Stream.reclock`."""
+    timestamp = stream.scope.timestamp
+
+    def build(capability: Capability, info: OperatorInfo) -> Callable[..., None]:
+        capability.drop()
+        info.states.refuse(
+            "what waits for its clock may be of epochs that are complete, and is not stored; "
+            "delay the records themselves, or reclock in a dataflow that is not durable"
+        )
+        early = _Early(timestamp)
+
+        def logic(data: Input, ticks: Input, output: Output, notificator: Notificator) -> None:
+            while (item := data.pull()) is not None:
+                early.put(*item)
+            for time, _ in ticks:
+                notificator.notify_at(time.retain())
+            for capability in notificator:
+                with capability, output.session(capability) as session:
+                    for batch in early.take(capability.time):
+                        session.give_batch(batch)
+            if not len(notificator) and ticks.frontier.is_empty():
+                early.clear()  # no clock will ever have a time for them
+
+        return logic
+
+    return operator_notify([stream, clock], [Pipeline(), Pipeline()], name, build, ())
+
+
+class _Early:
+    """Batches that no clock had a time for yet, in an order of time."""
+
+    def __init__(self, timestamp: Timestamp) -> None:
+        self._timestamp = timestamp
+        self._number = count()
+        self._heap: list[tuple[Any, int, Any, Any]] = []
+        """(key, number of arrival, time, batch)"""
+
+    def put(self, time: Any, batch: Any) -> None:
+        """Keep one more."""
+        entry = (self._timestamp.key(time), next(self._number), time, batch)
+        heapq.heappush(self._heap, entry)
+
+    def take(self, time: Any) -> Iterator[Any]:
+        """Those at or before `time`, in order of time and arrival."""
+        key = self._timestamp.key(time)
+        others = []
+        while self._heap and self._heap[0][0] <= key:
+            entry = heapq.heappop(self._heap)
+            if self._timestamp.less_equal(entry[2], time):
+                yield entry[3]
+            else:
+                others.append(entry)  # in a partial order
+        for entry in others:
+            heapq.heappush(self._heap, entry)
+
+    def clear(self) -> None:
+        """Keep none."""
+        self._heap.clear()
+
+
+def delayed(stream: Stream[Any], name: str, parts: Callable[[Any, Any], Parts]) -> Stream[Any]:
+    """Keep the parts of each batch, `parts(time, batch)`, until their times are complete."""
+
+    def build(capability: Capability, info: OperatorInfo) -> Callable[..., None]:
+        held: dict[Any, list[Any]] = {}
+        restored: list[Capability] = []
+        if info.states.keeper is not None:
+            _declare(held, lambda time: restored.append(capability.delayed(time)), info)
+        capability.drop()
+
+        def logic(input_: Input, output: Output, notificator: Notificator) -> None:
+            while restored:
+                notificator.notify_at(restored.pop())
+            for time, batch in input_:
+                for wanted, part in parts(time.time, batch):
+                    new_time = output.holdings.check_not_before(time.time, wanted, "delay")
+                    if new_time not in held:
+                        held[new_time] = []
+                        notificator.notify_at(time.delayed(new_time))
+                    held[new_time].append(part)
+            for capability in notificator:
+                with capability, output.session(capability) as session:
+                    for part in held.pop(capability.time):
+                        session.give_batch(part)
+
+        return logic
+
+    return operator_notify([stream], [Pipeline()], name, build, ())
+
+
+def _declare(held: dict[Any, list[Any]], hold: Callable[[Any], object], info: OperatorInfo) -> None:
+    """Have what is delayed beyond an epoch outlast the program: by time, anywhere."""
+    # Here and not above: few dataflows are durable.
+    from pointstamp.checkpoint.tables import KeyedBatches, by_tag
+
+    def take_in(time: Any, batch: Any) -> None:
+        if time not in held:
+            held[time] = []
+            hold(time)
+        held[time].append(batch)
+
+    def everything() -> Iterator[tuple[Any, Any]]:
+        return ((time, part) for time, parts in held.items() for part in parts)
+
+    info.states.keep("delayed", KeyedBatches(everything, take_in, by_tag))
+
+
+def _rows_by_time(time: Any, batch: Any, function: Callable[[Any, Any], Any], name: str) -> Parts:
+    by_time: dict[Any, list[Any]] = {}
+    for record in rows(batch, name):
+        by_time.setdefault(function(record, time), []).append(record)
+    return by_time.items()
+
+
+def columns_by_time(time: Any, batch: Any, column: Any, name: str) -> Parts:
+    """The records of a batch of columns for each new time, which `column` gives."""
+    return split_by_value(batch, integers_of(batch, column, name))

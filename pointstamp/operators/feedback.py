@@ -1,0 +1,124 @@
+"""Feedback: the stream that comes before what it is made of.
+
+A loop is made in two steps: `scope.feedback` gives a stream to build on and a
+handle; `handle.connect` says what flows around. On the way time advances by the
+summary, which is what keeps a loop from waiting for itself.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pointstamp.dataflow.capability import Capability
+from pointstamp.dataflow.handles import Input, Output
+from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
+from pointstamp.dataflow.pact import Pipeline
+from pointstamp.errors import FeedbackError, LoopWarning
+from pointstamp.progress.operate import Interest
+from pointstamp.progress.timestamp import Summary, Timestamp
+
+if TYPE_CHECKING:
+    from pointstamp.operators.scope import Scope
+    from pointstamp.operators.stream import Stream
+
+FAR = 2
+"""A loop is far beyond what was expected when it has gone round so many times as often."""
+
+
+class Loop:
+    """The open end of a feedback, to be connected once."""
+
+    def __init__(
+        self, scope: Scope, summary: Summary, name: str, expect: int | None = None
+    ) -> None:
+        self.scope = scope
+        self._expect = expect
+        self.name = name
+        self._summary = summary
+        self._builder = OperatorBuilder(scope, name)
+        self.connected = False
+        self.stream = self._builder.new_output(initial=False)
+
+    def connect(self, stream: Stream[Any]) -> None:
+        """Let `stream` flow around, at later times."""
+        if self.connected:
+            raise FeedbackError(
+                f"feedback {self.name!r} of {self.scope.path} is connected already; "
+                "concat the streams and connect the result"
+            )
+        self.connected = True
+        if self.scope.environment.keeper is not None and self._changes_epoch():
+            self._builder.states.refuse(
+                "its loop carries records from one epoch into later ones, where a snapshot does "
+                "not find them; put the loop into a scope of its own, scope.iterative()"
+            )
+        summary = self._summary
+        watch = _watch(self.scope, self.name, summary, self._expect)
+        self._builder.new_input(stream, Pipeline(), Interest.NEVER)
+        self._builder.set_summary(0, 0, summary)
+
+        def make_logic(
+            capabilities: list[Capability], info: OperatorInfo
+        ) -> Callable[[list[Input], list[Output]], None]:
+            def logic(inputs: list[Input], outputs: list[Output]) -> None:
+                while (item := inputs[0].pull()) is not None:
+                    time = summary.results_in(item[0])
+                    if time is not None:
+                        if watch is not None:
+                            watch.see(time)
+                        outputs[0].push(time, item[1])
+
+            return logic
+
+        self._builder.build(make_logic)
+
+    def _changes_epoch(self) -> bool:
+        """Whether a time may come back at a later epoch."""
+        first, epochs = self.scope.timestamp.minimum, self.scope.epochs()
+        time = self._summary.results_in(first)
+        return time is not None and epochs.of(time) != epochs.of(first)
+
+
+def _watch(scope: Scope, name: str, summary: Summary, expect: int | None) -> _Watch | None:
+    """What warns of too many rounds, where a number is expected."""
+    if expect is None:
+        return None
+    if type(expect) is not int or expect < 1:
+        raise FeedbackError(
+            f"feedback {name!r} of {scope.path} cannot expect {expect!r} rounds: it is an "
+            "integer, and 1 is the least"
+        )
+    return _Watch(f"feedback {name!r} of {scope.path}", scope.timestamp, expect)
+
+
+class _Watch:
+    """Warns when times come that only a loop far beyond its expected rounds has.
+
+    It says so at twice as many rounds as expected, and each time that they double.
+    """
+
+    def __init__(self, where: str, timestamp: Timestamp, expect: int) -> None:
+        self._where = where
+        self._timestamp = timestamp
+        self._expect = expect
+        self._far = 0
+        self._within: Any = None
+        self._move(FAR * expect)
+
+    def see(self, time: Any) -> None:
+        """Look at a time that goes round."""
+        while self._within.results_in(time) is None:
+            warnings.warn(
+                f"{self._where} was expected to go round {self._expect} times, and goes on after "
+                f"{self._far}, at time {time}; give the loop a limit, or see why it does not end",
+                LoopWarning,
+                stacklevel=2,
+            )
+            self._move(2 * self._far)
+
+    def _move(self, far: int) -> None:
+        self._far = far
+        # Times with a round of `far` or later do not pass it.
+        self._within = self._timestamp.bounded(self._timestamp.identity, far + 1)

@@ -1,0 +1,152 @@
+"""Sources that read on only as fast as the computation keeps up.
+
+A source that reads all there is fills the queues behind it, and a file or a topic may
+be larger than memory. Here a probe, put where the work is done, says how far that
+is, and the source reads on when the probe has reached what it was told to wait for.
+It is not asked again before: a probe that moves wakes it.
+
+Source: timely-dataflow `dataflow/operators/core/flow_controlled.rs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pointstamp.dataflow.capability import Capability
+from pointstamp.dataflow.durability import NOT_REPLAYED
+from pointstamp.dataflow.handles import Input, Output
+from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
+from pointstamp.errors import BuildError, UsageError
+from pointstamp.operators.probe import Probe
+from pointstamp.progress.timestamp import Int
+
+if TYPE_CHECKING:
+    from pointstamp.operators.scope import Scope
+    from pointstamp.operators.stream import Stream
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What an `iterator_source` read, and when it wants to read on.
+
+    Attributes
+    ----------
+    batches : iterable of (time, batch)
+        What it sends: containers (a list of records is one), at times that do not go
+        back, from the time that it was called with.
+    target
+        It is called again when the probe says that no time before this one can come.
+        The source itself holds back all times from its own on: one that is later than
+        those would be waited for for ever.
+    lower_bound : optional
+        It will send nothing before that; without it, nothing before what it sent last.
+    """
+
+    batches: Iterable[tuple[Any, Any]]
+    target: Any
+    lower_bound: Any = None
+
+
+Read = Callable[[Any], Reading | None]
+"""`read(time)`: what can be read now, to be sent at `time` or later; None at the end."""
+
+
+class _Reader:
+    """The logic: one reading for each activation, if the probe has come far enough."""
+
+    def __init__(
+        self, scope: Scope, capability: Capability, info: OperatorInfo, read: Read, probe: Probe
+    ) -> None:
+        self._timestamp = scope.timestamp
+        self._target = scope.timestamp.minimum
+        self._capability = capability
+        self._read = read
+        self._probe = probe
+        self._activate = info.activate
+        probe.listeners.append(self._activate)
+        scope.environment.closers.callback(self._end)
+
+    def run(self, inputs: list[Input], outputs: list[Output]) -> bool:
+        """Read on, if it is time to; whether to be called again soon."""
+        if not self._capability.live or self._probe.less_than(self._target):
+            return False  # the probe will wake us
+        reading = self._read(self._capability.time)
+        if reading is None:
+            self._capability.drop()
+            self._end()
+            return False
+        if not isinstance(reading, Reading):
+            raise UsageError(
+                f"read() of an iterator_source gives a Reading, or None at the end; it gave "
+                f"{reading!r:.200}"
+            )
+        self._target = self._timestamp.check(reading.target)
+        for time, batch in reading.batches:
+            self._capability.downgrade(time)
+            outputs[0].session(self._capability).give_batch(batch)
+        if reading.lower_bound is not None:
+            self._raise_to(self._timestamp.check(reading.lower_bound))
+        return True
+
+    def _raise_to(self, lower_bound: Any) -> None:
+        if self._timestamp.less_equal(self._capability.time, lower_bound):
+            self._capability.downgrade(lower_bound)
+
+    def _end(self) -> None:
+        if self._activate in self._probe.listeners:
+            self._probe.listeners.remove(self._activate)
+
+
+def iterator_source(
+    scope: Scope, read: Read, probe: Probe, name: str = "IteratorSource"
+) -> Stream[Any]:
+    """See `Scope.iterator_source`."""
+    builder = OperatorBuilder(scope, name)
+    builder.states.refuse(NOT_REPLAYED)
+    stream = builder.new_output()
+
+    def make_logic(
+        capabilities: list[Capability], info: OperatorInfo
+    ) -> Callable[[list[Input], list[Output]], bool]:
+        return _Reader(scope, capabilities.pop(), info, read, probe).run
+
+    builder.build(make_logic)
+    return stream
+
+
+def flow_controlled(
+    scope: Scope,
+    batches: Iterable[tuple[int, Any]],
+    probe: Probe,
+    ahead: int = 1,
+    name: str = "FlowControlled",
+) -> Stream[Any]:
+    """See `Scope.flow_controlled`."""
+    if scope.timestamp is not Int:
+        raise BuildError(
+            f"source {name!r} counts how far it runs ahead, and scope {scope.name!r} has times of "
+            f"{scope.timestamp!r}; iterator_source() is for times that are not integers"
+        )
+    if ahead < 1:
+        raise BuildError(
+            f"source {name!r} would never send anything: it may run {ahead} times ahead, and what "
+            "it sends has to be at least 1 ahead of what is complete"
+        )
+    return iterator_source(scope, _read_ahead(iter(batches), ahead), probe, name)
+
+
+def _read_ahead(batches: Iterator[tuple[int, Any]], ahead: int) -> Read:
+    """Read a batch at a time, each when all times `ahead` before its own are complete."""
+    upcoming: list[tuple[int, Any]] = []
+
+    def read(time: int) -> Reading | None:
+        found = list(upcoming)
+        upcoming[:] = next(([item] for item in batches), [])
+        if upcoming:
+            at = upcoming[0][0]
+            return Reading(found, target=max(0, at - ahead + 1), lower_bound=at)
+        return Reading(found, target=0) if found else None
+
+    return read

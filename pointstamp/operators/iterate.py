@@ -1,0 +1,355 @@
+"""A loop with a condition: all records go round together, until it holds.
+
+Inside, in a scope whose times are (time, round):
+
+    stream --> concat --+--> Measure ==broadcast==> Decide --+--> body --> feedback
+                 ^      +------------------------------^     |                |
+                 |                                           +--> leave       |
+                 +------------------------------------------------------------+
+
+`Measure` reduces the records of a round that its worker has to one small value, and
+tells all workers. `Decide` keeps the records until the round is complete, so that it
+has been told all values; then it lets the records go round once more, or leave. Every
+worker puts the same values together in the same order, so that all decide alike, and
+nobody has to be asked. A worker without records hears of each round too.
+
+Rounds of one time are one after the other; loops of different times do not wait for
+each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from operator import add
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+
+from pointstamp.containers import kind_of
+from pointstamp.dataflow.capability import Capability, InputCapability
+from pointstamp.dataflow.handles import Frontier, Input, Output
+from pointstamp.dataflow.notificator import Notificator
+from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
+from pointstamp.dataflow.operator_error import blame
+from pointstamp.dataflow.pact import Broadcast, Pipeline
+from pointstamp.errors import BuildError, OperatorError
+from pointstamp.operators.stateless import is_of_columns, kept
+from pointstamp.operators.user_code import refuse_async_of
+from pointstamp.progress.operate import Interest
+
+if TYPE_CHECKING:
+    from pointstamp.operators.scope import Scope
+    from pointstamp.operators.stream import Stream
+
+AGAIN, LEAVE = 0, 1
+"""The outputs of `Decide`."""
+
+_MASK = (1 << 64) - 1
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+_SHIFT = np.uint64(29)
+
+
+class Round(NamedTuple):
+    """What all workers together had in one round of a loop."""
+
+    time: Any
+    """Of the records that entered."""
+    round: int
+    """How often the body was applied: 0 for the records as they entered."""
+    n_records: int
+    value: Any
+    """What the records were measured to be; None where nothing is measured."""
+    is_last: bool
+    """Whether these records leave."""
+
+
+class Rule(Protocol):
+    """When a loop stops: what is measured of its records, and what of that ends it."""
+
+    def measure(self, batch: Any) -> Any:
+        """The value of a batch, which is not empty."""
+
+    def combine(self, a: Any, b: Any) -> Any:
+        """The value of two batches together."""
+
+    def holds(self, now: tuple[int, Any], before: tuple[int, Any] | None) -> bool:
+        """Whether a round is the last, by its (number of records, value) and the one before."""
+
+    def told(self, value: Any) -> Any:
+        """What is reported of a value."""
+
+
+class Unchanged:
+    """Holds for a round that has the records of the one before, each as often.
+
+    Compared are sums of stable hashes, which do not depend on the order of records or on
+    which worker has them. Two rounds that differ are taken for equal with a probability
+    of about 2^-64 for each record that changed.
+    """
+
+    def measure(self, batch: Any) -> tuple[int, int]:
+        """Two sums, of which the second mixes each hash once more."""
+        hashes = kind_of(batch).hashes(batch, None)
+        mixed = (hashes ^ (hashes >> _SHIFT)) * _FACTOR
+        return int(hashes.sum(dtype=np.uint64)), int((mixed ^ (mixed >> _SHIFT)).sum())
+
+    def combine(self, a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
+        """Both sums, modulo 2^64."""
+        return ((a[0] + b[0]) & _MASK, (a[1] + b[1]) & _MASK)
+
+    def holds(self, now: tuple[int, Any], before: tuple[int, Any] | None) -> bool:
+        """As many records, with the same sums."""
+        return now == before
+
+    def told(self, value: Any) -> None:
+        """Nothing: sums of hashes say nothing to anybody."""
+        return
+
+
+class Every:
+    """Holds for a round in which a predicate is true of every record."""
+
+    def __init__(self, predicate: Any, name: str) -> None:
+        self._predicate = predicate
+        self._name = name
+        self._is_of_columns = is_of_columns(predicate)
+
+    def measure(self, batch: Any) -> bool:
+        """Whether it is true of every record of the batch."""
+        kind = kind_of(batch)
+        if self._is_of_columns:
+            true = kept(batch, self._predicate, self._name)
+            return kind.length(true) == kind.length(batch)
+        return all(map(self._predicate, kind.records(batch)))
+
+    def combine(self, a: bool, b: bool) -> bool:
+        """Of both."""
+        return a and b
+
+    def holds(self, now: tuple[int, Any], before: tuple[int, Any] | None) -> bool:
+        """As measured."""
+        return bool(now[1])
+
+    def told(self, value: Any) -> Any:
+        """Whether it held."""
+        return value
+
+
+class Measured:
+    """Holds for a round whose value, which the user's functions measure, satisfies theirs."""
+
+    def __init__(
+        self,
+        measure: Callable[[Any], Any],
+        combine: Callable[[Any, Any], Any],
+        until: Callable[[Any], Any],
+    ) -> None:
+        self.measure = measure
+        self.combine = combine
+        self._until = until
+
+    def holds(self, now: tuple[int, Any], before: tuple[int, Any] | None) -> bool:
+        """As `until` says of the value."""
+        return bool(self._until(now[1]))
+
+    def told(self, value: Any) -> Any:
+        """The value."""
+        return value
+
+
+def iterate(
+    stream: Stream[Any],
+    body: Callable[[Stream[Any]], Stream[Any]],
+    until: Any = None,
+    limit: int | None = None,
+    *,
+    measure: Callable[[Any], Any] | None = None,
+    combine: Callable[[Any, Any], Any] = add,
+    expect: int | None = None,
+    report: Callable[[Round], Any] | None = None,
+    name: str = "Iterate",
+) -> Stream[Any]:
+    """See `Stream.iterate`."""
+    refuse_async_of(name, body, until, measure, combine, report)
+    rule = _rule(until, measure, combine, name)
+    if limit is not None and (type(limit) is not int or limit < 0):
+        raise BuildError(
+            f"loop {name!r} cannot have a limit of {limit!r} rounds: it is an integer, and 0 is "
+            "the least"
+        )
+    with stream.scope.iterative(name=name) as inner:
+        loop, again = inner.feedback(1, expect=expect)
+        records = stream.enter(inner).concat(again)
+        going, leaving = _decide(records, _measure(records, rule), rule, limit, report)
+        loop.connect(_checked(body(going), inner))
+        return leaving.leave()
+
+
+def _rule(until: Any, measure: Any, combine: Any, name: str) -> Rule:
+    if measure is not None:
+        if not callable(until):
+            raise BuildError(
+                f"loop {name!r} measures its rounds, and until={until!r} is no function of what "
+                "was measured"
+            )
+        return Measured(measure, combine, until)
+    if until is None:
+        return Unchanged()
+    if not callable(until) and not is_of_columns(until):
+        raise BuildError(
+            f"loop {name!r} needs a function of a record, a column or an expression as condition; "
+            f"found until={until!r}"
+        )
+    return Every(until, name)
+
+
+def _checked(result: Any, inner: Scope) -> Stream[Any]:
+    """What the body gave, if that can go round."""
+    scope = getattr(result, "scope", None)
+    if scope is not inner:
+        found = repr(result) if scope is None else f"one of scope {scope.name!r}"
+        raise BuildError(
+            f"the body of loop {inner.name!r} must give a stream of the loop's own scope, made of "
+            f"the stream that it is given; it gave {found}"
+        )
+    return result  # type: ignore[no-any-return]  # what has our scope is a stream
+
+
+def _measure(records: Stream[Any], rule: Rule) -> Stream[Any]:
+    """(worker, number, records, value) of what arrived at once of each time."""
+    builder = OperatorBuilder(records.scope, "Measure")
+    builder.new_input(records, Pipeline(), Interest.NEVER)
+    result = builder.new_output(initial=False)
+
+    def make_logic(
+        capabilities: list[Capability], info: OperatorInfo
+    ) -> Callable[[list[Input], list[Output]], None]:
+        n_told = 0
+
+        def logic(inputs: list[Input], outputs: list[Output]) -> None:
+            nonlocal n_told
+            found: dict[Any, tuple[int, Any]] = {}
+            while (item := inputs[0].pull()) is not None:
+                time, batch = item
+                value = (kind_of(batch).length(batch), rule.measure(batch))
+                found[time] = _both(rule, found[time], value) if time in found else value
+            for time, value in found.items():
+                n_told += 1
+                outputs[0].push(time, [(info.index, n_told, value)])
+
+        return logic
+
+    builder.build(make_logic)
+    return result
+
+
+def _both(rule: Rule, a: tuple[int, Any], b: tuple[int, Any]) -> tuple[int, Any]:
+    return (a[0] + b[0], rule.combine(a[1], b[1]))
+
+
+def _decide(
+    records: Stream[Any],
+    values: Stream[Any],
+    rule: Rule,
+    limit: int | None,
+    report: Callable[[Round], Any] | None,
+) -> tuple[Stream[Any], Stream[Any]]:
+    """The records that go round again, and those that leave."""
+    builder = OperatorBuilder(records.scope, "Decide")
+    builder.new_input(records, Pipeline(), Interest.IF_CAPABILITY)
+    builder.new_input(values, Broadcast(), Interest.IF_CAPABILITY)
+    again, leaving = builder.new_output(initial=False), builder.new_output(initial=False)
+    notificator = Notificator(records.scope.timestamp, [Frontier(c) for c in builder.frontiers])
+
+    def make_logic(
+        capabilities: list[Capability], info: OperatorInfo
+    ) -> Callable[[list[Input], list[Output]], bool]:
+        return _Rounds(notificator, rule, limit, report).run
+
+    builder.build(make_logic)
+    return again, leaving
+
+
+class _Rounds:
+    """What one worker has of the loops that go round, by their time outside."""
+
+    def __init__(
+        self,
+        notificator: Notificator,
+        rule: Rule,
+        limit: int | None,
+        report: Callable[[Round], Any] | None,
+    ) -> None:
+        self._notificator = notificator
+        self._rule = rule
+        self._limit = limit
+        self._report = report
+        self._records: dict[Any, list[Any]] = {}
+        """By (time, round)."""
+        self._values: dict[Any, list[Any]] = {}
+        self._leave: dict[Any, Capability] = {}
+        """By time: the right to send what is left in the end."""
+        self._before: dict[Any, tuple[int, Any]] = {}
+        """By time: the number and the value of the round before."""
+
+    def run(self, inputs: list[Input], outputs: list[Output]) -> bool:
+        """Take in what came, and end the rounds that are complete."""
+        for waiting, input_ in zip((self._records, self._values), inputs, strict=True):
+            for time, batch in input_:
+                if time.time not in waiting:
+                    waiting[time.time] = []
+                    self._await(time)
+                waiting[time.time].append(batch)
+        for capability in self._notificator:
+            with capability:
+                try:
+                    self._end(capability, outputs)
+                except OperatorError:
+                    raise
+                except Exception as error:  # of `until` or `report`, at the round that ends
+                    raise blame(error, "Decide", capability.time) from error
+        return self._notificator.overlooked()
+
+    def _await(self, time: InputCapability) -> None:
+        """Be told when the round is complete."""
+        if time.time[0] not in self._leave:
+            self._leave[time.time[0]] = time.retain(LEAVE)
+        self._notificator.notify_at(time.retain(AGAIN))
+
+    def _end(self, capability: Capability, outputs: list[Output]) -> None:
+        """Have the records of a round go round again, or leave."""
+        time, number = capability.time
+        batches = self._records.pop(capability.time, [])
+        if self._is_last(capability.time):
+            with self._leave.pop(time) as leave, outputs[LEAVE].session(leave) as session:
+                for batch in batches:
+                    session.give_batch(batch)
+            return
+        with outputs[AGAIN].session(capability) as session:
+            for batch in batches:
+                session.give_batch(batch)
+        # To hear of the next round even if no record comes in it, to any worker.
+        self._notificator.notify_at(capability.delayed((time, number + 1)))
+
+    def _is_last(self, at: Any) -> bool:
+        """Whether the loop stops; the same on all workers."""
+        time, number = at
+        # By worker and number: all add up in the same order, so that even sums of floats agree.
+        values = sorted((v for batch in self._values.pop(at, []) for v in batch), key=_order)
+        before = self._before.pop(time, None)
+        now = (0, None)
+        is_last = True
+        if values:
+            now = reduce(lambda a, b: _both(self._rule, a, b), (value for _, _, value in values))
+            is_last = self._rule.holds(now, before) or number == self._limit
+        if not is_last:
+            self._before[time] = now
+        if self._report is not None:
+            value = self._rule.told(now[1]) if values else None
+            self._report(Round(time, number, now[0], value, is_last))
+        return is_last
+
+
+def _order(value: tuple[int, int, Any]) -> tuple[int, int]:
+    return value[:2]

@@ -1,0 +1,142 @@
+"""Probes: whether times are still possible at a place, asked from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pointstamp.dataflow.capability import Capability
+from pointstamp.dataflow.handles import Frontier, Input, Output
+from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
+from pointstamp.dataflow.pact import Pipeline
+from pointstamp.progress.explanation import Holder
+from pointstamp.progress.operate import Interest
+
+if TYPE_CHECKING:
+    from pointstamp.dataflow.environment import Environment
+    from pointstamp.operators.stream import Stream
+
+
+class Probe:
+    """Tells whether times may still come at the places that it watches.
+
+    Its questions are those of a frontier; with several places (`probe_with`) a
+    time is possible if it is possible at any of them.
+    """
+
+    def __init__(self) -> None:
+        self._frontiers: list[Frontier] = []
+        self.listeners: list[Callable[[], None]] = []
+        """What to call when a place that it watches has moved, in the step in which it does."""
+        self._reasons: list[Callable[[Any], list[Holder]]] = []
+
+    def watch(self, frontier: Frontier, explain: Callable[[Any], list[Holder]]) -> None:
+        """Watch one more place; `explain` gets a time, or None for the earliest to come."""
+        self._frontiers.append(frontier)
+        self._reasons.append(explain)
+
+    def less_than(self, time: Any) -> bool:
+        """Whether a time strictly before `time` may still come."""
+        for frontier in self._frontiers:
+            if frontier.less_than(time):
+                return True
+        return False
+
+    def less_equal(self, time: Any) -> bool:
+        """Whether `time`, or one before it, may still come."""
+        for frontier in self._frontiers:
+            if frontier.less_equal(time):
+                return True
+        return False
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing more comes."""
+        return all(frontier.is_empty() for frontier in self._frontiers)
+
+    @property
+    def elements(self) -> list[Any]:
+        """The minimal times that may still come, at each of the places."""
+        return [time for frontier in self._frontiers for time in frontier.elements]
+
+    def explain(self, time: Any = None) -> list[Holder]:
+        """Who could still produce `time`, or one before it, at the places that it watches.
+
+        Each holder can be printed: what is held, by which worker, operator and port, at
+        what time, and on which way it would come here. A worker knows by name what it
+        holds itself; of what others hold it knows the place, and with two workers whose
+        it is. `pointstamp explain PID` asks them all.
+
+        Parameters
+        ----------
+        time : optional
+            Without it: the earliest times that may still come.
+
+        Returns
+        -------
+        list of Holder
+            What this worker holds comes first; empty if the time cannot come any more.
+
+        Raises
+        ------
+        UsageError
+            While the dataflow is being built.
+
+        Notes
+        -----
+        Costs a walk over all objects of the process: for a person who waits, not for a
+        loop.
+
+        Examples
+        --------
+        >>> import pointstamp as ps
+        >>> def main(worker):
+        ...     with worker.dataflow() as scope:
+        ...         input, stream = scope.new_input("edges")
+        ...         probe = stream.map(lambda x: x + 1).probe()
+        ...     input.advance_to(3)
+        ...     worker.step()
+        ...     return [str(holder) for holder in probe.explain(5)]
+        >>> print(ps.execute(main)[0][0])
+        this worker (0) has not advanced input 'edges' [1] beyond 3: 3 at 'Probe' [3], by \
+'edges' [1] -> 'Map' [2] -> 'Probe' [3]
+        """
+        found: dict[Holder, None] = {}
+        for frontier, explain in zip(self._frontiers, self._reasons, strict=True):
+            if frontier.elements if time is None else frontier.less_equal(time):
+                found.update(dict.fromkeys(explain(time)))
+        return list(found)
+
+    def __repr__(self) -> str:
+        return f"Probe({self.elements})"
+
+
+def probe_with(stream: Stream[Any], probe: Probe, name: str = "Probe") -> None:
+    """Let `probe` watch the end of `stream`."""
+    builder = OperatorBuilder(stream.scope, name)
+    builder.new_input(stream, Pipeline(), Interest.ALWAYS)
+    builder.set_role("probe")
+    (counts,) = builder.frontiers
+    listeners = probe.listeners
+
+    def make_logic(
+        capabilities: list[Capability], info: OperatorInfo
+    ) -> Callable[[list[Input], list[Output]], None]:
+        why = partial(_explain, stream.scope.environment, stream.scope.number, info.address[-1])
+        probe.watch(Frontier(counts), why)
+
+        def logic(inputs: list[Input], outputs: list[Output]) -> None:
+            while inputs[0].pull() is not None:
+                pass
+            if listeners:
+                for listener in list(listeners):
+                    listener()
+
+        return logic
+
+    builder.build(make_logic)
+
+
+def _explain(environment: Environment, scope: int, node: int, time: Any) -> list[Holder]:
+    return environment.explain(scope, node, time)

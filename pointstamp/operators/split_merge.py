@@ -1,0 +1,97 @@
+"""Operators that make two streams of one, or one of many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pointstamp.containers.expressions import filter_batch, is_expression
+from pointstamp.containers.flags import split_by_flag
+from pointstamp.dataflow.capability import Capability
+from pointstamp.dataflow.handles import Input, Output
+from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
+from pointstamp.dataflow.pact import Pipeline
+from pointstamp.operators.stateless import rows
+from pointstamp.progress.operate import Interest
+
+if TYPE_CHECKING:
+    from pointstamp.operators.stream import Stream
+
+
+def concatenate(streams: Sequence[Stream[Any]], name: str = "Concatenate") -> Stream[Any]:
+    """See `Scope.concatenate`."""
+    builder = OperatorBuilder(streams[0].scope, name)
+    for stream in streams:
+        builder.new_input(stream, Pipeline(), Interest.NEVER)
+    result = builder.new_output(initial=False)
+
+    def make_logic(
+        capabilities: list[Capability], info: OperatorInfo
+    ) -> Callable[[list[Input], list[Output]], None]:
+        def logic(inputs: list[Input], outputs: list[Output]) -> None:
+            push = outputs[0].push
+            for input_ in inputs:
+                while (item := input_.pull()) is not None:
+                    push(*item)
+
+        return logic
+
+    builder.build(make_logic)
+    return result
+
+
+def branch(
+    stream: Stream[Any], predicate: Any, name: str = "Branch"
+) -> tuple[Stream[Any], Stream[Any]]:
+    """See `Stream.branch`."""
+    parts = divider(predicate)
+    where_false, where_true = divide(
+        stream, name, 2, lambda time, batch: parts(batch, predicate, name)
+    )
+    return where_false, where_true
+
+
+def divide(
+    stream: Stream[Any], name: str, n: int, function: Callable[[Any, Any], Sequence[Any]]
+) -> list[Stream[Any]]:
+    """`n` streams, to which the parts go that `function(time, batch)` makes of each batch.
+
+    A part is a container, which may be empty, or None for nothing.
+    """
+    builder = OperatorBuilder(stream.scope, name)
+    builder.new_input(stream, Pipeline(), Interest.NEVER)
+    results = [builder.new_output(initial=False) for _ in range(n)]
+
+    def make_logic(
+        capabilities: list[Capability], info: OperatorInfo
+    ) -> Callable[[list[Input], list[Output]], None]:
+        def logic(inputs: list[Input], outputs: list[Output]) -> None:
+            while (item := inputs[0].pull()) is not None:
+                time, batch = item
+                for output, part in zip(outputs, function(time, batch), strict=True):
+                    if part is not None:
+                        output.push(time, part)
+
+        return logic
+
+    builder.build(make_logic)
+    return results
+
+
+def divider(predicate: Any) -> Callable[[Any, Any, str], Sequence[Any]]:
+    """What divides a batch in two by such a predicate: (batch, predicate, name)."""
+    if isinstance(predicate, str):
+        return split_by_flag
+    return _divide_columns if is_expression(predicate) else _divide_rows
+
+
+def _divide_rows(batch: Any, predicate: Any, name: str) -> tuple[list[Any], list[Any]]:
+    parts: tuple[list[Any], list[Any]] = ([], [])
+    for record in rows(batch, name):
+        parts[bool(predicate(record))].append(record)
+    return parts
+
+
+def _divide_columns(batch: Any, predicate: Any, name: str) -> tuple[Any, Any]:
+    # Where the predicate is null the record is not "true": it goes to the first.
+    return filter_batch(batch, predicate, keep=False), filter_batch(batch, predicate)

@@ -1,0 +1,201 @@
+"""Joins of two streams: records of equal key meet, each pair once.
+
+Two forms. *Per time*: records of equal time and key meet, and what a time needs is
+forgotten when the other side can bring no more of it. *With retained state*: records of
+all times meet, each pair at the least time that is at or after both; a side is
+forgotten when the other has ended.
+
+Both are symmetric: a batch asks the other side, then is kept for what will come there.
+So pairs leave as soon as both records are there, and no capability is held.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from pointstamp.containers.matching import Kept, kept_like, paired
+from pointstamp.dataflow.capability import Capability, InputCapability
+from pointstamp.dataflow.durability import States
+from pointstamp.dataflow.handles import Frontier, Input, Output
+from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
+from pointstamp.dataflow.pact import Exchange
+from pointstamp.errors import BuildError
+from pointstamp.progress.operate import Interest
+from pointstamp.progress.timestamp import Timestamp
+
+if TYPE_CHECKING:
+    from pointstamp.checkpoint.tables import KeyedBatches
+    from pointstamp.operators.stream import Stream
+
+
+def join(
+    left: Stream[Any],
+    right: Stream[Any],
+    keys: tuple[Any, Any],
+    *,
+    retain: bool,
+    name: str = "Join",
+) -> Stream[Any]:
+    """See `Stream.join`."""
+    _check_keys(keys, name)
+    timestamp = left.scope.timestamp
+    builder = OperatorBuilder(left.scope, name)
+    for stream, key in zip((left, right), keys, strict=True):
+        builder.new_input(stream, Exchange(key), Interest.ALWAYS)
+    result = builder.new_output(initial=False)
+
+    def make_logic(
+        capabilities: list[Capability], info: OperatorInfo
+    ) -> Callable[[list[Input], list[Output]], None]:
+        make = _AllTimes if retain else _EachTime
+        sides = make(keys[0], keys[1], timestamp), make(keys[1], keys[0], timestamp)
+        if info.states.keeper is not None:
+            for side, which in zip(sides, ("left", "right"), strict=True):
+                side.declare(which, info.states)
+
+        def logic(inputs: list[Input], outputs: list[Output]) -> None:
+            (output,) = outputs
+            for own in (0, 1):
+                mine, theirs, others = sides[own], sides[1 - own], inputs[1 - own].frontier
+                for at, batch in inputs[own]:
+                    for time, asked, found in theirs.pairs(batch, at.time):
+                        pair = (found, asked) if own else (asked, found)
+                        _send(output, at, time, paired(*pair, keys[1]))
+                    mine.add(batch, at.time, others)
+            for own in (0, 1):
+                sides[own].forget(inputs[1 - own].frontier)
+
+        return logic
+
+    builder.build(make_logic)
+    return result
+
+
+class _EachTime:
+    """One side of a join per time: what came, by time."""
+
+    def __init__(self, own_key: Any, other_key: Any, timestamp: Timestamp) -> None:
+        self._keys = (own_key, other_key)
+        self._timestamp = timestamp
+        self._kept: dict[Any, Kept] = {}
+        self._times: list[tuple[Any, Any]] = []
+        """(key, time), least first, where times are in one line."""
+        self._elements: list[Any] | None = None
+
+    def pairs(self, batch: Any, time: Any) -> Any:
+        """With what is kept of the same time."""
+        kept = self._kept.get(time)
+        return () if kept is None else kept.pairs(batch, lambda _: time)
+
+    def add(self, batch: Any, time: Any, others: Frontier) -> None:
+        """Keep a batch, if the other side may still bring something of its time."""
+        if not others.less_equal(time):
+            return
+        if time not in self._kept:
+            self._kept[time] = kept_like(batch, *self._keys)
+            if self._timestamp.total:
+                heapq.heappush(self._times, (self._timestamp.key(time), time))
+        self._kept[time].add(batch, time)
+
+    def declare(self, which: str, states: States) -> None:
+        """Nothing is kept from one epoch to the next."""
+
+    def forget(self, others: Frontier) -> None:
+        """Drop what the other side will bring nothing for."""
+        if not self._kept:
+            return
+        if self._timestamp.total:
+            while self._times and not others.less_equal(self._times[0][1]):
+                del self._kept[heapq.heappop(self._times)[1]]
+            return
+        elements = others.elements
+        if elements != self._elements:
+            self._elements = elements
+            for time in [time for time in self._kept if not others.less_equal(time)]:
+                del self._kept[time]
+
+
+class _AllTimes:
+    """One side of a join with retained state: all that came."""
+
+    def __init__(self, own_key: Any, other_key: Any, timestamp: Timestamp) -> None:
+        self._keys = (own_key, other_key)
+        self._timestamp = timestamp
+        self._kept: Kept | None = None
+        self._elements: list[Any] = [timestamp.minimum]
+        self._table: KeyedBatches | None = None
+
+    def declare(self, which: str, states: States) -> None:
+        """Have what is kept outlast the program; when it came does not matter then."""
+        if not self._timestamp.total:
+            states.refuse(
+                "with retained state it pairs records of different rounds, whose times would be "
+                "lost; join outside of the loop, or without retain=True"
+            )
+        # Here and not above: few dataflows are durable.
+        from pointstamp.checkpoint.tables import KeyedBatches, by_key
+
+        self._table = KeyedBatches(
+            self._everything, self._take_in, by_key(self._keys[0]), grows_only=True
+        )
+        states.keep(which, self._table)
+
+    def _everything(self) -> Iterator[tuple[None, Any]]:
+        if self._kept is not None:
+            for batch in self._kept.batches():
+                yield None, batch
+
+    def _take_in(self, tag: None, batch: Any) -> None:
+        if self._kept is None:
+            self._kept = kept_like(batch, *self._keys)
+        self._kept.add(batch, self._timestamp.minimum)
+
+    def pairs(self, batch: Any, time: Any) -> Any:
+        """With all that is kept, each at the least time after both."""
+        if self._kept is None:
+            return ()
+        join = self._timestamp.join
+        return self._kept.pairs(batch, lambda other: time if other is None else join(time, other))
+
+    def add(self, batch: Any, time: Any, others: Frontier) -> None:
+        """Keep a batch, if the other side may still bring something."""
+        if others.is_empty():
+            return
+        if self._kept is None:
+            self._kept = kept_like(batch, *self._keys)
+        self._kept.add(batch, time)
+        if self._table is not None:
+            self._table.add(None, batch)
+
+    def forget(self, others: Frontier) -> None:
+        """Drop everything when the other side has ended; else what no time can tell apart."""
+        elements = others.elements
+        if self._kept is None or elements == self._elements:
+            return
+        self._elements = elements
+        if not elements:
+            self._kept = None
+            if self._table is not None:
+                self._table.clear()
+            return
+        less_equal = self._timestamp.less_equal
+        self._kept.settle(lambda time: all(less_equal(time, element) for element in elements))
+
+
+def _send(output: Output, at: InputCapability, time: Any, batch: Any) -> None:
+    if time == at.time:
+        output.session(at).give_batch(batch)
+    else:
+        with at.delayed(time) as capability:
+            output.session(capability).give_batch(batch)
+
+
+def _check_keys(keys: tuple[Any, Any], name: str) -> None:
+    sizes = [len(key) if isinstance(key, (list, tuple)) else 1 for key in keys]
+    if sizes[0] != sizes[1]:
+        raise BuildError(
+            f"operator {name!r} has keys of {sizes[0]} and {sizes[1]} columns, {keys[0]!r} and "
+            f"{keys[1]!r}: give as many on both sides"
+        )
