@@ -138,7 +138,7 @@ def delayed(stream: Stream[Any], name: str, parts: Callable[[Any, Any], Parts]) 
                 notificator.notify_at(restored.pop())
             for time, batch in input_:
                 for wanted, part in parts(time.time, batch):
-                    new_time = output.holdings.check_not_before(time.time, wanted, "delay")
+                    new_time = output.capabilities.check_not_before(time.time, wanted, "delay")
                     if new_time not in held:
                         held[new_time] = []
                         notificator.notify_at(time.delayed(new_time))
