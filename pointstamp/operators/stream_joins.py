@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp.containers.matching import Kept, kept_like, paired
 from pointstamp.dataflow.capability import Capability, InputCapability
-from pointstamp.dataflow.durability import States
+from pointstamp.dataflow.durability import OperatorState
 from pointstamp.dataflow.handles import Frontier, Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Exchange
@@ -26,7 +26,7 @@ from pointstamp.progress.operate import Interest
 from pointstamp.progress.timestamp import Timestamp
 
 if TYPE_CHECKING:
-    from pointstamp.checkpoint.tables import KeyedBatches
+    from pointstamp.checkpoint.keyed_state import KeyedBatches
     from pointstamp.operators.stream import Stream
 
 
@@ -51,7 +51,7 @@ def join(
     ) -> Callable[[list[Input], list[Output]], None]:
         make = _AllTimes if retain else _EachTime
         sides = make(keys[0], keys[1], timestamp), make(keys[1], keys[0], timestamp)
-        if info.states.keeper is not None:
+        if info.states.durable_state is not None:
             for side, which in zip(sides, ("left", "right"), strict=True):
                 side.declare(which, info.states)
 
@@ -99,7 +99,7 @@ class _EachTime:
                 heapq.heappush(self._times, (self._timestamp.key(time), time))
         self._kept[time].add(batch, time)
 
-    def declare(self, which: str, states: States) -> None:
+    def declare(self, which: str, states: OperatorState) -> None:
         """Nothing is kept from one epoch to the next."""
 
     def forget(self, others: Frontier) -> None:
@@ -127,7 +127,7 @@ class _AllTimes:
         self._elements: list[Any] = [timestamp.minimum]
         self._table: KeyedBatches | None = None
 
-    def declare(self, which: str, states: States) -> None:
+    def declare(self, which: str, states: OperatorState) -> None:
         """Have what is kept outlast the program; when it came does not matter then."""
         if not self._timestamp.total:
             states.refuse(
@@ -135,7 +135,7 @@ class _AllTimes:
                 "lost; join outside of the loop, or without retain=True"
             )
         # Here and not above: few dataflows are durable.
-        from pointstamp.checkpoint.tables import KeyedBatches, by_key
+        from pointstamp.checkpoint.keyed_state import KeyedBatches, by_key
 
         self._table = KeyedBatches(
             self._everything, self._take_in, by_key(self._keys[0]), grows_only=True

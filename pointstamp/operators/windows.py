@@ -62,7 +62,7 @@ def window(
     pact = Exchange(key if key is not None else _all_together)
     builder.new_input(stream, pact, Interest.IF_CAPABILITY)
     # What is restored is released later, for which there must be a capability.
-    is_durable = builder.states.keeper is not None
+    is_durable = builder.states.durable_state is not None
     results = builder.new_output(initial=is_durable), builder.new_output(initial=False)
 
     def make_logic(
@@ -103,7 +103,7 @@ Hold = Callable[[int], Capability]
 def _declare(state: _State, info: OperatorInfo, key: Any, hold: Hold) -> None:
     """Have windows that are open outlast the program."""
     # Here and not above: few dataflows are durable.
-    from pointstamp.checkpoint.tables import KeyedBatches, by_key
+    from pointstamp.checkpoint.keyed_state import KeyedBatches, by_key
 
     hashes = by_key(key if key is not None else _all_together)
     table = KeyedBatches(state.everything, partial(state.take_in, hold), hashes)
