@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from pointstamp.operators.scope import Scope as Scope
     from pointstamp.operators.shared_input import SharedInput as SharedInput
     from pointstamp.operators.stream import Stream as Stream
-    from pointstamp.operators.window_assigners import Clock as Clock
+    from pointstamp.operators.window_assigners import EventClock as EventClock
     from pointstamp.operators.window_assigners import Sessions as Sessions
     from pointstamp.operators.window_assigners import Sliding as Sliding
     from pointstamp.operators.window_assigners import Tumbling as Tumbling
@@ -75,7 +75,7 @@ _HOMES = {
     "Broadcast": "pointstamp.dataflow.pact",
     "Capability": "pointstamp.dataflow.capability",
     "CapabilitySet": "pointstamp.dataflow.capability_set",
-    "Clock": "pointstamp.operators.window_assigners",
+    "EventClock": "pointstamp.operators.window_assigners",
     "Communicator": "pointstamp.communication.communicator",
     "Connect": "pointstamp.communication.event_sockets",
     "Distribute": "pointstamp.dataflow.pact",

@@ -311,9 +311,9 @@ def serve(spark: Any, folder: str) -> tuple[list[int], int]:
         assert sorted(row.n for row in spark.read.parquet(f"{folder}/out").collect()) == list(
             range(110)
         )
-        doors = {door.rpartition(":")[0] for door in service.doors}
+        doors = {door.rpartition(":")[0] for door in service.endpoints}
         assert doors <= {f"grpc://127.0.0.{n}" for n in (1, 2)} | {f"grpc://{_host(spark)}"}
-        return sorted(found["n"].to_pylist()), len(service.doors)
+        return sorted(found["n"].to_pylist()), len(service.endpoints)
 
 
 def _host(spark: Any) -> str:

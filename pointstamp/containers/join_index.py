@@ -1,4 +1,4 @@
-"""Records kept by key, and asked for by key, a batch at a time: one side of a join.
+"""Hash index of one side of a join: records by key, looked up by key, a batch at a time.
 
 Columns are found by the stable hashes of their keys, in a `Multimap` of the numbers of
 their records. Hashes of one column of integers are as good as the integers; others may
@@ -12,8 +12,8 @@ the same length, so that each record is moved a logarithmic number of times.
 Arrow's own join of two tables takes about as long for integer keys and half as long for
 text, but joins whole sides: each batch would pay for all that is kept.
 
-Each record has the time at which it came. Those of the oldest records need not be told
-apart any more when `settle` was told so.
+Each record has the time at which it came. The times of the oldest
+records are not distinguished any more after `merge_times`.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ SUFFIX = "_right"
 """What is put to the name of a column of the right side that the left one has too."""
 
 
-class Kept(Protocol):
-    """The records of one side."""
+class JoinIndex(Protocol):
+    """Hash index of the records of one side of a join, by key."""
 
     def add(self, batch: Any, time: Any) -> None:
         """Keep a batch that came at `time`."""
@@ -50,19 +50,21 @@ class Kept(Protocol):
     def pairs(self, batch: Any, arrive: Arrive) -> Iterator[tuple[Any, Any, Any]]:
         """(time, records of `batch`, the kept record of equal key of each), of all pairs."""
 
-    def settle(self, is_settled: Callable[[Any], bool]) -> None:
-        """`arrive` gives for times of which `is_settled` is true what it gives for None."""
+    def merge_times(self, is_past: Callable[[Any], bool]) -> None:
+        """`arrive` gives for times of which `is_past` is true what it gives for None."""
 
     def batches(self) -> Iterator[Any]:
         """All that is kept, without the times at which it came."""
 
 
-def kept_like(batch: Any, own_key: Any, other_key: Any) -> Kept:
-    """What keeps batches like this one."""
-    return KeptRows(own_key, other_key) if type(batch) is list else KeptColumns(own_key, other_key)
+def index_for(batch: Any, own_key: Any, other_key: Any) -> JoinIndex:
+    """An empty index for batches like this one."""
+    return (
+        RowsIndex(own_key, other_key) if type(batch) is list else ColumnsIndex(own_key, other_key)
+    )
 
 
-class KeptRows:
+class RowsIndex:
     """Rows by key.
 
     Parameters
@@ -70,7 +72,7 @@ class KeptRows:
     own_key, other_key : callable or None
         The key of a record that is kept, and of one that asks; None: itself.
 
-    >>> kept = KeptRows(lambda x: x % 10, lambda x: x)
+    >>> kept = RowsIndex(lambda x: x % 10, lambda x: x)
     >>> kept.add([13, 23, 14], time=0)
     >>> list(kept.pairs([3, 5], lambda time: time))
     [(0, [3, 3], [13, 23])]
@@ -105,7 +107,7 @@ class KeptRows:
         for at, (own, others) in found.items():
             yield at, own, others
 
-    def settle(self, is_settled: Callable[[Any], bool]) -> None:
+    def merge_times(self, is_past: Callable[[Any], bool]) -> None:
         """Nothing: a time beside each row costs the same whatever it is."""
 
     def batches(self) -> Iterator[list[Any]]:
@@ -114,7 +116,7 @@ class KeptRows:
             yield [record for of_key in self._lists.values() for _, record in of_key]
 
 
-class KeptColumns:
+class ColumnsIndex:
     """Record batches or Arrays by key.
 
     Parameters
@@ -122,7 +124,7 @@ class KeptColumns:
     own_key, other_key : str or sequence of str
         The columns of what is kept, and of what asks.
 
-    >>> kept = KeptColumns("a", "b")
+    >>> kept = ColumnsIndex("a", "b")
     >>> kept.add(Arrays(a=[1, 2], x=[5, 6]), time=0)
     >>> [(at, own["b"], other["x"]) for at, own, other in kept.pairs(Arrays(b=[2, 3, 2]), str)]
     [('0', array([2, 2]), array([6, 6]))]
@@ -135,9 +137,9 @@ class KeptColumns:
         self._batches: list[Any] = []
         self._begins: list[int] = []
         self._n = 0
-        self._n_settled = 0
+        self._n_past = 0
         self._runs: deque[tuple[int, Any]] = deque()
-        """(first record, time) of what came together, of those that are not settled."""
+        """(first record, time) of what came together, of those that are not past."""
 
     def add(self, batch: Any, time: Any) -> None:
         """Keep a batch that came at `time`."""
@@ -170,11 +172,11 @@ class KeptColumns:
             if len(own):
                 yield at, own, other
 
-    def settle(self, is_settled: Callable[[Any], bool]) -> None:
-        """Forget the times of the oldest records as far as they are settled."""
-        while self._runs and is_settled(self._runs[0][1]):
+    def merge_times(self, is_past: Callable[[Any], bool]) -> None:
+        """Forget the times of the oldest records as far as they are past."""
+        while self._runs and is_past(self._runs[0][1]):
             self._runs.popleft()
-            self._n_settled = self._runs[0][0] if self._runs else self._n
+            self._n_past = self._runs[0][0] if self._runs else self._n
 
     def batches(self) -> Iterator[Any]:
         """The batches, as they were put together."""
@@ -182,12 +184,12 @@ class KeptColumns:
 
     def _by_time(self, rows: Ints, arrive: Arrive) -> Iterator[tuple[Any, Any]]:
         """(time, which of `rows` arrive then), together all."""
-        begins = np.array([self._n_settled, *(begin for begin, _ in self._runs)])
+        begins = np.array([self._n_past, *(begin for begin, _ in self._runs)])
         times = [arrive(time) for time in (None, *(time for _, time in self._runs))]
         if len(set(times)) == 1:
             yield times[0], slice(None)
             return
-        # Those before the first run are settled; the run of that number has no record.
+        # Those before the first run are past; the run of that number has no record.
         runs = np.searchsorted(begins[1:], rows, side="right")
         numbers = {time: number for number, time in enumerate(dict.fromkeys(times))}
         arrivals = np.array([numbers[time] for time in times])[runs]

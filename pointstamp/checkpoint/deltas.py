@@ -13,7 +13,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Change:
+class BinDelta:
     """What is new in one bin.
 
     Attributes
@@ -28,16 +28,16 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Cut:
+class TableDelta:
     """The changes of a table since its last cut.
 
     Attributes
     ----------
     kind : str
         What the table's records are, in words; a table that is restored must be of the same.
-    changes : mapping of int to Change
+    changes : mapping of int to BinDelta
         By bin. A bin that is not there is as it was.
     """
 
     kind: str
-    changes: Mapping[int, Change] = field(default_factory=dict)
+    changes: Mapping[int, BinDelta] = field(default_factory=dict)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import pointstamp as ps
 from pointstamp.checkpoint.bins import N_BINS, bins_for, bins_of, is_for
-from pointstamp.checkpoint.columns import KeyedColumns
-from pointstamp.checkpoint.tables import KeyedBatches, KeyedRows, by_key
+from pointstamp.checkpoint.keyed_columns import KeyedColumns
+from pointstamp.checkpoint.keyed_state import KeyedBatches, KeyedRows, by_key
 from pointstamp.containers import hash_key
 from pointstamp.errors import BuildError, ColumnError, SerializationError
 
@@ -38,7 +38,7 @@ class Store:
 
     def take(self, table: Any) -> int:
         """A cut; how many bins it was of."""
-        cut = table.cut()
+        cut = table.take_delta()
         for bin, change in cut.changes.items():
             before = [] if change.is_whole else self.bins.get(bin, [])
             self.bins[bin] = [*before, change.batch]
@@ -125,16 +125,16 @@ def test_a_cut_is_of_what_has_changed_and_no_more() -> None:
     assert store.take(table) == len({hash_key(n) % N_BINS for n in range(1000)})
     assert store.take(table) == 0
     table[7] = 8
-    cut = table.cut()
+    cut = table.take_delta()
     assert [(c.batch.num_rows, c.is_whole) for c in cut.changes.values()] == [(1, False)]
     table.begin_anew()
-    assert sum(change.batch.num_rows for change in table.cut().changes.values()) == 1000
+    assert sum(change.batch.num_rows for change in table.take_delta().changes.values()) == 1000
 
 
 def test_what_was_handed_out_does_not_change() -> None:
     table = KeyedRows()
     table["a"] = [1]
-    (change,) = table.cut().changes.values()
+    (change,) = table.take_delta().changes.values()
     table["a"].append(2)
     assert pickle.loads(change.batch["value"][0].as_py()) == [1]
 
@@ -153,7 +153,7 @@ def test_what_cannot_be_pickled_is_named() -> None:
     table = KeyedRows()
     table["here"] = threading.Lock()
     with pytest.raises(SerializationError, match="under the key 'here' cannot be pickled: lock"):
-        table.cut()
+        table.take_delta()
 
 
 BATCHES = st.lists(st.lists(st.integers(-40, 40), max_size=30), max_size=8)

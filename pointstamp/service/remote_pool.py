@@ -1,4 +1,4 @@
-"""A worker of a service in another process than who drives it: its door, and its line."""
+"""A worker of a service in another process than who drives it: its server, and its line."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from typing import Any
 
 from pointstamp.communication.authentication import new_secret
 from pointstamp.runtime.worker import Worker
-from pointstamp.service.blueprint import Blueprint
-from pointstamp.service.client import FlightLink
+from pointstamp.service.checkpoint_config import CheckpointConfig
 from pointstamp.service.desk import Desk, Line
-from pointstamp.service.door import Certificates, Door, token_of
-from pointstamp.service.fate import Fate
-from pointstamp.service.keeping import Keeping
-from pointstamp.service.resident import Resident
-from pointstamp.service.staging import Staged
+from pointstamp.service.flight_client import RemoteWorker
+from pointstamp.service.flight_server import Certificates, FlightServer, token_of
+from pointstamp.service.service_worker import ServiceWorker
+from pointstamp.service.spec import ServiceSpec
+from pointstamp.service.staging import StagingHandle
+from pointstamp.service.termination import Termination
 
 ARRIVE_S = 120.0
 """How long the workers may take to start."""
 
 
 @dataclass(frozen=True)
-class Appointment:
-    """What a worker is told of where to report, and how to open its door.
+class WorkerConfig:
+    """What a worker is told of where to report, and how to open its server.
 
     Attributes
     ----------
@@ -34,9 +34,9 @@ class Appointment:
     secret : bytes
         Of the job.
     host, name : str, str or None
-        See `Door`.
+        See `FlightServer`.
     certificates : Certificates or None
-    keeping : Keeping or None
+    config : CheckpointConfig or None
     """
 
     desk: tuple[str, int]
@@ -44,17 +44,17 @@ class Appointment:
     host: str = "127.0.0.1"
     name: str | None = None
     certificates: Certificates | None = None
-    keeping: Keeping | None = None
+    config: CheckpointConfig | None = None
 
 
-def reside_afar(worker: Worker, plan: Blueprint, appointment: Appointment) -> None:
-    """The life of a worker: it reports, opens its door, and runs until it is told to stop."""
+def run_service_worker(worker: Worker, plan: ServiceSpec, appointment: WorkerConfig) -> None:
+    """The life of a worker: it reports, opens its server, and runs until it is told to stop."""
     secret = appointment.secret
     line = Line(appointment.desk, worker.index, worker.peers, secret)
     with contextlib.closing(line):
         try:
-            resident = Resident(worker, plan, appointment.keeping, secret)
-            door = Door(
+            resident = ServiceWorker(worker, plan, appointment.config, secret)
+            server = FlightServer(
                 resident,
                 token_of(secret),
                 appointment.host,
@@ -62,12 +62,12 @@ def reside_afar(worker: Worker, plan: Blueprint, appointment: Appointment) -> No
                 appointment.certificates,
             )
             try:
-                door.all = line.arrive(door.address)
+                server.all = line.arrive(server.address)
                 line.watch(resident.fail)
                 resident.run()
             finally:
-                resident.end()  # who waits at the door is let go, else it would not close
-                door.close()
+                resident.end()  # who waits at the server is let go, else it would not close
+                server.close()
         except BaseException as cause:
             line.fail(cause)
             raise
@@ -81,20 +81,22 @@ class Reception:
         self,
         workers: int,
         secret: bytes,
-        fate: Fate,
+        termination: Termination,
         host: str,
         certificates: Certificates | None,
     ) -> None:
         self._secret = secret
         self._roots = None if certificates is None else certificates.roots
-        self._desk = Desk(workers, secret, fate, host)
-        self._links: list[FlightLink] = []
+        self._desk = Desk(workers, secret, termination, host)
+        self._links: list[RemoteWorker] = []
         self.address = self._desk.address
 
-    def meet(self, timeout_s: float = ARRIVE_S) -> Sequence[FlightLink]:
+    def meet(self, timeout_s: float = ARRIVE_S) -> Sequence[RemoteWorker]:
         """Wait for the workers; their links, by index."""
-        doors = self._desk.doors(timeout_s)
-        self._links = [FlightLink(door, token_of(self._secret), self._roots) for door in doors]
+        endpoints = self._desk.endpoints(timeout_s)
+        self._links = [
+            RemoteWorker(server, token_of(self._secret), self._roots) for server in endpoints
+        ]
         return self._links
 
     def hang_up(self) -> None:
@@ -104,8 +106,8 @@ class Reception:
             link.close()
 
 
-class Afar:
-    """The crew of a service whose workers report to a desk here.
+class RemoteWorkerPool:
+    """The pool of a service whose workers report to a desk here.
 
     Parameters
     ----------
@@ -117,27 +119,27 @@ class Afar:
 
     def __init__(
         self,
-        plan: Blueprint,
+        plan: ServiceSpec,
         workers: int,
         certificates: Certificates | None,
-        keeping: Keeping | None,
+        config: CheckpointConfig | None,
         *,
         listen: str = "127.0.0.1",
         desk: str | None = None,
     ) -> None:
-        self.fate = Fate()
+        self.termination = Termination()
         self._plan = plan
         self._n_workers = workers
         secret = new_secret()
         self.token: str | None = token_of(secret)
-        self._reception = Reception(workers, secret, self.fate, listen, certificates)
+        self._reception = Reception(workers, secret, self.termination, listen, certificates)
         address, port = self._reception.address
-        self._appointment = Appointment(
-            (desk or address, port), secret, certificates=certificates, keeping=keeping
+        self._appointment = WorkerConfig(
+            (desk or address, port), secret, certificates=certificates, config=config
         )
         self._thread = threading.Thread(target=self._run, name="pointstamp-service", daemon=True)
 
-    def start(self) -> Sequence[FlightLink]:
+    def start(self) -> Sequence[RemoteWorker]:
         """Start the workers; their links, when all have reported."""
         self._thread.start()
         try:
@@ -160,10 +162,10 @@ class Afar:
         self._reception.hang_up()
         return True
 
-    def stage(self, service: Any, input: str, epoch: int, data: Any) -> list[Staged] | None:
+    def stage(self, service: Any, input: str, epoch: int, data: Any) -> list[StagingHandle] | None:
         """Nothing is known here that the service does not know."""
         return None
 
     def _run(self) -> None:
-        """Run the workers to their end, and tell `fate` of that; in a thread of its own."""
+        """Run the workers to their end, and tell `termination` of that; in a thread of its own."""
         raise NotImplementedError

@@ -19,9 +19,9 @@ from pointstamp.dataflow.notificator import Notificator
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.progress.operate import Interest
 from pointstamp.progress.timestamp import Product, Timestamp
-from pointstamp.testing.moments import EventProcessing, Moment
-from pointstamp.testing.plans import N_GROUPS, OperatorPlan, Plan, Record
-from pointstamp.testing.subsets import Join, Subsets
+from tests.simulation.moments import EventProcessing, Moment
+from tests.simulation.plans import N_GROUPS, OperatorPlan, Plan, Record
+from tests.simulation.subsets import Join, Subsets
 
 
 def later(timestamp: Timestamp, time: Any, draw: Callable[[], int]) -> Any:

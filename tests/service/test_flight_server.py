@@ -1,4 +1,4 @@
-"""The door as its page documents it, by a client that knows Arrow Flight and nothing of ours."""
+"""The server as its page documents it, by a client that knows Arrow Flight and nothing of ours."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from pointstamp.errors import (
     UsageError,
     WorkerError,
 )
-from pointstamp.service.client import FlightLink
 from pointstamp.service.desk import Desk, Line
-from pointstamp.service.fate import Fate
+from pointstamp.service.flight_client import RemoteWorker
+from pointstamp.service.termination import Termination
 
 NUMBER = pa.schema({"n": pa.int64()})
 
@@ -95,8 +95,8 @@ def service():
 
 
 @pytest.fixture
-def doors(service):
-    clients = [Bare(address, service.token) for address in service.doors]
+def endpoints(service):
+    clients = [Bare(address, service.token) for address in service.endpoints]
     yield clients
     for client in clients:
         client.close()
@@ -108,82 +108,87 @@ def epoch(service):
     return service.input("numbers").time
 
 
-def test_a_bare_client_stages_commits_waits_and_reads(doors, service, epoch):
-    zero, one = doors
+def test_a_bare_client_stages_commits_waits_and_reads(endpoints, service, epoch):
+    zero, one = endpoints
     lost = one.put([9], epoch=epoch, attempt="a")
-    receipts = [
+    handles = [
         zero.put([1, 2], epoch=epoch, attempt="b"),
         one.put([3], epoch=epoch, attempt="c"),
     ]
     assert (lost["epoch"], lost["worker"], lost["rows"]) == (epoch, 1, 1)
-    asked = {"input": "numbers", "epoch": epoch, "winners": receipts}
+    asked = {"input": "numbers", "epoch": epoch, "attempts": handles}
     assert zero.act("commit", **asked) == {"committed": True}
     assert zero.act("commit", **asked) == {"committed": False}
     zero.wait(epoch)
     assert zero.act("probe", epoch=epoch, output="twice") == {"complete": True}
-    found = [pair for door in doors for pair in door.get(after=epoch - 1, upto=epoch, wait_s=5)]
+    found = [
+        pair for server in endpoints for pair in server.get(after=epoch - 1, upto=epoch, wait_s=5)
+    ]
     assert sorted(found) == [(epoch, 2), (epoch, 4), (epoch, 6)]
     status = zero.act("status")
     assert (status["inputs"], status["outputs"]) == ({"numbers": epoch + 1}, {"twice": epoch + 1})
-    assert zero.act("forget", output="twice", upto=epoch) == {}
+    assert zero.act("discard", output="twice", upto=epoch) == {}
     assert zero.get(upto=epoch) == []
 
 
-def test_a_bare_client_finds_all_doors_by_one(doors, service):
-    told = doors[1].act("describe")
+def test_a_bare_client_finds_all_doors_by_one(endpoints, service):
+    told = endpoints[1].act("describe")
     assert told == {
         "protocol": 1,
         "worker": 1,
-        "doors": service.doors,
+        "endpoints": service.endpoints,
         "inputs": {"numbers": {"n": "int64"}},
         "outputs": {"twice": {"n": "int64"}},
     }
     descriptor = fl.FlightDescriptor.for_command(json.dumps({"output": "twice"}).encode())
-    info = doors[0].client.get_flight_info(descriptor, doors[0].options)
+    info = endpoints[0].client.get_flight_info(descriptor, endpoints[0].options)
     assert info.schema == NUMBER
-    assert [end.locations[0].uri.decode() for end in info.endpoints] == service.doors
+    assert [end.locations[0].uri.decode() for end in info.endpoints] == service.endpoints
     assert json.loads(info.endpoints[1].ticket.ticket) == {"output": "twice"}
-    names = {action.type for action in doors[0].client.list_actions(doors[0].options)}
-    assert names >= {"commit", "advance", "abort", "probe", "forget", "snapshot", "stop"}
+    names = {action.type for action in endpoints[0].client.list_actions(endpoints[0].options)}
+    assert names >= {"commit", "advance", "abort", "probe", "discard", "snapshot", "stop"}
 
 
-def test_a_bare_client_aborts_and_advances(doors, epoch):
-    zero, one = doors
-    receipt = one.put([5], epoch=epoch, attempt="x")
-    assert zero.act("abort", losers=[receipt]) == {}
+def test_a_bare_client_aborts_and_advances(endpoints, epoch):
+    zero, one = endpoints
+    handle = one.put([5], epoch=epoch, attempt="x")
+    assert zero.act("abort", attempts=[handle]) == {}
     assert zero.act("advance", input="numbers", epoch=epoch + 3) == {"committed": True}
     assert zero.act("advance", input="numbers", epoch=epoch + 3) == {"committed": False}
     assert zero.act("position", input="numbers") == {"epoch": epoch + 3}
-    assert zero.act("settle", epoch=epoch + 2, wait_s=5) == {"settled": True}
+    assert zero.act("await_completion", epoch=epoch + 2, wait_s=5) == {"complete": True}
     assert one.get(after=epoch - 1, upto=epoch + 2, wait_s=5) == []
 
 
 @pytest.mark.parametrize(
     ("ask", "said"),
     [
-        (lambda door: door.act("dance"), "UsageError: there is no action 'dance'"),
-        (lambda door: door.act("commit", input="numbers"), "'epoch' should be a whole number, and"),
-        (lambda door: door.act("commit", input="x", epoch=0), "no input 'x'; it has 'numbers'"),
-        (lambda door: door.act("probe", epoch=0, wait_s="a"), "'wait_s' should be a number of"),
-        (lambda door: door.act("abort", losers=[{"a": 1}]), "is no receipt"),
-        (lambda door: door.act("abort", losers=7), "'losers' should be a list of receipts"),
-        (lambda door: door.act("snapshot"), "ServiceError: this service makes no snapshots"),
-        (lambda door: door.put([1], epoch=0), "'attempt' should be a text, and is None"),
-        (lambda door: door.put([1], epoch=0, attempt="a", input="x"), "has no input 'x'"),
-        (lambda door: door.get(upto=1 << 40), "EpochError: epoch 1099511627776 of output"),
-        (lambda door: door.get(output="x"), "has no output 'x'"),
+        (lambda server: server.act("dance"), "UsageError: there is no action 'dance'"),
+        (
+            lambda server: server.act("commit", input="numbers"),
+            "'epoch' should be a whole number, and",
+        ),
+        (lambda server: server.act("commit", input="x", epoch=0), "no input 'x'; it has 'numbers'"),
+        (lambda server: server.act("probe", epoch=0, wait_s="a"), "'wait_s' should be a number of"),
+        (lambda server: server.act("abort", attempts=[{"a": 1}]), "is no handle"),
+        (lambda server: server.act("abort", attempts=7), "'attempts' should be a list of handles"),
+        (lambda server: server.act("snapshot"), "ServiceError: this service makes no snapshots"),
+        (lambda server: server.put([1], epoch=0), "'attempt' should be a text, and is None"),
+        (lambda server: server.put([1], epoch=0, attempt="a", input="x"), "has no input 'x'"),
+        (lambda server: server.get(upto=1 << 40), "EpochError: epoch 1099511627776 of output"),
+        (lambda server: server.get(output="x"), "has no output 'x'"),
     ],
 )
-def test_what_cannot_be_is_said_by_name(doors, ask, said):
+def test_what_cannot_be_is_said_by_name(endpoints, ask, said):
     with pytest.raises(fl.FlightServerError) as caught:
-        ask(doors[0])
+        ask(endpoints[0])
     assert said in str(caught.value)
     assert set(json.loads(caught.value.extra_info)) == {"error", "message"}
 
 
 @pytest.mark.parametrize("token", ["", "wrong", None])
 def test_nobody_gets_in_without_the_token(service, token):
-    client = Bare(service.doors[0], token)
+    client = Bare(service.endpoints[0], token)
     if token is None:
         client.options = fl.FlightCallOptions()
     for ask in (
@@ -196,37 +201,40 @@ def test_nobody_gets_in_without_the_token(service, token):
     client.close()
 
 
-def test_of_a_client_that_goes_away_before_it_is_done_nothing_is_staged(doors, service, epoch):
+def test_of_a_client_that_goes_away_before_it_is_done_nothing_is_staged(endpoints, service, epoch):
     told = {"input": "numbers", "epoch": epoch, "attempt": "cut off"}
     descriptor = fl.FlightDescriptor.for_command(json.dumps(told).encode())
     headers = [(b"authorization", f"Bearer {service.token}".encode())]
     options = fl.FlightCallOptions(timeout=0.3, headers=headers)
     batch = pa.RecordBatch.from_pydict({"n": [1, 2]})
-    writer, reader = doors[0].client.do_put(descriptor, batch.schema, options)
+    writer, reader = endpoints[0].client.do_put(descriptor, batch.schema, options)
     writer.write_batch(batch)
-    assert reader.read() is None  # there is no receipt
+    assert reader.read() is None  # there is no handle
     with pytest.raises(fl.FlightTimedOutError):
         writer.close()
-    assert doors[0].put([3], epoch=epoch, attempt="cut off")["rows"] == 1
+    assert endpoints[0].put([3], epoch=epoch, attempt="cut off")["rows"] == 1
 
 
 @pytest.mark.parametrize("beyond", [-1, 1 << 62, 1 << 80])
-def test_nothing_is_staged_for_an_epoch_that_cannot_be(doors, beyond):
+def test_nothing_is_staged_for_an_epoch_that_cannot_be(endpoints, beyond):
     with pytest.raises(fl.FlightServerError, match="UsageError: nothing can be staged for epoch"):
-        doors[0].put([1], epoch=beyond, attempt="x")
+        endpoints[0].put([1], epoch=beyond, attempt="x")
 
 
 def test_a_link_raises_what_the_worker_raised(service):
-    with FlightLink(service.doors[0], service.token) as link:
+    with RemoteWorker(service.endpoints[0], service.token) as link:
         with pytest.raises(SchemaError, match="what is sent to 'numbers' have columns x"):
             link.stage("numbers", 0, [pa.RecordBatch.from_pydict({"x": [1]})])
         with pytest.raises(EpochError, match="is not complete"):
             link.read("twice", None, 1 << 40)
         with pytest.raises(UsageError, match="no input 'x'"):
             link.position("x")
-    with FlightLink(service.doors[0], "wrong") as link, pytest.raises(AuthenticationError):
+    with RemoteWorker(service.endpoints[0], "wrong") as link, pytest.raises(AuthenticationError):
         link.status()
-    with FlightLink("grpc://127.0.0.1:1", "x") as link, pytest.raises(StoppedError, match="answer"):
+    with (
+        RemoteWorker("grpc://127.0.0.1:1", "x") as link,
+        pytest.raises(StoppedError, match="answer"),
+    ):
         link.status()
 
 
@@ -237,19 +245,19 @@ def test_the_service_is_driven_by_its_object_through_the_doors(service, epoch):
     numbers.advance_to(epoch + 1)
     found = service.output("twice").collect(upto=epoch, after=epoch - 1)
     assert sorted(found["n"].to_pylist()) == sorted([*range(0, 40_000, 2), 14])
-    service.output("twice").forget(epoch)
+    service.output("twice").discard(epoch)
 
 
 def test_a_door_encrypts_when_it_is_given_certificates(certificates):
     with serve(1, certificates=certificates) as service:
-        assert service.doors[0].startswith("grpc+tls://")
+        assert service.endpoints[0].startswith("grpc+tls://")
         service.input("numbers").send([{"n": 1}])
         service.input("numbers").advance_to(1)
         assert service.output("twice").collect(upto=0)["n"].to_pylist() == [2]
-        client = Bare(service.doors[0], service.token, tls_root_certs=certificates.roots)
+        client = Bare(service.endpoints[0], service.token, tls_root_certs=certificates.roots)
         assert client.get(upto=0) == [(0, 2)]
         client.close()
-        stranger = Bare(service.doors[0], service.token)
+        stranger = Bare(service.endpoints[0], service.token)
         with pytest.raises(fl.FlightUnavailableError):
             stranger.act("status")
         stranger.close()
@@ -257,10 +265,10 @@ def test_a_door_encrypts_when_it_is_given_certificates(certificates):
 
 def test_a_client_may_stop_the_service_and_all_is_worked_off():
     service = serve(1)
-    client = Bare(service.doors[0], service.token)
+    client = Bare(service.endpoints[0], service.token)
     client.act("stop")
     client.close()
-    service._crew.join(5)
+    service._pool.join(5)
     with pytest.raises(StoppedError, match="has stopped"):
         service.status()
     service.abort()
@@ -295,25 +303,25 @@ def test_a_block_that_raises_leaves_no_process():
 
 
 def test_a_desk_says_who_did_not_report_and_believes_no_stranger():
-    fate = Fate()
-    desk = Desk(2, b"s" * 32, fate)
+    termination = Termination()
+    desk = Desk(2, b"s" * 32, termination)
     with pytest.raises(AuthenticationError):
         Line(desk.address, 1, 2, b"x" * 32)
     line = Line(desk.address, 1, 2, b"s" * 32)
     try:
         with pytest.raises(RendezvousError, match="worker 0, 1 of the service did not report"):
-            desk.doors(0.2)
+            desk.endpoints(0.2)
         line.fail(ValueError("seven"))
-        assert fate.wait(5)
+        assert termination.wait(5)
         with pytest.raises(WorkerError, match="worker 1 failed: ValueError: seven"):
-            desk.doors(5)
+            desk.endpoints(5)
     finally:
         desk.close()
         line.close()
 
 
 def test_a_worker_whose_desk_goes_away_is_told():
-    desk = Desk(1, b"s" * 32, Fate())
+    desk = Desk(1, b"s" * 32, Termination())
     line = Line(desk.address, 0, 1, b"s" * 32)
     told = []
     line.watch(told.append)
@@ -324,7 +332,7 @@ def test_a_worker_whose_desk_goes_away_is_told():
 
 
 def test_a_desk_that_everybody_has_called_is_closed_to_who_comes_later():
-    desk = Desk(1, b"s" * 32, Fate())
+    desk = Desk(1, b"s" * 32, Termination())
     line = Line(desk.address, 0, 1, b"s" * 32)
     try:
         desk._threads[0].join(5)  # it has seen that all are there

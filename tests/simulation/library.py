@@ -14,8 +14,8 @@ from typing import Any
 import pointstamp.operators.window_assigners as windows
 from pointstamp.operators.stream import Stream
 from pointstamp.progress.timestamp import Int, Timestamp
-from pointstamp.testing.behaviour import later
-from pointstamp.testing.plans import LIBRARY, N_GROUPS, Record
+from tests.simulation.behaviour import later
+from tests.simulation.plans import LIBRARY, N_GROUPS, Record
 
 
 def make(kind: str, timestamp: Timestamp, streams: Sequence[Stream[Any]]) -> list[Stream[Any]]:

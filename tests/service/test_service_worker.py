@@ -9,8 +9,8 @@ import pytest
 
 import pointstamp as ps
 from pointstamp.errors import EpochError, ServiceError, StoppedError, UsageError, WorkerError
-from pointstamp.service.source import Source
-from pointstamp.service.staging import Staged
+from pointstamp.service.input_feeder import InputFeeder
+from pointstamp.service.staging import StagingHandle
 
 NUMBER = pa.schema({"n": pa.int64()})
 
@@ -68,11 +68,11 @@ def test_an_attempt_that_is_staged_twice_is_there_once(workers):
 
 def test_an_abort_drops_what_is_staged_and_not_what_is_decided(workers):
     (zero, one), found = workers
-    loser, winner = one.stage("n", 0, batch(1)), one.stage("n", 0, batch(2))
-    zero.abort([loser])
-    zero.abort([loser])
-    assert zero.commit("n", 0, [winner], 1)
-    zero.abort([winner])
+    rejected, attempt = one.stage("n", 0, batch(1)), one.stage("n", 0, batch(2))
+    zero.abort([rejected])
+    zero.abort([rejected])
+    assert zero.commit("n", 0, [attempt], 1)
+    zero.abort([attempt])
     assert found(0) == [2]
     assert zero.commit("n", 3, [zero.stage("n", 3, batch(5))], 4)
     assert found(3) == [2, 5]
@@ -88,7 +88,7 @@ def test_an_aborted_epoch_can_be_tried_again(workers):
 def test_a_commit_of_what_is_not_there_decides_nothing(workers):
     (zero, one), found = workers
     with pytest.raises(UsageError, match="attempt 'x' is none of this service"):
-        zero.commit("n", 0, [Staged("n", 0, "x", 1, 1)], 1)
+        zero.commit("n", 0, [StagingHandle("n", 0, "x", 1, 1)], 1)
     aborted = one.stage("n", 0, batch(7))
     with pytest.raises(UsageError, match="none of this service, or was changed"):
         zero.commit("n", 0, [replace(aborted, rows=2)], 1)
@@ -98,7 +98,7 @@ def test_a_commit_of_what_is_not_there_decides_nothing(workers):
     with pytest.raises(ServiceError, match="epoch 0 of input 'n' was aborted: stage it again"):
         zero.commit("n", 0, [aborted], 1)
     with pytest.raises(UsageError, match="attempt 'x', which was staged for epoch 1 of 'n'"):
-        zero.commit("n", 0, [Staged("n", 1, "x", 0, 1)], 1)
+        zero.commit("n", 0, [StagingHandle("n", 1, "x", 0, 1)], 1)
     with pytest.raises(UsageError, match="cannot go on from epoch 3 to 3"):
         zero.commit("n", 3, [], 3)
     with pytest.raises(ServiceError, match="worker 1 only stages and reads: ask worker 0"):
@@ -117,10 +117,10 @@ def test_a_commit_settles_although_another_input_is_behind():
     ) as service:
         zero = service._links[0]
         assert zero.commit("a", 5, [], 6)
-        assert zero.settle(5, 5.0)
+        assert zero.await_completion(5, 5.0)
         assert not zero.wait(None, 0, 0.0)
         assert zero.commit("b", 2, [], 3)
-        assert zero.settle(5, 5.0)
+        assert zero.await_completion(5, 5.0)
         assert zero.wait(None, 2, 5.0)
 
 
@@ -137,11 +137,11 @@ def test_an_input_that_is_behind_holds_back_only_what_it_leads_to():
     ) as service:
         zero = service._links[0]
         assert zero.commit("a", 5, [], 6)
-        assert zero.settle(5, 30.0)
+        assert zero.await_completion(5, 30.0)
         assert zero.wait("alone", 5, 0.0)
         assert not zero.wait("both", 5, 0.0)
         assert zero.commit("b", 7, [], 8)
-        assert zero.settle(7, 30.0)
+        assert zero.await_completion(7, 30.0)
         assert zero.wait("both", 5, 0.0)
 
 
@@ -172,7 +172,7 @@ class Handle:
 
 def test_an_input_that_is_held_back_is_fed_in_order_when_it_may_go_on():
     handle = Handle()
-    source = Source(handle)
+    source = InputFeeder(handle)
     source.release(3, ["a", "b"], 4)
     source.release(4, [], None)
     source.feed()

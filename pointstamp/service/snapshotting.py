@@ -21,12 +21,12 @@ from typing import Any
 
 from pointstamp.runtime.snapshots import Snapshot
 from pointstamp.runtime.worker import Worker
-from pointstamp.service.blueprint import Blueprint
-from pointstamp.service.keeping import Keeping, columns, told
+from pointstamp.service.checkpoint_config import CheckpointConfig, columns, told
+from pointstamp.service.spec import ServiceSpec
 
 
 @dataclass(frozen=True)
-class Asked:
+class SnapshotBegun:
     """A worker says that it has been asked for a snapshot."""
 
     worker: int
@@ -34,7 +34,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Written:
+class PartWritten:
     """A worker says that its part is written, and where what its outputs held is."""
 
     worker: int
@@ -43,7 +43,7 @@ class Written:
     outputs: dict[str, Any]
 
 
-class Cutter:
+class SnapshotWriter:
     """One worker's cuts; everything but `_write` runs in the worker's thread.
 
     Parameters
@@ -52,18 +52,18 @@ class Cutter:
         `held(epoch)`: what the outputs have up to an epoch, as pairs by output, or None if
         the epoch is not complete there yet.
     tell : callable
-        Sends `Asked` and `Written` to worker 0.
+        Sends `SnapshotBegun` and `PartWritten` to worker 0.
     """
 
     def __init__(
         self,
         worker: Worker,
-        keeping: Keeping,
+        config: CheckpointConfig,
         held: Callable[[int], dict[str, Any] | None],
         tell: Callable[[Any], None],
     ) -> None:
         self._worker = worker
-        self._keeping = keeping
+        self._config = config
         self._held = held
         self._tell = tell
         self._asked: list[int] = []
@@ -79,7 +79,7 @@ class Cutter:
         while self._asked:
             epoch = self._asked.pop(0)
             self._cut = self._worker.snapshot(epoch)
-            self._tell(Asked(self._worker.index, epoch))
+            self._tell(SnapshotBegun(self._worker.index, epoch))
         if self._cut is not None and self._cut.done:
             held = self._held(self._cut.epoch)
             if held is not None:
@@ -98,26 +98,26 @@ class Cutter:
         environment, index = self._worker.environment, self._worker.index
         try:
             outputs = {
-                name: self._keeping.store(name, cut.epoch, index, pairs)
+                name: self._config.store(name, cut.epoch, index, pairs)
                 for name, pairs in held.items()
             }
         except BaseException as error:  # noqa: BLE001  (raised by the worker)
             environment.fail(error)
             environment.communicator.unpark()
             return
-        written = Written(index, cut.epoch, cut.part, outputs)
+        written = PartWritten(index, cut.epoch, cut.part, outputs)
         environment.call(lambda: self._tell(written))
 
 
-class Sealer:
+class SnapshotCoordinator:
     """What worker 0 knows of the snapshot that is on its way.
 
     Parameters
     ----------
-    plan : Blueprint
+    plan : ServiceSpec
         Of the service.
-    forgotten : callable
-        The last epoch of each output that is forgotten.
+    discarded : callable
+        The last epoch of each output that is discarded.
     may_seal : callable
         Whether the snapshot of an epoch is to be sealed, now that all parts are there.
     sealed : callable
@@ -129,17 +129,17 @@ class Sealer:
     def __init__(
         self,
         peers: int,
-        keeping: Keeping,
-        plan: Blueprint,
-        forgotten: Callable[[], dict[str, int]],
+        config: CheckpointConfig,
+        plan: ServiceSpec,
+        discarded: Callable[[], dict[str, int]],
         may_seal: Callable[[int], bool],
         sealed: Callable[[int], None],
         fail: Callable[[BaseException], None],
     ) -> None:
         self._peers = peers
-        self._keeping = keeping
+        self._config = config
         self._plan = plan
-        self._forgotten = forgotten
+        self._discarded = discarded
         self._may_seal = may_seal
         self._sealed = sealed
         self._fail = fail
@@ -147,10 +147,10 @@ class Sealer:
         """Of the next snapshot; None while one is sealed."""
         self.is_asked = False
         """Whether the workers are asked for it."""
-        self.last = keeping.epoch
+        self.last = config.epoch
         """That of the last which is sealed."""
         self._ready: set[int] = set()
-        self._written: dict[int, Written] = {}
+        self._written: dict[int, PartWritten] = {}
         self._thread: threading.Thread | None = None
 
     def aim_at(self, epoch: int) -> None:
@@ -174,9 +174,9 @@ class Sealer:
             return True
         return len(self._ready) == self._peers
 
-    def hear(self, said: Asked | Written) -> None:
+    def hear(self, said: SnapshotBegun | PartWritten) -> None:
         """Take in what a worker says; in the thread of worker 0."""
-        if isinstance(said, Asked):
+        if isinstance(said, SnapshotBegun):
             self._ready.add(said.worker)
             return
         self._written[said.worker] = said
@@ -196,10 +196,10 @@ class Sealer:
         try:
             outputs = {worker: said.outputs for worker, said in self._written.items()}
             parts = [self._written[worker].part for worker in range(self._peers)]
-            meta = told(outputs, self._forgotten())
+            meta = told(outputs, self._discarded())
             meta |= columns(self._plan.inputs, self._plan.outputs)
-            self._keeping.checkpoint.seal(self.epoch, parts, meta)
-            self._keeping.checkpoint.prune()
+            self._config.checkpoint.seal(self.epoch, parts, meta)
+            self._config.checkpoint.prune()
             self.last, self.epoch = self.epoch, None
             self._sealed(self.last)
         except BaseException as error:  # noqa: BLE001  (raised by the worker)

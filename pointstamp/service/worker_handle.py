@@ -1,6 +1,6 @@
 """What a service needs of one of its workers, wherever it runs.
 
-`Resident` is one, for who is in the same process; `client.FlightLink` another, for who is not.
+`ServiceWorker` is one in the same process, `flight_client.RemoteWorker` one anywhere.
 """
 
 from __future__ import annotations
@@ -10,23 +10,23 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from pointstamp.service.staging import Staged
+from pointstamp.service.staging import StagingHandle
 from pointstamp.service.status import Status
 
 
 class Link(Protocol):
-    """Talks to one worker; see `Resident`, whose methods these are."""
+    """Talks to one worker; see `ServiceWorker`, whose methods these are."""
 
     @property
     def address(self) -> str | None:
-        """Of the worker's door; None if it is in this process."""
+        """Of the worker's server; None if it is in this process."""
 
     def status(self) -> Status:
         """How far the service is, as this worker knows it."""
 
     def stage(
         self, input: str, epoch: int, batches: Iterable[Any], attempt: str | None = None
-    ) -> Staged:
+    ) -> StagingHandle:
         """Keep `batches` for a commit."""
 
     def read(
@@ -37,19 +37,21 @@ class Link(Protocol):
     def wait(self, output: str | None, epoch: int, timeout_s: float) -> bool:
         """Wait until `epoch` is complete; whether it is."""
 
-    def commit(self, input: str, epoch: int, winners: Sequence[Staged], until: int | None) -> bool:
-        """Let the winners in at `epoch`; from here on, of worker 0 alone."""
+    def commit(
+        self, input: str, epoch: int, attempts: Sequence[StagingHandle], until: int | None
+    ) -> bool:
+        """Let the attempts in at `epoch`; from here on, of worker 0 alone."""
 
-    def abort(self, losers: Sequence[Staged]) -> None:
-        """Drop what is staged, except what a commit has named."""
+    def abort(self, attempts: Sequence[StagingHandle]) -> None:
+        """DropAttempts what is staged, except what a commit has named."""
 
     def position(self, input: str) -> int | None:
         """The first epoch of an input that may still be committed."""
 
-    def settle(self, epoch: int, timeout_s: float) -> bool:
+    def await_completion(self, epoch: int, timeout_s: float) -> bool:
         """Wait until `epoch` is as complete as inputs that are behind it allow."""
 
-    def forget(self, output: str, upto: int) -> None:
+    def discard(self, output: str, upto: int) -> None:
         """Have all workers let go of an output's epochs."""
 
     def snapshot(self, soon: bool = False) -> dict[str, int | None]:

@@ -16,13 +16,13 @@ CAUSE_S = 3.0
 """How long the cause may take to be known after a worker is found gone."""
 
 
-class Fate:
+class Termination:
     """Unknown until the workers end; then why.
 
-    >>> fate = Fate()
-    >>> fate.check()
-    >>> fate.end(ServiceError("worker 1 fell over"))
-    >>> fate.check()
+    >>> termination = Termination()
+    >>> termination.check()
+    >>> termination.end(ServiceError("worker 1 fell over"))
+    >>> termination.check()
     Traceback (most recent call last):
     pointstamp.errors.ServiceError: worker 1 fell over
     """

@@ -1,4 +1,4 @@
-"""What one worker has of one output: batches by epoch, until they are forgotten.
+"""What one worker has of one output: batches by epoch, until they are discarded.
 
 Nothing here knows which epochs are complete: whoever reads asks for those only. The
 caller holds a lock, for the worker adds while others read.
@@ -11,22 +11,22 @@ import pyarrow as pa
 from pointstamp.errors import EpochError
 
 
-class Outlet:
+class OutputBuffer:
     """Keeps the batches of an output by epoch.
 
-    >>> outlet = Outlet("counts")
-    >>> outlet.add(3, pa.RecordBatch.from_pydict({"n": [7]}))
-    >>> [(epoch, batch.to_pylist()) for epoch, batch in outlet.read(None, 3)]
+    >>> buffer = OutputBuffer("counts")
+    >>> buffer.add(3, pa.RecordBatch.from_pydict({"n": [7]}))
+    >>> [(epoch, batch.to_pylist()) for epoch, batch in buffer.read(None, 3)]
     [(3, [{'n': 7}])]
-    >>> outlet.forget(3)
-    >>> outlet.read(None, 3)
+    >>> buffer.discard(3)
+    >>> buffer.read(None, 3)
     []
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.forgotten = -1
-        """The last epoch that is forgotten; epochs begin with 0."""
+        self.discarded = -1
+        """The last epoch that is discarded; epochs begin with 0."""
         self._kept: dict[int, list[pa.RecordBatch]] = {}
 
     def add(self, epoch: int, batch: pa.RecordBatch) -> None:
@@ -40,20 +40,20 @@ class Outlet:
         Raises
         ------
         EpochError
-            If something of this is forgotten.
+            If something of this is discarded.
         """
         if after is None:
-            after = self.forgotten
-        if after < self.forgotten:
+            after = self.discarded
+        if after < self.discarded:
             raise EpochError(
                 f"output {self.name!r} cannot be read from epoch {after + 1}: what came up to "
-                f"epoch {self.forgotten} is forgotten"
+                f"epoch {self.discarded} is discarded"
             )
         epochs = sorted(epoch for epoch in self._kept if after < epoch <= upto)
         return [(epoch, batch) for epoch in epochs for batch in self._kept[epoch]]
 
-    def forget(self, upto: int) -> None:
+    def discard(self, upto: int) -> None:
         """Let go of the epochs up to this one; again is no error."""
-        self.forgotten = max(self.forgotten, upto)
+        self.discarded = max(self.discarded, upto)
         for epoch in [epoch for epoch in self._kept if epoch <= upto]:
             del self._kept[epoch]

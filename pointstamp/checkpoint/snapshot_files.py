@@ -18,11 +18,11 @@ import pyarrow as pa
 
 from pointstamp.checkpoint import arrow_files, version_1
 from pointstamp.checkpoint.arrow_files import Stored
-from pointstamp.checkpoint.cuts import Cut
+from pointstamp.checkpoint.checksummed import seal, unseal
+from pointstamp.checkpoint.deltas import TableDelta
 from pointstamp.checkpoint.input_log import epoch_name
 from pointstamp.checkpoint.manifest import Manifest, Part, Piece, StoredTable, check_parts
 from pointstamp.checkpoint.objects import Objects
-from pointstamp.checkpoint.sealed import seal, unseal
 from pointstamp.errors import (
     CheckpointError,
     CheckpointWarning,
@@ -50,7 +50,7 @@ class Snapshots:
         self,
         epoch: int,
         worker: int,
-        tables: Mapping[tuple[str, str], Cut],
+        tables: Mapping[tuple[str, str], TableDelta],
         before: Part | None = None,
     ) -> Part:
         """See `Checkpoint.write_part`."""
@@ -175,7 +175,7 @@ class Snapshots:
         return manifest
 
 
-def _with_changes(former: StoredTable | None, cut: Cut, name: str) -> StoredTable:
+def _with_changes(former: StoredTable | None, cut: TableDelta, name: str) -> StoredTable:
     """A table with what is new of it in the file `name`."""
     bins = dict(former.bins) if former is not None else {}
     for number, bin in enumerate(sorted(cut.changes)):

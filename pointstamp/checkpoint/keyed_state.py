@@ -22,7 +22,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pointstamp.checkpoint.bins import N_BINS, bins_of, is_for
-from pointstamp.checkpoint.cuts import Change, Cut
+from pointstamp.checkpoint.deltas import BinDelta, TableDelta
 from pointstamp.containers import decode, encode, hash_key, hash_keys, kind_of
 from pointstamp.containers.gather import take
 from pointstamp.containers.kind import Key
@@ -39,7 +39,7 @@ class Table(Protocol):
 
     kind: str
 
-    def cut(self) -> Cut:
+    def take_delta(self) -> TableDelta:
         """What has changed."""
 
     def load(self, batches: Iterable[Any], index: int, peers: int) -> None:
@@ -70,10 +70,10 @@ class KeyedRows(dict[Any, Any]):
     >>> table = KeyedRows()
     >>> table["a"] = 1
     >>> copy = KeyedRows()
-    >>> copy.load([change.batch for change in table.cut().changes.values()], 0, 1)
+    >>> copy.load([change.batch for change in table.take_delta().changes.values()], 0, 1)
     >>> copy
     {'a': 1}
-    >>> table.cut().changes
+    >>> table.take_delta().changes
     {}
     """
 
@@ -132,35 +132,35 @@ class KeyedRows(dict[Any, Any]):
         """See `Table`."""
         self._is_anew = True
 
-    def cut(self) -> Cut:
+    def take_delta(self) -> TableDelta:
         """See `Table`."""
         n_more = self._n_more + len(self._changed)
         if self._is_anew or n_more * MOST_MORE > len(self):
-            return Cut(self.kind, self._all())
+            return TableDelta(self.kind, self._all())
         self._n_more = n_more
         changes = self._of(list(self._changed), is_whole=False)
         self._changed = set()
         self._told.update(changes)
-        return Cut(self.kind, changes)
+        return TableDelta(self.kind, changes)
 
-    def _all(self) -> dict[int, Change]:
+    def _all(self) -> dict[int, BinDelta]:
         changes = self._of(list(self), is_whole=True)
         for bin in self._told - set(changes):
-            changes[bin] = Change(_rows([], []))
+            changes[bin] = BinDelta(_rows([], []))
         self._told = {bin for bin, change in changes.items() if change.batch.num_rows}
         self._changed = set()
         self._n_more = 0
         self._is_anew = False
         return changes
 
-    def _of(self, keys: list[Any], *, is_whole: bool) -> dict[int, Change]:
+    def _of(self, keys: list[Any], *, is_whole: bool) -> dict[int, BinDelta]:
         """By bin, these keys and their values, or that they have none any more."""
         changes = {}
         for bin, places in _by_bin(self._hashes(keys)):
             own = [keys[place] for place in places]
             values = [_dumped(key, self[key]) if key in self else None for key in own]
             batch = _rows([_dumped(key, key) for key in own], values)
-            changes[bin] = Change(batch, is_whole)
+            changes[bin] = BinDelta(batch, is_whole)
         return changes
 
     def load(self, batches: Iterable[Any], index: int, peers: int) -> None:
@@ -245,19 +245,19 @@ class KeyedBatches:
         self._is_anew = True
         self._added = []
 
-    def cut(self) -> Cut:
+    def take_delta(self) -> TableDelta:
         """See `Table`."""
         is_whole = self._is_anew or not self._grows_only
         parts = self._everything() if is_whole else self._added
-        changes = {bin: Change(batch, is_whole) for bin, batch in self._binned(parts).items()}
+        changes = {bin: BinDelta(batch, is_whole) for bin, batch in self._binned(parts).items()}
         if is_whole:
             for bin in self._told - set(changes):
-                changes[bin] = Change(_messages([]))
+                changes[bin] = BinDelta(_messages([]))
             self._told = set()
         self._told.update(bin for bin, change in changes.items() if change.batch.num_rows)
         self._added = []
         self._is_anew = False
-        return Cut(self.kind, changes)
+        return TableDelta(self.kind, changes)
 
     def _binned(self, parts: Tagged) -> dict[int, Any]:
         messages: dict[int, list[bytes]] = {}

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pointstamp.operators.sources import InputHandle
 
 
-class Source:
+class InputFeeder:
     """Feeds an input as fast as the dataflow takes it, in the order of the decisions."""
 
     def __init__(self, handle: InputHandle) -> None:

@@ -30,7 +30,7 @@ from pointstamp.progress.subgraph import Subgraph, Updates
 from pointstamp.progress.timestamp import summary_less_equal
 from pointstamp.progress.topology import Node, Step, Topology
 from pointstamp.testing.oracle import LivenessError, SafetyError
-from pointstamp.testing.random_dataflows import (
+from tests.simulation.random_dataflows import (
     AnswerError,
     Case,
     Outputs,

@@ -1,7 +1,7 @@
-"""The door of a service: an Arrow Flight server for each worker.
+"""The server of a service: an Arrow Flight server for each worker.
 
 `docs/service.md` is its protocol, for clients in any language. Here a call is taken
-apart, handed to the worker's `Resident`, and the answer put together; whoever calls must
+apart, handed to the worker's `ServiceWorker`, and the answer put together; whoever calls must
 present the token of the job. Arrow's own threads answer the calls.
 """
 
@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.flight
 
 from pointstamp.errors import PointstampError, ServiceError, UsageError
-from pointstamp.service.resident import Resident
-from pointstamp.service.staging import Staged
+from pointstamp.service.service_worker import ServiceWorker
+from pointstamp.service.staging import StagingHandle
 from pointstamp.service.status import Status
 
 fl: Any = pyarrow.flight  # whose stubs say str where bytes go
@@ -32,7 +32,7 @@ MAX_WAIT_S = 5.0
 
 @dataclass(frozen=True)
 class Certificates:
-    """What a door needs to encrypt: PEM, as bytes.
+    """What a server needs to encrypt: PEM, as bytes.
 
     Attributes
     ----------
@@ -48,12 +48,12 @@ class Certificates:
 
 
 def token_of(secret: bytes) -> str:
-    """What to present at the doors of a job: it follows from the secret, and not the reverse.
+    """What to present at the endpoints of a job: it follows from the secret, and not the reverse.
 
     >>> len(token_of(b"a secret of a job"))
     64
     """
-    return hmac.digest(secret, b"pointstamp door", "sha256").hex()
+    return hmac.digest(secret, b"pointstamp server", "sha256").hex()
 
 
 class _Bearers(fl.ServerMiddlewareFactory):  # type: ignore[misc]  # it is Any
@@ -73,12 +73,12 @@ class _Bearers(fl.ServerMiddlewareFactory):  # type: ignore[misc]  # it is Any
         )
 
 
-class Door(fl.FlightServerBase):  # type: ignore[misc]  # it is Any
+class FlightServer(fl.FlightServerBase):  # type: ignore[misc]  # it is Any
     """Serves one worker from the moment that it is made until `close`.
 
     Parameters
     ----------
-    resident : Resident
+    resident : ServiceWorker
     token : str
         What clients must present.
     host : str
@@ -91,7 +91,7 @@ class Door(fl.FlightServerBase):  # type: ignore[misc]  # it is Any
 
     def __init__(
         self,
-        resident: Resident,
+        resident: ServiceWorker,
         token: str,
         host: str = "127.0.0.1",
         name: str | None = None,
@@ -107,7 +107,7 @@ class Door(fl.FlightServerBase):  # type: ignore[misc]  # it is Any
         self._resident = resident
         self.address = f"{scheme}://{name or host}:{self.port}"
         self.all: list[str] = [self.address]
-        """The doors of all workers, by index."""
+        """The endpoints of all workers, by index."""
         self._actions: dict[str, tuple[str, Callable[[dict[str, Any]], Any]]] = {
             "describe": ("the workers, inputs and outputs", self._describe),
             "status": ("where inputs and outputs are", lambda told: _status(resident.status())),
@@ -119,8 +119,11 @@ class Door(fl.FlightServerBase):  # type: ignore[misc]  # it is Any
             "advance": ("go on to an epoch, with nothing more at those before", self._advance),
             "abort": ("drop what was staged", self._abort),
             "probe": ("wait for an epoch to be complete", self._probe),
-            "settle": ("wait for an epoch, as far as other inputs let it", self._settle),
-            "forget": ("let go of an output's epochs", self._forget),
+            "await_completion": (
+                "wait for an epoch, as far as other inputs let it",
+                self._await_completion,
+            ),
+            "discard": ("let go of an output's epochs", self._discard),
             "snapshot": ("the epochs of the last snapshot, and of the next", self._snapshot),
             "await_snapshot": ("wait for a snapshot to be sealed", self._await_snapshot),
             "finish": ("seal no more snapshots, as the inputs will be closed", self._finish),
@@ -148,7 +151,7 @@ class Door(fl.FlightServerBase):  # type: ignore[misc]  # it is Any
         yield json.dumps(answer).encode()
 
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
-        """Stage batches; the receipt comes back as metadata."""
+        """Stage batches; the handle comes back as metadata."""
         with _told():
             told = _parsed(descriptor.command)
             input, epoch = _text(told, "input"), _number(told, "epoch")
@@ -189,7 +192,7 @@ class Door(fl.FlightServerBase):  # type: ignore[misc]  # it is Any
         return {
             "protocol": PROTOCOL,
             "worker": self._resident.index,
-            "doors": self.all,
+            "endpoints": self.all,
             "inputs": {name: _columns(schema) for name, schema in plan.inputs.items()},
             "outputs": {name: _columns(schema) for name, schema in plan.outputs.items()},
         }
@@ -197,9 +200,9 @@ class Door(fl.FlightServerBase):  # type: ignore[misc]  # it is Any
     def _commit(self, told: dict[str, Any]) -> dict[str, Any]:
         epoch = _number(told, "epoch")
         until = None if told.get("close") else _number(told, "until", epoch + 1)
-        winners = _receipts(told, "winners")
+        attempts = _handles(told, "attempts")
         input = _text(told, "input")
-        return {"committed": self._resident.commit(input, epoch, winners, until)}
+        return {"committed": self._resident.commit(input, epoch, attempts, until)}
 
     def _advance(self, told: dict[str, Any]) -> dict[str, Any]:
         input, until = _text(told, "input"), _number(told, "epoch")
@@ -209,7 +212,7 @@ class Door(fl.FlightServerBase):  # type: ignore[misc]  # it is Any
         return {"committed": self._resident.commit(input, now, [], until)}
 
     def _abort(self, told: dict[str, Any]) -> dict[str, Any]:
-        self._resident.abort(_receipts(told, "losers"))
+        self._resident.abort(_handles(told, "attempts"))
         return {}
 
     def _probe(self, told: dict[str, Any]) -> dict[str, Any]:
@@ -217,11 +220,11 @@ class Door(fl.FlightServerBase):  # type: ignore[misc]  # it is Any
         done = self._resident.wait(output, _number(told, "epoch"), _wait_s(told))
         return {"complete": done}
 
-    def _settle(self, told: dict[str, Any]) -> dict[str, Any]:
-        return {"settled": self._resident.settle(_number(told, "epoch"), _wait_s(told))}
+    def _await_completion(self, told: dict[str, Any]) -> dict[str, Any]:
+        return {"complete": self._resident.await_completion(_number(told, "epoch"), _wait_s(told))}
 
-    def _forget(self, told: dict[str, Any]) -> dict[str, Any]:
-        self._resident.forget(_text(told, "output"), _number(told, "upto"))
+    def _discard(self, told: dict[str, Any]) -> dict[str, Any]:
+        self._resident.discard(_text(told, "output"), _number(told, "upto"))
         return {}
 
     def _snapshot(self, told: dict[str, Any]) -> dict[str, Any]:
@@ -296,11 +299,11 @@ def _number(told: dict[str, Any], name: str, default: Any = _NEEDED) -> Any:
     return found
 
 
-def _receipts(told: dict[str, Any], name: str) -> list[Staged]:
+def _handles(told: dict[str, Any], name: str) -> list[StagingHandle]:
     found = told.get(name, [])
     if not isinstance(found, list):
-        raise UsageError(f"{name!r} should be a list of receipts, and is {found!r}")
-    return [Staged.from_json(one) for one in found]
+        raise UsageError(f"{name!r} should be a list of handles, and is {found!r}")
+    return [StagingHandle.from_json(one) for one in found]
 
 
 def _wait_s(told: dict[str, Any]) -> float:

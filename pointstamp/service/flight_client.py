@@ -1,4 +1,4 @@
-"""A worker behind a door, as a link: what `Resident` has, by Arrow Flight."""
+"""A worker behind a server, as a link: what `ServiceWorker` has, by Arrow Flight."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow.flight
 
 from pointstamp import errors
 from pointstamp.errors import AuthenticationError, PointstampError, ServiceError, StoppedError
-from pointstamp.service.staging import Staged
+from pointstamp.service.staging import StagingHandle
 from pointstamp.service.status import Status
 
 fl: Any = pyarrow.flight  # whose stubs say str where bytes go, and lack what we use
@@ -29,17 +29,17 @@ _GONE = (
 )
 
 
-class FlightLink:
-    """Talks to one worker by its door; see `link.Link`.
+class RemoteWorker:
+    """Talks to one worker by its server; see `link.Link`.
 
     Parameters
     ----------
     address : str
-        Of the door, as `grpc://host:port` or `grpc+tls://host:port`.
+        Of the server, as `grpc://host:port` or `grpc+tls://host:port`.
     token : str
         What to present.
     roots : bytes, optional
-        By which to know the door's certificate: PEM.
+        By which to know the server's certificate: PEM.
     """
 
     def __init__(self, address: str, token: str, roots: bytes | None = None) -> None:
@@ -51,7 +51,7 @@ class FlightLink:
         """Hang up."""
         self._client.close()
 
-    def __enter__(self) -> FlightLink:
+    def __enter__(self) -> RemoteWorker:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -72,7 +72,7 @@ class FlightLink:
 
     def stage(
         self, input: str, epoch: int, batches: Iterable[Any], attempt: str | None = None
-    ) -> Staged:
+    ) -> StagingHandle:
         """Keep `batches`, all of one schema, for a commit."""
         told = {"input": input, "epoch": epoch, "attempt": attempt or uuid.uuid4().hex}
         descriptor = fl.FlightDescriptor.for_command(json.dumps(told).encode())
@@ -87,10 +87,10 @@ class FlightLink:
                 for batch in given:
                     writer.write_batch(batch)
                 writer.done_writing()
-                receipt = reader.read()
-            if receipt is None:
-                raise StoppedError(f"the worker at {self.address} gave no receipt")
-            return Staged.from_json(json.loads(receipt.to_pybytes()))
+                handle = reader.read()
+            if handle is None:
+                raise StoppedError(f"the worker at {self.address} gave no handle")
+            return StagingHandle.from_json(json.loads(handle.to_pybytes()))
 
     def read(
         self, output: str, after: int | None, upto: int | None, timeout_s: float = 0.0
@@ -114,29 +114,31 @@ class FlightLink:
         """Wait until `epoch` is complete; whether it is."""
         return bool(self.act("probe", timeout_s, output=output, epoch=epoch)["complete"])
 
-    def commit(self, input: str, epoch: int, winners: Sequence[Staged], until: int | None) -> bool:
-        """Let the winners in at `epoch`, and go on to `until`."""
+    def commit(
+        self, input: str, epoch: int, attempts: Sequence[StagingHandle], until: int | None
+    ) -> bool:
+        """Let the attempts in at `epoch`, and go on to `until`."""
         told: dict[str, Any] = {"input": input, "epoch": epoch}
-        told["winners"] = [one.to_json() for one in winners]
+        told["attempts"] = [one.to_json() for one in attempts]
         told |= {"close": True} if until is None else {"until": until}
         return bool(self.act("commit", **told)["committed"])
 
-    def abort(self, losers: Sequence[Staged]) -> None:
-        """Drop what is staged, except what a commit has named."""
-        self.act("abort", losers=[staged.to_json() for staged in losers])
+    def abort(self, attempts: Sequence[StagingHandle]) -> None:
+        """DropAttempts what is staged, except what a commit has named."""
+        self.act("abort", attempts=[staged.to_json() for staged in attempts])
 
     def position(self, input: str) -> int | None:
         """The first epoch of an input that may still be committed."""
         found: int | None = self.act("position", input=input)["epoch"]
         return found
 
-    def settle(self, epoch: int, timeout_s: float) -> bool:
+    def await_completion(self, epoch: int, timeout_s: float) -> bool:
         """Wait until `epoch` is as complete as inputs that are behind it allow."""
-        return bool(self.act("settle", timeout_s, epoch=epoch)["settled"])
+        return bool(self.act("await_completion", timeout_s, epoch=epoch)["complete"])
 
-    def forget(self, output: str, upto: int) -> None:
+    def discard(self, output: str, upto: int) -> None:
         """Have all workers let go of an output's epochs."""
-        self.act("forget", output=output, upto=upto)
+        self.act("discard", output=output, upto=upto)
 
     def snapshot(self, soon: bool = False) -> dict[str, int | None]:
         """The epochs of the last snapshot that is sealed, and of the next."""
@@ -165,7 +167,7 @@ class FlightLink:
             yield
         except fl.FlightUnauthenticatedError as cause:
             raise AuthenticationError(
-                f"the door at {self.address} does not take this token: {cause}"
+                f"the server at {self.address} does not take this token: {cause}"
             ) from cause
         except _GONE as cause:
             raise StoppedError(f"the worker at {self.address} does not answer: {cause}") from cause

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pointstamp.checkpoint.bins import N_BINS, is_for
-from pointstamp.checkpoint.cuts import Change, Cut
-from pointstamp.checkpoint.tables import MOST_MORE
+from pointstamp.checkpoint.deltas import BinDelta, TableDelta
+from pointstamp.checkpoint.keyed_state import MOST_MORE
 from pointstamp.errors import BuildError, ColumnError
 from pointstamp.kernels.gather import gather
 from pointstamp.kernels.hash_join import add_values, find_values, no_values
@@ -117,7 +117,7 @@ class KeyedColumns:
         """See `tables.Table`."""
         self._is_anew = True
 
-    def cut(self) -> Cut:
+    def take_delta(self) -> TableDelta:
         """See `tables.Table`."""
         changed = np.flatnonzero(self._is_changed[: self._n])
         n_more = self._n_more + len(changed)
@@ -126,9 +126,9 @@ class KeyedColumns:
         self._is_changed[: self._n] = False
         self._is_anew = False
         rows = np.arange(self._n) if is_whole else changed
-        return Cut(self.kind, self._binned(rows, is_whole))
+        return TableDelta(self.kind, self._binned(rows, is_whole))
 
-    def _binned(self, rows: Ints, is_whole: bool) -> dict[int, Change]:
+    def _binned(self, rows: Ints, is_whole: bool) -> dict[int, BinDelta]:
         # Here and not above: programs whose tables are not stored do without Arrow.
         import pyarrow as pa
 
@@ -139,7 +139,7 @@ class KeyedColumns:
         columns = [arrow_array(gather(self[name], chosen)) for name in self._columns]
         whole = pa.RecordBatch.from_arrays(columns, names=list(self._columns))
         return {
-            bin: Change(whole.slice(starts[bin], starts[bin + 1] - starts[bin]), is_whole)
+            bin: BinDelta(whole.slice(starts[bin], starts[bin + 1] - starts[bin]), is_whole)
             for bin in range(N_BINS)
             if starts[bin] < starts[bin + 1]
         }

@@ -24,11 +24,11 @@ from pointstamp.progress.timestamp import Int, Product, Timestamp
 from pointstamp.runtime.schedule import Schedule
 from pointstamp.runtime.simulate import Simulation
 from pointstamp.runtime.worker import Worker
-from pointstamp.testing import library
-from pointstamp.testing.behaviour import Behaviour, Waiter, innermost, later, way_of
-from pointstamp.testing.moments import EventProcessing
 from pointstamp.testing.oracle import Oracle
-from pointstamp.testing.plans import (
+from tests.simulation import library
+from tests.simulation.behaviour import Behaviour, Waiter, innermost, later, way_of
+from tests.simulation.moments import EventProcessing
+from tests.simulation.plans import (
     N_GROUPS,
     IteratePlan,
     LibraryPlan,
@@ -39,7 +39,7 @@ from pointstamp.testing.plans import (
     ScopePlan,
     random_plan,
 )
-from pointstamp.testing.subsets import Subsets, once
+from tests.simulation.subsets import Subsets, once
 
 MAX_DECISIONS = 100_000
 """A random dataflow needs some hundreds; one that needs so many never ends."""

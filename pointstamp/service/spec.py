@@ -15,7 +15,7 @@ from pointstamp.operators.stream import Stream
 
 
 @dataclass(frozen=True)
-class Blueprint:
+class ServiceSpec:
     """A dataflow with named inputs and outputs; travels to the workers by cloudpickle."""
 
     build: Callable[..., Any]
@@ -58,9 +58,9 @@ class Blueprint:
         return f"{alone}a dict with a stream for each of {names}"
 
 
-def blueprint(
+def service_spec(
     build: Callable[..., Any], inputs: Mapping[str, Any], outputs: Mapping[str, Any]
-) -> Blueprint:
+) -> ServiceSpec:
     """A blueprint, checked as far as it can be before a worker builds it.
 
     Parameters
@@ -81,7 +81,7 @@ def blueprint(
     of_inputs, of_outputs = _schemas("inputs", inputs), _schemas("outputs", outputs)
     if not outputs:
         raise UsageError("a service needs at least one output to tell by when an epoch is complete")
-    return Blueprint(build, of_inputs, of_outputs, takes_names(build, list(inputs)))
+    return ServiceSpec(build, of_inputs, of_outputs, takes_names(build, list(inputs)))
 
 
 def _schemas(what: str, given: Any) -> dict[str, pa.Schema]:

@@ -1,4 +1,4 @@
-"""What a service keeps, and where: its log of inputs, snapshots, and output that is not forgotten.
+"""What a service keeps, and where: its log of inputs, snapshots, and output that is not discarded.
 
 A snapshot has the state of operators, not what they have put out; so what the outputs hold
 of the epochs up to it is kept beside it, as attempts in the checkpoint's log that belong to
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from pointstamp.checkpoint.checkpoint import Checkpoint
 from pointstamp.checkpoint.durable import Durable
-from pointstamp.checkpoint.input_log import Staged as Kept
+from pointstamp.checkpoint.input_log import Staged
 from pointstamp.errors import CheckpointStructureError, UsageError
 
 OUTPUT = "output: "
@@ -29,7 +29,7 @@ _EPOCH = "pointstamp: epoch"
 
 
 @dataclass(frozen=True)
-class Keeping:
+class CheckpointConfig:
     """The same on all workers; may be sent to other processes.
 
     Attributes
@@ -58,14 +58,14 @@ class Keeping:
         """What the dataflow is built with."""
         return None if self.every is None else self.start
 
-    def outputs(self, output: str) -> Iterator[tuple[int, Kept]]:
+    def outputs(self, output: str) -> Iterator[tuple[int, Staged]]:
         """(number, what was stored) of an output beside the snapshot."""
         for number, record in enumerate(self._meta("outputs").get(output, ())):
-            yield number, Kept.from_json(record)
+            yield number, Staged.from_json(record)
 
-    def forgotten(self, output: str) -> int:
-        """The last epoch of an output that was forgotten when the snapshot was made."""
-        return int(self._meta("forgotten").get(output, -1))
+    def discarded(self, output: str) -> int:
+        """The last epoch of an output that was discarded when the snapshot was made."""
+        return int(self._meta("discarded").get(output, -1))
 
     def _meta(self, what: str) -> dict[str, Any]:
         """What `told` said beside the snapshot; nothing without one."""
@@ -88,7 +88,7 @@ class Keeping:
         attempt = f"worker {worker}, {uuid4().hex[:12]}"
         return self.checkpoint.stage(name, epoch + 1, attempt, batches).to_json()
 
-    def load(self, kept: Kept) -> Iterator[tuple[int, pa.RecordBatch]]:
+    def load(self, kept: Staged) -> Iterator[tuple[int, pa.RecordBatch]]:
         """(epoch, batch) of what was stored."""
         for batch in self.checkpoint.read(kept):
             epochs = batch.column(_EPOCH)
@@ -124,8 +124,8 @@ class Keeping:
 
     def _logged(self, input: str) -> pa.Schema | None:
         """The schema of what was committed for an input first; None if nothing is there."""
-        for _, winners in self.checkpoint.committed(input, self.epoch):
-            for kept in winners:
+        for _, attempts in self.checkpoint.committed(input, self.epoch):
+            for kept in attempts:
                 if kept.rows:
                     return next(self.checkpoint.read(kept)).schema
         return None
@@ -144,12 +144,12 @@ class Keeping:
         return sorted(set(found) - set(inputs))
 
 
-def keeping(
+def checkpoint_config(
     place: Any,
     every: int | None = None,
     allow_missing: Collection[str] = (),
     allow_new: Collection[str] = (),
-) -> Keeping | None:
+) -> CheckpointConfig | None:
     """What is kept at a path, a URI or in a `Checkpoint`; None for None.
 
     Raises
@@ -176,21 +176,21 @@ def keeping(
             "pruned up to it: begin with that, by snapshot_every="
         )
     durable = Durable(checkpoint, manifest, tuple(allow_missing), tuple(allow_new))
-    return Keeping(durable, every)
+    return CheckpointConfig(durable, every)
 
 
-def told(parts: Mapping[int, Mapping[str, Any]], forgotten: Mapping[str, int]) -> dict[str, Any]:
-    """What a snapshot says beside the state: where outputs are, by worker, and what is forgotten.
+def told(parts: Mapping[int, Mapping[str, Any]], discarded: Mapping[str, int]) -> dict[str, Any]:
+    """What a snapshot says beside the state: where outputs are, by worker, and what is discarded.
 
     >>> told({1: {"n": "b"}, 0: {"n": "a"}}, {"n": 3})
-    {'outputs': {'n': ['a', 'b']}, 'forgotten': {'n': 3}}
+    {'outputs': {'n': ['a', 'b']}, 'discarded': {'n': 3}}
     """
-    outputs = {name: [parts[worker][name] for worker in sorted(parts)] for name in forgotten}
-    return {"outputs": outputs, "forgotten": dict(forgotten)}
+    outputs = {name: [parts[worker][name] for worker in sorted(parts)] for name in discarded}
+    return {"outputs": outputs, "discarded": dict(discarded)}
 
 
 def columns(inputs: Schemas, outputs: Schemas) -> dict[str, Any]:
-    """What a snapshot says of columns, for `Keeping.check_columns`.
+    """What a snapshot says of columns, for `CheckpointConfig.check_columns`.
 
     >>> columns({"i": pa.schema({"n": pa.int64()})}, {})
     {'columns': {'input': {'i': ['n: int64']}, 'output': {}}}
