@@ -35,7 +35,7 @@ cdef class Queue(Pusher):
     cdef object _backpressure
     cdef object _in_flight
     cdef bint _is_above_watermark
-    cdef object _gate
+    cdef object _aligner
 
     cpdef push(self, object time, object batch)
     cpdef tuple pull(self)

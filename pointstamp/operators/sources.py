@@ -137,9 +137,9 @@ def new_input(scope: Scope, name: str = "Input") -> tuple[InputHandle, Stream[An
                 info.is_throttled,
             )
         )
-        keeper = scope.environment.keeper
-        if keeper is not None and keeper.is_restored:
-            handles[0].advance_to(scope.epochs().first(keeper.first_epoch))
+        durable_state = scope.environment.durable_state
+        if durable_state is not None and durable_state.is_restored:
+            handles[0].advance_to(scope.epochs().first(durable_state.first_epoch))
         # What was given to the handle is flushed after this, as for any operator.
         return lambda inputs, outputs: None
 
@@ -215,8 +215,8 @@ def batches_to_stream(
 
 def _is_over(scope: Scope) -> bool:
     """Whether the least time was complete when the program ran before: what is sent then was."""
-    keeper = scope.environment.keeper
-    return keeper is not None and keeper.is_restored
+    durable_state = scope.environment.durable_state
+    return durable_state is not None and durable_state.is_restored
 
 
 def source(scope: Scope, build: Build, name: str = "Source") -> Stream[Any]:
