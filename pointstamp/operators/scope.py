@@ -328,7 +328,7 @@ class Scope:
 
         Parameters
         ----------
-        sources : path, or sequence of Events, Dial, Listen or iterables of events
+        sources : path, or sequence of Events, Connect, Accept or iterables of events
             A path is that of the folder (or of one file) that was captured to, the same
             on all workers, which share its files. Else every worker gives its own.
         partial : bool

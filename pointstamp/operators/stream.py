@@ -1082,10 +1082,10 @@ class Stream(Generic[T]):
 
         Parameters
         ----------
-        to : path, Events, Dial or Listen, optional
+        to : path, Events, Connect or Accept, optional
             A path names a folder, for a file of each worker: an Arrow IPC stream, whose
             end is the end of the capture, so that a file that was cut off is known by
-            it. `Dial` and `Listen` send the part to another computation. The default is
+            it. `Connect` and `Accept` send the part to another computation. The default is
             new `Events`, in memory.
 
         Returns

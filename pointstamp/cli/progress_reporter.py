@@ -1,8 +1,8 @@
 """What a worker has done so far, told to the command line now and then.
 
 A worker counts as it works, and a few times a second sends its counts, a line of
-JSON, to the board (`board.py`) that the command line listens with. This is for
-the eyes only: if the board cannot be reached, from another machine of a cluster
+JSON, to the server (`server.py`) that the command line listens with. This is for
+the eyes only: if the server cannot be reached, from another machine of a cluster
 for one, the worker goes on and tells nobody.
 """
 
@@ -18,12 +18,12 @@ from pointstamp.cli.memory import peak_bytes
 
 INTERVAL_S = 0.2
 CONNECT_S = 1.0
-"""How long a worker tries to reach the board: once, when it starts."""
+"""How long a worker tries to reach the server: once, when it starts."""
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where the board is, and the word by which it knows its own workers."""
+    """Where the server is, and the word by which it knows its own workers."""
 
     host: str
     port: int
@@ -53,14 +53,14 @@ class Report:
     done: bool = False
 
 
-class Tally:
+class ProgressReporter:
     """Counts for one worker, and tells.
 
     Parameters
     ----------
     worker : int
     address : Address, optional
-        Of the board; without it, it only counts.
+        Of the server; without it, it only counts.
     """
 
     def __init__(self, worker: int, address: Address | None = None) -> None:

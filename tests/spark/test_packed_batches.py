@@ -1,4 +1,4 @@
-"""Parcels: what is dealt arrives, whole and in order, in pieces worth a shuffle."""
+"""Packed batches: what is dealt arrives, whole and in order, in pieces worth a shuffle."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pointstamp.containers.builder import PREFERRED_BYTES, PREFERRED_RECORDS
 from pointstamp.errors import ContainerError, SchemaError
-from pointstamp.spark.parcels import Parcel, deal, pack, resized, unpack
+from pointstamp.spark.packed_batches import PackedBatch, distribute, pack, resized, unpack
 from pointstamp.spark.task import conform
 
 
@@ -27,9 +27,9 @@ def numbered(start, stop):
 def test_what_is_dealt_arrives_once_and_in_order(sizes, first, workers):
     starts = [sum(sizes[:i]) for i in range(len(sizes) + 1)]
     batches = [numbered(*span) for span in itertools.pairwise(starts)]
-    arrived = list(unpack(deal(batches, 3, first, workers)))
-    assert all(parcel.input == 3 and 0 <= parcel.worker < workers for parcel in arrived)
-    records = [n for parcel in arrived for n in parcel.batch.column("n").to_pylist()]
+    arrived = list(unpack(distribute(batches, 3, first, workers)))
+    assert all(packed.input == 3 and 0 <= packed.worker < workers for packed in arrived)
+    records = [n for packed in arrived for n in packed.batch.column("n").to_pylist()]
     assert records == list(range(starts[-1]))
 
 
@@ -50,15 +50,15 @@ def test_fields_may_be_null_at_every_level_once_they_are_dealt():
     pair = {"x": 1, "few": [2, 3]}
     row = {"n": 7, "map": [("a", pair)], "many": [pair, pair]}
     batch = pa.RecordBatch.from_pylist([row], schema=nested(False))
-    [parcel] = unpack(deal([batch], 0, 0, 1))
-    assert parcel.batch.to_pylist() == [row]
-    assert parcel.batch.schema.equals(nested(True), check_metadata=True)
-    assert conform(parcel.batch, nested(False)).equals(batch)  # and back, for the result
+    [packed] = unpack(distribute([batch], 0, 0, 1))
+    assert packed.batch.to_pylist() == [row]
+    assert packed.batch.schema.equals(nested(True), check_metadata=True)
+    assert conform(packed.batch, nested(False)).equals(batch)  # and back, for the result
 
 
 def test_workers_are_dealt_to_in_turn():
     batches = [numbered(0, PREFERRED_RECORDS)] * 5
-    assert [parcel.worker for parcel in unpack(deal(batches, 0, 4, 3))] == [1, 2, 0, 1, 2]
+    assert [packed.worker for packed in unpack(distribute(batches, 0, 4, 3))] == [1, 2, 0, 1, 2]
 
 
 def test_small_batches_are_put_together_and_large_ones_cut():
@@ -71,14 +71,14 @@ def test_small_batches_are_put_together_and_large_ones_cut():
 
 def test_a_parcel_of_a_slice_carries_the_slice_only():
     whole = numbered(0, 60_000)
-    row = pack(Parcel(0, 0, whole.slice(100, 5)))
+    row = pack(PackedBatch(0, 0, whole.slice(100, 5)))
     assert row.nbytes < 1000
-    [parcel] = unpack([row])
-    assert parcel.batch.equals(numbered(100, 105))
+    [packed] = unpack([row])
+    assert packed.batch.equals(numbered(100, 105))
 
 
-def test_several_rows_in_one_batch_are_as_many_parcels():
-    rows = [pack(Parcel(worker, 0, numbered(worker, worker + 2))) for worker in range(3)]
+def test_several_rows_in_one_batch_are_as_many_packed_batches():
+    rows = [pack(PackedBatch(worker, 0, numbered(worker, worker + 2))) for worker in range(3)]
     together = pa.Table.from_batches(rows).combine_chunks().to_batches()
     assert [(p.worker, p.batch.column("n").to_pylist()) for p in unpack(together)] == [
         (0, [0, 1]),

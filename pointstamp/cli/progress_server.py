@@ -18,7 +18,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
-from pointstamp.cli.tally import Address, Report
+from pointstamp.cli.progress_reporter import Address, Report
 
 LONGEST_LINE = 4096
 TICK_S = 0.1
@@ -27,7 +27,7 @@ LAST_WORDS_S = 0.5
 LOOPBACK = "127.0.0.1"
 
 
-class Board:
+class ProgressServer:
     """The latest report of each worker; a context manager that listens meanwhile.
 
     Parameters
@@ -37,14 +37,14 @@ class Board:
     host : str
         By which name the workers reach this machine.
     on_tick : callable
-        Called with the board some times a second, by the thread that listens.
+        Called with the server some times a second, by the thread that listens.
     """
 
     def __init__(
         self,
         workers: int,
         host: str = LOOPBACK,
-        on_tick: Callable[[Board], None] = lambda board: None,
+        on_tick: Callable[[ProgressServer], None] = lambda server: None,
     ) -> None:
         self._reports = {index: Report(index) for index in range(workers)}
         self._heard: set[int] = set()
@@ -54,14 +54,14 @@ class Board:
         self._selector = selectors.DefaultSelector()
         self._ended = threading.Event()
         self._all_done = threading.Event()
-        self._thread = threading.Thread(target=self._listen, name="pointstamp-board", daemon=True)
+        self._thread = threading.Thread(target=self._listen, name="pointstamp-server", daemon=True)
 
     def reports(self) -> list[Report]:
         """The latest report of each worker, by index; zeros of one that has not been heard."""
         return [self._reports[index] for index in sorted(self._reports)]
 
     def heard(self) -> bool:
-        """Whether every worker could reach the board."""
+        """Whether every worker could reach the server."""
         return len(self._heard) == len(self._reports)
 
     def last_words(self) -> list[Report]:
@@ -70,7 +70,7 @@ class Board:
             self._all_done.wait(LAST_WORDS_S)
         return self.reports()
 
-    def __enter__(self) -> Board:
+    def __enter__(self) -> ProgressServer:
         self._thread.start()
         return self
 

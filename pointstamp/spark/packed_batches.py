@@ -1,9 +1,9 @@
-"""Parcels: Arrow batches as rows of one binary column, as which they cross a shuffle.
+"""Packed batches: Arrow batches as rows of one binary column, as which they cross a shuffle.
 
 A dataflow may read several DataFrames, and Spark gives a stage one. So the
 batches of each input are packed into rows (worker, number of the input, bytes),
 all inputs are put together, and one shuffle brings the rows to the workers. The
-results leave as parcels too. A parcel holds about 1 MiB, so Spark's cost per row
+results leave as packed batches too. A packed batch holds about 1 MiB, so Spark's cost per row
 is paid per batch, and no record is ever a Python object or a row of the JVM.
 
 Nothing here knows PySpark, or what the batches are for.
@@ -31,7 +31,7 @@ _ARROW = pa.schema(_FIELDS)
 _KIND = ColumnsKind()
 
 
-class Parcel(NamedTuple):
+class PackedBatch(NamedTuple):
     """A batch, and where it belongs."""
 
     worker: int
@@ -39,30 +39,30 @@ class Parcel(NamedTuple):
     batch: pa.RecordBatch
 
 
-def pack(parcel: Parcel) -> pa.RecordBatch:
-    """A parcel as one row; the payload is not copied once it is encoded.
+def pack(packed: PackedBatch) -> pa.RecordBatch:
+    """A packed as one row; the payload is not copied once it is encoded.
 
     >>> batch = pa.RecordBatch.from_pydict({"a": [1, 2, 3]})
-    >>> [unpacked] = unpack([pack(Parcel(1, 0, batch))])
+    >>> [unpacked] = unpack([pack(PackedBatch(1, 0, batch))])
     >>> unpacked.worker, unpacked.input, unpacked.batch.equals(batch)
     (1, 0, True)
     """
-    (payload,) = (pa.py_buffer(part) for part in _KIND.encode(parcel.batch))
+    (payload,) = (pa.py_buffer(part) for part in _KIND.encode(packed.batch))
     offsets = pa.array([0, payload.size], pa.int32()).buffers()[1]
     column = pa.BinaryArray.from_buffers(pa.binary(), 1, [None, offsets, payload])
-    numbers = [pa.array([number], pa.int32()) for number in parcel[:2]]
+    numbers = [pa.array([number], pa.int32()) for number in packed[:2]]
     return pa.RecordBatch.from_arrays([*numbers, column], schema=_ARROW)
 
 
-def unpack(rows: Iterable[pa.RecordBatch]) -> Iterator[Parcel]:
-    """The parcels in rows, whose batches are views of them."""
+def unpack(rows: Iterable[pa.RecordBatch]) -> Iterator[PackedBatch]:
+    """The packed batches in rows, whose batches are views of them."""
     for row in rows:
         for worker, input, payload in zip(*row.columns, strict=True):
             batch = _KIND.decode([payload.as_buffer()])
-            yield Parcel(worker.as_py(), input.as_py(), batch)
+            yield PackedBatch(worker.as_py(), input.as_py(), batch)
 
 
-def deal(
+def distribute(
     batches: Iterable[pa.RecordBatch], input: int, first: int, workers: int
 ) -> Iterator[pa.RecordBatch]:
     """Pack `batches` for the workers in turn, beginning with worker `first % workers`.
@@ -72,12 +72,12 @@ def deal(
     runs twice gives the same rows. All fields may be null in what is dealt.
     """
     for n, batch in enumerate(_arriving(batches), start=first):
-        yield pack(Parcel(n % workers, input, batch))
+        yield pack(PackedBatch(n % workers, input, batch))
 
 
-def of_one(batches: Iterable[pa.RecordBatch], worker: int) -> Iterator[Parcel]:
+def of_one(batches: Iterable[pa.RecordBatch], worker: int) -> Iterator[PackedBatch]:
     """The same of the first input alone, for the worker that has them already."""
-    return (Parcel(worker, 0, batch) for batch in _arriving(batches))
+    return (PackedBatch(worker, 0, batch) for batch in _arriving(batches))
 
 
 def _arriving(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

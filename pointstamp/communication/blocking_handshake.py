@@ -13,7 +13,7 @@ LOOK_S = 0.05
 """How often to see whether the connection is still wanted."""
 
 
-def prove(
+def authenticate(
     connection: socket.socket,
     handshake: Handshake,
     until: float,

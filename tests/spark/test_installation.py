@@ -11,8 +11,8 @@ import pytest
 
 from pointstamp import compiled
 from pointstamp.errors import SparkSetupError
-from pointstamp.spark import shipping
-from pointstamp.spark.shipping import check_arrival, check_libraries, examined_here, pack
+from pointstamp.spark import installation
+from pointstamp.spark.installation import check_arrival, check_libraries, examined_here, pack
 
 HERE = examined_here()
 
@@ -50,17 +50,17 @@ def test_what_is_unpacked_is_a_package_that_runs(tmp_path, libraries):
 def test_what_executors_have_is_found_as_it_is_here():
     assert HERE.missing == ()
     assert HERE.executable == sys.executable
-    assert HERE.where == str(shipping.PACKAGE)
+    assert HERE.where == str(installation.PACKAGE)
 
 
 def test_a_digest_is_of_the_sources_alone(tmp_path):
-    examine = shipping._examiner()
+    examine = installation._examiner()
     package = tmp_path / "pointstamp"
     package.mkdir()
     (package / "a.py").write_text("x = 1")
 
     def digest():
-        return shipping._found(examine([], "", str(package))).digest
+        return installation._found(examine([], "", str(package))).digest
 
     before = digest()
     (package / "a.so").write_text("of any kind")
@@ -83,7 +83,10 @@ def test_executors_that_lack_libraries_are_named_with_all_that_is_missing():
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"digest": "other"}, r"had imported that one before: ship before the first run"),
+        (
+            {"digest": "other"},
+            r"had imported that one before: install before the first run",
+        ),
         ({"where": "", "digest": ""}, r"did not reach .* spark\.sql\.artifact\.isolation"),
         ({"trouble": "ImportError: too old"}, r"cannot import it: ImportError: too old; see"),
     ],
@@ -107,4 +110,4 @@ def test_executors_that_cannot_use_what_was_sent_say_why(changed, said):
 )
 def test_executors_that_cannot_be_asked_are_said_to_be_so(text, said):
     with pytest.raises(SparkSetupError, match=said):
-        raise shipping._cannot_ask(text)
+        raise installation._cannot_ask(text)

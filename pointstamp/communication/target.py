@@ -12,7 +12,7 @@ Result = TypeVar("Result")
 Target = Callable[[Communicator], Result]
 
 
-def attend(communicator: Communicator, target: Target[Result]) -> Result:
+def run_target(communicator: Communicator, target: Target[Result]) -> Result:
     """Run `target(communicator)`; close the communicator after it, or abort it.
 
     For whoever made a communicator by other means than `launch`: peers see this

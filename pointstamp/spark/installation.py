@@ -1,4 +1,4 @@
-"""`ship`: brings this package to the executors of a session that lack it.
+"""`install_on_executors`: brings this package to the executors of a session that lack it.
 
 Spark can hand an archive to every executor, those that start later included, and
 unpacks it into a folder that is on the path of the Python of each task. An archive of
@@ -11,7 +11,7 @@ cannot import it, and as a plain UDF of Python objects, since they may lack Arro
 Which of them answer is up to Spark's scheduler: as a rule, when nothing else runs, all
 that are there.
 
-What cannot be shipped is said instead: libraries of others, and another Python.
+What cannot be installed is said instead: libraries of others, and another Python.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Found:
         return f"{self.executable} on {self.host}"
 
 
-def ship(spark: SparkSession) -> bool:
+def install_on_executors(spark: SparkSession) -> bool:
     """Bring this package to the executors, if they lack it or have another version of it.
 
     Call it before the first `run` of a session: a Python process that has imported
@@ -109,7 +109,7 @@ def ship(spark: SparkSession) -> bool:
     ::
 
         spark = pointstamp.spark.session("spark://host:7077")
-        pointstamp.spark.ship(spark)
+        pointstamp.spark.install_on_executors(spark)
         pointstamp.spark.run(triangles, {"edges": edges}, "a long, b long, c long", workers=8)
     """
     mine = examined_here()
@@ -124,13 +124,13 @@ def ship(spark: SparkSession) -> bool:
 
 
 def check_libraries(found: Iterable[Found]) -> None:
-    """Refuse executors that lack what cannot be shipped."""
+    """Refuse executors that lack what cannot be installed."""
     lacking = {one.missing for one in found if one.missing}
     if lacking:
         missing = ", ".join(sorted({name for names in lacking for name in names}))
         who = "; ".join(sorted(str(one) for one in found if one.missing))
         raise SparkSetupError(
-            f"executors lack {missing} ({who}): Pointstamp can be shipped to them, the libraries "
+            f"executors lack {missing} ({who}): Pointstamp can be installed on them, the libraries "
             f"that it needs cannot. Install {', '.join(NEEDED)} into the Python of the executors, "
             f"or give them another one (PYSPARK_PYTHON, spark.pyspark.python)"
         )
@@ -141,13 +141,14 @@ def check_arrival(found: Iterable[Found], digest: str) -> None:
     for one in found:
         if not one.where:
             raise SparkSetupError(
-                f"what was shipped did not reach {one}: a classic session does not get what is "
+                f"what was installed did not reach {one}: a classic session does not get what is "
                 f"added to it where spark.sql.artifact.isolation.enabled is true; set it to false"
             )
         if one.digest != digest:
             raise SparkSetupError(
-                f"{one} uses the pointstamp in {one.where} and not the one that was shipped, for "
-                f"it had imported that one before: ship before the first run of a session, or set "
+                f"{one} uses the pointstamp in {one.where} and not the one that was installed, for "
+                f"it had imported that one before: install before the first run of "
+                f"a session, or set "
                 f"spark.python.worker.reuse to false"
             )
         if one.trouble:
@@ -270,13 +271,16 @@ def _folder(spark: SparkSession) -> Iterator[Path]:
 
         yield Path(SparkFiles.getRootDirectory())
     else:
-        with TemporaryDirectory(prefix="pointstamp-ship-") as folder:
+        with TemporaryDirectory(prefix="pointstamp-install-") as folder:
             yield Path(folder)
 
 
 def pack(folder: Path, *, libraries: bool) -> Path:
     """An archive of this package in `folder`, named by what is in it."""
-    files = {path.relative_to(PACKAGE): path.read_bytes() for path in shipped(libraries=libraries)}
+    files = {
+        path.relative_to(PACKAGE): path.read_bytes()
+        for path in installed_files(libraries=libraries)
+    }
     hashed = hashlib.sha256()
     for name, data in files.items():
         hashed.update(f"{name}\0{len(data)}\0".encode() + data)
@@ -287,7 +291,7 @@ def pack(folder: Path, *, libraries: bool) -> Path:
     return archive
 
 
-def shipped(*, libraries: bool) -> list[Path]:
+def installed_files(*, libraries: bool) -> list[Path]:
     """The files of this package that a worker needs: sources, and what they were compiled to."""
     sources = [path for path in PACKAGE.rglob("*") if path.suffix in _SUFFIXES]
     built = [*compiled.libraries(PACKAGE), PACKAGE / compiled.DIGEST] if libraries else []

@@ -1,14 +1,14 @@
-"""Blocks of a peer's arena, lent to whoever reads the batches that lie in them.
+"""Blocks of a peer's arena, leased to whoever reads the batches that lie in them.
 
 A batch of columns refers to the memory in which it arrived, for as long as it,
-or a part of it, is alive. `lend` gives a memoryview of a block and returns the
+or a part of it, is alive. `lease` gives a memoryview of a block and returns the
 block when the last view of that is gone. A program may keep what it was sent for
 good, though, and the sender must not run out of memory for that: with its share
-of half the arena lent, what comes is copied, and its block returned at once.
+of half the arena leased, what comes is copied, and its block returned at once.
 
 The end of a view is noticed wherever it happens, in any thread and inside of a
 collection of garbage; there it is only noted down. Blocks are returned by the
-worker's thread, in `settle`.
+worker's thread, in `return_unused`.
 
 Knows NumPy, so it is imported with the first block and not with the first message.
 """
@@ -26,7 +26,7 @@ from pointstamp.communication.framing import unset_bytes
 from pointstamp.communication.segment import ARENA_BYTES, N_BLOCKS, Segment
 
 
-class _Loan(weakref.ref[Any]):
+class _Lease(weakref.ref[Any]):
     """Watches the one array that all views of a block refer to."""
 
     __slots__ = ("n_bytes", "number")
@@ -34,7 +34,7 @@ class _Loan(weakref.ref[Any]):
     n_bytes: int
 
 
-class Lender:
+class BlockLeases:
     """The blocks of worker `source` that one of its `peers` has."""
 
     def __init__(self, segment: Segment, source: int, peers: int) -> None:
@@ -43,31 +43,31 @@ class Lender:
         self._states = segment.layout.states_byte(source)
         # Half of what there is, shared by those who may borrow of it.
         self._max_bytes = ARENA_BYTES // 2 // max(1, peers - 1)
-        self._max_loans = N_BLOCKS // 2 // max(1, peers - 1)
-        self._loans: dict[int, _Loan] = {}
-        self._ended: deque[_Loan] = deque()
-        self.n_lent_bytes = 0
+        self._max_leases = N_BLOCKS // 2 // max(1, peers - 1)
+        self._leases: dict[int, _Lease] = {}
+        self._ended: deque[_Lease] = deque()
+        self.n_leased_bytes = 0
 
-    def lend(self, number: int, start: int, n_bytes: int) -> memoryview:
+    def lease(self, number: int, start: int, n_bytes: int) -> memoryview:
         """The `n_bytes` of a block, from `start`; the block goes back when they are not used."""
-        self.settle()
+        self.return_unused()
         array = np.frombuffer(self._memory, np.uint8, n_bytes, start)
-        if len(self._loans) >= self._max_loans or self.n_lent_bytes + n_bytes > self._max_bytes:
+        if len(self._leases) >= self._max_leases or self.n_leased_bytes + n_bytes > self._max_bytes:
             return self._copied(number, array)
         array.flags.writeable = False
-        loan = _Loan(array, self._ended.append)
-        loan.number, loan.n_bytes = number, n_bytes
-        self._loans[id(loan)] = loan
-        self.n_lent_bytes += n_bytes
+        lease = _Lease(array, self._ended.append)
+        lease.number, lease.n_bytes = number, n_bytes
+        self._leases[id(lease)] = lease
+        self.n_leased_bytes += n_bytes
         return array.data
 
-    def settle(self) -> None:
+    def return_unused(self) -> None:
         """Return the blocks that are not used any more."""
         while self._ended:
-            loan = self._ended.popleft()
-            del self._loans[id(loan)]
-            self.n_lent_bytes -= loan.n_bytes
-            self._return(loan.number)
+            lease = self._ended.popleft()
+            del self._leases[id(lease)]
+            self.n_leased_bytes -= lease.n_bytes
+            self._return(lease.number)
 
     def _copied(self, number: int, array: np.ndarray[Any, Any]) -> memoryview:
         own = unset_bytes(len(array))
