@@ -15,10 +15,10 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.dataflow.activator import ThreadActivator
-from pointstamp.dataflow.alignment import Gate, GatedCounts
+from pointstamp.dataflow.alignment import AlignedFrontier, EpochAligner
 from pointstamp.dataflow.capability import Capability, CapabilityCounts, nobody
 from pointstamp.dataflow.channels import Tee
-from pointstamp.dataflow.durability import NO_STATES, States
+from pointstamp.dataflow.durability import NO_STATE, OperatorState
 from pointstamp.dataflow.environment import Environment
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator_error import blame
@@ -30,7 +30,7 @@ from pointstamp.progress.operate import Changes, Interest, LocalOperator, Progre
 from pointstamp.progress.timestamp import Timestamp, summary_less_equal
 
 if TYPE_CHECKING:
-    from pointstamp.checkpoint.columns import KeyedColumns
+    from pointstamp.checkpoint.keyed_columns import KeyedColumns
     from pointstamp.operators.scope import Scope
     from pointstamp.operators.stream import Stream
 
@@ -56,10 +56,10 @@ class OperatorInfo:
     """Asks for the operator to be run again."""
     environment: Environment = field(repr=False, compare=False)
     """What else it may know of the worker; `environment.closers`, for one."""
-    is_held_back: Callable[[], bool] = lambda: False
+    is_throttled: Callable[[], bool] = lambda: False
     """For operators that make new data: whether enough of this dataflow is in flight. If so
     they should return without any; they are run again when they may go on."""
-    states: States = field(default=NO_STATES, repr=False, compare=False)
+    states: OperatorState = field(default=NO_STATE, repr=False, compare=False)
     """What it declares of what it keeps; see `state`."""
 
     def state(
@@ -107,11 +107,11 @@ class OperatorInfo:
         >>> ps.testing.collect(running_counts)
         [(0, ('a', 1)), (0, ('a', 2)), (0, ('b', 1))]
         """
-        if self.states.keeper is None:
+        if self.states.durable_state is None:
             self.states.is_said = True
             return {}
         # Here and not above: few dataflows are durable.
-        from pointstamp.checkpoint.tables import KeyedRows
+        from pointstamp.checkpoint.keyed_state import KeyedRows
 
         table = KeyedRows(route)
         self.states.keep(name, table)
@@ -130,10 +130,10 @@ class OperatorInfo:
 
         See Also
         --------
-        pointstamp.checkpoint.columns.KeyedColumns : what it can do.
+        pointstamp.checkpoint.keyed_columns.KeyedColumns : what it can do.
         """
         # Here and not above: few operators have one.
-        from pointstamp.checkpoint.columns import KeyedColumns
+        from pointstamp.checkpoint.keyed_columns import KeyedColumns
 
         table = KeyedColumns(columns)
         self.states.keep(name, table)
@@ -190,12 +190,12 @@ class Operator(LocalOperator):
         "_running",
         "_summaries",
         "_wake",
+        "aligner",
         "capabilities",
         "complete",
         "consumed",
         "frontier_interest",
         "frontiers",
-        "gate",
         "initial",
         "inputs",
         "name",
@@ -235,7 +235,7 @@ class Operator(LocalOperator):
         self._summaries: list[list[Antichain]] = []
         self._logic: Logic = _idle
         self._running = False
-        self.gate: Gate | None = None
+        self.aligner: EpochAligner | None = None
         """Of an operator that keeps state, in a durable dataflow."""
         self._wake = wake
         self._idle = Progress((), (), (), False)
@@ -309,7 +309,7 @@ class Operator(LocalOperator):
         for capabilities in self.capabilities:
             capabilities.settle()
         is_active = again is True
-        if self.gate is not None and self.gate.after(self.capabilities):
+        if self.aligner is not None and self.aligner.after(self.capabilities):
             is_active = True
         for input_ in self._inputs:
             if input_.end_round():
@@ -412,14 +412,16 @@ class OperatorBuilder:
         self._outputs: list[Output] = []
         self._summaries: dict[tuple[int, int], Any] = {}
         self._queues: list[Any] = []
-        self.states = States(scope.environment.keeper, scope.path_of(self._node), self._make_gate)
+        self.states = OperatorState(
+            scope.environment.durable_state, scope.path_of(self._node), self._make_aligner
+        )
         """What the operator declares of what it keeps."""
 
     @property
     def info(self) -> OperatorInfo:
         """What the logic may want to know."""
         scope = self._scope
-        flow = scope.environment.flow
+        backpressure = scope.environment.backpressure
         return OperatorInfo(
             self._operator.name,
             (*scope.address, self._node),
@@ -427,7 +429,7 @@ class OperatorBuilder:
             scope.environment.peers,
             activate := scope.activation(self._node),
             scope.environment,
-            lambda: flow is not None and flow.holds_back(activate),
+            lambda: backpressure is not None and backpressure.throttles(activate),
             self.states,
         )
 
@@ -462,7 +464,9 @@ class OperatorBuilder:
         operator.inputs += 1
         operator.consumed.append(consumed)
         operator.frontier_interest.append(interest)
-        make = MutableAntichain if self._scope.environment.keeper is None else GatedCounts
+        make = (
+            MutableAntichain if self._scope.environment.durable_state is None else AlignedFrontier
+        )
         operator.frontiers.append(make(operator.timestamp, [(operator.timestamp.minimum, 1)]))
         self._queues.append(queue)
         self._connect(
@@ -530,7 +534,7 @@ class OperatorBuilder:
             ],
             self.info,
         )
-        if self.states.keeper is not None and _is_users(code or make_logic):
+        if self.states.durable_state is not None and _is_users(code or make_logic):
             self.states.check_said()
         for capabilities in operator.capabilities:
             # The initial capabilities are known to all; only what changes is news.
@@ -539,23 +543,23 @@ class OperatorBuilder:
         operator.set_logic(logic, self._inputs, self._outputs)
         self._scope.install(self._node, operator)
 
-    def _make_gate(self) -> Gate:
+    def _make_aligner(self) -> EpochAligner:
         """Have snapshots wait for this operator's epochs, and later epochs for snapshots."""
         operator, scope = self._operator, self._scope
         if not operator.inputs:
             self.states.refuse("it has no input that would say how far epochs have come")
-        gate = Gate(
+        aligner = EpochAligner(
             scope.path_of(self._node),
             scope.epochs(),
-            [counts for counts in operator.frontiers if isinstance(counts, GatedCounts)],
+            [counts for counts in operator.frontiers if isinstance(counts, AlignedFrontier)],
             scope.activation(self._node),
         )
-        gate.begin(operator.initial, operator.timestamp.minimum)
+        aligner.begin(operator.initial, operator.timestamp.minimum)
         for port, queue in enumerate(self._queues):
-            queue.guard(gate.waiting())
+            queue.guard(aligner.waiting())
             operator.frontier_interest[port] = Interest.ALWAYS
-        operator.gate = gate
-        return gate
+        operator.aligner = aligner
+        return aligner
 
     def set_role(self, role: str) -> None:
         """Say what the operator is for: "input" or "probe"; for those who look on."""

@@ -87,7 +87,7 @@ class LoggedOperate:
         return getattr(self._operate, name)
 
 
-class LoggedHoldings(CapabilityCounts):
+class LoggedCapabilities(CapabilityCounts):
     """Tells of the capabilities that an operator holds."""
 
     __slots__ = ("_buffer", "_lost", "_now", "_number")

@@ -28,8 +28,8 @@ from pointstamp.observability.buffer import Buffer
 from pointstamp.observability.event_types import EVENTS, NONE, SUFFIX, VERSION, EventType
 from pointstamp.observability.live import LogSource, log_source
 from pointstamp.observability.logged import (
+    LoggedCapabilities,
     LoggedChannel,
-    LoggedHoldings,
     LoggedOperate,
     LoggedOperator,
     LoggedQueue,
@@ -118,10 +118,10 @@ class WorkerLog:
             number = self._made("operator", scope, node, operator.name)
         return LoggedOperate(number, self.now, self._schedules, operator)
 
-    def capabilities(self, operator: Any) -> Callable[..., LoggedHoldings]:
+    def capabilities(self, operator: Any) -> Callable[..., LoggedCapabilities]:
         """See `Logger`."""
         capabilities = self._buffers["capabilities"]
-        return partial(LoggedHoldings, operator.number, self.now, capabilities, self._lost)
+        return partial(LoggedCapabilities, operator.number, self.now, capabilities, self._lost)
 
     def channel(self, channel: Channel) -> Channel:
         """See `Logger`."""

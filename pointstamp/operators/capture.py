@@ -86,5 +86,6 @@ def _target(to: Any) -> EventTarget:
         target: EventTarget = to
         return target
     raise UsageError(
-        f"a stream can be captured to the path of a folder, to Events, Listen or Dial; found {to!r}"
+        f"a stream can be captured to the path of a folder, to Events, Accept or Connect; "
+        f"found {to!r}"
     )

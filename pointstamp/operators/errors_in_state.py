@@ -37,7 +37,7 @@ from pointstamp.operators.errors_as_data import (
 )
 from pointstamp.operators.split_merge import concatenate
 from pointstamp.operators.stateless import PIPELINE, rows
-from pointstamp.operators.window_assigners import Clock, Sessions, Sliding
+from pointstamp.operators.window_assigners import EventClock, Sessions, Sliding
 from pointstamp.progress.operate import Interest
 
 if TYPE_CHECKING:
@@ -279,7 +279,7 @@ def window(
     time: Any,
     key: Any,
     lateness: int,
-    clock: Clock | None,
+    clock: EventClock | None,
     on_error: OnError,
     name: str = "Window",
 ) -> Any:

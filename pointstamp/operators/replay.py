@@ -205,7 +205,7 @@ def _opens(scope: Scope, sources: Any, partial: bool) -> list[Open]:
     if not isinstance(given, Iterable):
         raise UsageError(
             "a stream can be replayed from the path of what was captured, or from a list of "
-            f"Events, Listen, Dial or iterables of events; found {sources!r}"
+            f"Events, Accept, Connect or iterables of events; found {sources!r}"
         )
     return list(_opens_of(given, scope.timestamp))
 
@@ -222,7 +222,7 @@ def _opens_of(sources: Iterable[Any], timestamp: Timestamp) -> Iterator[Open]:
             yield partial_call(_open_iterable, source)
         else:
             raise UsageError(
-                f"a part of a captured stream is a file, Events, Listen, Dial or an iterable of "
+                f"a part of a captured stream is a file, Events, Accept, Connect or an iterable of "
                 f"events; found {source!r}"
             )
 

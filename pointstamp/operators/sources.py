@@ -34,9 +34,9 @@ class InputHandle:
         capability: Capability,
         output: Output,
         activate: Callable[[], None],
-        is_held_back: Callable[[], bool] = lambda: False,
+        is_throttled: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._is_held_back = is_held_back
+        self._is_throttled = is_throttled
         self.name = name
         self._timestamp = timestamp
         self._capability = capability
@@ -53,13 +53,13 @@ class InputHandle:
         return self._capability.time
 
     @property
-    def is_held_back(self) -> bool:
+    def is_throttled(self) -> bool:
         """Whether so much is in flight that it would be better to wait.
 
-        `worker.step_while(lambda: input.is_held_back)` keeps what is in flight bounded.
+        `worker.step_while(lambda: input.is_throttled)` keeps what is in flight bounded.
         Sending more is allowed.
         """
-        return self._is_held_back()
+        return self._is_throttled()
 
     def send(self, record: Any) -> None:
         """Send one record at the current time."""
@@ -134,12 +134,12 @@ def new_input(scope: Scope, name: str = "Input") -> tuple[InputHandle, Stream[An
                 capabilities.pop(),
                 output,
                 info.activate,
-                info.is_held_back,
+                info.is_throttled,
             )
         )
-        keeper = scope.environment.keeper
-        if keeper is not None and keeper.is_restored:
-            handles[0].advance_to(scope.epochs().first(keeper.first_epoch))
+        durable_state = scope.environment.durable_state
+        if durable_state is not None and durable_state.is_restored:
+            handles[0].advance_to(scope.epochs().first(durable_state.first_epoch))
         # What was given to the handle is flushed after this, as for any operator.
         return lambda inputs, outputs: None
 
@@ -169,7 +169,7 @@ def to_stream(scope: Scope, records: Iterable[Any], name: str = "ToStream") -> S
         remaining = iter(() if _is_over(scope) else records)
 
         def logic(inputs: list[Input], outputs: list[Output]) -> bool:
-            if info.is_held_back():
+            if info.is_throttled():
                 return False
             # One batch per activation, so that what it sets off can go on meanwhile.
             batch = list(islice(remaining, PREFERRED_RECORDS))
@@ -199,7 +199,7 @@ def batches_to_stream(
         remaining = iter(() if _is_over(scope) else batches)
 
         def logic(inputs: list[Input], outputs: list[Output]) -> bool:
-            if capability.live and not info.is_held_back():
+            if capability.live and not info.is_throttled():
                 for batch in remaining:
                     with outputs[0].session(capability) as session:
                         session.give_batch(batch)
@@ -215,8 +215,8 @@ def batches_to_stream(
 
 def _is_over(scope: Scope) -> bool:
     """Whether the least time was complete when the program ran before: what is sent then was."""
-    keeper = scope.environment.keeper
-    return keeper is not None and keeper.is_restored
+    durable_state = scope.environment.durable_state
+    return durable_state is not None and durable_state.is_restored
 
 
 def source(scope: Scope, build: Build, name: str = "Source") -> Stream[Any]:

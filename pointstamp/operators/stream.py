@@ -55,7 +55,7 @@ from pointstamp.operators.user_code import (
     refuse_async,
     refuse_async_of,
 )
-from pointstamp.operators.window_assigners import Clock, Sessions, Sliding
+from pointstamp.operators.window_assigners import EventClock, Sessions, Sliding
 from pointstamp.progress.operate import Interest
 from pointstamp.progress.topology import Port
 
@@ -988,7 +988,7 @@ class Stream(Generic[T]):
         time: Any = None,
         key: Key = None,
         lateness: int = 0,
-        clock: Clock | None = None,
+        clock: EventClock | None = None,
         *,
         on_error: Literal["route"],
     ) -> tuple[Stream[Any], Stream[T], Stream[Failed[T]]]: ...
@@ -1000,7 +1000,7 @@ class Stream(Generic[T]):
         time: Any = None,
         key: Key = None,
         lateness: int = 0,
-        clock: Clock | None = None,
+        clock: EventClock | None = None,
         *,
         on_error: Literal["raise", "drop"] = "raise",
     ) -> tuple[Stream[Any], Stream[T]]: ...
@@ -1011,7 +1011,7 @@ class Stream(Generic[T]):
         time: Any = None,
         key: Key = None,
         lateness: int = 0,
-        clock: Clock | None = None,
+        clock: EventClock | None = None,
         *,
         on_error: OnError = "raise",
     ) -> Any:
@@ -1038,7 +1038,7 @@ class Stream(Generic[T]):
             records are together, on one worker.
         lateness : int
             How far a record may lie behind its timestamp, in event time.
-        clock : Clock, optional
+        clock : EventClock, optional
             How timestamps map to event times; the default is that they are the same.
         on_error : {"raise", "route", "drop"}
             As for `exchange`, where `time` or `key` fails or does not fit; with "route" a third
@@ -1082,10 +1082,10 @@ class Stream(Generic[T]):
 
         Parameters
         ----------
-        to : path, Events, Dial or Listen, optional
+        to : path, Events, Connect or Accept, optional
             A path names a folder, for a file of each worker: an Arrow IPC stream, whose
             end is the end of the capture, so that a file that was cut off is known by
-            it. `Dial` and `Listen` send the part to another computation. The default is
+            it. `Connect` and `Accept` send the part to another computation. The default is
             new `Events`, in memory.
 
         Returns
