@@ -58,7 +58,7 @@ def sent(start: Start, n_records: int, n_epochs: int, *, durable: bool) -> Readi
             input.advance_to(epoch + 1)
             probe.wait(epoch)
             seconds.append(perf_counter() - began)
-            output.forget(epoch)
+            output.discard(epoch)
         return Reading(seconds[n_epochs // 5 :], peaks())
 
 

@@ -75,7 +75,7 @@ def _walked(service: ps.Service, epoch: int) -> list[int]:
     input.send([{"vertex": 0}])
     input.advance_to(epoch + 1)
     ends: list[int] = output.collect(epoch, after=epoch - 1)["vertex"].to_pylist()
-    output.forget(epoch)
+    output.discard(epoch)
     return ends
 
 

@@ -92,7 +92,7 @@ def _send(service: ps.Service, batch: pa.RecordBatch) -> None:
     input.send(batch)
     input.advance_to(epoch + 1)
     output.read(epoch, after=epoch - 1)
-    output.forget(epoch)
+    output.discard(epoch)
 
 
 def _sealed(service: ps.Service) -> bool:
@@ -109,7 +109,7 @@ def in_tasks(folder: Path) -> Iterator[tuple[Epoch, int, Callable[[], bool]]]:
 
         def taken_in(batch: pa.RecordBatch) -> None:
             take_in(batch)
-            output.forget((service.input("records").time or 1) - 1)
+            output.discard((service.input("records").time or 1) - 1)
 
         yield taken_in, service.input("records").time or 0, lambda: _sealed(service)
 

@@ -58,9 +58,9 @@ def _taken(service: ps.Service, given: list[Any], n_epochs: int) -> float:
         input.advance_to(epoch + 1)
         if epoch - AHEAD >= first:
             probe.wait(epoch - AHEAD)
-            output.forget(epoch - AHEAD)
+            output.discard(epoch - AHEAD)
     probe.wait(first + n_epochs - 1)
-    output.forget(first + n_epochs - 1)
+    output.discard(first + n_epochs - 1)
     return (perf_counter() - began) / n_epochs
 
 

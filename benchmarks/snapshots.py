@@ -30,7 +30,7 @@ Sample = Callable[[Path, int], tuple[float, int]]
 
 
 def _table(n_keys: int) -> Any:
-    from pointstamp.checkpoint.columns import KeyedColumns
+    from pointstamp.checkpoint.keyed_columns import KeyedColumns
 
     table = KeyedColumns({"key": "int64", "count": "int64"})
     # Far apart, as hashes of something would be, and not in order.
@@ -73,7 +73,7 @@ def restored(folder: Path, n_keys: int) -> tuple[float, int]:
     """Find the last snapshot, look at every byte, and make the table of it again."""
     from pointstamp.checkpoint import Checkpoint
     from pointstamp.checkpoint.bins import N_BINS
-    from pointstamp.checkpoint.columns import KeyedColumns
+    from pointstamp.checkpoint.keyed_columns import KeyedColumns
 
     part = _written(Checkpoint(folder), 0, _table(n_keys))
     began = perf_counter()

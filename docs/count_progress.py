@@ -19,12 +19,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 os.environ["POINTSTAMP_COMPILED"] = "0"
+# The simulations are those of the tests, which are not installed.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import pointstamp as ps
 from pointstamp.dataflow.operator import Operator
 from pointstamp.progress.subgraph import Subgraph
-from pointstamp.testing.outside import told_of_all
-from pointstamp.testing.traffic import count_traffic
+from tests.simulation.outside import told_of_all
+from tests.simulation.traffic import count_traffic
 
 PAGE = Path(__file__).resolve().parent / "how_it_works.md"
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pointstamp import spark as spark
     from pointstamp import testing as testing
     from pointstamp.communication.communicator import Communicator as Communicator
-    from pointstamp.communication.event_sockets import Dial as Dial
-    from pointstamp.communication.event_sockets import Listen as Listen
+    from pointstamp.communication.event_sockets import Accept as Accept
+    from pointstamp.communication.event_sockets import Connect as Connect
     from pointstamp.containers import Arrays as Arrays
     from pointstamp.dataflow.capability import Capability as Capability
     from pointstamp.dataflow.capability_set import CapabilitySet as CapabilitySet
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from pointstamp.operators.scope import Scope as Scope
     from pointstamp.operators.shared_input import SharedInput as SharedInput
     from pointstamp.operators.stream import Stream as Stream
-    from pointstamp.operators.window_assigners import Clock as Clock
+    from pointstamp.operators.window_assigners import EventClock as EventClock
     from pointstamp.operators.window_assigners import Sessions as Sessions
     from pointstamp.operators.window_assigners import Sliding as Sliding
     from pointstamp.operators.window_assigners import Tumbling as Tumbling
@@ -75,9 +75,9 @@ _HOMES = {
     "Broadcast": "pointstamp.dataflow.pact",
     "Capability": "pointstamp.dataflow.capability",
     "CapabilitySet": "pointstamp.dataflow.capability_set",
-    "Clock": "pointstamp.operators.window_assigners",
+    "EventClock": "pointstamp.operators.window_assigners",
     "Communicator": "pointstamp.communication.communicator",
-    "Dial": "pointstamp.communication.event_sockets",
+    "Connect": "pointstamp.communication.event_sockets",
     "Distribute": "pointstamp.dataflow.pact",
     "Err": "pointstamp.dataflow.results",
     "Events": "pointstamp.formats.events",
@@ -85,7 +85,7 @@ _HOMES = {
     "Failed": "pointstamp.dataflow.error_policy",
     "Input": "pointstamp.dataflow.handles",
     "Int": "pointstamp.progress.timestamp",
-    "Listen": "pointstamp.communication.event_sockets",
+    "Accept": "pointstamp.communication.event_sockets",
     "Log": "pointstamp.observability.log",
     "Messages": "pointstamp.formats.events",
     "Notificator": "pointstamp.dataflow.notificator",

@@ -32,7 +32,7 @@ from pointstamp.errors import OperatorError, WorkerError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from pointstamp.service.door import Certificates
+    from pointstamp.service.flight_server import Certificates
 
 SETTLE_S = 2.0
 """How long what was told to stop may take until it is gone."""
@@ -44,12 +44,30 @@ for _module in MODULES:
     import_module(_module)
 
 
+CORE = {
+    *(f"tests/{Path(*module.split('.')[1:-1])}" for module in MODULES),
+    *(f"pointstamp/{Path(*module.split('.')[1:-1])}" for module in MODULES),
+    "tests/simulation",
+    "tests/test_compiled.py",
+}
+"""What exercises compiled modules: `make test` runs it twice, compiled and as sources."""
+
+
+def is_of_core(path: Path) -> bool:
+    """Whether the tests of this file are run in both modes."""
+    above = path.relative_to(ROOT)
+    return any(str(folder) in CORE for folder in (above, *above.parents))
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave to the other of the two runs what only the sources can show."""
-    if build_info() == "compiled":
-        reason = "of the sources alone: it replaces methods, or counts calls"
-        for item in items:
-            if item.get_closest_marker("interpreted"):
+    """Mark what is run in both modes, and leave to the sources what only they can show."""
+    reason = "of the sources alone: it replaces methods, or counts calls"
+    for item in items:
+        if is_of_core(item.path) and not item.get_closest_marker("spark"):
+            item.add_marker(pytest.mark.core)
+        if item.get_closest_marker("interpreted"):
+            item.add_marker(pytest.mark.core)
+            if build_info() == "compiled":
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 
@@ -285,7 +303,7 @@ def spark() -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     """A certificate of 127.0.0.1 that has signed itself, for doors that encrypt."""
-    from pointstamp.service.door import Certificates
+    from pointstamp.service.flight_server import Certificates
 
     if shutil.which("openssl") is None:
         pytest.skip("no openssl to make a certificate with")

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from pointstamp.compiled import MODULES
+from tests.conftest import ROOT, is_of_core
+
 CONFTEST = Path(__file__).with_name("conftest.py")
 
 LEAKS = {
@@ -51,3 +54,10 @@ def test_a_test_that_leaves_something_behind_fails(tmp_path, kind):
     assert ("the test left behind" in answer.stdout) == (said is not None), answer.stdout
     if said is not None:
         assert said in answer.stdout
+
+
+def test_every_compiled_module_is_tested_in_both_modes():
+    folders = {"/".join(module.split(".")[1:-1]) for module in MODULES}
+    assert all(is_of_core(ROOT / "tests" / folder / "test_it.py") for folder in folders)
+    assert is_of_core(ROOT / "tests" / "simulation" / "test_it.py")
+    assert not is_of_core(ROOT / "tests" / "cli" / "test_it.py")

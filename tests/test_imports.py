@@ -60,7 +60,7 @@ def test_what_commits_a_batch_of_spark_imports_no_dataflow() -> None:
     """Spark has processes for it of its own, which the first batch waits for."""
     imported = modules_after("import pointstamp.spark.source")
     ours = {name for name in imported if name.startswith("pointstamp.")}
-    assert "pointstamp.service.client" in ours
+    assert "pointstamp.service.flight_client" in ours
     assert {
         name for name in ours if name.split(".")[1] in ("dataflow", "runtime", "state")
     } == set()

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pointstamp.checkpoint.bins import N_BINS as N_BINS
     from pointstamp.checkpoint.checkpoint import Checkpoint as Checkpoint
-    from pointstamp.checkpoint.cuts import Change as Change
-    from pointstamp.checkpoint.cuts import Cut as Cut
+    from pointstamp.checkpoint.deltas import BinDelta as BinDelta
+    from pointstamp.checkpoint.deltas import TableDelta as TableDelta
     from pointstamp.checkpoint.durable import Durable as Durable
     from pointstamp.checkpoint.input_log import Staged as Staged
     from pointstamp.checkpoint.manifest import Manifest as Manifest
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "N_BINS": "bins",
-    "Change": "cuts",
+    "BinDelta": "deltas",
     "Checkpoint": "checkpoint",
-    "Cut": "cuts",
+    "TableDelta": "deltas",
     "Durable": "durable",
     "Manifest": "manifest",
     "Part": "manifest",
-    "Staged": "log",
+    "Staged": "input_log",
 }
 
 __all__ = list(_HOMES)

@@ -13,8 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from pointstamp.checkpoint.checksummed import checksum
 from pointstamp.checkpoint.objects import Objects
-from pointstamp.checkpoint.sealed import checksum
 from pointstamp.errors import CorruptCheckpointError, TruncatedCheckpointError
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs
 
-from pointstamp.checkpoint.cuts import Cut
+from pointstamp.checkpoint.deltas import TableDelta
 from pointstamp.checkpoint.input_log import Log, Staged
 from pointstamp.checkpoint.manifest import Manifest, Part
 from pointstamp.checkpoint.objects import objects_at
-from pointstamp.checkpoint.snapshots import Snapshots
+from pointstamp.checkpoint.snapshot_files import Snapshots
 from pointstamp.errors import CheckpointError, UsageError
 
 
@@ -146,14 +146,14 @@ class Checkpoint:
         self,
         epoch: int,
         worker: int,
-        tables: Mapping[tuple[str, str], Cut],
+        tables: Mapping[tuple[str, str], TableDelta],
         before: Part | None = None,
     ) -> Part:
         """Write what one worker has for a snapshot.
 
         Parameters
         ----------
-        tables : mapping of (operator, table) to Cut
+        tables : mapping of (operator, table) to TableDelta
             What has changed since `before`, or everything where there is no `before`.
         before : Part, optional
             The worker's part of the snapshot before this, whose files are referred to.

@@ -22,8 +22,8 @@ import pyarrow as pa
 
 from pointstamp.checkpoint import arrow_files
 from pointstamp.checkpoint.arrow_files import Stored
+from pointstamp.checkpoint.checksummed import seal, unseal
 from pointstamp.checkpoint.objects import TEMPORARY, Objects
-from pointstamp.checkpoint.sealed import seal, unseal
 from pointstamp.errors import SchemaError, UsageError
 
 VERSION = 2

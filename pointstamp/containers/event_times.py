@@ -23,7 +23,7 @@ Ints = npt.NDArray[np.int64]
 TimeOf = Callable[[Any], Any] | str
 
 
-def event_times(batch: Any, time: TimeOf, who: str) -> Ints:
+def event_times(batch: Any, time: TimeOf, operator: str) -> Ints:
     """The event time of each record, int64[n].
 
     Parameters
@@ -44,52 +44,53 @@ def event_times(batch: Any, time: TimeOf, who: str) -> Ints:
     elif is_expression(time):
         found = evaluate(batch, time).column(0)
     else:
-        found = column_of(batch, time, who)
+        found = column_of(batch, time, operator)
     if type(found).__module__.partition(".")[0] == "pyarrow":
-        found = _numbers(found, who)
+        found = _numbers(found, operator)
     values = np.asarray(found)
     if values.dtype.kind in "mM":
         if np.isnat(values).any():
             raise DataError(
-                f"{who} needs an event time for every record; {int(np.isnat(values).sum())} of "
-                f"{len(values)} are not a time: drop those records first"
+                f"{operator} needs an event time for every record; "
+                f"{int(np.isnat(values).sum())} of {len(values)} are not a time: drop those "
+                "records first"
             )
         values = values.view(np.int64)
     if values.dtype.kind not in "iu":
         raise DataError(
-            f"{who} needs integers as event times, and was given {values.dtype}, such as "
+            f"{operator} needs integers as event times, and was given {values.dtype}, such as "
             f"{values.ravel()[:1].tolist()}; count in a unit that is small enough"
         )
     if values.dtype == np.uint64 and len(values) and values.max() > np.iinfo(np.int64).max:
-        raise DataError(f"{who} needs event times below 2^63; the largest is {values.max()}")
+        raise DataError(f"{operator} needs event times below 2^63; the largest is {values.max()}")
     return values.astype(np.int64, copy=False)
 
 
-def _numbers(column: Any, who: str) -> Any:
+def _numbers(column: Any, operator: str) -> Any:
     import pyarrow as pa
 
     from pointstamp.containers.convert import numbers
 
     if column.null_count:
         raise DataError(
-            f"{who} needs an event time for every record; {column.null_count} of {len(column)} "
-            "are null: drop those records first"
+            f"{operator} needs an event time for every record; {column.null_count} of "
+            f"{len(column)} are null: drop those records first"
         )
     if pa.types.is_temporal(column.type) and not pa.types.is_interval(column.type):
         column = column.view(pa.int32() if column.type.bit_width == 32 else pa.int64())
     if not pa.types.is_integer(column.type):
-        raise DataError(f"{who} needs integers or times as event times, not {column.type}")
+        raise DataError(f"{operator} needs integers or times as event times, not {column.type}")
     return numbers(column)
 
 
-def group_numbers(batch: Any, key: Key | Callable[[Any], Any] | None, who: str) -> Ints:
+def group_numbers(batch: Any, key: Key | Callable[[Any], Any] | None, operator: str) -> Ints:
     """A number for each record, int64[n]: equal if and only if the keys are."""
     if key is None:
         return np.zeros(len(batch), np.int64)
     if callable(key):
         if type(batch) is not list:
             raise ColumnError(
-                f"{who} is given the function {key!r} as a key, and the stream carries "
+                f"{operator} is given the function {key!r} as a key, and the stream carries "
                 f"{kind_of(batch).name}: name a column, or several"
             )
         known: dict[Any, int] = {}
@@ -97,7 +98,7 @@ def group_numbers(batch: Any, key: Key | Callable[[Any], Any] | None, who: str) 
         return np.array([known.setdefault(of, len(known)) for of in keys], np.int64)
     groups = np.zeros(len(batch), np.int64)
     for name in [key] if isinstance(key, str) else key:
-        numbers = _numbered(column_of(batch, name, who), name, who)
+        numbers = _numbered(column_of(batch, name, operator), name, operator)
         if groups.any():
             # Dense again after each column, or the products would not fit.
             numbers += groups * (int(numbers.max()) + 1)
@@ -106,7 +107,7 @@ def group_numbers(batch: Any, key: Key | Callable[[Any], Any] | None, who: str) 
     return groups
 
 
-def _numbered(column: Any, name: str, who: str) -> Ints:
+def _numbered(column: Any, name: str, operator: str) -> Ints:
     """The values of a column by number; a null is a value."""
     if isinstance(column, np.ndarray):
         return np.unique(column, return_inverse=True)[1].astype(np.int64)
@@ -118,7 +119,7 @@ def _numbered(column: Any, name: str, who: str) -> Ints:
         indices = column.dictionary_encode(null_encoding="encode").indices
     except pa.ArrowNotImplementedError as error:
         raise SchemaError(
-            f"{who} cannot group by the column {name!r} of type {column.type}; make numbers, "
+            f"{operator} cannot group by the column {name!r} of type {column.type}; make numbers, "
             "texts or times of it"
         ) from error
     return numbers(indices).astype(np.int64)

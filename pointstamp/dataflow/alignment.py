@@ -1,6 +1,6 @@
 """The cut of one operator: what it has when an epoch is complete there, and no later one begun.
 
-An operator that keeps state has a gate. Where a snapshot at an epoch is asked for, the gate
+An operator that keeps state has a aligner. Where a snapshot at an epoch is asked for, the aligner
 holds back what is of later epochs, batches and news of the frontier alike, until the epoch
 is complete here: until none of its times can come any more at any input, and the operator
 holds no capability for one. Then it hands out the cut, and lets go what it held back. So an
@@ -27,10 +27,10 @@ from pointstamp.errors import UsageError
 from pointstamp.progress.antichain import MutableAntichain
 
 if TYPE_CHECKING:
-    from pointstamp.checkpoint.cuts import Cut
-    from pointstamp.checkpoint.tables import Table
+    from pointstamp.checkpoint.deltas import TableDelta
+    from pointstamp.checkpoint.keyed_state import Table
 
-HandOut = Callable[[str, "Mapping[str, Cut]"], None]
+HandOut = Callable[[str, "Mapping[str, TableDelta]"], None]
 """Takes the cut of an operator: its name, and what each table has."""
 
 BEFORE_ALL = -1
@@ -62,23 +62,23 @@ class Epochs:
         return time
 
 
-class GatedCounts(MutableAntichain):
-    """The frontier of an input, as the logic behind a gate sees it."""
+class AlignedFrontier(MutableAntichain):
+    """The frontier of an input, as the logic behind a aligner sees it."""
 
-    gate: Gate | None = None
+    aligner: EpochAligner | None = None
 
     def less_than(self, time: Any) -> bool:
         """Whether a time strictly before `time` may still come, or `time` is held back."""
         if super().less_than(time):
             return True
-        return self.gate is not None and self.gate.holds_back(time)
+        return self.aligner is not None and self.aligner.holds_back(time)
 
 
-class Waiting:
+class AlignedInput:
     """What waits at one input: batches of later epochs."""
 
-    def __init__(self, gate: Gate) -> None:
-        self._gate = gate
+    def __init__(self, aligner: EpochAligner) -> None:
+        self._aligner = aligner
         self._aside: deque[tuple[Any, Any]] = deque()
         self._ready: deque[tuple[Any, Any]] = deque()
         self._limit: int | None = None
@@ -86,17 +86,17 @@ class Waiting:
 
     def admits(self, item: tuple[Any, Any]) -> bool:
         """Whether a (time, batch) may come now; else it is kept."""
-        gate = self._gate
-        if gate.holds_back(item[0]):
-            self._limit = gate.limit
+        aligner = self._aligner
+        if aligner.holds_back(item[0]):
+            self._limit = aligner.limit
             self._aside.append(item)
             return False
-        gate.begun = max(gate.begun, gate.epochs.of(item[0]))
+        aligner.begun = max(aligner.begun, aligner.epochs.of(item[0]))
         return True
 
     def ready(self) -> tuple[Any, Any] | None:
         """One of those that were kept and may come now."""
-        if self._aside and self._gate.limit != self._limit:
+        if self._aside and self._aligner.limit != self._limit:
             self._sort()
         return self._ready.popleft() if self._ready else None
 
@@ -115,7 +115,7 @@ class Waiting:
         self._ready.extend(item for item in waiting if self.admits(item))
 
 
-class Gate:
+class EpochAligner:
     """Hands out the tables of one operator; see above.
 
     Parameters
@@ -124,7 +124,7 @@ class Gate:
         Its name in snapshots.
     epochs : Epochs
         Of its scope.
-    counts : sequence of GatedCounts
+    counts : sequence of AlignedFrontier
         The frontiers of its inputs, as its logic sees them.
     activate : callable
         Has it run.
@@ -134,7 +134,7 @@ class Gate:
         self,
         operator: str,
         epochs: Epochs,
-        counts: Sequence[GatedCounts],
+        counts: Sequence[AlignedFrontier],
         activate: Callable[[], None],
     ) -> None:
         self.operator = operator
@@ -146,7 +146,7 @@ class Gate:
         """The last epoch of which a batch was given out."""
         self._counts = counts
         for each in counts:
-            each.gate = self
+            each.aligner = self
         self._activate = activate
         self._pending: deque[tuple[int, HandOut]] = deque()
         self._held: list[Counter[Any]] = []
@@ -154,9 +154,9 @@ class Gate:
         self._furthest = BEFORE_ALL
         """The last epoch of any that was ever held."""
 
-    def waiting(self) -> Waiting:
+    def waiting(self) -> AlignedInput:
         """For another input."""
-        return Waiting(self)
+        return AlignedInput(self)
 
     def holds_back(self, time: Any) -> bool:
         """Whether a time has to wait."""
@@ -192,11 +192,11 @@ class Gate:
         while self._pending:
             self._cut()
         for each in self._counts:
-            each.gate = None  # which would be a circle
+            each.aligner = None  # which would be a circle
 
     def _cut(self) -> None:
         epoch, hand_out = self._pending.popleft()
-        hand_out(self.operator, {name: table.cut() for name, table in self.tables.items()})
+        hand_out(self.operator, {name: table.take_delta() for name, table in self.tables.items()})
         self._mark(epoch, -1)
         self.limit = self._pending[0][0] if self._pending else None
 

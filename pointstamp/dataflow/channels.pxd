@@ -35,7 +35,7 @@ cdef class Queue(Pusher):
     cdef object _flow
     cdef object _meter
     cdef bint _is_crowded
-    cdef object _gate
+    cdef object _aligner
 
     cpdef push(self, object time, object batch)
     cpdef tuple pull(self)

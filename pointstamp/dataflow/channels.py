@@ -117,10 +117,10 @@ class Queue(Pusher):
     """The end of a stream: batches wait here until the operator takes them."""
 
     __slots__ = (
+        "_aligner",
         "_budget",
         "_channel",
         "_flow",
-        "_gate",
         "_is_crowded",
         "_left",
         "_local",
@@ -144,11 +144,11 @@ class Queue(Pusher):
         self._flow: Flow | None = None
         self._meter: Meter | None = None
         self._is_crowded = False
-        self._gate: Any = None
+        self._aligner: Any = None
 
-    def guard(self, gate: Any) -> None:
-        """Have batches wait here as long as `gate`, a `gate.Waiting`, does not admit them."""
-        self._gate = gate
+    def guard(self, aligner: Any) -> None:
+        """Have batches wait here as long as an `AlignedInput` does not admit them."""
+        self._aligner = aligner
 
     def bound(self, budget: int, flow: Flow | None, meter: Meter | None) -> None:
         """Set what an activation may take, and who hears of what waits here."""
@@ -199,26 +199,26 @@ class Queue(Pusher):
         found = [(time, _length(batch)) for time, batch in list(self._local)]
         if self._channel is not None:
             found += [(m.tag, _length(m.batch)) for m in self._channel.waiting()]
-        if self._gate is not None:
-            found += [(time, _length(batch)) for time, batch in self._gate.all()]
+        if self._aligner is not None:
+            found += [(time, _length(batch)) for time, batch in self._aligner.all()]
         return found
 
     def pull(self) -> tuple[Any, Any] | None:
         """The next (time, batch), counted as consumed, or None: also when it is enough for now."""
-        return self.take() if self._gate is None else self._pull_admitted()
+        return self.take() if self._aligner is None else self._pull_admitted()
 
     def _pull_admitted(self) -> tuple[Any, Any] | None:
         """The same, past those that have to wait, which are not consumed yet."""
         if self._left <= 0:
             return None
-        item = self._gate.ready()
+        item = self._aligner.ready()
         if item is not None:
             self._count(item, 1)
             self.last_time = item[0]
             ready: tuple[Any, Any] = item
             return ready
         before = self.last_time
-        while (taken := self.take()) is not None and not self._gate.admits(taken):
+        while (taken := self.take()) is not None and not self._aligner.admits(taken):
             self._count(taken, -1)
             self.last_time = before
         return taken
@@ -253,8 +253,8 @@ class Queue(Pusher):
         """Throw away what waits here, and what comes: the dataflow was dropped."""
         self._local.clear()
         self._channel = None
-        if self._gate is not None:
-            self._gate.clear()
+        if self._aligner is not None:
+            self._aligner.clear()
 
 
 class Crossing(Pusher):

@@ -2,7 +2,7 @@
 
 Each operator with state has a name that a later program can find again: the names of the
 scopes around it and its own, numbered where they repeat. What an operator keeps it keeps in
-tables (`state/tables.py`); at a cut its gate hands them out (`gate.py`).
+tables (`state/tables.py`); at a cut its aligner hands them out (`aligner.py`).
 
 Who might keep something and does not say so is refused: it would be lost. Code of the
 user's must say what it keeps, even if that is nothing; our own operators either declare it,
@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from pointstamp.dataflow.alignment import Epochs, Gate, HandOut
+from pointstamp.dataflow.alignment import EpochAligner, Epochs, HandOut
 from pointstamp.errors import BuildError, InternalError, UndeclaredStateError
 from pointstamp.progress.timestamp import Int, Timestamp
 
 if TYPE_CHECKING:
     from pointstamp.checkpoint.durable import Durable
-    from pointstamp.checkpoint.tables import Table
+    from pointstamp.checkpoint.keyed_state import Table
 
 
 NOT_REPLAYED = (
@@ -30,7 +30,7 @@ NOT_REPLAYED = (
 """Why a source cannot be in a durable dataflow."""
 
 
-class Keeper:
+class DataflowState:
     """The state of one dataflow on one worker.
 
     Parameters
@@ -46,7 +46,7 @@ class Keeper:
     def __init__(self, durable: Durable, dataflow: str, index: int, peers: int) -> None:
         self.durable = durable
         self.dataflow = dataflow
-        self.gates: list[Gate] = []
+        self.aligners: list[EpochAligner] = []
         self.is_over = False
         """Whether the dataflow is complete."""
         self._index = index
@@ -63,71 +63,78 @@ class Keeper:
         """The first that is new."""
         return self.durable.epoch + 1
 
-    def declare(self, gate: Gate, name: str, table: Table) -> None:
+    def declare(self, aligner: EpochAligner, name: str, table: Table) -> None:
         """Take on a table, and fill it with what the snapshot has."""
-        if name in gate.tables:
-            raise BuildError(f"operator {gate.operator!r} declares table {name!r} twice")
-        gate.tables[name] = table
-        if self.durable.stored(gate.operator, name, table.kind):
-            batches = self.durable.read(gate.operator, name, self._index, self._peers)
+        if name in aligner.tables:
+            raise BuildError(f"operator {aligner.operator!r} declares table {name!r} twice")
+        aligner.tables[name] = table
+        if self.durable.stored(aligner.operator, name, table.kind):
+            batches = self.durable.read(aligner.operator, name, self._index, self._peers)
             table.load(batches, self._index, self._peers)
         if not self._is_same:
             table.begin_anew()
 
     def close(self) -> None:
         """The dataflow is built: see that nothing of the snapshot is left over."""
-        declared = {(gate.operator, name) for gate in self.gates for name in gate.tables}
+        declared = {
+            (aligner.operator, name) for aligner in self.aligners for name in aligner.tables
+        }
         self.durable.check_missing(self.dataflow, declared)
 
     def check_in_time(self, epoch: int) -> None:
         """Raise if an operator is past `epoch`."""
-        for gate in self.gates:
-            gate.check_in_time(epoch)
+        for aligner in self.aligners:
+            aligner.check_in_time(epoch)
 
     def hold(self, epoch: int, hand_out: HandOut) -> None:
         """Have each operator hand out what it has at the end of `epoch`."""
-        for gate in self.gates:
-            gate.hold(epoch, hand_out)
+        for aligner in self.aligners:
+            aligner.hold(epoch, hand_out)
         if self.is_over:
             self.finish()
 
     def finish(self) -> None:
         """The dataflow is complete."""
         self.is_over = True
-        for gate in self.gates:
-            gate.finish()
+        for aligner in self.aligners:
+            aligner.finish()
 
 
-class States:
+class OperatorState:
     """What one operator declares of its state, while it is built.
 
     Parameters
     ----------
-    keeper : Keeper, optional
+    durable_state : DataflowState, optional
         None where nothing outlasts the dataflow.
     operator : str
         The operator's name, with the scopes around it.
-    make_gate : callable
-        Puts a gate before the operator.
+    make_aligner : callable
+        Puts a aligner before the operator.
     """
 
-    def __init__(self, keeper: Keeper | None, operator: str, make_gate: Callable[[], Gate]) -> None:
-        self.keeper = keeper
+    def __init__(
+        self,
+        durable_state: DataflowState | None,
+        operator: str,
+        make_aligner: Callable[[], EpochAligner],
+    ) -> None:
+        self.durable_state = durable_state
         self._operator = operator
-        self._make_gate = make_gate
-        self._gate: Gate | None = None
+        self._make_aligner = make_aligner
+        self._aligner: EpochAligner | None = None
         self.is_said = False
         """Whether anything was said of what is kept."""
 
     def keep(self, name: str, table: Table) -> None:
         """Declare a table."""
         self.is_said = True
-        if self.keeper is None:
+        if self.durable_state is None:
             return
-        if self._gate is None:
-            self._gate = self._make_gate()
-            self.keeper.gates.append(self._gate)
-        self.keeper.declare(self._gate, name, table)
+        if self._aligner is None:
+            self._aligner = self._make_aligner()
+            self.durable_state.aligners.append(self._aligner)
+        self.durable_state.declare(self._aligner, name, table)
 
     def refuse(self, why: str) -> None:
         """Raise if the dataflow is durable: what is kept here cannot be declared.
@@ -136,7 +143,7 @@ class States:
         ------
         UndeclaredStateError
         """
-        if self.keeper is not None:
+        if self.durable_state is not None:
             raise UndeclaredStateError(
                 f"operator {self._operator!r} cannot be in a durable dataflow: {why}"
             )
@@ -148,7 +155,7 @@ class States:
         ------
         UndeclaredStateError
         """
-        if self.keeper is not None and not self.is_said:
+        if self.durable_state is not None and not self.is_said:
             raise UndeclaredStateError(
                 f"operator {self._operator!r} does not say what it keeps from one epoch to the "
                 "next, which would be lost when the program starts again: in `build`, declare "
@@ -156,12 +163,12 @@ class States:
             )
 
 
-def refused() -> Gate:
-    """For who cannot have a gate."""
-    raise InternalError("a gate was asked for where nothing can be declared")
+def refused() -> EpochAligner:
+    """For who cannot have a aligner."""
+    raise InternalError("a aligner was asked for where nothing can be declared")
 
 
-NO_STATES = States(None, "", refused)
+NO_STATE = OperatorState(None, "", refused)
 """For operators whose dataflow does not outlast the program."""
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pointstamp.communication.communicator import Channel, Communicator
 from pointstamp.dataflow.backpressure import LIMIT_BYTES, Flow, Meter
 from pointstamp.dataflow.channels import BUDGET, Pusher, Queue
-from pointstamp.dataflow.durability import Keeper
+from pointstamp.dataflow.durability import DataflowState
 from pointstamp.dataflow.logging_protocol import Log
 from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.explanation import Holder
@@ -49,7 +49,7 @@ class Environment:
     """Operators say here that they have done `n` more of `what`, for whoever watches."""
     fail: Callable[[BaseException], None] = field(default=lambda error: None)
     """Told of an error after which the counts are wrong, so that nobody who catches it goes on."""
-    keeper: Keeper | None = None
+    durable_state: DataflowState | None = None
     """Of the dataflow that is being built: what has its state outlast it; None: nothing does."""
     flow: Flow | None = None
     """Of the dataflow that is being built: what holds its sources back; None without a limit."""

@@ -29,7 +29,7 @@ cdef class Operator(LocalOperator):
     cdef readonly bint _running
     cdef public object role
     cdef object _wake
-    cdef public object gate
+    cdef public object aligner
     cdef Progress _idle
     cdef Progress _active
 

@@ -15,10 +15,10 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pointstamp.dataflow.activator import ThreadActivator
-from pointstamp.dataflow.alignment import Gate, GatedCounts
+from pointstamp.dataflow.alignment import AlignedFrontier, EpochAligner
 from pointstamp.dataflow.capability import Capability, Holdings, nobody
 from pointstamp.dataflow.channels import Tee
-from pointstamp.dataflow.durability import NO_STATES, States
+from pointstamp.dataflow.durability import NO_STATE, OperatorState
 from pointstamp.dataflow.environment import Environment
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator_error import blame
@@ -30,7 +30,7 @@ from pointstamp.progress.operate import Changes, Interest, LocalOperator, Progre
 from pointstamp.progress.timestamp import Timestamp, summary_less_equal
 
 if TYPE_CHECKING:
-    from pointstamp.checkpoint.columns import KeyedColumns
+    from pointstamp.checkpoint.keyed_columns import KeyedColumns
     from pointstamp.dataflow.scope_core import ScopeCore
     from pointstamp.dataflow.stream_core import StreamCore
 
@@ -61,7 +61,7 @@ class OperatorInfo:
     is_held_back: Callable[[], bool] = lambda: False
     """For operators that make new data: whether enough of this dataflow is in flight. If so
     they should return without any; they are run again when they may go on."""
-    states: States = field(default=NO_STATES, repr=False, compare=False)
+    states: OperatorState = field(default=NO_STATE, repr=False, compare=False)
     """What it declares of what it keeps; see `state`."""
 
     def state(
@@ -109,11 +109,11 @@ class OperatorInfo:
         >>> ps.testing.collect(running_counts)
         [(0, ('a', 1)), (0, ('a', 2)), (0, ('b', 1))]
         """
-        if self.states.keeper is None:
+        if self.states.durable_state is None:
             self.states.is_said = True
             return {}
         # Here and not above: few dataflows are durable.
-        from pointstamp.checkpoint.tables import KeyedRows
+        from pointstamp.checkpoint.keyed_state import KeyedRows
 
         table = KeyedRows(route)
         self.states.keep(name, table)
@@ -132,10 +132,10 @@ class OperatorInfo:
 
         See Also
         --------
-        pointstamp.checkpoint.columns.KeyedColumns : what it can do.
+        pointstamp.checkpoint.keyed_columns.KeyedColumns : what it can do.
         """
         # Here and not above: few operators have one.
-        from pointstamp.checkpoint.columns import KeyedColumns
+        from pointstamp.checkpoint.keyed_columns import KeyedColumns
 
         table = KeyedColumns(columns)
         self.states.keep(name, table)
@@ -192,11 +192,11 @@ class Operator(LocalOperator):
         "_running",
         "_summaries",
         "_wake",
+        "aligner",
         "complete",
         "consumed",
         "frontier_interest",
         "frontiers",
-        "gate",
         "holdings",
         "initial",
         "inputs",
@@ -237,7 +237,7 @@ class Operator(LocalOperator):
         self._summaries: list[list[Antichain]] = []
         self._logic: Logic = _idle
         self._running = False
-        self.gate: Gate | None = None
+        self.aligner: EpochAligner | None = None
         """Of an operator that keeps state, in a durable dataflow."""
         self._wake = wake
         self._idle = Progress((), (), (), False)
@@ -311,7 +311,7 @@ class Operator(LocalOperator):
         for holdings in self.holdings:
             holdings.settle()
         is_active = again is True
-        if self.gate is not None and self.gate.after(self.holdings):
+        if self.aligner is not None and self.aligner.after(self.holdings):
             is_active = True
         for input_ in self._inputs:
             if input_.end_round():
@@ -414,7 +414,9 @@ class OperatorBuilder(Generic[S]):
         self._outputs: list[Output] = []
         self._summaries: dict[tuple[int, int], Any] = {}
         self._queues: list[Any] = []
-        self.states = States(scope.environment.keeper, scope.path_of(self._node), self._make_gate)
+        self.states = OperatorState(
+            scope.environment.durable_state, scope.path_of(self._node), self._make_aligner
+        )
         """What the operator declares of what it keeps."""
 
     @property
@@ -464,7 +466,9 @@ class OperatorBuilder(Generic[S]):
         operator.inputs += 1
         operator.consumed.append(consumed)
         operator.frontier_interest.append(interest)
-        make = MutableAntichain if self._scope.environment.keeper is None else GatedCounts
+        make = (
+            MutableAntichain if self._scope.environment.durable_state is None else AlignedFrontier
+        )
         operator.frontiers.append(make(operator.timestamp, [(operator.timestamp.minimum, 1)]))
         self._queues.append(queue)
         self._connect(
@@ -528,7 +532,7 @@ class OperatorBuilder(Generic[S]):
             ],
             self.info,
         )
-        if self.states.keeper is not None and _is_users(code or make_logic):
+        if self.states.durable_state is not None and _is_users(code or make_logic):
             self.states.check_said()
         for holdings in operator.holdings:
             # The initial capabilities are known to all; only what changes is news.
@@ -537,23 +541,23 @@ class OperatorBuilder(Generic[S]):
         operator.set_logic(logic, self._inputs, self._outputs)
         self._scope.install(self._node, operator)
 
-    def _make_gate(self) -> Gate:
+    def _make_aligner(self) -> EpochAligner:
         """Have snapshots wait for this operator's epochs, and later epochs for snapshots."""
         operator, scope = self._operator, self._scope
         if not operator.inputs:
             self.states.refuse("it has no input that would say how far epochs have come")
-        gate = Gate(
+        aligner = EpochAligner(
             scope.path_of(self._node),
             scope.epochs(),
-            [counts for counts in operator.frontiers if isinstance(counts, GatedCounts)],
+            [counts for counts in operator.frontiers if isinstance(counts, AlignedFrontier)],
             scope.activation(self._node),
         )
-        gate.begin(operator.initial, operator.timestamp.minimum)
+        aligner.begin(operator.initial, operator.timestamp.minimum)
         for port, queue in enumerate(self._queues):
-            queue.guard(gate.waiting())
+            queue.guard(aligner.waiting())
             operator.frontier_interest[port] = Interest.ALWAYS
-        operator.gate = gate
-        return gate
+        operator.aligner = aligner
+        return aligner
 
     def set_role(self, role: str) -> None:
         """Say what the operator is for: "input" or "probe"; for those who look on."""

@@ -18,7 +18,7 @@ from typing import Any, Generic, Self, TypeVar, cast
 
 from pointstamp.dataflow.alignment import Epochs
 from pointstamp.dataflow.channels import Egress, Ingress, Queue, Tee
-from pointstamp.dataflow.durability import States, epochs_of, refused
+from pointstamp.dataflow.durability import OperatorState, epochs_of, refused
 from pointstamp.dataflow.environment import Environment
 from pointstamp.dataflow.operator import Operator, OperatorBuilder
 from pointstamp.dataflow.pact import Pact
@@ -197,9 +197,9 @@ class ScopeCore(Generic[S]):
             If the dataflow is durable, and the operator is not made of Python code: what it
             keeps, nobody here can store.
         """
-        keeper = self.environment.keeper
-        if keeper is not None and not isinstance(operator, Operator):
-            States(keeper, self.path_of(node), refused).refuse(
+        durable_state = self.environment.durable_state
+        if durable_state is not None and not isinstance(operator, Operator):
+            OperatorState(durable_state, self.path_of(node), refused).refuse(
                 "it is run elsewhere, and what it keeps there is not known"
             )
         self._children[node] = operator
@@ -242,10 +242,12 @@ class ScopeCore(Generic[S]):
         Its name behind those of the scopes around it, with a number where it is not the
         first of its name.
         """
-        keeper = self.environment.keeper
-        if keeper is None:
+        durable_state = self.environment.durable_state
+        if durable_state is None:
             return self._names[node]
-        around = self.parent.path_of(self.node) if self.parent is not None else keeper.dataflow
+        around = (
+            self.parent.path_of(self.node) if self.parent is not None else durable_state.dataflow
+        )
         name = self._names[node]
         number = self._names[1 : node + 1].count(name)
         own = name.replace("%", "%25").replace("/", "%2F").replace("#", "%23")

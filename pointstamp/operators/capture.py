@@ -90,7 +90,8 @@ def _target(to: Any) -> EventTarget:
         target: EventTarget = to
         return target
     raise UsageError(
-        f"a stream can be captured to the path of a folder, to Events, Listen or Dial; found {to!r}"
+        f"a stream can be captured to the path of a folder, to Events, Accept or Connect; "
+        f"found {to!r}"
     )
 
 
@@ -110,10 +111,10 @@ class CaptureMethods(StreamCore[T]):
 
         Parameters
         ----------
-        to : path, Events, Dial or Listen, optional
+        to : path, Events, Connect or Accept, optional
             A path names a folder, for a file of each worker: an Arrow IPC stream, whose
             end is the end of the capture, so that a file that was cut off is known by
-            it. `Dial` and `Listen` send the part to another computation. The default is
+            it. `Connect` and `Accept` send the part to another computation. The default is
             new `Events`, in memory.
 
         Returns

@@ -82,7 +82,7 @@ def delayed(stream: StreamCore[Any], name: str, parts: Callable[[Any, Any], Part
     def build(capability: Capability, info: OperatorInfo) -> Callable[..., None]:
         held: dict[Any, list[Any]] = {}
         restored: list[Capability] = []
-        if info.states.keeper is not None:
+        if info.states.durable_state is not None:
             _declare(held, lambda time: restored.append(capability.delayed(time)), info)
         capability.drop()
 
@@ -109,7 +109,7 @@ def delayed(stream: StreamCore[Any], name: str, parts: Callable[[Any, Any], Part
 def _declare(held: dict[Any, list[Any]], hold: Callable[[Any], object], info: OperatorInfo) -> None:
     """Have what is delayed beyond an epoch outlast the program: by time, anywhere."""
     # Here and not above: few dataflows are durable.
-    from pointstamp.checkpoint.tables import KeyedBatches, by_tag
+    from pointstamp.checkpoint.keyed_state import KeyedBatches, by_tag
 
     def take_in(time: Any, batch: Any) -> None:
         if time not in held:

@@ -50,7 +50,7 @@ class Loop:
                 "concat the streams and connect the result"
             )
         self.connected = True
-        if self.scope.environment.keeper is not None and self._changes_epoch():
+        if self.scope.environment.durable_state is not None and self._changes_epoch():
             self._builder.states.refuse(
                 "its loop carries records from one epoch into later ones, where a snapshot does "
                 "not find them; put the loop into a scope of its own, scope.iterative()"

@@ -174,7 +174,7 @@ def _opens(scope: ScopeCore[Any], sources: Any, partial: bool) -> list[Open]:
     if not isinstance(given, Iterable):
         raise UsageError(
             "a stream can be replayed from the path of what was captured, or from a list of "
-            f"Events, Listen, Dial or iterables of events; found {sources!r}"
+            f"Events, Accept, Connect or iterables of events; found {sources!r}"
         )
     return list(_opens_of(given, scope.timestamp))
 
@@ -191,7 +191,7 @@ def _opens_of(sources: Iterable[Any], timestamp: Timestamp) -> Iterator[Open]:
             yield partial_call(_open_iterable, source)
         else:
             raise UsageError(
-                f"a part of a captured stream is a file, Events, Listen, Dial or an iterable of "
+                f"a part of a captured stream is a file, Events, Accept, Connect or an iterable of "
                 f"events; found {source!r}"
             )
 
@@ -232,7 +232,7 @@ class ReplayMethods(ScopeCore["Stream[Any]"]):
 
         Parameters
         ----------
-        sources : path, or sequence of Events, Dial, Listen or iterables of events
+        sources : path, or sequence of Events, Connect, Accept or iterables of events
             A path is that of the folder (or of one file) that was captured to, the same
             on all workers, which share its files. Else every worker gives its own.
         partial : bool

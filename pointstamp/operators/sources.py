@@ -121,8 +121,8 @@ class InputHandle:
 
 def _is_over(scope: ScopeCore[Any]) -> bool:
     """Whether the least time was complete when the program ran before: what is sent then was."""
-    keeper = scope.environment.keeper
-    return keeper is not None and keeper.is_restored
+    durable_state = scope.environment.durable_state
+    return durable_state is not None and durable_state.is_restored
 
 
 class SourceMethods(ScopeCore["Stream[Any]"]):
@@ -165,9 +165,9 @@ class SourceMethods(ScopeCore["Stream[Any]"]):
                     info.is_held_back,
                 )
             )
-            keeper = self.environment.keeper
-            if keeper is not None and keeper.is_restored:
-                handles[0].advance_to(self.epochs().first(keeper.first_epoch))
+            durable_state = self.environment.durable_state
+            if durable_state is not None and durable_state.is_restored:
+                handles[0].advance_to(self.epochs().first(durable_state.first_epoch))
             # What was given to the handle is flushed after this, as for any operator.
             return lambda inputs, outputs: None
 

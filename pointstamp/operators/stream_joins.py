@@ -15,11 +15,11 @@ import heapq
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
+from pointstamp.containers.join_index import JoinIndex, index_for, paired
 from pointstamp.containers.keys import check_key
 from pointstamp.containers.kind import Key
-from pointstamp.containers.matching import Kept, kept_like, paired
 from pointstamp.dataflow.capability import Capability, InputCapability
-from pointstamp.dataflow.durability import States
+from pointstamp.dataflow.durability import OperatorState
 from pointstamp.dataflow.error_policy import Failed, OnError
 from pointstamp.dataflow.handles import Frontier, Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
@@ -33,7 +33,7 @@ from pointstamp.progress.operate import Interest
 from pointstamp.progress.timestamp import Timestamp
 
 if TYPE_CHECKING:
-    from pointstamp.checkpoint.tables import KeyedBatches
+    from pointstamp.checkpoint.keyed_state import KeyedBatches
     from pointstamp.operators.stream import Stream
 
 
@@ -59,9 +59,9 @@ def join(
     def make_logic(
         capabilities: list[Capability], info: OperatorInfo
     ) -> Callable[[list[Input], list[Output]], None]:
-        make = _AllTimes if retain else _EachTime
+        make = _RetainedSide if retain else _PerTimeSide
         sides = make(keys[0], keys[1], timestamp), make(keys[1], keys[0], timestamp)
-        if info.states.keeper is not None:
+        if info.states.durable_state is not None:
             for side, which in zip(sides, ("left", "right"), strict=True):
                 side.declare(which, info.states)
 
@@ -83,61 +83,61 @@ def join(
     return result
 
 
-class _EachTime:
+class _PerTimeSide:
     """One side of a join per time: what came, by time."""
 
     def __init__(self, own_key: Any, other_key: Any, timestamp: Timestamp) -> None:
         self._keys = (own_key, other_key)
         self._timestamp = timestamp
-        self._kept: dict[Any, Kept] = {}
+        self._index: dict[Any, JoinIndex] = {}
         self._times: list[tuple[Any, Any]] = []
         """(key, time), least first, where times are in one line."""
         self._elements: list[Any] | None = None
 
     def pairs(self, batch: Any, time: Any) -> Any:
         """With what is kept of the same time."""
-        kept = self._kept.get(time)
-        return () if kept is None else kept.pairs(batch, lambda _: time)
+        index = self._index.get(time)
+        return () if index is None else index.pairs(batch, lambda _: time)
 
     def add(self, batch: Any, time: Any, others: Frontier) -> None:
         """Keep a batch, if the other side may still bring something of its time."""
         if not others.less_equal(time):
             return
-        if time not in self._kept:
-            self._kept[time] = kept_like(batch, *self._keys)
+        if time not in self._index:
+            self._index[time] = index_for(batch, *self._keys)
             if self._timestamp.total:
                 heapq.heappush(self._times, (self._timestamp.key(time), time))
-        self._kept[time].add(batch, time)
+        self._index[time].add(batch, time)
 
-    def declare(self, which: str, states: States) -> None:
+    def declare(self, which: str, states: OperatorState) -> None:
         """Nothing is kept from one epoch to the next."""
 
     def forget(self, others: Frontier) -> None:
         """Drop what the other side will bring nothing for."""
-        if not self._kept:
+        if not self._index:
             return
         if self._timestamp.total:
             while self._times and not others.less_equal(self._times[0][1]):
-                del self._kept[heapq.heappop(self._times)[1]]
+                del self._index[heapq.heappop(self._times)[1]]
             return
         elements = others.elements
         if elements != self._elements:
             self._elements = elements
-            for time in [time for time in self._kept if not others.less_equal(time)]:
-                del self._kept[time]
+            for time in [time for time in self._index if not others.less_equal(time)]:
+                del self._index[time]
 
 
-class _AllTimes:
+class _RetainedSide:
     """One side of a join with retained state: all that came."""
 
     def __init__(self, own_key: Any, other_key: Any, timestamp: Timestamp) -> None:
         self._keys = (own_key, other_key)
         self._timestamp = timestamp
-        self._kept: Kept | None = None
+        self._index: JoinIndex | None = None
         self._elements: list[Any] = [timestamp.minimum]
         self._table: KeyedBatches | None = None
 
-    def declare(self, which: str, states: States) -> None:
+    def declare(self, which: str, states: OperatorState) -> None:
         """Have what is kept outlast the program; when it came does not matter then."""
         if not self._timestamp.total:
             states.refuse(
@@ -145,7 +145,7 @@ class _AllTimes:
                 "lost; join outside of the loop, or without retain=True"
             )
         # Here and not above: few dataflows are durable.
-        from pointstamp.checkpoint.tables import KeyedBatches, by_key
+        from pointstamp.checkpoint.keyed_state import KeyedBatches, by_key
 
         self._table = KeyedBatches(
             self._everything, self._take_in, by_key(self._keys[0]), grows_only=True
@@ -153,45 +153,45 @@ class _AllTimes:
         states.keep(which, self._table)
 
     def _everything(self) -> Iterator[tuple[None, Any]]:
-        if self._kept is not None:
-            for batch in self._kept.batches():
+        if self._index is not None:
+            for batch in self._index.batches():
                 yield None, batch
 
     def _take_in(self, tag: None, batch: Any) -> None:
-        if self._kept is None:
-            self._kept = kept_like(batch, *self._keys)
-        self._kept.add(batch, self._timestamp.minimum)
+        if self._index is None:
+            self._index = index_for(batch, *self._keys)
+        self._index.add(batch, self._timestamp.minimum)
 
     def pairs(self, batch: Any, time: Any) -> Any:
         """With all that is kept, each at the least time after both."""
-        if self._kept is None:
+        if self._index is None:
             return ()
         join = self._timestamp.join
-        return self._kept.pairs(batch, lambda other: time if other is None else join(time, other))
+        return self._index.pairs(batch, lambda other: time if other is None else join(time, other))
 
     def add(self, batch: Any, time: Any, others: Frontier) -> None:
         """Keep a batch, if the other side may still bring something."""
         if others.is_empty():
             return
-        if self._kept is None:
-            self._kept = kept_like(batch, *self._keys)
-        self._kept.add(batch, time)
+        if self._index is None:
+            self._index = index_for(batch, *self._keys)
+        self._index.add(batch, time)
         if self._table is not None:
             self._table.add(None, batch)
 
     def forget(self, others: Frontier) -> None:
         """Drop everything when the other side has ended; else what no time can tell apart."""
         elements = others.elements
-        if self._kept is None or elements == self._elements:
+        if self._index is None or elements == self._elements:
             return
         self._elements = elements
         if not elements:
-            self._kept = None
+            self._index = None
             if self._table is not None:
                 self._table.clear()
             return
         less_equal = self._timestamp.less_equal
-        self._kept.settle(lambda time: all(less_equal(time, element) for element in elements))
+        self._index.merge_times(lambda time: all(less_equal(time, element) for element in elements))
 
 
 def _send(output: Output, at: InputCapability, time: Any, batch: Any) -> None:

@@ -5,14 +5,14 @@ A record's *event time* is when it happened, an integer in a unit of the program
 to) event time, and a record may lie up to `lateness` behind it.
 
 - A record is *on time* if its event time is at least that of its timestamp, less
-  `lateness`; it may lie ahead as far as it likes. Else it is *late*. So who is late is
-  said by the record and its timestamp, and not by who came first.
+  `lateness`; it may lie ahead as far as it likes. Else it is *late*. So the record and
+  its timestamp decide whether it is late, and not the order of arrival.
 - A window is complete when no timestamp may come any more of which a record could be
   on time and in the window: when the frontier, less `lateness`, reaches the window's
   end. It is released then, at the timestamp `end + lateness`: later than that of each of
   its records, and the same however many workers there are.
 
-Where timestamps are not event times themselves, a `Clock` maps them, monotonically.
+Where timestamps are not event times themselves, a `EventClock` maps them, monotonically.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Window(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Clock:
+class EventClock:
     """How timestamps relate to event times, where they are not the same.
 
     Attributes
@@ -108,7 +108,7 @@ class Clock:
     timestamp: Callable[[int], Any]
 
 
-SAME = Clock(lambda timestamp: int(timestamp), lambda event_time: event_time)
+IDENTITY_CLOCK = EventClock(lambda timestamp: int(timestamp), lambda event_time: event_time)
 """Timestamps are event times."""
 
 

@@ -1,10 +1,10 @@
 """Windows of event time, released when the frontier shows that they are complete.
 
-What the times mean, and who is late, is said in `dataflow/windows.py`. A window that has
-records holds a capability for the timestamp at which it will be released.
+What the times mean, and which records are late, is said in `window_assigners.py`. A window
+that has records holds a capability for the timestamp at which it will be released.
 
-Fixed windows are kept by their end, one list of batches each, and what is released
-together is one batch. Sessions are kept by key; a batch is cut into stretches without a
+Fixed windows are stored by their end, one list of batches each, and what is released
+together is one batch. Sessions are stored by key; a batch is cut into stretches without a
 gap first, so that what is done one by one is done per stretch and not per record.
 """
 
@@ -37,7 +37,14 @@ from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import BuildError, UsageError
 from pointstamp.operators.errors_as_data import screened
 from pointstamp.operators.user_code import refuse_async_of
-from pointstamp.operators.window_assigners import SAME, Clock, Ints, Sessions, Sliding, Window
+from pointstamp.operators.window_assigners import (
+    IDENTITY_CLOCK,
+    EventClock,
+    Ints,
+    Sessions,
+    Sliding,
+    Window,
+)
 from pointstamp.progress.operate import Interest
 from pointstamp.progress.timestamp import Int
 
@@ -51,7 +58,7 @@ def window(
     time: Any,
     key: Any,
     lateness: int,
-    clock: Clock | None,
+    clock: EventClock | None,
     name: str = "Window",
 ) -> tuple[Stream[Any], Stream[Any]]:
     """See `Stream.window`."""
@@ -67,20 +74,20 @@ def window(
     pact = Exchange(key if key is not None else _all_together)
     builder.new_input(stream, pact, Interest.IF_CAPABILITY)
     # What is restored is released later, for which there must be a capability.
-    is_durable = builder.states.keeper is not None
+    is_durable = builder.states.durable_state is not None
     results = builder.new_output(initial=is_durable), builder.new_output(initial=False)
 
     def make_logic(
         capabilities: list[Capability], info: OperatorInfo
     ) -> Callable[[list[Input], list[Output]], None]:
-        state: _State
+        state: _WindowState
         if isinstance(windows, Sessions):
-            state = _OpenSessions(windows, key, time)
+            state = _SessionWindows(windows, key, time)
         else:
-            state = _Fixed(windows, key, time)
+            state = _FixedWindows(windows, key, time)
         if is_durable:
             with capabilities.pop() as first:
-                _declare(state, info, key, partial(_held, first, clock, lateness))
+                _declare(state, info, key, partial(_release_capability, first, clock, lateness))
 
         def logic(inputs: list[Input], outputs: list[Output]) -> None:
             for at, batch in inputs[0]:
@@ -92,7 +99,7 @@ def window(
                     on_time = np.flatnonzero(~late)
                     batch, times = take(batch, on_time), times[on_time]
                 if len(times):
-                    state.add(batch, times, partial(_held, at, clock, lateness))
+                    state.add(batch, times, partial(_release_capability, at, clock, lateness))
             state.release(inputs[0].frontier, outputs[0])
 
         return logic
@@ -105,17 +112,17 @@ Hold = Callable[[int], Capability]
 """The capability for when a window that ends there is released."""
 
 
-def _declare(state: _State, info: OperatorInfo, key: Any, hold: Hold) -> None:
+def _declare(state: _WindowState, info: OperatorInfo, key: Any, hold: Hold) -> None:
     """Have windows that are open outlast the program."""
     # Here and not above: few dataflows are durable.
-    from pointstamp.checkpoint.tables import KeyedBatches, by_key
+    from pointstamp.checkpoint.keyed_state import KeyedBatches, by_key
 
     hashes = by_key(key if key is not None else _all_together)
     table = KeyedBatches(state.everything, partial(state.take_in, hold), hashes)
     info.states.keep("windows", table)
 
 
-class _State(Protocol):
+class _WindowState(Protocol):
     """Windows that are not complete."""
 
     def everything(self) -> Iterator[tuple[Any, Any]]:
@@ -131,7 +138,7 @@ class _State(Protocol):
         """Send the windows that are complete."""
 
 
-class _Kept:
+class _OpenWindow:
     """The records of fixed windows that end together, and when they are released."""
 
     __slots__ = ("batches", "capability", "rows")
@@ -142,14 +149,14 @@ class _Kept:
         self.rows: dict[Any, list[Any]] = {}
 
 
-class _Fixed:
+class _FixedWindows:
     """Tumbling and sliding windows."""
 
     def __init__(self, windows: Sliding, key: Any, time: Any) -> None:
         self._windows = windows
         self._key = key
         self._time = time
-        self._kept: dict[int, _Kept] = {}
+        self._open: dict[int, _OpenWindow] = {}
         self._ends: list[int] = []
 
     def add(self, batch: Any, times: Ints, hold: Hold) -> None:
@@ -162,50 +169,50 @@ class _Fixed:
             self._keep(self._ending(end, hold), take(batch, records[first:after]))
 
     def everything(self) -> Iterator[tuple[int, Any]]:
-        for end, kept in self._kept.items():
-            yield from ((end, records) for records in kept.rows.values())
-            yield from ((end, batch) for batch in kept.batches)
+        for end, window in self._open.items():
+            yield from ((end, records) for records in window.rows.values())
+            yield from ((end, batch) for batch in window.batches)
 
     def take_in(self, hold: Hold, tag: int, batch: Any) -> None:
         self._keep(self._ending(tag, hold), batch)
 
-    def _ending(self, end: int, hold: Hold) -> _Kept:
-        if end not in self._kept:
-            self._kept[end] = _Kept(hold(end))
+    def _ending(self, end: int, hold: Hold) -> _OpenWindow:
+        if end not in self._open:
+            self._open[end] = _OpenWindow(hold(end))
             heapq.heappush(self._ends, end)
-        return self._kept[end]
+        return self._open[end]
 
-    def _keep(self, kept: _Kept, part: Any) -> None:
+    def _keep(self, window: _OpenWindow, part: Any) -> None:
         if type(part) is not list:
-            kept.batches.append(part)
+            window.batches.append(part)
             return
         key = self._key
         check_rows_key(key, part[0])
         for record in part:
-            kept.rows.setdefault(None if key is None else alike(key(record)), []).append(record)
+            window.rows.setdefault(None if key is None else alike(key(record)), []).append(record)
 
     def release(self, frontier: Frontier, output: Output) -> None:
         while self._ends:
-            kept = self._kept[self._ends[0]]
-            if frontier.less_than(kept.capability.time):
+            window = self._open[self._ends[0]]
+            if frontier.less_than(window.capability.time):
                 return
             end = heapq.heappop(self._ends)
-            del self._kept[end]
-            with kept.capability as capability:
-                self._send(end, kept, capability.time, output)
+            del self._open[end]
+            with window.capability as capability:
+                self._send(end, window, capability.time, output)
 
-    def _send(self, end: int, kept: _Kept, at: Any, output: Output) -> None:
+    def _send(self, end: int, window: _OpenWindow, at: Any, output: Output) -> None:
         start = end - self._windows.size
-        if kept.rows:
-            output.push(at, [Window(key, start, end, rows) for key, rows in kept.rows.items()])
-        if kept.batches:
-            batch = kind_of(kept.batches[0]).concat(kept.batches)
+        if window.rows:
+            output.push(at, [Window(key, start, end, rows) for key, rows in window.rows.items()])
+        if window.batches:
+            batch = kind_of(window.batches[0]).concat(window.batches)
             n_records = len(batch)
             starts, ends = np.full(n_records, start), np.full(n_records, end)
             output.push(at, with_bounds(batch, starts, ends, self._time))
 
 
-class _Session:
+class _OpenSession:
     """An open session: `[first, end)`."""
 
     __slots__ = ("capability", "end", "first", "key", "parts")
@@ -219,15 +226,15 @@ class _Session:
         """None when it became part of another, or was released."""
 
 
-class _OpenSessions:
+class _SessionWindows:
     """Sessions, by key."""
 
     def __init__(self, windows: Sessions, key: Any, time: Any) -> None:
         self._gap = windows.gap
         self._key = key
         self._time = time
-        self._open: dict[Any, list[_Session]] = {}
-        self._ends: list[tuple[int, int, _Session]] = []
+        self._open: dict[Any, list[_OpenSession]] = {}
+        self._ends: list[tuple[int, int, _OpenSession]] = []
         self._numbers = count()
 
     def add(self, batch: Any, times: Ints, hold: Hold) -> None:
@@ -240,7 +247,7 @@ class _OpenSessions:
         slice_ = kind_of(batch).slice
         for first, after in pairwise(cuts):
             key = key_at(batch, self._key, first)
-            stretch = _Session(key, int(times[first]), int(times[after - 1]) + self._gap)
+            stretch = _OpenSession(key, int(times[first]), int(times[after - 1]) + self._gap)
             stretch.parts.append(slice_(batch, first, after))
             self._join(stretch, hold)
 
@@ -255,13 +262,13 @@ class _OpenSessions:
             if (known.first, known.end) == tag:
                 known.parts.append(batch)
                 return
-        session = _Session(key, *tag)
+        session = _OpenSession(key, *tag)
         session.parts.append(batch)
         session.capability = hold(session.end)
         self._open.setdefault(key, []).append(session)
         heapq.heappush(self._ends, (session.end, next(self._numbers), session))
 
-    def _join(self, stretch: _Session, hold: Hold) -> None:
+    def _join(self, stretch: _OpenSession, hold: Hold) -> None:
         """Make one session of the stretch and those that it touches."""
         known = self._open.setdefault(stretch.key, [])
         touched = [s for s in known if s.first < stretch.end and stretch.first < s.end]
@@ -293,7 +300,7 @@ class _OpenSessions:
 
     def _send(self, end: int, output: Output) -> None:
         """All sessions that end at `end`, in one batch."""
-        done: list[_Session] = []
+        done: list[_OpenSession] = []
         at = None
         while self._ends and self._ends[0][0] == end:
             _, _, session = heapq.heappop(self._ends)
@@ -313,7 +320,7 @@ class _OpenSessions:
             session.capability.drop()
             session.capability = None
 
-    def _batch(self, done: list[_Session]) -> Any:
+    def _batch(self, done: list[_OpenSession]) -> Any:
         wholes = [kind_of(s.parts[0]).concat(s.parts) for s in done]
         if type(wholes[0]) is list:
             return [
@@ -331,7 +338,9 @@ def _times(batch: Any, time: Any, now: int, name: str) -> Ints:
     return event_times(batch, time, name)
 
 
-def _held(at: InputCapability | Capability, clock: Clock, lateness: int, end: int) -> Capability:
+def _release_capability(
+    at: InputCapability | Capability, clock: EventClock, lateness: int, end: int
+) -> Capability:
     """The right to release a window that ends at `end`."""
     return at.delayed(clock.timestamp(end + lateness))
 
@@ -342,7 +351,7 @@ def _all_together(given: Any) -> Any:
     return np.zeros(len(given), np.int64) if is_batch else 0
 
 
-def _clock(stream: StreamCore[Any], clock: Clock | None, name: str) -> Clock:
+def _clock(stream: StreamCore[Any], clock: EventClock | None, name: str) -> EventClock:
     timestamp = stream.scope.timestamp
     if not timestamp.total:
         raise BuildError(
@@ -352,9 +361,9 @@ def _clock(stream: StreamCore[Any], clock: Clock | None, name: str) -> Clock:
     if clock is None and timestamp != Int:
         raise BuildError(
             f"operator {name!r} needs a clock, which says what event times the timestamps of "
-            f"{timestamp.name} stand for: give clock=Clock(event_time, timestamp)"
+            f"{timestamp.name} stand for: give clock=EventClock(event_time, timestamp)"
         )
-    return clock or SAME
+    return clock or IDENTITY_CLOCK
 
 
 class WindowMethods(StreamCore[T]):
@@ -367,7 +376,7 @@ class WindowMethods(StreamCore[T]):
         time: Any = None,
         key: Key = None,
         lateness: int = 0,
-        clock: Clock | None = None,
+        clock: EventClock | None = None,
         *,
         on_error: Literal["route"],
     ) -> tuple[Stream[Any], Stream[T], Stream[Failed[T]]]: ...
@@ -379,7 +388,7 @@ class WindowMethods(StreamCore[T]):
         time: Any = None,
         key: Key = None,
         lateness: int = 0,
-        clock: Clock | None = None,
+        clock: EventClock | None = None,
         *,
         on_error: Literal["raise", "drop"] = "raise",
     ) -> tuple[Stream[Any], Stream[T]]: ...
@@ -390,7 +399,7 @@ class WindowMethods(StreamCore[T]):
         time: Any = None,
         key: Key = None,
         lateness: int = 0,
-        clock: Clock | None = None,
+        clock: EventClock | None = None,
         *,
         on_error: OnError = "raise",
     ) -> Any:
@@ -417,7 +426,7 @@ class WindowMethods(StreamCore[T]):
             records are together, on one worker.
         lateness : int
             How far a record may lie behind its timestamp, in event time.
-        clock : Clock, optional
+        clock : EventClock, optional
             How timestamps map to event times; the default is that they are the same.
         on_error : {"raise", "route", "drop"}
             As for `exchange`, where `time` or `key` fails or does not fit; with "route" a third

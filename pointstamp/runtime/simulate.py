@@ -34,10 +34,10 @@ from typing import Any, TypeVar
 
 from greenlet import getcurrent, greenlet
 
-from pointstamp.communication.attend import attend, check_workers
 from pointstamp.communication.communicator import Channel
 from pointstamp.communication.failure import Failure, failure, first_cause
 from pointstamp.communication.simulated import SimulatedCommunicator, SimulatedNetwork
+from pointstamp.communication.target import check_workers, run_target
 from pointstamp.dataflow.logging_protocol import Logging
 from pointstamp.errors import StalledError
 from pointstamp.runtime.schedule import Decision, Schedule
@@ -267,7 +267,7 @@ class Simulation:
         seat = self._seats[index]
         try:
             target = partial(live, main=begin, progress=self._progress, log=self._log)
-            self._results[index] = attend(seat, target)
+            self._results[index] = run_target(seat, target)
         except KeyboardInterrupt:
             raise  # of whoever runs the simulation
         except _Ended:

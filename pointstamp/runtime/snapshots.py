@@ -18,12 +18,12 @@ from threading import Thread
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from pointstamp.dataflow.durability import Keeper
+from pointstamp.dataflow.durability import DataflowState
 from pointstamp.dataflow.environment import Environment
 from pointstamp.errors import UsageError
 
 if TYPE_CHECKING:
-    from pointstamp.checkpoint.cuts import Cut
+    from pointstamp.checkpoint.deltas import TableDelta
 
 
 Write = Callable[[int, Any], Any]
@@ -51,11 +51,11 @@ class Snapshot:
         self.done = False
         self.part: Any = None
         self.seconds = 0.0
-        self.tables: dict[tuple[str, str], Cut] = {}
+        self.tables: dict[tuple[str, str], TableDelta] = {}
         self._n_missing = n_operators
         self._write = write
 
-    def take(self, operator: str, tables: Mapping[str, Cut]) -> None:
+    def take(self, operator: str, tables: Mapping[str, TableDelta]) -> None:
         """The cut of one operator."""
         self._n_missing -= 1
         self.tables.update({(operator, name): cut for name, cut in tables.items()})
@@ -91,50 +91,54 @@ class Snapshots:
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
-        self.keepers: list[Keeper] = []
+        self.durable_states: list[DataflowState] = []
         self._waiting: deque[Snapshot] = deque()
         self._thread: Thread | None = None
         self._in_background = True
         self._former: Any = None
         """The last part that was written."""
 
-    def add(self, keeper: Keeper) -> None:
+    def add(self, durable_state: DataflowState) -> None:
         """Another durable dataflow."""
-        if self.keepers and self.keepers[0].durable.manifest != keeper.durable.manifest:
+        if (
+            self.durable_states
+            and self.durable_states[0].durable.manifest != durable_state.durable.manifest
+        ):
             raise UsageError(
-                f"dataflow {keeper.dataflow!r} begins at epoch {keeper.durable.epoch}, and "
-                f"{self.keepers[0].dataflow!r} of the same worker at "
-                f"{self.keepers[0].durable.epoch}: one snapshot is of all of them"
+                f"dataflow {durable_state.dataflow!r} begins at epoch "
+                f"{durable_state.durable.epoch}, and {self.durable_states[0].dataflow!r} of the "
+                "same worker at "
+                f"{self.durable_states[0].durable.epoch}: one snapshot is of all of them"
             )
-        if not self.keepers:
+        if not self.durable_states:
             environment = self._environment
-            self._former = keeper.durable.part(environment.index, environment.peers)
-        self.keepers.append(keeper)
+            self._former = durable_state.durable.part(environment.index, environment.peers)
+        self.durable_states.append(durable_state)
 
     def begin(self, epoch: int, write: Write | None, *, background: bool) -> Snapshot:
         """See `Worker.snapshot`."""
-        if not self.keepers:
+        if not self.durable_states:
             raise UsageError(
                 f"worker {self._environment.index} has no durable dataflow to make a snapshot of; "
                 "build one with worker.dataflow(name, durable=Durable(checkpoint))"
             )
-        if type(epoch) is not int or epoch < self.keepers[0].first_epoch:
+        if type(epoch) is not int or epoch < self.durable_states[0].first_epoch:
             raise UsageError(
-                f"a snapshot is at an integer epoch from {self.keepers[0].first_epoch} on; found "
-                f"{epoch!r}"
+                "a snapshot is at an integer epoch from "
+                f"{self.durable_states[0].first_epoch} on; found {epoch!r}"
             )
         self._in_background = background
-        gates = sum(len(keeper.gates) for keeper in self.keepers)
-        snapshot = Snapshot(epoch, gates, write or self._write_part)
-        for keeper in self.keepers:
-            keeper.check_in_time(epoch)
+        aligners = sum(len(durable_state.aligners) for durable_state in self.durable_states)
+        snapshot = Snapshot(epoch, aligners, write or self._write_part)
+        for durable_state in self.durable_states:
+            durable_state.check_in_time(epoch)
         self._waiting.append(snapshot)
-        for keeper in self.keepers:
-            keeper.hold(epoch, partial(self._take, snapshot))
+        for durable_state in self.durable_states:
+            durable_state.hold(epoch, partial(self._take, snapshot))
         self._write_next()
         return snapshot
 
-    def _take(self, snapshot: Snapshot, operator: str, tables: Mapping[str, Cut]) -> None:
+    def _take(self, snapshot: Snapshot, operator: str, tables: Mapping[str, TableDelta]) -> None:
         snapshot.take(operator, tables)
         self._write_next()
 
@@ -174,10 +178,10 @@ class Snapshots:
         self._write_next()
 
     def _write_part(self, epoch: int, tables: Any) -> Any:
-        checkpoint = self.keepers[0].durable.checkpoint
+        checkpoint = self.durable_states[0].durable.checkpoint
         return checkpoint.write_part(epoch, self._environment.index, tables, self._former)
 
-    def forget(self, keeper: Keeper | None) -> None:
+    def forget(self, durable_state: DataflowState | None) -> None:
         """The dataflow is to be dropped.
 
         Raises
@@ -185,13 +189,13 @@ class Snapshots:
         UsageError
             If a snapshot of it is not written yet.
         """
-        if keeper in self.keepers:
+        if durable_state in self.durable_states:
             if self._waiting:
                 raise UsageError(
-                    f"dataflow {keeper.dataflow!r} cannot be dropped before its snapshot at "
+                    f"dataflow {durable_state.dataflow!r} cannot be dropped before its snapshot at "
                     f"{self._waiting[0].epoch} is done; step until then"
                 )
-            self.keepers.remove(keeper)
+            self.durable_states.remove(durable_state)
 
     @property
     def is_busy(self) -> bool:

@@ -17,7 +17,7 @@ cdef class _Dataflow:
     cdef public set agreed
     cdef public list inputs
     cdef public bint is_dropped
-    cdef public object keeper
+    cdef public object durable_state
 
 
 cdef class Worker:

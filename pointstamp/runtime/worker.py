@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pointstamp.communication.communicator import Communicator
 from pointstamp.dataflow.backpressure import LIMIT_BYTES, Flow
-from pointstamp.dataflow.durability import Keeper
+from pointstamp.dataflow.durability import DataflowState
 from pointstamp.dataflow.environment import Environment
 from pointstamp.dataflow.logging_protocol import Log, Logging
 from pointstamp.errors import BuildError, InputError, StructureError, UsageError
@@ -69,7 +69,7 @@ class _Dataflow:
         """The peers that are known to have built the same."""
         self.inputs: list[Any] = []
         self.is_dropped = False
-        self.keeper: Keeper | None = None
+        self.durable_state: DataflowState | None = None
 
 
 class Worker:
@@ -210,9 +210,11 @@ class Worker:
             dataflow.flow = Flow(self._unsettled, partial(self._tell_flow, dataflow.number))
         self.environment.flow = dataflow.flow
         if durable is not None:
-            known = [keeper.dataflow for keeper in self._snapshots.keepers]
-            dataflow.keeper = Keeper(durable, _told_apart(name, known), self.index, self.peers)
-            self.environment.keeper = dataflow.keeper
+            known = [durable_state.dataflow for durable_state in self._snapshots.durable_states]
+            dataflow.durable_state = DataflowState(
+                durable, _told_apart(name, known), self.index, self.peers
+            )
+            self.environment.durable_state = dataflow.durable_state
         scope = Scope(self.environment, name, timestamp, wake=lambda: self._activate(dataflow))
         self._is_building = True
         n_inputs = len(self.environment.inputs)
@@ -220,9 +222,9 @@ class Worker:
         try:
             yield scope
             scope.close()
-            if dataflow.keeper is not None:
-                dataflow.keeper.close()
-                self._snapshots.add(dataflow.keeper)
+            if dataflow.durable_state is not None:
+                dataflow.durable_state.close()
+                self._snapshots.add(dataflow.durable_state)
         except BaseException:
             dataflow.inputs = self.environment.inputs[n_inputs:]
             del self.environment.inputs[n_inputs:]
@@ -232,7 +234,7 @@ class Worker:
             raise
         finally:
             self._is_building = False
-            self.environment.flow = self.environment.keeper = None
+            self.environment.flow = self.environment.durable_state = None
         dataflow.channels = [c for c in self.environment.arrivals if c not in known_channels]
         dataflow.inputs = self.environment.inputs[n_inputs:]
         dataflow.closers = self.environment.closers.pop_all()
@@ -441,7 +443,7 @@ class Worker:
                 f"drop_dataflow() of worker {self.index} was called {where}; drop between steps"
             )
         found = self._find(dataflow)
-        self._snapshots.forget(found.keeper)
+        self._snapshots.forget(found.durable_state)
         found.is_dropped = True
         if self._by_name.get(found.name) is found:
             del self._by_name[found.name]
@@ -746,8 +748,8 @@ class Worker:
     def _retire(self, dataflow: _Dataflow) -> None:
         """Forget a dataflow, be it that it is complete or dropped, and close what it began."""
         dataflow.root = None
-        if dataflow.keeper is not None and not dataflow.is_dropped:
-            dataflow.keeper.finish()
+        if dataflow.durable_state is not None and not dataflow.is_dropped:
+            dataflow.durable_state.finish()
         with dataflow.closers:
             del self._dataflows[dataflow.number]
             if dataflow.number not in self._uncompared:

@@ -1,7 +1,7 @@
 """Where workers of a service that run elsewhere report to whoever started them.
 
-Each worker calls the desk, proves that it knows the job's secret, and says where its door
-is; when all have, each is told all doors. The connection then stays, and is a lifeline:
+Each worker calls the desk, proves that it knows the job's secret, and says where its server
+is; when all have, each is told all endpoints. The connection then stays, and is a lifeline:
 a worker that fails says why over it, one that dies is missed at once, and a worker
 whose desk is gone ends. A `Line` is the worker's end.
 """
@@ -18,11 +18,11 @@ from typing import Any
 
 from pointstamp.communication import tcp
 from pointstamp.communication.authentication import Handshake
+from pointstamp.communication.blocking_handshake import authenticate
 from pointstamp.communication.failure import Failure, dump, failure, first_cause, load
 from pointstamp.communication.framing import Frame, FrameKind, FrameReader, frame
-from pointstamp.communication.proof import prove
 from pointstamp.errors import CommunicationError, FileFormatError, RendezvousError, StoppedError
-from pointstamp.service.fate import Fate
+from pointstamp.service.termination import Termination
 
 PROVE_S = 10.0
 FIRST_WORD_S = 1.0
@@ -32,7 +32,7 @@ LOOK_S = 0.05
 
 
 class Desk:
-    """Hears of the workers; `fate` is told when one fails or dies.
+    """Hears of the workers; `termination` is told when one fails or dies.
 
     Parameters
     ----------
@@ -40,15 +40,17 @@ class Desk:
         How many will call.
     secret : bytes
         Of the job.
-    fate : Fate
+    termination : Termination
     host : str
         The address of this machine to listen at.
     """
 
-    def __init__(self, workers: int, secret: bytes, fate: Fate, host: str = "127.0.0.1") -> None:
+    def __init__(
+        self, workers: int, secret: bytes, termination: Termination, host: str = "127.0.0.1"
+    ) -> None:
         self._n_workers = workers
         self._secret = secret
-        self._fate = fate
+        self._termination = termination
         self._listener = tcp.listen(host)
         self.address = self._listener.address
         self._changed = threading.Condition()
@@ -59,8 +61,8 @@ class Desk:
         self._threads: list[threading.Thread] = []
         self._begin(self._answer)
 
-    def doors(self, timeout_s: float) -> list[str]:
-        """The addresses of all workers' doors, by index, when all have called.
+    def endpoints(self, timeout_s: float) -> list[str]:
+        """The addresses of all workers' endpoints, by index, when all have called.
 
         Raises
         ------
@@ -72,7 +74,7 @@ class Desk:
         until = time.monotonic() + timeout_s
         with self._changed:
             while len(self._doors) < self._n_workers:
-                self._fate.check()
+                self._termination.check()
                 if time.monotonic() > until:
                     missing = sorted(set(range(self._n_workers)) - self._doors.keys())
                     raise RendezvousError(
@@ -81,10 +83,10 @@ class Desk:
                         "of its task or process says what keeps it"
                     )
                 self._changed.wait(LOOK_S)
-            doors = [self._doors[index] for index in range(self._n_workers)]
+            endpoints = [self._doors[index] for index in range(self._n_workers)]
             for line in self._lines.values():
-                _tell(line, FrameKind.RESULT, json.dumps(doors).encode())
-        return doors
+                _tell(line, FrameKind.RESULT, json.dumps(endpoints).encode())
+        return endpoints
 
     def close(self) -> None:
         """Hang up: workers that are still there end."""
@@ -117,11 +119,11 @@ class Desk:
     def _hear(self, connection: socket.socket) -> None:
         """Talk with one who called, to the end."""
         with connection:
-            handshake = Handshake(self._secret, 0, self._n_workers, dialled=False)
+            handshake = Handshake(self._secret, 0, self._n_workers, initiated=False)
             try:
-                prove(connection, handshake, time.monotonic() + PROVE_S, self._is_wanted)
+                authenticate(connection, handshake, time.monotonic() + PROVE_S, self._is_wanted)
             except (CommunicationError, OSError):
-                return  # a stranger; who should have called is missed by `doors`
+                return  # a stranger; who should have called is missed by `endpoints`
             assert handshake.peer is not None
             index = handshake.peer
             with self._changed:
@@ -157,12 +159,12 @@ class Desk:
     def _note(self, failed: Failure, *, wait: bool) -> None:
         """Have the service end of this, unless a better reason comes."""
         self._failures.append(failed)
-        if wait and self._fate.wait(FIRST_WORD_S):
+        if wait and self._termination.wait(FIRST_WORD_S):
             return
         cause = first_cause(self._failures)
         error = cause.as_error()
         error.__cause__ = cause.cause
-        self._fate.end(error)
+        self._termination.end(error)
 
 
 class Line:
@@ -186,28 +188,28 @@ class Line:
                 f"port {address[1]}: {cause}"
             ) from cause
         try:
-            handshake = Handshake(secret, index, peers, dialled=True)
-            prove(self._connection, handshake, time.monotonic() + PROVE_S)
+            handshake = Handshake(secret, index, peers, initiated=True)
+            authenticate(self._connection, handshake, time.monotonic() + PROVE_S)
         except BaseException:
             self._connection.close()
             raise
         self._connection.settimeout(None)
 
-    def arrive(self, door: str) -> list[str]:
-        """Say where this worker's door is; the doors of all, when all have arrived.
+    def arrive(self, server: str) -> list[str]:
+        """Say where this worker's server is; the endpoints of all, when all have arrived.
 
         Raises
         ------
         StoppedError
             If the desk closes instead.
         """
-        _tell(self._connection, FrameKind.RESULT, json.dumps(door).encode())
+        _tell(self._connection, FrameKind.RESULT, json.dumps(server).encode())
         reader = FrameReader()
         with contextlib.suppress(OSError):
             while n_bytes := self._connection.recv_into(reader.space()):
                 for found in reader.advance(n_bytes):
-                    doors: list[str] = json.loads(bytes(found.body))
-                    return doors
+                    endpoints: list[str] = json.loads(bytes(found.body))
+                    return endpoints
         raise StoppedError("the service was given up before all its workers had arrived")
 
     def watch(self, gone: Callable[[BaseException], object]) -> None:

@@ -14,13 +14,13 @@ from typing import Any
 from pointstamp.errors import StoppedError, UsageError
 from pointstamp.runtime.execute import execute
 from pointstamp.runtime.worker import Worker
-from pointstamp.service.blueprint import Blueprint, blueprint, check_workers
-from pointstamp.service.fate import Fate
-from pointstamp.service.keeping import Keeping, keeping
-from pointstamp.service.link import Link
-from pointstamp.service.resident import Resident
-from pointstamp.service.service import Crew, Service
-from pointstamp.service.staging import Staged
+from pointstamp.service.checkpoint_config import CheckpointConfig, checkpoint_config
+from pointstamp.service.service import Service, WorkerPool
+from pointstamp.service.service_worker import ServiceWorker
+from pointstamp.service.spec import ServiceSpec, check_workers, service_spec
+from pointstamp.service.staging import StagingHandle
+from pointstamp.service.termination import Termination
+from pointstamp.service.worker_handle import Link
 
 LOOK_S = 0.05
 
@@ -56,9 +56,9 @@ def serve(
         Of names to schemas: a `pyarrow.Schema`, or a dict of column names to types.
     threads : bool
         Run the workers as threads of this process instead, which share an interpreter, and
-        have no doors for other programs.
+        have no endpoints for other programs.
     certificates : Certificates, optional
-        Have the doors of the workers encrypt.
+        Have the endpoints of the workers encrypt.
     checkpoint : path, URI or Checkpoint, optional
         A folder that commits are written to before they count. A service that begins with one
         lets in again what was committed, with any number of workers, and its inputs go on
@@ -84,7 +84,7 @@ def serve(
 
     Notes
     -----
-    An epoch's records enter whole, at `advance_to`. The workers keep the output until `forget`.
+    An epoch's records enter whole, at `advance_to`. The workers keep the output until `discard`.
     Without a checkpoint nothing outlasts them. With one, a service that begins again works
     off all epochs again, so that the same output is there once more, to be read after what
     was used: exactly once for a reader that knows how far it was.
@@ -107,29 +107,29 @@ def serve(
     [{'word': 'a', 'n': 1}, {'word': 'a', 'n': 1}]
     """
     check_workers(workers)
-    plan = blueprint(build, inputs, outputs)
-    kept = keeping(checkpoint, snapshot_every, allow_missing, allow_new)
+    plan = service_spec(build, inputs, outputs)
+    kept = checkpoint_config(checkpoint, snapshot_every, allow_missing, allow_new)
     if threads:
         if certificates is not None:
-            raise UsageError("threads have no doors, and so nothing to encrypt: leave one out")
-        crew: Crew = Threads(plan, workers, kept)
+            raise UsageError("threads have no endpoints, and so nothing to encrypt: leave one out")
+        pool: WorkerPool = Threads(plan, workers, kept)
     else:
         # Not at the top: threads need no Flight, which takes its time to import.
-        from pointstamp.service.processes import Processes
+        from pointstamp.service.process_pool import Processes
 
-        crew = Processes(plan, workers, certificates, kept)
-    service = Service(plan, crew.start(), crew)
-    weakref.finalize(service, _abandoned, crew).atexit = False
+        pool = Processes(plan, workers, certificates, kept)
+    service = Service(plan, pool.start(), pool)
+    weakref.finalize(service, _abandoned, pool).atexit = False
     return service
 
 
-def _abandoned(crew: Crew) -> None:
+def _abandoned(pool: WorkerPool) -> None:
     """Nobody has the service any more: without this its workers would stay to the end."""
-    if not crew.fate.has_ended:
+    if not pool.termination.has_ended:
         text = "a service that was never stopped is aborted: leave its block, or call stop()"
-        crew.fate.end(StoppedError(text))
+        pool.termination.end(StoppedError(text))
         # Collection may come anywhere, in who holds locks too: so no `threading`, which has some.
-        _thread.start_new_thread(crew.abort, ())
+        _thread.start_new_thread(pool.abort, ())
         warnings.warn(text, ResourceWarning, stacklevel=2)
 
 
@@ -138,13 +138,13 @@ class Threads:
 
     token: str | None = None
 
-    def __init__(self, plan: Blueprint, workers: int, keeping: Keeping | None) -> None:
-        self.fate = Fate()
+    def __init__(self, plan: ServiceSpec, workers: int, config: CheckpointConfig | None) -> None:
+        self.termination = Termination()
         self._plan = plan
-        self._keeping = keeping
+        self._config = config
         self._n_workers = workers
-        self._arrived: queue.SimpleQueue[Resident] = queue.SimpleQueue()
-        self._residents: dict[int, Resident] = {}
+        self._arrived: queue.SimpleQueue[ServiceWorker] = queue.SimpleQueue()
+        self._residents: dict[int, ServiceWorker] = {}
         self._thread = threading.Thread(target=self._run, name="pointstamp-service", daemon=True)
 
     def start(self) -> Sequence[Link]:
@@ -152,7 +152,7 @@ class Threads:
         self._thread.start()
         try:
             while len(self._residents) < self._n_workers:
-                self.fate.check()
+                self.termination.check()
                 try:
                     resident = self._arrived.get(timeout=LOOK_S)
                 except queue.Empty:
@@ -182,17 +182,19 @@ class Threads:
                 return False
         return True
 
-    def stage(self, service: Service, input: str, epoch: int, data: Any) -> list[Staged] | None:
+    def stage(
+        self, service: Service, input: str, epoch: int, data: Any
+    ) -> list[StagingHandle] | None:
         """Nothing is known here that the service does not know."""
         return None
 
     def _run(self) -> None:
-        self.fate.end_with(
+        self.termination.end_with(
             lambda: execute(
                 reside,
                 self._plan,
                 self._arrived.put,
-                self._keeping,
+                self._config,
                 workers=self._n_workers,
                 threads=True,
             )
@@ -201,11 +203,11 @@ class Threads:
 
 def reside(
     worker: Worker,
-    plan: Blueprint,
-    arrived: Callable[[Resident], object],
-    keeping: Keeping | None,
+    plan: ServiceSpec,
+    arrived: Callable[[ServiceWorker], object],
+    config: CheckpointConfig | None,
 ) -> None:
     """The life of a worker of a service in the process of who drives it."""
-    resident = Resident(worker, plan, keeping)
+    resident = ServiceWorker(worker, plan, config)
     arrived(resident)
     resident.run()

@@ -8,31 +8,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pointstamp.service.staging import Staged
+from pointstamp.service.staging import StagingHandle
 
 
 @dataclass(frozen=True)
-class Release:
-    """Let the winners into the dataflow at `epoch`, and go on to epoch `until`.
+class AdmitEpoch:
+    """Let the attempts into the dataflow at `epoch`, and go on to epoch `until`.
 
     `until` None closes the input. What else is staged for the input up to then is dropped.
     """
 
     input: str
     epoch: int
-    winners: tuple[Staged, ...]
+    attempts: tuple[StagingHandle, ...]
     until: int | None
 
 
 @dataclass(frozen=True)
-class Drop:
-    """Drop what these attempts have staged."""
+class DropAttempts:
+    """DropAttempts what these attempts have staged."""
 
-    losers: tuple[Staged, ...]
+    attempts: tuple[StagingHandle, ...]
 
 
 @dataclass(frozen=True)
-class Forget:
+class DiscardOutput:
     """Let go of an output's epochs up to this one."""
 
     output: str
@@ -40,15 +40,15 @@ class Forget:
 
 
 @dataclass(frozen=True)
-class Cut:
+class TakeSnapshot:
     """Have a snapshot made as of the end of this epoch."""
 
     epoch: int
 
 
 @dataclass(frozen=True)
-class Stop:
+class StopWorkers:
     """Leave; given when all is complete."""
 
 
-Order = Release | Drop | Forget | Cut | Stop
+Order = AdmitEpoch | DropAttempts | DiscardOutput | TakeSnapshot | StopWorkers

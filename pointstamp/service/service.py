@@ -8,7 +8,7 @@ Rules
 -----
 1. What is sent is staged, and enters the dataflow when its epoch is over: `advance_to`
    commits it. So an epoch is in the dataflow whole, once, or not at all.
-2. Whatever waits, waits for the service's fate too: no worker, no wait.
+2. Whatever waits, waits for the service's termination too: no worker, no wait.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ import pyarrow as pa
 from pointstamp.containers import Arrays
 from pointstamp.containers.convert import to_arrow
 from pointstamp.errors import EpochError, SchemaError, ServiceError, StoppedError, UsageError
-from pointstamp.service.blueprint import Blueprint
-from pointstamp.service.fate import Fate
-from pointstamp.service.link import Link
-from pointstamp.service.staging import Staged
+from pointstamp.service.spec import ServiceSpec
+from pointstamp.service.staging import StagingHandle
 from pointstamp.service.status import NEVER, TICK_S, Status
+from pointstamp.service.termination import Termination
+from pointstamp.service.worker_handle import Link
 
 Answer = TypeVar("Answer")
 
@@ -42,12 +42,12 @@ END_S = 10.0
 """How long workers that were told to end may take."""
 
 
-class Crew(Protocol):
+class WorkerPool(Protocol):
     """Whoever has started the workers."""
 
-    fate: Fate
+    termination: Termination
     token: str | None
-    """What clients present at the doors; None if there are no doors."""
+    """What clients present at the endpoints; None if there are no endpoints."""
 
     def start(self) -> Sequence[Link]:
         """Start the workers; their links, by index, when all are ready."""
@@ -58,7 +58,9 @@ class Crew(Protocol):
     def join(self, timeout_s: float) -> bool:
         """Wait until nothing of them is left; whether that is so."""
 
-    def stage(self, service: Service, input: str, epoch: int, data: Any) -> list[Staged] | None:
+    def stage(
+        self, service: Service, input: str, epoch: int, data: Any
+    ) -> list[StagingHandle] | None:
         """Stage data of a kind that only it knows; None if it does not know it either."""
 
 
@@ -72,13 +74,13 @@ class Service:
     """
 
     def __init__(
-        self, plan: Blueprint, links: Sequence[Link], crew: Crew, name: str = "service"
+        self, plan: ServiceSpec, links: Sequence[Link], pool: WorkerPool, name: str = "service"
     ) -> None:
         self.plan = plan
         self.name = name
         self._links = list(links)
-        self._crew = crew
-        self._fate = crew.fate
+        self._pool = pool
+        self._termination = pool.termination
         self._inputs = {name: ServiceInput(self, name) for name in plan.inputs}
         self._outputs = {name: ServiceOutput(self, name) for name in plan.outputs}
         self._is_over = False
@@ -91,12 +93,12 @@ class Service:
 
     @property
     def token(self) -> str | None:
-        """What clients present at the doors of the workers; None if there are no doors."""
-        return self._crew.token
+        """What clients present at the endpoints of the workers; None if there are no endpoints."""
+        return self._pool.token
 
     @property
-    def doors(self) -> list[str]:
-        """The addresses of the workers' doors, by index; see `docs/service.md`."""
+    def endpoints(self) -> list[str]:
+        """The addresses of the workers' endpoints, by index; see `docs/service.md`."""
         return [link.address for link in self._links if link.address is not None]
 
     def input(self, name: str) -> ServiceInput:
@@ -143,7 +145,7 @@ class Service:
     def stop(self) -> None:
         """Commit what was sent, close the inputs, and end the workers when all is complete.
 
-        What the outputs have and nobody has forgotten is fetched before, so that they can
+        What the outputs have and nobody has discarded is fetched before, so that they can
         be read afterwards. Stopping twice is stopping once.
 
         Raises
@@ -168,19 +170,19 @@ class Service:
             self.abort()
             raise
         self._is_over = True
-        if not self._crew.join(END_S):
-            self._crew.abort()
+        if not self._pool.join(END_S):
+            self._pool.abort()
             raise ServiceError(f"the workers did not end in {END_S:g} s, and were aborted")
-        if self._fate.error is not None:
-            self._fate.check()
+        if self._termination.error is not None:
+            self._termination.check()
 
     def abort(self) -> None:
         """End the workers as they are; what is not complete is lost. Again does nothing."""
         if not self._is_over:
             self._is_over = True
-            self._fate.end(StoppedError("the service was aborted"))
-            self._crew.abort()
-            self._crew.join(END_S)
+            self._termination.end(StoppedError("the service was aborted"))
+            self._pool.abort()
+            self._pool.join(END_S)
 
     def __enter__(self) -> Service:
         return self
@@ -204,12 +206,12 @@ class Service:
         try:
             return question()
         except StoppedError as refusal:
-            cause = self._fate.explain(refusal)
+            cause = self._termination.explain(refusal)
             raise cause from cause.__cause__
 
     def check(self) -> None:
         """Raise if the service has ended, or was told to."""
-        self._fate.check()
+        self._termination.check()
         if self._is_over:
             raise StoppedError("the service was stopped")
 
@@ -217,9 +219,11 @@ class Service:
         """See `ServiceProbe.wait`."""
         return self._await(lambda seconds: self._links[0].wait(output, epoch, seconds), timeout_s)
 
-    def settle(self, epoch: int, timeout_s: float | None) -> bool:
+    def await_completion(self, epoch: int, timeout_s: float | None) -> bool:
         """Wait until `epoch` is as complete as inputs that are behind it allow."""
-        return self._await(lambda seconds: self._links[0].settle(epoch, seconds), timeout_s)
+        return self._await(
+            lambda seconds: self._links[0].await_completion(epoch, seconds), timeout_s
+        )
 
     def _await(self, question: Callable[[float], bool], timeout_s: float | None) -> bool:
         until = None if timeout_s is None else time.monotonic() + timeout_s
@@ -230,9 +234,9 @@ class Service:
             if left_s <= 0:
                 return False
 
-    def stage(self, input: str, epoch: int, data: Any) -> list[Staged]:
+    def stage(self, input: str, epoch: int, data: Any) -> list[StagingHandle]:
         """Stage `data`, dealt out to the workers."""
-        staged = self._crew.stage(self, input, epoch, data)
+        staged = self._pool.stage(self, input, epoch, data)
         if staged is not None:
             return staged
         batches = _batches(data, input, self.plan.inputs[input])
@@ -244,9 +248,11 @@ class Service:
             if share
         ]
 
-    def commit(self, input: str, epoch: int, winners: Sequence[Staged], until: int | None) -> bool:
-        """See `Resident.commit`."""
-        return self.ask(lambda: self._links[0].commit(input, epoch, winners, until))
+    def commit(
+        self, input: str, epoch: int, attempts: Sequence[StagingHandle], until: int | None
+    ) -> bool:
+        """See `ServiceWorker.commit`."""
+        return self.ask(lambda: self._links[0].commit(input, epoch, attempts, until))
 
     def position(self, input: str) -> int | None:
         """The first epoch of an input that may still be committed; None if it is closed."""
@@ -261,9 +267,9 @@ class Service:
         ]
         return iter(sorted((pair for part in parts for pair in part), key=lambda pair: pair[0]))
 
-    def forget(self, output: str, upto: int) -> None:
-        """See `Resident.forget`."""
-        self.ask(lambda: self._links[0].forget(output, upto))
+    def discard(self, output: str, upto: int) -> None:
+        """See `ServiceWorker.discard`."""
+        self.ask(lambda: self._links[0].discard(output, upto))
 
 
 class ServiceInput:
@@ -272,7 +278,7 @@ class ServiceInput:
     def __init__(self, service: Service, name: str) -> None:
         self._service = service
         self.name = name
-        self._sent: list[Staged] = []
+        self._sent: list[StagingHandle] = []
         self._lock = threading.Lock()
 
     @property
@@ -363,7 +369,7 @@ class ServiceOutput:
         self._service = service
         self.name = name
         self._fetched: list[tuple[int, pa.RecordBatch]] | None = None
-        self._forgotten = -1
+        self._discarded = -1
 
     @property
     def schema(self) -> pa.Schema:
@@ -389,14 +395,14 @@ class ServiceOutput:
         upto : int, optional
             The last epoch, which is waited for; the last that is complete, if not given.
         after : int, optional
-            The epoch before the first; all that is not forgotten, if not given.
+            The epoch before the first; all that is not discarded, if not given.
         timeout_s : float, optional
             How long to wait; None as long as it takes.
 
         Raises
         ------
         EpochError
-            If `upto` is not complete in time, or something of it is forgotten.
+            If `upto` is not complete in time, or something of it is discarded.
         WorkerError
             If a worker has failed: the first cause.
         """
@@ -442,19 +448,19 @@ class ServiceOutput:
             upto = NEVER if frontier is None else frontier - 1
         pairs = list(self._service.read(self.name, after, upto))
         if after is None:
-            # Who else reads may have had the workers forget some, which not all have done yet.
-            gone = max(self._forgotten, self._service.status().forgotten[self.name])
+            # Who else reads may have had the workers discard some, which not all have done yet.
+            gone = max(self._discarded, self._service.status().discarded[self.name])
             pairs = [pair for pair in pairs if pair[0] > gone]
         return pairs
 
-    def forget(self, upto: int) -> None:
+    def discard(self, upto: int) -> None:
         """Have the workers let go of the epochs up to this one, which is complete."""
         upto = _epoch(upto)
         if self._fetched is not None:
             self._fetched = [pair for pair in self._fetched if pair[0] > upto]
         else:
-            self._service.forget(self.name, upto)
-            self._forgotten = max(upto, self._forgotten)
+            self._service.discard(self.name, upto)
+            self._discarded = max(upto, self._discarded)
 
     def fetch(self) -> None:
         """Take over what the workers have, which are about to end."""

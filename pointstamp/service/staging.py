@@ -1,10 +1,10 @@
-"""Batches that were brought to a worker and wait to be named winners, or losers.
+"""Batches that were brought to a worker and wait to be named attempts, or attempts.
 
 Who brings records may fail half-way, be tried again, or run twice at once. So what is
 brought is *staged* under the name of the attempt, and enters the dataflow when a commit
-names the attempt; what is not named is dropped. A `Staged` is the receipt.
+names the attempt; what is not named is dropped. A `StagingHandle` is the handle.
 
-With a checkpoint, what is staged is written there as well, and a receipt says where: after
+With a checkpoint, what is staged is written there as well, and a handle says where: after
 a restart any worker can read it. Without, it lives as long as the worker.
 """
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Staged:
+class StagingHandle:
     """What was staged, by whom, and at which worker it lies."""
 
     input: str
@@ -39,11 +39,11 @@ class Staged:
     seal: str = ""
     """By which worker 0 knows that a worker of this service has made it."""
 
-    def sealed(self, secret: bytes) -> Staged:
+    def sealed(self, secret: bytes) -> StagingHandle:
         """The same, with the seal that who knows the secret gives it.
 
-        >>> receipt = Staged("edges", 3, "a", 0, 10).sealed(b"x")
-        >>> receipt.is_genuine(b"x"), replace(receipt, epoch=4).is_genuine(b"x")
+        >>> handle = StagingHandle("edges", 3, "a", 0, 10).sealed(b"x")
+        >>> handle.is_genuine(b"x"), replace(handle, epoch=4).is_genuine(b"x")
         (True, False)
         """
         said = json.dumps(self.to_json() | {"seal": ""}, sort_keys=True).encode()
@@ -56,14 +56,14 @@ class Staged:
     def to_json(self) -> dict[str, Any]:
         """As it goes over the wire.
 
-        >>> Staged.from_json(Staged("edges", 3, "a", 0, 10).to_json())
-        Staged(input='edges', epoch=3, attempt='a', worker=0, rows=10, kept=None, seal='')
+        >>> StagingHandle.from_json(StagingHandle("edges", 3, "a", 0, 10).to_json())
+        StagingHandle(input='edges', epoch=3, attempt='a', worker=0, rows=10, kept=None, seal='')
         """
         return asdict(self)
 
     @classmethod
-    def from_json(cls, told: Any) -> Staged:
-        """The receipt that `to_json` wrote.
+    def from_json(cls, told: Any) -> StagingHandle:
+        """The handle that `to_json` wrote.
 
         Raises
         ------
@@ -82,7 +82,7 @@ class Staged:
             )
         except (TypeError, KeyError, ValueError) as cause:
             raise UsageError(
-                f"{told!r} is no receipt: hand back, unchanged, what staging gave"
+                f"{told!r} is no handle: hand back, unchanged, what staging gave"
             ) from cause
 
 
@@ -95,7 +95,9 @@ class Staging:
         self._worker = worker
         self._secret = secret
         self._checkpoint = checkpoint
-        self._waiting: dict[tuple[str, int], dict[str, tuple[Staged, list[pa.RecordBatch]]]] = {}
+        self._waiting: dict[
+            tuple[str, int], dict[str, tuple[StagingHandle, list[pa.RecordBatch]]]
+        ] = {}
 
     def stage(
         self,
@@ -104,18 +106,18 @@ class Staging:
         attempt: str,
         batches: Sequence[pa.RecordBatch],
         kept: dict[str, Any] | None = None,
-    ) -> Staged:
+    ) -> StagingHandle:
         """Keep what an attempt has brought; the same attempt again changes nothing."""
         attempts = self._waiting.setdefault((input, epoch), {})
         if attempt not in attempts:
             n_rows = sum(batch.num_rows for batch in batches)
-            staged = Staged(input, epoch, attempt, self._worker, n_rows, kept)
+            staged = StagingHandle(input, epoch, attempt, self._worker, n_rows, kept)
             staged = staged.sealed(self._secret)
             attempts[attempt] = (staged, list(batches))
         return attempts[attempt][0]
 
-    def take(self, winners: Iterable[Staged]) -> Iterator[pa.RecordBatch]:
-        """The batches of those winners that are this worker's, each attempt once.
+    def take(self, attempts: Iterable[StagingHandle]) -> Iterator[pa.RecordBatch]:
+        """The batches of those attempts that are this worker's, each attempt once.
 
         Raises
         ------
@@ -124,24 +126,24 @@ class Staging:
         CheckpointError
             When what the checkpoint has is read, and is not what was written.
         """
-        mine = {staged.attempt: staged for staged in winners if staged.worker == self._worker}
+        mine = {staged.attempt: staged for staged in attempts if staged.worker == self._worker}
         return chain.from_iterable([self._batches(staged) for staged in mine.values()])
 
-    def _batches(self, staged: Staged) -> Iterable[pa.RecordBatch]:
+    def _batches(self, staged: StagingHandle) -> Iterable[pa.RecordBatch]:
         attempts = self._waiting.get((staged.input, staged.epoch), {})
         if staged.attempt in attempts:
             return attempts[staged.attempt][1]
         if staged.kept is not None and self._checkpoint is not None:
-            # Not at the top: who only hands receipts on does not need it.
-            from pointstamp.checkpoint.input_log import Staged as Kept
+            # Not at the top: who only hands handles on does not need it.
+            from pointstamp.checkpoint.input_log import Staged
 
-            return self._checkpoint.read(Kept.from_json(staged.kept))
+            return self._checkpoint.read(Staged.from_json(staged.kept))
         raise ServiceError(
             f"worker {self._worker} has nothing staged by attempt {staged.attempt!r} for epoch "
             f"{staged.epoch} of input {staged.input!r}; it has {sorted(attempts) or 'none'}"
         )
 
-    def drop(self, staged: Staged) -> None:
+    def drop(self, staged: StagingHandle) -> None:
         """Let go of what one attempt has brought."""
         attempts = self._waiting.get((staged.input, staged.epoch), {})
         attempts.pop(staged.attempt, None)

@@ -24,8 +24,8 @@ class Status:
         The epoch that each input is at; None for one that is closed.
     outputs : dict of str to int or None
         The first epoch of each output that is not complete; None when all are.
-    forgotten : dict of str to int
-        The last epoch of each output that is forgotten; -1 for none.
+    discarded : dict of str to int
+        The last epoch of each output that is discarded; -1 for none.
     end : int
         Where a reader is that has read all, once all inputs are closed. With a checkpoint that
         is an epoch which a service that begins again goes on with; else there is no more.
@@ -33,7 +33,7 @@ class Status:
 
     inputs: dict[str, int | None]
     outputs: dict[str, int | None]
-    forgotten: dict[str, int]
+    discarded: dict[str, int]
     end: int = NEVER
 
     def is_complete(self, output: str | None, epoch: int) -> bool:

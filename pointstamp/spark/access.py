@@ -12,35 +12,35 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from pointstamp.errors import SchemaError
-from pointstamp.service.client import FlightLink
-from pointstamp.service.staging import Staged
+from pointstamp.service.flight_client import RemoteWorker
+from pointstamp.service.staging import StagingHandle
 
 
 @dataclass(frozen=True)
 class Access:
-    """The doors of a service, and what to show there.
+    """The endpoints of a service, and what to show there.
 
     Attributes
     ----------
-    doors : tuple of str
+    endpoints : tuple of str
         By worker.
     inputs, outputs : dict of str to pyarrow.Schema
     """
 
     name: str
-    doors: tuple[str, ...]
+    endpoints: tuple[str, ...]
     token: str = field(repr=False)
     roots: bytes | None
     inputs: Mapping[str, pa.Schema]
     outputs: Mapping[str, pa.Schema]
 
-    def link(self, worker: int) -> FlightLink:
+    def link(self, worker: int) -> RemoteWorker:
         """To one of the workers; the caller closes it."""
-        return FlightLink(self.doors[worker % len(self.doors)], self.token, self.roots)
+        return RemoteWorker(self.endpoints[worker % len(self.endpoints)], self.token, self.roots)
 
     def stage(
         self, input: str, epoch: int, partition: int, batches: Iterable[pa.RecordBatch]
-    ) -> Staged:
+    ) -> StagingHandle:
         """Bring the records of a partition, each try under a name of its own."""
         with self.link(partition) as link:
             return link.stage(input, epoch, batches)
@@ -58,7 +58,7 @@ def check_columns(names: Sequence[str], where: str, expected: Sequence[str]) -> 
 def staging(
     access: Access, input: str, epoch: int
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for `mapInArrow`: stages its partition, and gives one row, the receipt."""
+    """The function for `mapInArrow`: stages its partition, and gives one row, the handle."""
 
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import json
@@ -68,6 +68,6 @@ def staging(
         context = TaskContext.get()
         assert context is not None  # there is one in every task
         staged = access.stage(input, epoch, context.partitionId(), batches)
-        yield pa.RecordBatch.from_pydict({"receipt": [json.dumps(staged.to_json())]})
+        yield pa.RecordBatch.from_pydict({"handle": [json.dumps(staged.to_json())]})
 
     return task

@@ -2,8 +2,8 @@
 
 A barrier job runs on a thread of the driver, under a name by which it can be
 cancelled. Its tasks connect to each other as those of `run` do, report at a desk of the
-driver, and open their doors; other jobs of the session, and anybody with the token,
-come by the doors. The job holds its slots until the service ends.
+driver, and open their endpoints; other jobs of the session, and anybody with the token,
+come by the endpoints. The job holds its slots until the service ends.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pointstamp.spark.session import context_of, count_slots, session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from pointstamp.service.door import Certificates
+    from pointstamp.service.flight_server import Certificates
     from pointstamp.service.service import Service
 
 
@@ -58,7 +58,7 @@ def serve(
     name : str, optional
         By which `option("service", ...)` means it; one is made up if not given.
     certificates : Certificates, optional
-        Have the doors of the workers encrypt.
+        Have the endpoints of the workers encrypt.
     checkpoint : path, URI or Checkpoint, optional
         A folder that the driver and all executors reach; see `ps.serve`, as for what follows.
     snapshot_every : int, optional
@@ -95,9 +95,9 @@ def serve(
                      .option("service", service.name).option("input", "edges")
                      .option("checkpointLocation", folder).start())
     """
-    from pointstamp.service.blueprint import blueprint, check_workers
-    from pointstamp.service.keeping import keeping
+    from pointstamp.service.checkpoint_config import checkpoint_config
     from pointstamp.service.service import Service
+    from pointstamp.service.spec import check_workers, service_spec
     from pointstamp.spark.source import check_name
     from pointstamp.spark.tasks import Tasks
 
@@ -106,12 +106,12 @@ def serve(
     _check(spark, workers)
     name = f"pointstamp-{uuid.uuid4().hex[:8]}" if name is None else name
     check_name(name)
-    plan = blueprint(build, _schemas(inputs), _schemas(outputs))
-    kept = keeping(checkpoint, snapshot_every, allow_missing, allow_new)
-    crew = Tasks(spark, plan, workers, certificates, kept)
-    links = crew.start()
-    service = Service(plan, links, crew, name)
-    crew.register(service)
+    plan = service_spec(build, _schemas(inputs), _schemas(outputs))
+    kept = checkpoint_config(checkpoint, snapshot_every, allow_missing, allow_new)
+    pool = Tasks(spark, plan, workers, certificates, kept)
+    links = pool.start()
+    service = Service(plan, links, pool, name)
+    pool.register(service)
     return service
 
 

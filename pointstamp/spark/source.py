@@ -7,8 +7,8 @@ is kept between, and little is imported here, since the first batch waits for th
 
 Rules
 -----
-1. A task stages its partition and gives the receipt. Spark hands the receipts of the tasks
-   that count to `commit`, which names them the winners of the epoch.
+1. A task stages its partition and gives the handle. Spark hands the handles of the tasks
+   that count to `commit`, which names them the attempts of the epoch.
 2. The epoch is the number of the batch, and `commit` returns when the epoch has passed.
 3. Offsets of a source are epochs, as `{"epoch": n}`: the first that is not read.
 """
@@ -33,7 +33,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pointstamp.errors import EpochError, ServiceError, UsageError
-from pointstamp.service.staging import Staged
+from pointstamp.service.staging import StagingHandle
 from pointstamp.service.status import TICK_S
 from pointstamp.spark.access import Access, check_columns
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-    from pointstamp.service.fate import Fate
+    from pointstamp.service.termination import Termination
 
 BATCH_ID = "streaming.sql.batchId"
 """The local property in which Spark tells a task of a stream which batch it is of."""
@@ -52,31 +52,31 @@ COMMIT_S = 600.0
 _services: dict[str, Access] = {}
 
 
-_fates: dict[str, Fate] = {}
+_terminations: dict[str, Termination] = {}
 
 
 def check_name(name: Any) -> None:
     """Raise `UsageError` unless a service may have this name: two of one would be mixed up."""
     if not isinstance(name, str) or not name:
         raise UsageError(f"the name of a service is a text that is not empty, and not {name!r}")
-    fate = _fates.get(name)
-    if fate is not None and not fate.has_ended:
+    termination = _terminations.get(name)
+    if termination is not None and not termination.has_ended:
         raise UsageError(
             f"there is a service {name!r} in this program already: stop it, or give another name"
         )
 
 
-def register(spark: SparkSession, access: Access, fate: Fate) -> None:
+def register(spark: SparkSession, access: Access, termination: Termination) -> None:
     """Have `format("pointstamp")` of the session know one more service."""
-    _services[access.name], _fates[access.name] = access, fate
+    _services[access.name], _terminations[access.name] = access, termination
     known = dict(_services)
     spark.dataSource.register(type("Registered", (Pointstamp,), {"services": known}))
 
 
-def forget(access: Access) -> None:
+def unregister(access: Access) -> None:
     """Leave a service that has ended out of what is registered from now on."""
     if _services.get(access.name) is access:  # and not its successor of the same name
-        del _services[access.name], _fates[access.name]
+        del _services[access.name], _terminations[access.name]
 
 
 class Pointstamp(DataSource):
@@ -183,10 +183,10 @@ class Pointstamp(DataSource):
 
 
 @dataclass
-class Receipt(WriterCommitMessage):
+class TaskCommitMessage(WriterCommitMessage):
     """What a task of the stream tells the driver."""
 
-    staged: Staged
+    staged: StagingHandle
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -198,7 +198,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         self._first_epoch = first_epoch
         self._timeout_s = timeout_s
 
-    def write(self, iterator: Iterator[Any]) -> Receipt:
+    def write(self, iterator: Iterator[Any]) -> TaskCommitMessage:
         """Stage a partition; in a task."""
         context = TaskContext.get()
         assert context is not None  # there is one in every task
@@ -209,7 +209,9 @@ class StreamWriter(DataSourceStreamArrowWriter):
                 "bring the records with foreachBatch and service.input(...).send(frame)"
             )
         epoch = self._epoch(int(batch))
-        return Receipt(self._access.stage(self._input, epoch, context.partitionId(), iterator))
+        return TaskCommitMessage(
+            self._access.stage(self._input, epoch, context.partitionId(), iterator)
+        )
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Release the batch at its epoch, and wait until that has passed; again is the same."""
@@ -217,7 +219,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         with self._access.link(0) as link:
             link.commit(self._input, epoch, _staged(messages), epoch + 1)
             until = monotonic() + self._timeout_s
-            while not link.settle(epoch, TICK_S):
+            while not link.await_completion(epoch, TICK_S):
                 if monotonic() > until:
                     raise EpochError(
                         f"epoch {epoch} of input {self._input!r} is committed, and not complete "
@@ -233,9 +235,9 @@ class StreamWriter(DataSourceStreamArrowWriter):
         return self._first_epoch + batch
 
 
-def _staged(messages: Sequence[WriterCommitMessage | None]) -> list[Staged]:
-    """The receipts of the tasks that have one."""
-    return [message.staged for message in messages if isinstance(message, Receipt)]
+def _staged(messages: Sequence[WriterCommitMessage | None]) -> list[StagingHandle]:
+    """The handles of the tasks that have one."""
+    return [message.staged for message in messages if isinstance(message, TaskCommitMessage)]
 
 
 class Part(InputPartition):
@@ -266,18 +268,18 @@ def _frontier(access: Access, output: str) -> tuple[int, int]:
     with access.link(0) as link:
         status = link.status()
     frontier = status.outputs[output]
-    return status.forgotten[output] + 1, status.end if frontier is None else frontier
+    return status.discarded[output] + 1, status.end if frontier is None else frontier
 
 
 class StreamReader(DataSourceStreamReader):
-    """Serves complete epochs, in order, and has the workers forget what is done with."""
+    """Serves complete epochs, in order, and has the workers discard what is done with."""
 
     def __init__(self, access: Access, output: str) -> None:
         self._access = access
         self._output = output
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802  (Spark's name)
-        """The first epoch that the workers have not forgotten."""
+        """The first epoch that the workers have not discarded."""
         return {"epoch": _frontier(self._access, self._output)[0]}
 
     def latestOffset(  # noqa: N802  (Spark's name)
@@ -291,7 +293,7 @@ class StreamReader(DataSourceStreamReader):
         if start["epoch"] >= end["epoch"]:
             return []
         after, upto = start["epoch"] - 1, end["epoch"] - 1
-        return [Part(worker, after, upto) for worker in range(len(self._access.doors))]
+        return [Part(worker, after, upto) for worker in range(len(self._access.endpoints))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """What a worker has of the epochs.
@@ -302,10 +304,10 @@ class StreamReader(DataSourceStreamReader):
         return _read(self._access, self._output, partition, COMMIT_S)
 
     def commit(self, end: dict[str, int]) -> None:
-        """Let the workers forget what comes before."""
+        """Let the workers discard what comes before."""
         if end["epoch"] > 0:
             with self._access.link(0) as link:
-                link.forget(self._output, end["epoch"] - 1)
+                link.discard(self._output, end["epoch"] - 1)
 
 
 class Reader(DataSourceReader):
@@ -320,7 +322,7 @@ class Reader(DataSourceReader):
         """One for each worker, all as of one epoch."""
         kept, frontier = _frontier(self._access, self._output)
         upto = frontier - 1 if self._upto is None else self._upto
-        return [Part(worker, kept - 1, upto) for worker in range(len(self._access.doors))]
+        return [Part(worker, kept - 1, upto) for worker in range(len(self._access.endpoints))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """What a worker has."""

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.errors import ServiceError
-from pointstamp.service.afar import Afar, Appointment, reside_afar
-from pointstamp.service.staging import Staged
+from pointstamp.service.remote_pool import RemoteWorkerPool, WorkerConfig, run_service_worker
+from pointstamp.service.staging import StagingHandle
 from pointstamp.spark.access import Access, check_columns, staging
 from pointstamp.spark.jobs import INTERRUPT_S, JobName
 from pointstamp.spark.run import LACKING
@@ -19,32 +19,32 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from pointstamp.service.blueprint import Blueprint
-    from pointstamp.service.door import Certificates
-    from pointstamp.service.keeping import Keeping
+    from pointstamp.service.checkpoint_config import CheckpointConfig
+    from pointstamp.service.flight_server import Certificates
     from pointstamp.service.service import Service
+    from pointstamp.service.spec import ServiceSpec
 
 CAUSE_S = 2.0
 """How long the workers may take to say why the job fails."""
 
 
-class Tasks(Afar):
+class Tasks(RemoteWorkerPool):
     """Workers as the tasks of a barrier job, which runs on a thread of the driver."""
 
     def __init__(
         self,
         spark: SparkSession,
-        plan: Blueprint,
+        plan: ServiceSpec,
         workers: int,
         certificates: Certificates | None,
-        keeping: Keeping | None,
+        config: CheckpointConfig | None,
     ) -> None:
         # On one machine nothing has to be reachable from outside.
         is_local = (spark.conf.get("spark.master", None) or "").startswith("local")
         host = "127.0.0.1" if is_local else "0.0.0.0"
         driver = host if is_local else spark.conf.get("spark.driver.host", None)
         assert driver is not None  # Spark sets it
-        super().__init__(plan, workers, certificates, keeping, listen=host, desk=driver)
+        super().__init__(plan, workers, certificates, config, listen=host, desk=driver)
         self._spark = spark
         self._roots = None if certificates is None else certificates.roots
         self._is_aborted = False
@@ -56,12 +56,12 @@ class Tasks(Afar):
         from pointstamp.spark.source import register
 
         assert self.token is not None
-        doors = tuple(service.doors)
+        endpoints = tuple(service.endpoints)
         plan = self._plan
         self._access = Access(
-            service.name, doors, self.token, self._roots, plan.inputs, plan.outputs
+            service.name, endpoints, self.token, self._roots, plan.inputs, plan.outputs
         )
-        register(self._spark, self._access, self.fate)
+        register(self._spark, self._access, self.termination)
 
     def abort(self) -> None:
         """Hang up, at which the workers end, and have Spark cancel the job."""
@@ -81,30 +81,32 @@ class Tasks(Afar):
 
     def _unregister(self) -> None:
         if self._access is not None:
-            from pointstamp.spark.source import forget
+            from pointstamp.spark.source import unregister
 
-            forget(self._access)
+            unregister(self._access)
 
-    def stage(self, service: Service, input: str, epoch: int, data: Any) -> list[Staged] | None:
+    def stage(
+        self, service: Service, input: str, epoch: int, data: Any
+    ) -> list[StagingHandle] | None:
         """Stage a DataFrame, by a job of its own."""
         if not hasattr(data, "mapInArrow"):
             return None
         assert self._access is not None  # it was registered before anybody had the service
         check_columns(data.columns, f"input {input!r}", self._plan.inputs[input].names)
-        receipts = data.mapInArrow(staging(self._access, input, epoch), "receipt string")
-        return [Staged.from_json(json.loads(row.receipt)) for row in receipts.collect()]
+        handles = data.mapInArrow(staging(self._access, input, epoch), "handle string")
+        return [StagingHandle.from_json(json.loads(row.handle)) for row in handles.collect()]
 
     def _run(self) -> None:
         try:
             self._run_job()
         except Exception as cause:  # noqa: BLE001  (raised to whoever uses the service)
             # What the workers say of it is better than what Spark does, but may come later.
-            if not self.fate.wait(CAUSE_S):
+            if not self.termination.wait(CAUSE_S):
                 error = ServiceError(f"the Spark job of the service failed: {_said(cause)}")
                 error.__cause__ = cause
-                self.fate.end(error)
+                self.termination.end(error)
         else:
-            self.fate.end()
+            self.termination.end()
 
     def _run_job(self) -> None:
         self._jobs.give()
@@ -133,15 +135,15 @@ def _said(cause: Exception) -> str:
 
 
 def _resident(
-    plan: Blueprint, appointment: Appointment
+    plan: ServiceSpec, appointment: WorkerConfig
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function for `mapInArrow(..., barrier=True)`: a worker until it is told to stop."""
 
     def task(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import BarrierTaskContext
 
-        from pointstamp.communication.attend import attend
         from pointstamp.communication.communicator import Communicator
+        from pointstamp.communication.target import run_target
         from pointstamp.runtime.worker import live
         from pointstamp.spark.task import hosts_of, rendezvous
 
@@ -153,9 +155,9 @@ def _resident(
             mine = replace(appointment, host="0.0.0.0", name=hosts[me])
 
         def work(communicator: Communicator) -> None:
-            live(communicator, reside_afar, plan, mine)
+            live(communicator, run_service_worker, plan, mine)
 
-        attend(rendezvous(context, appointment.secret), work)
+        run_target(rendezvous(context, appointment.secret), work)
         for batch in batches:
             yield batch.rename_columns(["worker"])
 

@@ -1,4 +1,15 @@
-"""Tools for testing dataflows, and for testing what Pointstamp is extended with."""
+"""Tools for testing dataflows, operators, timestamp types and communicators of your own.
+
+- `collect` runs a small dataflow and returns its records, with their times: for tests of
+  operators and of what is built from them.
+- `Oracle` observes a simulation and compares what each operator, scope and probe believes of
+  completeness with what is outstanding: for operators that hold capabilities, and for those
+  that speak `pointstamp.progress.operate.Operate` themselves (another runtime's scopes).
+- `check_timestamp` looks for values that break a law of a `Timestamp`.
+- `check_communicator` is the conformance suite of a `Communicator`.
+
+Random dataflows and planted bugs, which test Pointstamp itself, are in `tests/simulation`.
+"""
 
 from __future__ import annotations
 

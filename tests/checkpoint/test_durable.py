@@ -410,7 +410,7 @@ def test_a_table_of_another_kind_is_refused(tmp_path: Path) -> None:
             stream.unary(ps.Pipeline(), "Join", build)
 
     def build(capability: Any, info: Any) -> Any:
-        from pointstamp.checkpoint.tables import KeyedBatches, by_key
+        from pointstamp.checkpoint.keyed_state import KeyedBatches, by_key
 
         capability.drop()
         info.states.keep("counts", KeyedBatches(list, print, by_key(None)))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import fs
 
-from pointstamp.checkpoint import Change, Checkpoint, Cut
+from pointstamp.checkpoint import BinDelta, Checkpoint, TableDelta
 from tests.checkpoint.bucket import Bucket
 
 KEY = ("sums/Sum", "sum")
@@ -92,7 +92,7 @@ class Life:
                 # In pieces where there is a former one, or else whole.
                 is_whole = told is None or self.part is None
                 new = number(self.sum if is_whole else self.sum - (told or 0))
-                cut = Cut("sums", {0: Change(new, is_whole)})
+                cut = TableDelta("sums", {0: BinDelta(new, is_whole)})
                 self.part = self.checkpoint.write_part(epoch, 0, {KEY: cut}, self.part)
                 self.checkpoint.seal(epoch, [self.part], {})
                 self.checkpoint.prune(keep)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from pointstamp.checkpoint import Checkpoint, Staged
-from pointstamp.checkpoint.sealed import seal
+from pointstamp.checkpoint.checksummed import seal
 from pointstamp.errors import (
     CheckpointError,
     CheckpointVersionError,

@@ -10,8 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from pointstamp.checkpoint import Change, Checkpoint, Cut, Manifest, Part
-from pointstamp.checkpoint.sealed import checksum, seal
+from pointstamp.checkpoint import BinDelta, Checkpoint, Manifest, Part, TableDelta
+from pointstamp.checkpoint.checksummed import checksum, seal
 from pointstamp.errors import (
     CheckpointError,
     CheckpointStructureError,
@@ -27,13 +27,13 @@ KEY = ("counts/Count", "counts")
 VERSION_1 = Path(__file__).parent / "version_1"
 
 
-def change(*values: int, whole: bool = True) -> Change:
+def change(*values: int, whole: bool = True) -> BinDelta:
     schema = pa.schema([("x", pa.int64())])
-    return Change(pa.RecordBatch.from_pydict({"x": list(values)}, schema=schema), whole)
+    return BinDelta(pa.RecordBatch.from_pydict({"x": list(values)}, schema=schema), whole)
 
 
-def cut(changes: Mapping[int, Change], kind: str = "integers") -> Cut:
-    return Cut(kind, changes)
+def cut(changes: Mapping[int, BinDelta], kind: str = "integers") -> TableDelta:
+    return TableDelta(kind, changes)
 
 
 def in_bin(checkpoint: Checkpoint, manifest: Manifest, bin: int) -> list[int]:

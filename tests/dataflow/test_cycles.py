@@ -10,7 +10,7 @@ import pointstamp as ps
 from pointstamp.errors import CycleError, FeedbackError, WorkerError
 from pointstamp.progress.timestamp import Both
 from pointstamp.testing import collect
-from pointstamp.testing.subsets import Join, Subsets
+from tests.simulation.subsets import Join, Subsets
 
 
 def build_error(build: Any) -> BaseException:

@@ -1,6 +1,6 @@
 """Dataflows whose times are a user's finite lattice, on paths that some times never pass.
 
-The times are those of `pointstamp.testing.subsets`. A loop that adds a member to those
+The times are those of `tests.simulation.subsets`. A loop that adds a member to those
 that lack it may go without a limit, and what the frontiers say is a matter of what never
 arrives.
 """
@@ -20,7 +20,7 @@ from pointstamp.errors import CycleError, WorkerError
 from pointstamp.runtime.schedule import Schedule
 from pointstamp.runtime.simulate import Simulation
 from pointstamp.testing import Oracle
-from pointstamp.testing.subsets import MEMBERS, Join, Subsets, once
+from tests.simulation.subsets import MEMBERS, Join, Subsets, once
 
 SEEDS = range(5)
 

@@ -17,8 +17,8 @@ from pointstamp.progress.timestamp import Advance, Both, Product
 from pointstamp.runtime.schedule import Schedule
 from pointstamp.runtime.simulate import Simulation
 from pointstamp.testing import Oracle, check_timestamp
-from pointstamp.testing.moments import EventProcessing, Moment, Shift
-from pointstamp.testing.subsets import Join, Subsets, once
+from tests.simulation.moments import EventProcessing, Moment, Shift
+from tests.simulation.subsets import Join, Subsets, once
 
 THREE_DEEP = Product(Product(Product(ps.Int, ps.Int), ps.Int), ps.Int)
 

@@ -18,7 +18,7 @@ from pointstamp.containers import kind_of
 from pointstamp.errors import EventError, TimestampError, TruncatedError, WorkerError
 from pointstamp.formats.capture_files import CaptureFile
 from pointstamp.testing import collect
-from pointstamp.testing.moments import EventProcessing, Moment
+from tests.simulation.moments import EventProcessing, Moment
 
 COUNTS = [1, 2, 4]
 EPOCHS = 5

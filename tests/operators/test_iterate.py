@@ -17,7 +17,7 @@ from pointstamp.operators.iterate import Round
 from pointstamp.runtime.schedule import Schedule
 from pointstamp.runtime.simulate import Simulation
 from pointstamp.testing import Oracle, collect
-from pointstamp.testing.moments import EventProcessing, Moment
+from tests.simulation.moments import EventProcessing, Moment
 
 NUMBERS = [1, 6, 7, 27, 40, 97]
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import pointstamp as ps
 from pointstamp.errors import BuildError, ColumnError, SchemaError, TimestampError, WorkerError
 from pointstamp.testing import collect
-from pointstamp.testing.moments import EventProcessing, Moment
+from tests.simulation.moments import EventProcessing, Moment
 
 Side = list[tuple[Any, int, int]]
 """(time, key, value) of each record."""

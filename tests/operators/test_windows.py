@@ -286,7 +286,7 @@ def test_without_a_time_the_timestamp_is_the_event_time() -> None:
 
 def test_a_clock_says_what_event_times_timestamps_stand_for() -> None:
     """Timestamps count minutes from 600 s on."""
-    clock = ps.Clock(lambda t: 600 + 60 * t, lambda e: max(0, -((600 - e) // 60)))
+    clock = ps.EventClock(lambda t: 600 + 60 * t, lambda e: max(0, -((600 - e) // 60)))
     events = [
         ps.Messages(0, [610, 650]),
         ps.Messages(1, [655, 640, 661]),  # the second lies behind by more than 10 s

@@ -14,8 +14,8 @@ from pointstamp.errors import TimestampError
 from pointstamp.progress.timestamp import Advance, Both, Nested, Product, Stay, Timestamp
 from pointstamp.testing import LawError, check_timestamp
 from pointstamp.testing import timestamps as checks
-from pointstamp.testing.moments import EventProcessing, Moment, Shift
-from pointstamp.testing.subsets import Join, Subsets
+from tests.simulation.moments import EventProcessing, Moment, Shift
+from tests.simulation.subsets import Join, Subsets
 
 ints = st.integers(0, 6)
 advances = st.builds(Advance, st.integers(0, 3), st.none() | st.integers(4, 9))

@@ -9,7 +9,7 @@ The points are methods of the package that are wrapped here, in this program and
 The client behaves as Spark does. It notes a batch when it is committed, and begins each life
 with the last one that it has noted, and then the one that it may have committed; each time
 under a new attempt. What it repeats of a noted batch is something else, so that it shows if it
-is let in. What it reads it stores by epoch, again and again the same, and then has forgotten.
+is let in. What it reads it stores by epoch, again and again the same, and then has discarded.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ import pointstamp as ps
 from pointstamp.checkpoint import Checkpoint
 from pointstamp.checkpoint.objects import LocalObjects
 from pointstamp.errors import WorkerError
-from pointstamp.service.cuts import Cutter
-from pointstamp.service.keeping import OUTPUT
-from pointstamp.service.resident import Resident
+from pointstamp.service.checkpoint_config import OUTPUT
 from pointstamp.service.service import Service
+from pointstamp.service.service_worker import ServiceWorker
+from pointstamp.service.snapshotting import SnapshotWriter
 
 FACT = {"k": pa.int64(), "v": pa.int64()}
 RATE = {"k": pa.int64(), "w": pa.int64()}
@@ -336,13 +336,13 @@ def install() -> None:
     sys.meta_path.insert(0, WithoutPandas())
     around(Service, "stage", "client/stage/before", "client/stage/after")
     around(Service, "commit", None, "client/commit/after")
-    around(Resident, "stage", "worker/stage/before", "worker/stage/after")
-    around(Resident, "commit", "chief/commit/before", "chief/commit/after")
-    around(Resident, "_write", None, "chief/write/after")
-    around(Resident, "forget", "chief/forget/before", "chief/forget/after")
-    around(Resident, "_replay", "chief/replay/before", "chief/replay/after")
-    around(Resident, "_begin_again", None, "worker/begin/after")
-    around(Cutter, "_write", None, "worker/parts/after")
+    around(ServiceWorker, "stage", "worker/stage/before", "worker/stage/after")
+    around(ServiceWorker, "commit", "leader/commit/before", "leader/commit/after")
+    around(ServiceWorker, "_write", None, "leader/write/after")
+    around(ServiceWorker, "discard", "leader/discard/before", "leader/discard/after")
+    around(ServiceWorker, "_replay", "leader/replay/before", "leader/replay/after")
+    around(ServiceWorker, "_begin_again", None, "worker/begin/after")
+    around(SnapshotWriter, "_write", None, "worker/parts/after")
     around(Checkpoint, "latest", None, "client/latest/after")
     for name in ("put", "create"):
         _around_writing(name)
@@ -391,7 +391,7 @@ def _around_pruning() -> None:
         _at.is_pruning = True
         prune(self, keep)
         _at.is_pruning = False
-        reach("chief/prune/after")
+        reach("leader/prune/after")
 
     def deleting(self: Any, name: str) -> None:
         if _at.is_pruning:
@@ -438,9 +438,9 @@ class Client:
         mine = self._of(epoch) if not is_over else [(NOWHERE, 0)] * service.workers
         rolled = random.Random(f"{os.getpid()} {self.name} {epoch}")
         if rolled.random() < 0.2:
-            losers = service.stage(self.name, epoch, self._table([(NOWHERE, 1)], 1))
+            attempts = service.stage(self.name, epoch, self._table([(NOWHERE, 1)], 1))
             if rolled.random() < 0.5:
-                service.ask(partial(service._links[0].abort, losers))
+                service.ask(partial(service._links[0].abort, attempts))
         staged = service.stage(self.name, epoch, self._table(mine, service.workers))
         is_first = service.commit(self.name, epoch, staged, after)
         assert not (is_over and is_first)
@@ -469,12 +469,12 @@ def replaced(path: Path, text: str) -> None:
     path.with_suffix(".new").replace(path)
 
 
-def take(service: Service, folder: Path, forgotten: dict[str, int]) -> None:
+def take(service: Service, folder: Path, discarded: dict[str, int]) -> None:
     """Store what is complete, by epoch; what was stored before has to be the same."""
     status = service.status()
     for name, lag in LAG.items():
         # A status may be older than what we have said last.
-        after, frontier = max(status.forgotten[name], forgotten[name]), status.outputs[name]
+        after, frontier = max(status.discarded[name], discarded[name]), status.outputs[name]
         assert frontier is not None  # no input is closed
         found: dict[int, list[Any]] = {epoch: [] for epoch in range(after + 1, frontier)}
         for epoch, batch in service.read(name, after, frontier - 1):
@@ -488,8 +488,8 @@ def take(service: Service, folder: Path, forgotten: dict[str, int]) -> None:
             replaced(path, text)
             reach("client/store/after")
         if frontier - 1 - lag > after:
-            service.forget(name, frontier - 1 - lag)
-            forgotten[name] = frontier - 1 - lag
+            service.discard(name, frontier - 1 - lag)
+            discarded[name] = frontier - 1 - lag
 
 
 def serve(life: Life) -> Service:
@@ -522,18 +522,18 @@ def live(life: Life) -> None:
     folder = Path(life.folder)
     with serve(life) as service:
         begun: int | None = None
-        forgotten = dict.fromkeys(LAG, -1)
+        discarded = dict.fromkeys(LAG, -1)
         for tick, epoch in enumerate(feed(service, folder)):
             begun = epoch if begun is None else begun
             assert tick < MOST_TICKS or life.where is None, f"it never came to {life}"
             service.probe.wait(epoch - 1)
             if tick % 3 == 0:
-                take(service, folder, forgotten)
+                take(service, folder, discarded)
             if life.where is None and epoch >= begun + 6 and epoch % (2 * RATES_EVERY) == 0:
                 position = {service.position(name) for name in ("facts", "rates")}
                 if position == {epoch}:
                     break
-        take(service, folder, forgotten)
+        take(service, folder, discarded)
         found = service.read("steps", -1, epoch - 1)
         steps = sorted((at, *row) for at, batch in found for row in rows(batch))
         replaced(folder / "last", json.dumps({"n_epochs": epoch, "steps": steps}))

@@ -126,11 +126,11 @@ def test_a_decision_is_written_before_it_counts_and_an_abort_removes_what_lost(t
         zero, one = service._links
         # One attempt that brought something to two workers.
         both = [link.stage("words", 0, [batch], "one attempt") for link in (zero, one)]
-        loser = one.stage("words", 0, [batch])
-        zero.abort([loser])
+        rejected = one.stage("words", 0, [batch])
+        zero.abort([rejected])
         assert zero.commit("words", 0, [*both, both[0]], 1)
-        [(epoch, winners)] = Checkpoint(tmp_path).committed("words", -1)
-        assert (epoch, [winner.rows for winner in winners]) == (0, [2, 2])
+        [(epoch, attempts)] = Checkpoint(tmp_path).committed("words", -1)
+        assert (epoch, [attempt.rows for attempt in attempts]) == (0, [2, 2])
         assert len(list(tmp_path.glob("log/words/*/attempt-*"))) == 2
         assert counted(service, 0) == [(0, "a", 2), (0, "b", 2)]
     with serve(tmp_path, 3) as service:
@@ -218,7 +218,7 @@ def test_a_service_begins_again_with_its_last_snapshot(tmp_path, workers):
         assert again.snapshot()["sealed"] >= last
         assert again.input("words").time == 10
         feed(again, 12)
-        # What nobody has forgotten is there, of epochs before the snapshot as well.
+        # What nobody has discarded is there, of epochs before the snapshot as well.
         assert counted(again, 11) == expected(12)
     with serve(tmp_path, 4, every=3) as third:
         assert counted(third, 11) == expected(12)
@@ -249,7 +249,7 @@ def test_what_was_forgotten_before_a_snapshot_stays_forgotten(tmp_path):
     with serve(tmp_path, 2, every=4) as service:
         feed(service, 2)
         service.probe.wait(1)
-        service.output("counts").forget(1)
+        service.output("counts").discard(1)
         feed(service, 4)
         sealed(service, 3)
         feed(service, 6)
@@ -299,11 +299,11 @@ def test_no_input_is_past_an_epoch_that_it_never_came_to(tmp_path, ahead):
         # The workers are at one that nobody may come to: of epoch 3, or 5 where others are ahead.
         assert service.snapshot(soon=True)["asked"] == (5 if ahead else 3)
         # As `stop` does, but that it would not wait for the parts.
-        (chief, *_) = service._links
-        chief.finish()
+        (leader, *_) = service._links
+        leader.finish()
         for name in ("words", "others"):
             service.input(name).close()
-        while len(chief._sealer._written) < service.workers:
+        while len(leader._snapshot_coordinator._written) < service.workers:
             assert time.monotonic() < until
     with begin() as service:
         assert service.snapshot()["sealed"] == 2
@@ -410,10 +410,10 @@ def test_outputs_beside_a_snapshot_that_was_not_sealed_do_not_count_for_the_next
     assert service.snapshot()["asked"] == 5
     feed(service, 5)  # and now the worker is at it
     # As `stop` does, but that it would not wait for the parts.
-    (chief,) = service._links
-    chief.finish()
+    (leader,) = service._links
+    leader.finish()
     service.input("words").close()
-    while not chief._sealer._written:
+    while not leader._snapshot_coordinator._written:
         assert time.monotonic() < until
     service.abort()
     assert list(tmp_path.glob("log/output*/*6/attempt-*"))

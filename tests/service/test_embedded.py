@@ -232,7 +232,7 @@ USES = {
     "collect": lambda service: service.output("words").collect(),
     "wait": lambda service: service.probe.wait(8),
     "probe": lambda service: service.probe.done,
-    "forget": lambda service: service.output("words").forget(0),
+    "discard": lambda service: service.output("words").discard(0),
     "stop": lambda service: service.stop(),
 }
 
@@ -278,14 +278,14 @@ def test_what_is_forgotten_cannot_be_read_and_the_rest_can():
             service.input("words").send(rows("a"))
             service.input("words").advance_to(epoch + 1)
         service.probe.wait(3)
-        service.output("counts").forget(1)
-        service.output("counts").forget(0)
+        service.output("counts").discard(1)
+        service.output("counts").discard(0)
         assert counted(service, upto=3) == [(2, "a", 3), (3, "a", 4)]
         assert counted(service, after=2, upto=3) == [(3, "a", 4)]
-        with pytest.raises(EpochError, match="from epoch 1: what came up to epoch 1 is forgotten"):
+        with pytest.raises(EpochError, match="from epoch 1: what came up to epoch 1 is discarded"):
             counted(service, after=0, upto=3)
         with pytest.raises(EpochError, match="epoch 7 of output 'counts' is not complete"):
-            service.output("counts").forget(7)
+            service.output("counts").discard(7)
 
 
 def test_what_does_not_fit_is_refused_and_the_service_goes_on():
@@ -322,7 +322,7 @@ def test_what_is_no_epoch_is_refused_and_the_service_goes_on(epoch):
                 service.probe.wait,
                 service.probe.less_than,
                 service.probe.less_equal,
-                counts.forget,
+                counts.discard,
             ):
                 with pytest.raises(UsageError, match="an epoch is a whole number, and not"):
                     ask(epoch)
@@ -388,12 +388,12 @@ def test_any_number_of_threads_may_stop_a_service_and_read_it_meanwhile():
 
 def test_a_service_that_nobody_has_any_more_is_aborted():
     services = [serve()]
-    fate = services[0]._fate
+    termination = services[0]._termination
     services.clear()
     with pytest.warns(ResourceWarning, match="a service that was never stopped is aborted"):
         gc.collect()
     with pytest.raises(StoppedError, match="leave its block, or call stop"):
-        fate.check()
+        termination.check()
 
 
 @pytest.mark.parametrize(

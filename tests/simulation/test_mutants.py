@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import pytest
 
-from pointstamp.testing.mutants import MUTANTS, catcher, hunt
-from pointstamp.testing.random_dataflows import expected_outputs, random_case
+from tests.simulation.mutants import MUTANTS, catcher, hunt
+from tests.simulation.random_dataflows import expected_outputs, random_case
 
 pytestmark = pytest.mark.interpreted
 

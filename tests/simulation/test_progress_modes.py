@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 import pointstamp as ps
 from pointstamp.errors import UsageError
 from pointstamp.progress.subgraph import Subgraph
-from pointstamp.testing.outside import told_of_all
-from pointstamp.testing.plans import random_plan
-from pointstamp.testing.random_dataflows import (
+from tests.simulation.outside import told_of_all
+from tests.simulation.plans import random_plan
+from tests.simulation.random_dataflows import (
     check_case,
     expected_outputs,
     plan_main,
     random_case,
 )
-from pointstamp.testing.traffic import count_traffic
+from tests.simulation.traffic import count_traffic
 
 MODES = ["demand", "eager"]
 PEERS = [1, 2, 4, 8, 16]

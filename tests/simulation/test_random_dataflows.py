@@ -19,7 +19,7 @@ from pointstamp.errors import WorkerError
 from pointstamp.runtime.schedule import Schedule
 from pointstamp.runtime.simulate import Simulation
 from pointstamp.testing import Oracle
-from pointstamp.testing.plans import (
+from tests.simulation.plans import (
     LIBRARY,
     IteratePlan,
     LibraryPlan,
@@ -27,7 +27,7 @@ from pointstamp.testing.plans import (
     ScopePlan,
     random_plan,
 )
-from pointstamp.testing.random_dataflows import (
+from tests.simulation.random_dataflows import (
     check_case,
     expected_outputs,
     plan_main,

@@ -83,7 +83,7 @@ def write(folder: Path, epoch: int) -> None:
 
 
 class Streams:
-    """The query that feeds the service, and the one that reads it and has it forget."""
+    """The query that feeds the service, and the one that reads it and has it discard."""
 
     def __init__(self, spark: Any, service: Service, folder: Path) -> None:
         files = spark.readStream.schema("k long, v long").option("maxFilesPerTrigger", 1)

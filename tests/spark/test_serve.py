@@ -114,7 +114,7 @@ def test_tables_and_dataframes_go_in_and_tables_come_out(spark, service, epoch):
 
 def test_doors_encrypt_where_there_are_certificates(spark, certificates, files, tmp_path):
     with serve(spark, 1, name="secret", certificates=certificates) as service:
-        assert all(door.startswith("grpc+tls://") for door in service.doors)
+        assert all(server.startswith("grpc+tls://") for server in service.endpoints)
         service.input("others").close()
         service.input("numbers").send(spark.range(3).selectExpr("id as n"))
         service.input("numbers").advance_to(1)
@@ -156,7 +156,7 @@ def test_what_is_there_is_read_as_of_a_complete_epoch(spark, service, epoch):
         service.input("numbers").advance_to(service.input("numbers").time + 1)
     service.input("numbers").send([{"n": 9}])
     service.output("numbers").probe.wait(epoch + 1)
-    service.output("numbers").forget(epoch - 1)
+    service.output("numbers").discard(epoch - 1)
     reader = spark.read.format("pointstamp").options(service="shared", output="numbers")
     assert sorted(row.n for row in reader.load().collect()) == [7, 8]
     assert [row.n for row in reader.option("epoch", str(epoch)).load().collect()] == [7]
@@ -171,7 +171,7 @@ def test_a_stream_of_an_output_has_complete_epochs_once_and_has_them_forgotten(
     spark, service, epoch, tmp_path
 ):
     if epoch:
-        service.output("numbers").forget(epoch - 1)
+        service.output("numbers").discard(epoch - 1)
     stream = spark.readStream.format("pointstamp").options(service="shared", output="numbers")
     query = (
         stream.load()
@@ -191,7 +191,7 @@ def test_a_stream_of_an_output_has_complete_epochs_once_and_has_them_forgotten(
         found = spark.read.parquet(str(tmp_path / "out")).collect()
         assert sorted(row.n for row in found) == [-7, -7, 0, 1, 10, 11, 20, 21]
         # With each batch Spark says that it is done with the one before.
-        assert service.status().forgotten["numbers"] >= epoch + 1
+        assert service.status().discarded["numbers"] >= epoch + 1
     finally:
         query.stop()
 

@@ -11,8 +11,8 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 import pointstamp as ps
 from pointstamp.errors import EpochError, SchemaError, ServiceError, StoppedError, UsageError
-from pointstamp.service.client import FlightLink
-from pointstamp.service.fate import Fate
+from pointstamp.service.flight_client import RemoteWorker
+from pointstamp.service.termination import Termination
 from pointstamp.spark import source
 from pointstamp.spark.access import Access
 
@@ -34,7 +34,12 @@ def service():
 @pytest.fixture
 def access(service):
     return Access(
-        "s", tuple(service.doors), service.token, None, service.plan.inputs, service.plan.outputs
+        "s",
+        tuple(service.endpoints),
+        service.token,
+        None,
+        service.plan.inputs,
+        service.plan.outputs,
     )
 
 
@@ -107,19 +112,19 @@ def test_a_batch_is_not_written_but_sent(access):
 
 def test_two_services_of_one_name_are_not_mixed_up(access):
     session = SimpleNamespace(dataSource=SimpleNamespace(register=lambda known: None))
-    former, fate = replace(access, name="twin"), Fate()
+    former, termination = replace(access, name="twin"), Termination()
     source.check_name("twin")
-    source.register(session, former, fate)
+    source.register(session, former, termination)
     with pytest.raises(UsageError, match="there is a service 'twin' in this program already"):
         source.check_name("twin")
-    fate.end()  # it failed, and nobody has stopped it
+    termination.end()  # it failed, and nobody has stopped it
     source.check_name("twin")
     later = replace(access, name="twin")
-    source.register(session, later, Fate())
-    source.forget(former)
+    source.register(session, later, Termination())
+    source.unregister(former)
     with pytest.raises(UsageError, match="there is a service 'twin'"):
         source.check_name("twin")
-    source.forget(later)
+    source.unregister(later)
     for name in ("", 3):
         with pytest.raises(UsageError, match="is a text that is not empty"):
             source.check_name(name)
@@ -170,7 +175,9 @@ def test_a_commit_returns_when_the_epoch_has_passed(service, batch):
 
 
 def test_a_commit_that_never_passes_says_so(batch, monkeypatch):
-    monkeypatch.setattr("pointstamp.service.client.FlightLink.settle", lambda *asked: False)
+    monkeypatch.setattr(
+        "pointstamp.service.flight_client.RemoteWorker.await_completion", lambda *asked: False
+    )
     with pytest.raises(EpochError, match="is committed, and not complete after 0 s"):
         batch.commit(timeout_s=0)
 
@@ -203,7 +210,7 @@ def test_a_stream_is_read_from_what_is_kept_to_what_is_complete(service, access,
     assert start["epoch"] <= batch.number
     reader.commit(end)
     assert reader.initialOffset() == end
-    with pytest.raises(EpochError, match="is forgotten"):
+    with pytest.raises(EpochError, match="is discarded"):
         list(reader.read(parts[0]))
 
 
@@ -212,7 +219,7 @@ def test_a_batch_that_spark_repeats_waits_for_a_service_that_has_begun_again(
 ):
     """The epochs were complete, and the service is not where it was yet; that may take a while."""
     monkeypatch.setattr(source, "TICK_S", 0.01)
-    wait, n_asked = FlightLink.wait, 0
+    wait, n_asked = RemoteWorker.wait, 0
 
     def ask(link, *asked):
         nonlocal n_asked
@@ -221,7 +228,7 @@ def test_a_batch_that_spark_repeats_waits_for_a_service_that_has_begun_again(
             batch.commit(batch.task(0, 7))
         return wait(link, *asked)
 
-    monkeypatch.setattr(FlightLink, "wait", ask)
+    monkeypatch.setattr(RemoteWorker, "wait", ask)
     reader = source.StreamReader(access, "n")
     parts = reader.partitions({"epoch": batch.number}, {"epoch": batch.number + 1})
     found = [n for part in parts for b in reader.read(part) for n in b.column("n").to_pylist()]

@@ -1,0 +1,195 @@
+"""Snapshots in a folder: parts by worker, and a manifest, written last, that names them.
+
+    snapshots/<epoch>/<worker>-<number>-<token>.arrow       bins as batches
+    snapshots/<epoch>/manifest.json
+
+A snapshot without a manifest is none. Files have names of their own each time, so that
+nothing is written over what a manifest names, even where an epoch is reached again.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+
+from pointstamp.checkpoint import arrow_files, version_1
+from pointstamp.checkpoint.arrow_files import Stored
+from pointstamp.checkpoint.checksummed import seal, unseal
+from pointstamp.checkpoint.deltas import TableDelta
+from pointstamp.checkpoint.input_log import epoch_name
+from pointstamp.checkpoint.manifest import Manifest, Part, Piece, StoredTable, check_parts
+from pointstamp.checkpoint.objects import Objects
+from pointstamp.errors import (
+    CheckpointError,
+    CheckpointWarning,
+    CorruptCheckpointError,
+    TruncatedCheckpointError,
+)
+
+VERSION = 2
+_ROOT = "snapshots"
+_MANIFEST = "manifest.json"
+
+_READERS: Mapping[int, Callable[[Mapping[str, Any], str], Manifest]] = {
+    1: version_1.read_manifest,
+    2: Manifest.from_json,
+}
+
+
+class Snapshots:
+    """The snapshots below a root."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+
+    def write_part(
+        self,
+        epoch: int,
+        worker: int,
+        tables: Mapping[tuple[str, str], TableDelta],
+        before: Part | None = None,
+    ) -> Part:
+        """See `Checkpoint.write_part`."""
+        token = uuid4().hex[:12]
+        known = {} if before is None else before.files
+        written: dict[str, Stored] = {}
+        stored: dict[tuple[str, str], StoredTable] = {}
+        for number, (key, cut) in enumerate(tables.items()):
+            name = f"{_ROOT}/{epoch_name(epoch)}/{worker:05}-{number:04}-{token}.arrow"
+            if cut.changes:
+                changes = [cut.changes[bin].batch for bin in sorted(cut.changes)]
+                data, _ = arrow_files.encoded(changes)
+                written[name] = arrow_files.put(self._objects, name, data)
+            former = before.tables.get(key) if before is not None else None
+            stored[key] = _with_changes(former, cut, name)
+        used = {name for table in stored.values() for name in table.files()}
+        files = {name: file for name, file in {**known, **written}.items() if name in used}
+        n_bytes = sum(file.n_bytes for file in written.values())
+        return Part(epoch, worker, stored, files, n_bytes)
+
+    def seal(self, epoch: int, parts: Iterable[Part], meta: Mapping[str, Any]) -> Manifest:
+        """See `Checkpoint.seal`."""
+        by_worker = tuple(sorted(parts, key=lambda part: part.worker))
+        check_parts(by_worker, epoch)
+        manifest = Manifest(epoch, VERSION, meta, by_worker)
+        data = seal(VERSION, manifest.to_json())
+        self._objects.put(f"{_ROOT}/{epoch_name(epoch)}/{_MANIFEST}", [data])
+        return manifest
+
+    def latest(self) -> Manifest | None:
+        """See `Checkpoint.latest`."""
+        damaged: list[CheckpointError] = []
+        for epoch in reversed(self._sealed()):
+            try:
+                manifest = self._whole(epoch)
+            except (TruncatedCheckpointError, CorruptCheckpointError) as error:
+                damaged.append(error)
+                continue
+            for found in damaged:
+                warnings.warn(
+                    f"{found}; the snapshot at {epoch} is taken in its place",
+                    CheckpointWarning,
+                    stacklevel=3,
+                )
+            return manifest
+        if damaged:
+            raise damaged[0]
+        return None
+
+    def read_bins(
+        self, manifest: Manifest, operator: str, table: str, bins: Iterable[int]
+    ) -> Iterator[pa.RecordBatch]:
+        """See `Checkpoint.read_bins`."""
+        for part in manifest.parts:
+            stored = part.tables.get((operator, table))
+            if stored is None:
+                continue
+            data: dict[str, pa.Buffer] = {}
+            for bin in bins:
+                for piece in stored.bins.get(bin, ()):
+                    if piece.file not in data:
+                        data[piece.file] = arrow_files.checked(
+                            self._objects, part.files[piece.file]
+                        )
+                    yield from _batches(data[piece.file], piece)
+
+    def prune(self, keep: int) -> int | None:
+        """Remove all but the last `keep` whole snapshots; the epoch of the oldest that is left.
+
+        Manifests go first: what they named is no snapshot any more when it goes.
+        """
+        kept: list[Manifest] = []
+        epochs = self._sealed()
+        for epoch in reversed(epochs):
+            try:
+                manifest = self._manifest(epoch)
+                for file in manifest.files().values():
+                    arrow_files.check_size(self._objects, file)
+            except (TruncatedCheckpointError, CorruptCheckpointError):
+                continue
+            kept.append(manifest)
+            if len(kept) == keep:
+                break
+        if not kept:
+            return None
+        used = {name for manifest in kept for name in manifest.files()}
+        used |= {f"{_ROOT}/{epoch_name(m.epoch)}/{_MANIFEST}" for m in kept}
+        done = [epoch for epoch in self._epochs() if epoch <= kept[0].epoch]
+        for epoch in done:
+            name = f"{_ROOT}/{epoch_name(epoch)}/{_MANIFEST}"
+            if name not in used:
+                self._objects.delete(name)
+        for epoch in done:
+            folder = f"{_ROOT}/{epoch_name(epoch)}"
+            for name in self._objects.files(folder):
+                if f"{folder}/{name}" not in used:
+                    self._objects.delete(f"{folder}/{name}")
+            self._objects.delete_folder(folder)
+        return kept[-1].epoch
+
+    def _epochs(self) -> list[int]:
+        return sorted(int(name) for name in self._objects.folders(_ROOT) if name.isdigit())
+
+    def _sealed(self) -> list[int]:
+        return [
+            epoch
+            for epoch in self._epochs()
+            if self._objects.size(f"{_ROOT}/{epoch_name(epoch)}/{_MANIFEST}") is not None
+        ]
+
+    def _manifest(self, epoch: int) -> Manifest:
+        name = f"{_ROOT}/{epoch_name(epoch)}/{_MANIFEST}"
+        place = f"{self._objects}/{name}"
+        version, body = unseal(self._objects.get(name).to_pybytes(), place, _READERS)
+        return _READERS[version](body, place)
+
+    def _whole(self, epoch: int) -> Manifest:
+        """The manifest, after a look at every byte that it names."""
+        manifest = self._manifest(epoch)
+        for file in manifest.files().values():
+            arrow_files.checked(self._objects, file)
+        return manifest
+
+
+def _with_changes(former: StoredTable | None, cut: TableDelta, name: str) -> StoredTable:
+    """A table with what is new of it in the file `name`."""
+    bins = dict(former.bins) if former is not None else {}
+    for number, bin in enumerate(sorted(cut.changes)):
+        change = cut.changes[bin]
+        rows = change.batch.num_rows
+        before = () if change.is_whole else bins.get(bin, ())
+        if rows or before:
+            bins[bin] = (*before, Piece(name, number, rows))
+        else:
+            bins.pop(bin, None)
+    return StoredTable(cut.kind, bins)
+
+
+def _batches(data: pa.Buffer, piece: Piece) -> Iterator[pa.RecordBatch]:
+    if piece.file.endswith(version_1.SUFFIX):
+        return arrow_files.decoded_stream(data, piece.file)
+    return arrow_files.decoded(data, piece.file, [piece.batch])

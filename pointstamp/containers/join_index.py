@@ -1,0 +1,316 @@
+"""Hash index of one side of a join: records by key, looked up by key, a batch at a time.
+
+Columns are found by the stable hashes of their keys, in a `Multimap` of the numbers of
+their records. Hashes of one column of integers are as good as the integers; others may
+be equal by chance, so the keys of what was found are compared. A null is no key, and a
+NaN none either, as in SQL. Rows are found in a dict, by keys as Python compares them, but
+that a NaN is no key there either, although it equals itself while it is one object.
+
+A side is kept as few long batches: two neighbours become one when they are of about
+the same length, so that each record is moved a logarithmic number of times.
+
+Arrow's own join of two tables takes about as long for integer keys and half as long for
+text, but joins whole sides: each batch would pay for all that is kept.
+
+Each record has the time at which it came. The times of the oldest
+records are not distinguished any more after `merge_times`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from pointstamp.containers.arrays import Arrays
+from pointstamp.containers.gather import column_of, is_columns, take, with_columns
+from pointstamp.containers.keys import check_rows_key, has_nan
+from pointstamp.containers.registry import kind_of
+from pointstamp.errors import ColumnError, SchemaError
+from pointstamp.kernels.hash_join import Multimap, add_values, find_values, no_values
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+Arrive = Callable[[Any], Hashable]
+"""The time of a pair, from that of the record that was kept."""
+
+SUFFIX = "_right"
+"""What is put to the name of a column of the right side that the left one has too."""
+
+
+class JoinIndex(Protocol):
+    """Hash index of the records of one side of a join, by key."""
+
+    def add(self, batch: Any, time: Any) -> None:
+        """Keep a batch that came at `time`."""
+
+    def pairs(self, batch: Any, arrive: Arrive) -> Iterator[tuple[Any, Any, Any]]:
+        """(time, records of `batch`, the kept record of equal key of each), of all pairs."""
+
+    def merge_times(self, is_past: Callable[[Any], bool]) -> None:
+        """`arrive` gives for times of which `is_past` is true what it gives for None."""
+
+    def batches(self) -> Iterator[Any]:
+        """All that is kept, without the times at which it came."""
+
+
+def index_for(batch: Any, own_key: Any, other_key: Any) -> JoinIndex:
+    """An empty index for batches like this one."""
+    return (
+        RowsIndex(own_key, other_key) if type(batch) is list else ColumnsIndex(own_key, other_key)
+    )
+
+
+class RowsIndex:
+    """Rows by key.
+
+    Parameters
+    ----------
+    own_key, other_key : callable or None
+        The key of a record that is kept, and of one that asks; None: itself.
+
+    >>> kept = RowsIndex(lambda x: x % 10, lambda x: x)
+    >>> kept.add([13, 23, 14], time=0)
+    >>> list(kept.pairs([3, 5], lambda time: time))
+    [(0, [3, 3], [13, 23])]
+    """
+
+    def __init__(self, own_key: Any, other_key: Any) -> None:
+        self._own_key = own_key
+        self._other_key = other_key
+        self._lists: dict[Any, list[tuple[Any, Any]]] = {}
+
+    def add(self, batch: list[Any], time: Any) -> None:
+        """Keep rows that came at `time`."""
+        lists = self._lists
+        for key, record in zip(_row_keys(batch, self._own_key), batch, strict=True):
+            if has_nan(key):
+                continue
+            lists.setdefault(key, []).append((time, record))
+
+    def pairs(self, batch: Any, arrive: Arrive) -> Iterator[tuple[Any, list[Any], list[Any]]]:
+        """Pairs with the records of `batch`."""
+        if type(batch) is not list:
+            raise _differ(batch, [])
+        found: dict[Any, tuple[list[Any], list[Any]]] = {}
+        times: dict[Any, Any] = {}
+        for key, record in zip(_row_keys(batch, self._other_key), batch, strict=True):
+            for time, other in () if has_nan(key) else self._lists.get(key, ()):
+                if time not in times:
+                    times[time] = arrive(time)
+                own, others = found.setdefault(times[time], ([], []))
+                own.append(record)
+                others.append(other)
+        for at, (own, others) in found.items():
+            yield at, own, others
+
+    def merge_times(self, is_past: Callable[[Any], bool]) -> None:
+        """Nothing: a time beside each row costs the same whatever it is."""
+
+    def batches(self) -> Iterator[list[Any]]:
+        """All rows."""
+        if self._lists:
+            yield [record for of_key in self._lists.values() for _, record in of_key]
+
+
+class ColumnsIndex:
+    """Record batches or Arrays by key.
+
+    Parameters
+    ----------
+    own_key, other_key : str or sequence of str
+        The columns of what is kept, and of what asks.
+
+    >>> kept = ColumnsIndex("a", "b")
+    >>> kept.add(Arrays(a=[1, 2], x=[5, 6]), time=0)
+    >>> [(at, own["b"], other["x"]) for at, own, other in kept.pairs(Arrays(b=[2, 3, 2]), str)]
+    [('0', array([2, 2]), array([6, 6]))]
+    """
+
+    def __init__(self, own_key: Any, other_key: Any) -> None:
+        self._own_key = _names(own_key)
+        self._other_key = _names(other_key)
+        self._index: Multimap = no_values()
+        self._batches: list[Any] = []
+        self._begins: list[int] = []
+        self._n = 0
+        self._n_past = 0
+        self._runs: deque[tuple[int, Any]] = deque()
+        """(first record, time) of what came together, of those that are not past."""
+
+    def add(self, batch: Any, time: Any) -> None:
+        """Keep a batch that came at `time`."""
+        batch, keys = _keyed(batch, self._own_key)
+        if not len(keys):
+            return
+        if not self._runs or self._runs[-1][1] != time:
+            self._runs.append((self._n, time))
+        self._index = add_values(self._index, keys, np.arange(self._n, self._n + len(keys)))
+        self._batches.append(batch)
+        self._begins.append(self._n)
+        self._n += len(keys)
+        while len(self._batches) > 1 and 2 * len(self._batches[-1]) > len(self._batches[-2]):
+            last = self._batches.pop()
+            self._begins.pop()
+            self._batches[-1] = kind_of(last).concat([self._batches[-1], last])
+
+    def pairs(self, batch: Any, arrive: Arrive) -> Iterator[tuple[Any, Any, Any]]:
+        """Pairs with the records of `batch`."""
+        if not self._n:
+            return
+        if type(batch) is not type(self._batches[0]):
+            raise _differ(batch, self._batches[0])
+        batch, keys = _keyed(batch, self._other_key)
+        records, rows = find_values(self._index, keys)
+        if not len(rows):
+            return
+        for at, of in self._by_time(rows, arrive):
+            own, other = self._taken(batch, records[of], rows[of])
+            if len(own):
+                yield at, own, other
+
+    def merge_times(self, is_past: Callable[[Any], bool]) -> None:
+        """Forget the times of the oldest records as far as they are past."""
+        while self._runs and is_past(self._runs[0][1]):
+            self._runs.popleft()
+            self._n_past = self._runs[0][0] if self._runs else self._n
+
+    def batches(self) -> Iterator[Any]:
+        """The batches, as they were put together."""
+        yield from self._batches
+
+    def _by_time(self, rows: Ints, arrive: Arrive) -> Iterator[tuple[Any, Any]]:
+        """(time, which of `rows` arrive then), together all."""
+        begins = np.array([self._n_past, *(begin for begin, _ in self._runs)])
+        times = [arrive(time) for time in (None, *(time for _, time in self._runs))]
+        if len(set(times)) == 1:
+            yield times[0], slice(None)
+            return
+        # Those before the first run are past; the run of that number has no record.
+        runs = np.searchsorted(begins[1:], rows, side="right")
+        numbers = {time: number for number, time in enumerate(dict.fromkeys(times))}
+        arrivals = np.array([numbers[time] for time in times])[runs]
+        present = np.bincount(arrivals, minlength=len(numbers))
+        for time, number in numbers.items():
+            if present[number] == len(rows):
+                yield time, slice(None)
+            elif present[number]:
+                yield time, np.flatnonzero(arrivals == number)
+
+    def _taken(self, batch: Any, records: Ints, rows: Ints) -> tuple[Any, Any]:
+        """Both sides of the pairs, whose order changes; equal hashes that are not keys are out."""
+        if len(self._batches) == 1:
+            other = take(self._batches[0], rows)
+        else:
+            places = np.searchsorted(self._begins, rows, side="right") - 1
+            order = np.argsort(places, kind="stable")
+            records, rows = records[order], rows[order]
+            ends = np.searchsorted(places[order], np.arange(len(self._batches) + 1))
+            parts = [
+                take(kept, rows[ends[i] : ends[i + 1]] - self._begins[i])
+                for i, kept in enumerate(self._batches)
+                if ends[i] < ends[i + 1]
+            ]
+            other = kind_of(parts[0]).concat(parts)
+        own = take(batch, records)
+        is_pair = _are_equal(own, self._other_key, other, self._own_key)
+        if is_pair is not None and not is_pair.all():
+            own, other = (take(side, np.flatnonzero(is_pair)) for side in (own, other))
+        return own, other
+
+
+def paired(left: Any, right: Any, right_key: Any) -> Any:
+    """The records of a join, of the two sides of the pairs.
+
+    Rows are pairs; columns are those of the left, then those of the right without its
+    key. A name that is taken gets `SUFFIX`.
+
+    >>> paired(Arrays(k=[1], x=[2]), Arrays(k=[1], x=[3]), "k")
+    Arrays(k: int64, x: int64, x_right: int64; 1 records)
+    """
+    if type(left) is list:
+        return list(zip(left, right, strict=True))
+    known = left.names if isinstance(left, Arrays) else left.schema.names
+    keys = _names(right_key)
+    names = right.names if isinstance(right, Arrays) else right.schema.names
+    more = {
+        f"{name}{SUFFIX if name in known else ''}": column_of(right, name, "a join")
+        for name in names
+        if name not in keys
+    }
+    return with_columns(left, more)
+
+
+def _row_keys(batch: list[Any], key: Any) -> list[Any]:
+    check_rows_key(key, batch[0])
+    return batch if key is None else list(map(key, batch))
+
+
+def _names(key: Any) -> list[str]:
+    if key is None or callable(key):
+        raise ColumnError(
+            f"a join of columns needs the name of the key's column, or of several; found {key!r}"
+        )
+    return [key] if isinstance(key, str) else list(key)
+
+
+def _differ(batch: Any, kept: Any) -> SchemaError:
+    return SchemaError(
+        f"a join needs one kind of container on both sides; one has {kind_of(batch).name} and the "
+        f"other {kind_of(kept).name}"
+    )
+
+
+def _keyed(batch: Any, key: list[str]) -> tuple[Any, Ints]:
+    """The records that have a key, and the hashes of the keys as int64[n]."""
+    kind = kind_of(batch)
+    if is_columns(batch):
+        nulls = [column for name in key if (column := column_of(batch, name, "a join")).null_count]
+        if nulls:
+            import pyarrow.compute as pc
+
+            has_key = nulls[0].is_valid()
+            for column in nulls[1:]:
+                has_key = pc.and_(has_key, column.is_valid())
+            batch = batch.filter(has_key)
+    return batch, kind.hashes(batch, key).view(np.int64)
+
+
+def _are_equal(own: Any, own_key: list[str], other: Any, other_key: list[str]) -> Mask | None:
+    """Which pairs of equal hashes have equal keys; None if all must."""
+    columns = [
+        (column_of(own, mine, "a join"), column_of(other, theirs, "a join"))
+        for mine, theirs in zip(own_key, other_key, strict=True)
+    ]
+    if len(columns) == 1 and _is_signed(columns[0][0]) and _is_signed(columns[0][1]):
+        return None
+    masks = [_equal(a, b) for a, b in columns]
+    every: Mask = np.logical_and.reduce(masks)
+    return every
+
+
+def _is_signed(column: Any) -> bool:
+    if isinstance(column, np.ndarray):
+        return bool(column.dtype.kind == "i")
+    import pyarrow as pa
+
+    return bool(pa.types.is_signed_integer(column.type))
+
+
+def _equal(a: Any, b: Any) -> Mask:
+    if isinstance(a, np.ndarray):
+        return np.asarray(a == b, np.bool_)
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    a, b = (c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in (a, b))
+    try:
+        equal = pc.equal(a, b)
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
+        raise SchemaError(
+            f"the keys of a join cannot be compared: {a.type} with {b.type} ({error})"
+        ) from error
+    return np.asarray(pc.fill_null(equal, False).cast(pa.uint8())).astype(np.bool_)

@@ -1,0 +1,204 @@
+"""What a service keeps, and where: its log of inputs, snapshots, and output that is not discarded.
+
+A snapshot has the state of operators, not what they have put out; so what the outputs hold
+of the epochs up to it is kept beside it, as attempts in the checkpoint's log that belong to
+the epoch after: there they are removed with the log, when no snapshot needs them any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+
+from pointstamp.checkpoint.checkpoint import Checkpoint
+from pointstamp.checkpoint.durable import Durable
+from pointstamp.checkpoint.input_log import Staged
+from pointstamp.errors import CheckpointStructureError, UsageError
+
+OUTPUT = "output: "
+"""What the name begins with by which the checkpoint knows an output."""
+
+Schemas = Mapping[str, pa.Schema]
+
+_EPOCH = "pointstamp: epoch"
+"""The column that says of which epoch a stored record is."""
+
+
+@dataclass(frozen=True)
+class CheckpointConfig:
+    """The same on all workers; may be sent to other processes.
+
+    Attributes
+    ----------
+    start : Durable
+        The checkpoint, and the snapshot to begin with.
+    every : int or None
+        How many epochs there are from one snapshot to the next; None makes none.
+    """
+
+    start: Durable
+    every: int | None = None
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """Where everything is kept."""
+        return self.start.checkpoint
+
+    @property
+    def epoch(self) -> int:
+        """That of the snapshot; -1 without one."""
+        return self.start.epoch
+
+    @property
+    def durable(self) -> Durable | None:
+        """What the dataflow is built with."""
+        return None if self.every is None else self.start
+
+    def outputs(self, output: str) -> Iterator[tuple[int, Staged]]:
+        """(number, what was stored) of an output beside the snapshot."""
+        for number, record in enumerate(self._meta("outputs").get(output, ())):
+            yield number, Staged.from_json(record)
+
+    def discarded(self, output: str) -> int:
+        """The last epoch of an output that was discarded when the snapshot was made."""
+        return int(self._meta("discarded").get(output, -1))
+
+    def _meta(self, what: str) -> dict[str, Any]:
+        """What `told` said beside the snapshot; nothing without one."""
+        manifest = self.start.manifest
+        return {} if manifest is None else dict(manifest.meta.get(what, {}))
+
+    def store(
+        self, output: str, epoch: int, worker: int, pairs: Iterable[tuple[int, pa.RecordBatch]]
+    ) -> dict[str, Any]:
+        """Write what a worker has of an output up to the epoch of a snapshot.
+
+        Under a name of its own: a former life may have come as far, with less or otherwise
+        divided, and what it wrote, and never sealed, would be taken for ours.
+        """
+        batches = [
+            batch.append_column(_EPOCH, pa.array([of] * batch.num_rows, pa.int64()))
+            for of, batch in pairs
+        ]
+        name = OUTPUT + output
+        attempt = f"worker {worker}, {uuid4().hex[:12]}"
+        return self.checkpoint.stage(name, epoch + 1, attempt, batches).to_json()
+
+    def load(self, kept: Staged) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """(epoch, batch) of what was stored."""
+        for batch in self.checkpoint.read(kept):
+            epochs = batch.column(_EPOCH)
+            # Each batch was of one epoch when it was stored.
+            yield epochs[0].as_py(), batch.drop_columns([_EPOCH])
+
+    def check_columns(self, inputs: Schemas, outputs: Schemas) -> None:
+        """Raise unless what is kept has the columns that the service has now.
+
+        Raises
+        ------
+        CheckpointStructureError
+            If an input has others, or an output of which records are kept, or if that is not
+            there any more.
+        """
+        before = self._meta("columns")
+        for name, schema in inputs.items():
+            logged = self._logged(name)
+            had = before.get("input", {}).get(name) if logged is None else _columns(logged)
+            self._compare("input", name, had, schema)
+        for name in self._meta("outputs"):
+            if not any(kept.rows for _, kept in self.outputs(name)):
+                continue
+            if name in outputs:
+                had = before.get("output", {}).get(name)
+                self._compare("output", name, had, outputs[name])
+            elif name not in self.start.allow_missing:
+                raise CheckpointStructureError(
+                    f"{self.checkpoint} has records of output {name!r}, which this service has "
+                    f"not: its outputs are {', '.join(map(repr, outputs))}. If nobody needs them "
+                    f"any more, say so: allow_missing=[{name!r}]"
+                )
+
+    def _logged(self, input: str) -> pa.Schema | None:
+        """The schema of what was committed for an input first; None if nothing is there."""
+        for _, attempts in self.checkpoint.committed(input, self.epoch):
+            for kept in attempts:
+                if kept.rows:
+                    return next(self.checkpoint.read(kept)).schema
+        return None
+
+    def _compare(self, what: str, name: str, before: list[str] | None, schema: pa.Schema) -> None:
+        now = _columns(schema)
+        if before is not None and before != now:
+            raise CheckpointStructureError(
+                f"{what} {name!r} had columns {', '.join(before)} when {self.checkpoint} was "
+                f"written, and has {', '.join(now)} now: serve with those, or with another folder"
+            )
+
+    def unknown(self, inputs: Collection[str]) -> list[str]:
+        """The inputs that the checkpoint has and the service has not."""
+        found = (name for name in self.checkpoint.inputs() if not name.startswith(OUTPUT))
+        return sorted(set(found) - set(inputs))
+
+
+def checkpoint_config(
+    place: Any,
+    every: int | None = None,
+    allow_missing: Collection[str] = (),
+    allow_new: Collection[str] = (),
+) -> CheckpointConfig | None:
+    """What is kept at a path, a URI or in a `Checkpoint`; None for None.
+
+    Raises
+    ------
+    UsageError
+        If the options do not fit together, or what is there.
+    CheckpointError
+        If what is there cannot be read.
+    """
+    if place is None:
+        if every is not None:
+            raise UsageError("snapshot_every= needs a checkpoint= to put snapshots into")
+        return None
+    if every is not None and (type(every) is not int or every < 1):
+        raise UsageError(f"snapshot_every= is a number of epochs, at least 1, and not {every!r}")
+    for option, names in (("allow_missing", allow_missing), ("allow_new", allow_new)):
+        if isinstance(names, str):
+            raise UsageError(f"{option}= is a list of names, such as [{names!r}], and not a text")
+    checkpoint = place if isinstance(place, Checkpoint) else Checkpoint(place)
+    manifest = checkpoint.latest()
+    if manifest is not None and every is None:
+        raise UsageError(
+            f"{checkpoint} has a snapshot, of epoch {manifest.epoch}, and the log of inputs may be "
+            "pruned up to it: begin with that, by snapshot_every="
+        )
+    durable = Durable(checkpoint, manifest, tuple(allow_missing), tuple(allow_new))
+    return CheckpointConfig(durable, every)
+
+
+def told(parts: Mapping[int, Mapping[str, Any]], discarded: Mapping[str, int]) -> dict[str, Any]:
+    """What a snapshot says beside the state: where outputs are, by worker, and what is discarded.
+
+    >>> told({1: {"n": "b"}, 0: {"n": "a"}}, {"n": 3})
+    {'outputs': {'n': ['a', 'b']}, 'discarded': {'n': 3}}
+    """
+    outputs = {name: [parts[worker][name] for worker in sorted(parts)] for name in discarded}
+    return {"outputs": outputs, "discarded": dict(discarded)}
+
+
+def columns(inputs: Schemas, outputs: Schemas) -> dict[str, Any]:
+    """What a snapshot says of columns, for `CheckpointConfig.check_columns`.
+
+    >>> columns({"i": pa.schema({"n": pa.int64()})}, {})
+    {'columns': {'input': {'i': ['n: int64']}, 'output': {}}}
+    """
+    of_inputs = {name: _columns(schema) for name, schema in inputs.items()}
+    of_outputs = {name: _columns(schema) for name, schema in outputs.items()}
+    return {"columns": {"input": of_inputs, "output": of_outputs}}
+
+
+def _columns(schema: pa.Schema) -> list[str]:
+    return [f"{field.name}: {field.type}" for field in schema]

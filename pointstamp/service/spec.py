@@ -1,0 +1,122 @@
+"""What every worker of a service builds: one function, named inputs and named outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from pointstamp.errors import BuildError, UsageError
+from pointstamp.operators.building import built, name_of, takes_names
+from pointstamp.operators.scope import Scope
+from pointstamp.operators.stream import Stream
+
+
+@dataclass(frozen=True)
+class ServiceSpec:
+    """A dataflow with named inputs and outputs; travels to the workers by cloudpickle."""
+
+    build: Callable[..., Any]
+    inputs: Mapping[str, pa.Schema]
+    outputs: Mapping[str, pa.Schema]
+    by_name: bool
+
+    def results(self, scope: Scope, streams: Sequence[Stream[Any]]) -> dict[str, Stream[Any]]:
+        """The stream of each output, made of the streams of the inputs in their order.
+
+        Raises
+        ------
+        BuildError
+            If `build` returns no stream, or other names than were declared.
+        """
+        result = built(self.build, scope, list(self.inputs), streams, self.by_name)
+        if isinstance(result, Stream) and len(self.outputs) == 1:
+            result = dict.fromkeys(self.outputs, result)
+        if not isinstance(result, Mapping):
+            raise BuildError(
+                f"{name_of(self.build)} should return {self._wanted()}, and returned {result!r}"
+            )
+        if sorted(result) != sorted(self.outputs):
+            raise BuildError(
+                f"{name_of(self.build)} should return {self._wanted()}, and returned streams for "
+                f"{', '.join(map(repr, result)) or 'none'}"
+            )
+        for name, stream in result.items():
+            if not isinstance(stream, Stream):
+                raise BuildError(
+                    f"{name_of(self.build)} should return a stream as output {name!r}, and "
+                    f"returned {stream!r}"
+                )
+            scope.check_stream(stream, f"output {name!r} of the service")
+        return {name: result[name] for name in self.outputs}
+
+    def _wanted(self) -> str:
+        names = ", ".join(map(repr, self.outputs))
+        alone = "the stream of its output, or " if len(self.outputs) == 1 else ""
+        return f"{alone}a dict with a stream for each of {names}"
+
+
+def service_spec(
+    build: Callable[..., Any], inputs: Mapping[str, Any], outputs: Mapping[str, Any]
+) -> ServiceSpec:
+    """A blueprint, checked as far as it can be before a worker builds it.
+
+    Parameters
+    ----------
+    build : callable
+        `build(scope, **inputs)`.
+    inputs, outputs : mapping
+        Of names to a `pyarrow.Schema`, or what `pyarrow.schema` makes one of: a dict of
+        column names to types, or a list of pairs.
+
+    Raises
+    ------
+    UsageError
+        If there is no output, or something is not a schema of columns with different names.
+    BuildError
+        If `build` cannot be called with these inputs.
+    """
+    of_inputs, of_outputs = _schemas("inputs", inputs), _schemas("outputs", outputs)
+    if not outputs:
+        raise UsageError("a service needs at least one output to tell by when an epoch is complete")
+    return ServiceSpec(build, of_inputs, of_outputs, takes_names(build, list(inputs)))
+
+
+def _schemas(what: str, given: Any) -> dict[str, pa.Schema]:
+    if not isinstance(given, Mapping):
+        raise UsageError(
+            f"{what}= is a dict of names to schemas, such as {{'edges': {{'src': "
+            f"pyarrow.int64()}}}}, and not {given!r}"
+        )
+    for name in given:
+        if not isinstance(name, str) or not name:
+            raise UsageError(f"a name in {what}= is a text that is not empty, and not {name!r}")
+    return {name: _schema(name, schema) for name, schema in given.items()}
+
+
+def _schema(name: str, given: Any) -> pa.Schema:
+    schema = given if isinstance(given, pa.Schema) else _made(name, given)
+    if not schema.names or len(set(schema.names)) < len(schema.names):
+        raise UsageError(
+            f"{name!r} needs a schema of one column or more, each with a name of its own; its "
+            f"columns are {', '.join(map(repr, schema.names)) or '(none)'}"
+        )
+    return schema
+
+
+def _made(name: str, given: Any) -> pa.Schema:
+    try:
+        return pa.schema(given)
+    except (TypeError, ValueError) as cause:
+        raise UsageError(
+            f"{name!r} needs a schema: a pyarrow.Schema, or a dict of its columns' types such as "
+            f"{{'src': pyarrow.int64()}}, and not {given!r}"
+        ) from cause
+
+
+def check_workers(workers: Any) -> None:
+    """Raise `UsageError` unless that many workers can be."""
+    if type(workers) is not int or workers < 1:
+        raise UsageError(f"a service needs at least one worker; {workers!r} were asked for")
