@@ -58,7 +58,7 @@ class OperatorInfo:
     """Asks for the operator to be run again."""
     environment: Environment = field(repr=False, compare=False)
     """What else it may know of the worker; `environment.closers`, for one."""
-    is_held_back: Callable[[], bool] = lambda: False
+    is_throttled: Callable[[], bool] = lambda: False
     """For operators that make new data: whether enough of this dataflow is in flight. If so
     they should return without any; they are run again when they may go on."""
     states: OperatorState = field(default=NO_STATE, repr=False, compare=False)
@@ -423,7 +423,7 @@ class OperatorBuilder(Generic[S]):
     def info(self) -> OperatorInfo:
         """What the logic may want to know."""
         scope = self._scope
-        flow = scope.environment.flow
+        backpressure = scope.environment.backpressure
         return OperatorInfo(
             self._operator.name,
             (*scope.address, self._node),
@@ -431,7 +431,7 @@ class OperatorBuilder(Generic[S]):
             scope.environment.peers,
             activate := scope.activation(self._node),
             scope.environment,
-            lambda: flow is not None and flow.holds_back(activate),
+            lambda: backpressure is not None and backpressure.throttles(activate),
             self.states,
         )
 

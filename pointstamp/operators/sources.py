@@ -37,9 +37,9 @@ class InputHandle:
         capability: Capability,
         output: Output,
         activate: Callable[[], None],
-        is_held_back: Callable[[], bool] = lambda: False,
+        is_throttled: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._is_held_back = is_held_back
+        self._is_throttled = is_throttled
         self.name = name
         self._timestamp = timestamp
         self._capability = capability
@@ -56,13 +56,13 @@ class InputHandle:
         return self._capability.time
 
     @property
-    def is_held_back(self) -> bool:
+    def is_throttled(self) -> bool:
         """Whether so much is in flight that it would be better to wait.
 
-        `worker.step_while(lambda: input.is_held_back)` keeps what is in flight bounded.
+        `worker.step_while(lambda: input.is_throttled)` keeps what is in flight bounded.
         Sending more is allowed.
         """
-        return self._is_held_back()
+        return self._is_throttled()
 
     def send(self, record: Any) -> None:
         """Send one record at the current time."""
@@ -162,7 +162,7 @@ class SourceMethods(ScopeCore["Stream[Any]"]):
                     capabilities.pop(),
                     output,
                     info.activate,
-                    info.is_held_back,
+                    info.is_throttled,
                 )
             )
             durable_state = self.environment.durable_state
@@ -193,7 +193,7 @@ class SourceMethods(ScopeCore["Stream[Any]"]):
             remaining = iter(() if _is_over(self) else records)
 
             def logic(inputs: list[Input], outputs: list[Output]) -> bool:
-                if info.is_held_back():
+                if info.is_throttled():
                     return False
                 # One batch per activation, so that what it sets off can go on meanwhile.
                 batch = list(islice(remaining, PREFERRED_RECORDS))
@@ -227,7 +227,7 @@ class SourceMethods(ScopeCore["Stream[Any]"]):
             remaining = iter(() if _is_over(self) else batches)
 
             def logic(inputs: list[Input], outputs: list[Output]) -> bool:
-                if capability.live and not info.is_held_back():
+                if capability.live and not info.is_throttled():
                     for batch in remaining:
                         with outputs[0].session(capability) as session:
                             session.give_batch(batch)

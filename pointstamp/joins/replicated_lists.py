@@ -3,7 +3,7 @@
 A list that lies with one worker has to be visited: prefixes travel to count it and
 to be extended by it, and a vertex of very high degree has all its prefixes, and so
 all the work, at one worker. A list that all workers have costs neither. So the
-longest lists are told to everyone, as many as `KNOWN_ITEMS` neighbours allow:
+longest lists are told to everyone, as many as `REPLICATED_ITEMS` neighbours allow:
 
     own index --+--> sizes --> to all --+
                 +---------------------> offer lists --> to all --+
@@ -34,7 +34,7 @@ from pointstamp.joins.plan import Direction
 from pointstamp.kernels.csr import Pairs
 from pointstamp.kernels.lists import Ints, positions
 
-KNOWN_ITEMS = 1 << 24
+REPLICATED_ITEMS = 1 << 24
 """How many neighbours, in each direction, all workers may know: 64 MB in a graph."""
 
 PIECE_ITEMS = 1 << 17
@@ -60,8 +60,8 @@ def sizes_of(adjacency: Adjacency) -> Arrays:
     return Arrays({DIRECTION: direction, BITS: np.arange(_MOST_BITS), N_ITEMS: n_items})
 
 
-def least_bits(sizes: Sequence[Arrays], direction: Direction, known_items: int) -> int:
-    """From which size on all lists together have at most `known_items` neighbours, as bits.
+def least_bits(sizes: Sequence[Arrays], direction: Direction, replicated_items: int) -> int:
+    """From which size on all lists together have at most `replicated_items` neighbours, as bits.
 
     64 where none are to be known, of `sizes` of all workers.
     """
@@ -70,7 +70,7 @@ def least_bits(sizes: Sequence[Arrays], direction: Direction, known_items: int) 
         mine = batch[DIRECTION] == DIRECTIONS.index(direction)
         np.add.at(totals, batch[BITS][mine], batch[N_ITEMS][mine])
     at_least = np.cumsum(totals[::-1])[::-1]
-    return int((at_least > known_items).sum())
+    return int((at_least > replicated_items).sum())
 
 
 def offers(adjacency: Adjacency, bits: int) -> Iterator[Arrays]:
@@ -89,7 +89,7 @@ def offers(adjacency: Adjacency, bits: int) -> Iterator[Arrays]:
         )
 
 
-def known_with(
+def replicated_with(
     own: Adjacency | None, offered: list[Arrays], direction: Direction
 ) -> tuple[Adjacency, int]:
     """The lists of one direction that this worker has or was told, of a graph with offers.

@@ -11,9 +11,9 @@ import pointstamp as ps
 from pointstamp.containers import Arrays
 from pointstamp.joins import tactics
 from pointstamp.joins.adjacency import Adjacency, Graph
-from pointstamp.joins.generic import GenericJoin
-from pointstamp.joins.known import known_with, least_bits, offers, sizes_of
+from pointstamp.joins.generic_join import GenericJoin
 from pointstamp.joins.plan import make_plan
+from pointstamp.joins.replicated_lists import least_bits, offers, replicated_with, sizes_of
 from pointstamp.kernels.jit import numba_wanted
 
 graphs = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 30)), min_size=1, max_size=120)
@@ -40,21 +40,21 @@ def rows(index):
     edges=graphs,
     direction=st.sampled_from(["forward", "reverse"]),
     peers=st.integers(1, 3),
-    known_items=st.integers(0, 130),
+    replicated_items=st.integers(0, 130),
 )
 def test_the_longest_lists_that_there_is_room_for_are_known_to_all(
-    edges, direction, peers, known_items
+    edges, direction, peers, replicated_items
 ):
     own = shares(edges, direction, peers)
     every = {key: row for index in own for key, row in rows(index).items()}
-    bits = least_bits([sizes_of(index) for index in own], direction, known_items)
+    bits = least_bits([sizes_of(index) for index in own], direction, replicated_items)
     told = {key for key, row in every.items() if len(row) >= 2**bits}
-    assert sum(len(every[key]) for key in told) <= known_items
+    assert sum(len(every[key]) for key in told) <= replicated_items
     more = [len(row) for row in every.values() if len(row) >= 2 ** (bits - 1)]
-    assert bits == 0 or sum(more) > known_items
+    assert bits == 0 or sum(more) > replicated_items
     for worker, mine in enumerate(own):
         offered = [piece for index in own for piece in offers(index, bits)]
-        index, least = known_with(mine, offered, direction)
+        index, least = replicated_with(mine, offered, direction)
         assert offered == []
         assert least == (2**bits if told else -1)
         assert rows(index) == {k: every[k] for k in {*rows(mine), *told}}
@@ -76,7 +76,7 @@ N_LEAVES = 1_000_000 if numba_wanted() else 10_000  # a loop of Python for each 
 TRIANGLE = make_plan(3, [(0, 1), (1, 2), (0, 2)])
 
 
-def work_on_a_star(worker, known_items):
+def work_on_a_star(worker, replicated_items):
     """Triangles of a hub, its leaves and a ring of them: how many each worker found."""
     leaves = np.arange(1, N_LEAVES + 1)[worker.index :: worker.peers]
     hub, after = np.zeros(len(leaves), np.int64), leaves % N_LEAVES + 1
@@ -85,17 +85,17 @@ def work_on_a_star(worker, known_items):
         edges = scope.batches_to_stream(
             [Arrays(src=hub, dst=leaves), Arrays(src=leaves, dst=after)]
         )
-        join = GenericJoin(edges, TRIANGLE, range(3), known_items=known_items)
+        join = GenericJoin(edges, TRIANGLE, range(3), replicated_items=replicated_items)
         join.matches().inspect_batch(lambda time, batch: found.append(len(batch)))
     worker.run()
     return sum(found)
 
 
 @pytest.mark.parametrize(
-    "known_items", [1 << 24, 11 * N_LEAVES // 10], ids=["all lists", "the hub's list"]
+    "replicated_items", [1 << 24, 11 * N_LEAVES // 10], ids=["all lists", "the hub's list"]
 )
-def test_the_work_of_a_star_with_a_million_leaves_is_shared(known_items):
-    found = ps.execute(work_on_a_star, known_items, workers=2, threads=True)
+def test_the_work_of_a_star_with_a_million_leaves_is_shared(replicated_items):
+    found = ps.execute(work_on_a_star, replicated_items, workers=2, threads=True)
     assert sum(found) == N_LEAVES
     assert min(found) > 0.45 * N_LEAVES
 
@@ -108,8 +108,8 @@ def test_without_sharing_out_one_worker_does_it_all(monkeypatch):
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("known_items", [0, 60, 200, 1 << 24])
-def test_matches_do_not_depend_on_what_is_known(known_items, seed, monkeypatch):
+@pytest.mark.parametrize("replicated_items", [0, 60, 200, 1 << 24])
+def test_matches_do_not_depend_on_what_is_known(replicated_items, seed, monkeypatch):
     """Three keys, loops and an absent edge; nearly every prefix is shared out."""
     monkeypatch.setattr(tactics, "SPREAD", 3)
     rng = np.random.default_rng(seed)
@@ -122,11 +122,11 @@ def test_matches_do_not_depend_on_what_is_known(known_items, seed, monkeypatch):
         with worker.dataflow() as scope:
             edges = scope.batches_to_stream([Arrays(src=mine[:, 0], dst=mine[:, 1])])
             join = GenericJoin(
-                edges, plan, range(4), True, batch_records=7, known_items=known_items
+                edges, plan, range(4), True, batch_records=7, replicated_items=replicated_items
             )
             join.matches().inspect_batch(lambda time, batch: found.extend(batch))
             GenericJoin(
-                edges, plan, distinct=True, batch_records=7, known_items=known_items
+                edges, plan, distinct=True, batch_records=7, replicated_items=replicated_items
             ).count().inspect_batch(lambda time, batch: counts.extend(batch))
         worker.run()
         return found, counts

@@ -12,7 +12,7 @@ from pointstamp.containers import Arrays, kind_of
 from pointstamp.containers.convert import int64_column
 from pointstamp.errors import ColumnError, SchemaError
 from pointstamp.graph.edges import edge_columns
-from pointstamp.joins.operators import SOURCE, TARGET
+from pointstamp.joins.join_operators import SOURCE, TARGET
 
 Floats = npt.NDArray[np.float64]
 

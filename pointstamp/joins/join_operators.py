@@ -26,11 +26,17 @@ from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Broadcast, Exchange, Pact, Pipeline
 from pointstamp.joins.adjacency import Adjacency, Graph
-from pointstamp.joins.carried import size
-from pointstamp.joins.known import DIRECTIONS, known_with, least_bits, offers, sizes_of
+from pointstamp.joins.candidates import size
 from pointstamp.joins.plan import Direction
+from pointstamp.joins.replicated_lists import (
+    DIRECTIONS,
+    least_bits,
+    offers,
+    replicated_with,
+    sizes_of,
+)
 from pointstamp.joins.tactics import MATCHES, Pieces
-from pointstamp.joins.turns import Pace, Turns, at_end, at_start
+from pointstamp.joins.throttle import Throttle, ThrottleTime, at_end, at_start
 from pointstamp.kernels.csr import Pairs
 from pointstamp.operators.stream import Stream
 
@@ -108,10 +114,10 @@ Tactic = Callable[[Any, Any], Iterator[Any]]
 """From a graph, or whatever stands for one, and a batch, to pieces."""
 
 
-def graphs(indexes: Sequence[Stream[Adjacency]], known_items: int) -> Stream[Graph]:
+def graphs(indexes: Sequence[Stream[Adjacency]], replicated_items: int) -> Stream[Graph]:
     """The graph of each time at each worker, of the indexes of all directions.
 
-    A worker has its own lists in it, and those that are told to all (`known.py`).
+    A worker has its own lists in it, and those that are told to all (`replicated_lists.py`).
     """
     first, *more = indexes
     own = first.concat(*more)
@@ -119,20 +125,20 @@ def graphs(indexes: Sequence[Stream[Adjacency]], known_items: int) -> Stream[Gra
         return own.unary_frontier(Pipeline(), "Graph", _build_graphs)
     sizes = own.map_batches(lambda batch: kind_of(Arrays()).concat([*map(sizes_of, batch)]))
     offered = own.binary_frontier(
-        sizes, Pipeline(), Broadcast(), "Offer lists", partial(_build_offers, known_items)
+        sizes, Pipeline(), Broadcast(), "Offer lists", partial(_build_offers, replicated_items)
     )
     return own.binary_frontier(offered, Pipeline(), Broadcast(), "Graph", _build_graphs)
 
 
-def _build_offers(known_items: int, capability: Capability, info: OperatorInfo) -> Logic:
+def _build_offers(replicated_items: int, capability: Capability, info: OperatorInfo) -> Logic:
     capability.drop()
-    held = Held()
+    held = UntilComplete()
 
     def logic(own: Input, sizes: Input, output: Output) -> bool:
         for (cap,), (adjacencies, of_all) in held.complete(own, sizes):
             with cap, output.session(cap) as session:
                 for adjacency in itertools.chain.from_iterable(adjacencies):
-                    bits = least_bits(of_all, adjacency.direction, known_items)
+                    bits = least_bits(of_all, adjacency.direction, replicated_items)
                     for piece in offers(adjacency, bits):
                         session.give_batch(piece)
         return False
@@ -142,7 +148,7 @@ def _build_offers(known_items: int, capability: Capability, info: OperatorInfo) 
 
 def _build_graphs(capability: Capability, info: OperatorInfo) -> Logic:
     capability.drop()
-    held = Held()
+    held = UntilComplete()
 
     def logic(own: Input, *rest: Any) -> bool:
         *offered, output = rest
@@ -160,12 +166,12 @@ def _graph_of(
     if not offered:
         return Graph(info.index, info.peers, own)
     by_direction = {adjacency.direction: adjacency for adjacency in own}
-    found = {d: known_with(by_direction.pop(d, None), offered, d) for d in DIRECTIONS}
-    known = {direction: least for direction, (_, least) in found.items()}
-    return Graph(info.index, info.peers, [index for index, _ in found.values()], known)
+    found = {d: replicated_with(by_direction.pop(d, None), offered, d) for d in DIRECTIONS}
+    replicated = {direction: least for direction, (_, least) in found.items()}
+    return Graph(info.index, info.peers, [index for index, _ in found.values()], replicated)
 
 
-class Held:
+class UntilComplete:
     """What has arrived of each time, by input, and the right to answer, by output."""
 
     def __init__(self, n_outputs: int = 1) -> None:
@@ -191,7 +197,7 @@ def with_graph(
     pact: Pact,
     name: str,
     tactic: Tactic,
-    pace: Pace | None = None,
+    throttle: Throttle | None = None,
     nothing: Callable[[int, int], Any] = Graph,
 ) -> Stream[Any]:
     """What `tactic` makes of each batch of `prefixes` and the graph of its time.
@@ -199,25 +205,25 @@ def with_graph(
     `graphs` has one graph per time, at the workers that have one; `nothing` makes what
     stands for it elsewhere.
 
-    Without a `pace`, some pieces per activation, so that what is made does not wait for
+    Without a `throttle`, some pieces per activation, so that what is made does not wait for
     all that is to be made: for tactics that give at most what they get. A tactic that
     may give more is asked for one turn's pieces per activation, when it is its turn.
     Times have turns if the scope's do.
     """
-    has_turns = isinstance(getattr(prefixes.scope.timestamp, "inner", None), Turns)
+    has_turns = isinstance(getattr(prefixes.scope.timestamp, "inner", None), ThrottleTime)
 
     def build(capability: Capability, info: OperatorInfo) -> Logic:
         capability.drop()
-        known = _Graphs(partial(nothing, info.index, info.peers), has_turns)
-        work = _Work(tactic, pace, prefixes.scope.environment.note)
-        if pace is not None:
-            pace.wake = info.activate
+        arrived = _Graphs(partial(nothing, info.index, info.peers), has_turns)
+        work = _Work(tactic, throttle, prefixes.scope.environment.note)
+        if throttle is not None:
+            throttle.wake = info.activate
 
         def logic(prefixes: Input, graphs: Input, output: Output) -> bool:
-            known.take(graphs)
+            arrived.take(graphs)
             work.take(prefixes)
-            again = work.advance(known, graphs, output)
-            known.release(prefixes, work.times)
+            again = work.advance(arrived, graphs, output)
+            arrived.release(prefixes, work.times)
             return again
 
         return logic
@@ -225,8 +231,8 @@ def with_graph(
     return prefixes.binary_frontier(graphs, pact, Pipeline(), name, build)
 
 
-def watch(stream: Stream[Any], pace: Pace) -> None:
-    """Let `pace` know what is under way up to the end of `stream`."""
+def watch(stream: Stream[Any], throttle: Throttle) -> None:
+    """Let `throttle` know what is under way up to the end of `stream`."""
 
     def build(capability: Capability, info: OperatorInfo) -> Logic:
         capability.drop()
@@ -235,11 +241,11 @@ def watch(stream: Stream[Any], pace: Pace) -> None:
         def logic(input: Input, output: Output) -> bool:
             nonlocal watching
             if not watching:
-                pace.watch(input.frontier)
+                throttle.watch(input.frontier)
                 watching = True
             for _ in input:
                 pass
-            pace.wake()
+            throttle.wake()
             return False
 
         return logic
@@ -293,11 +299,15 @@ class _Item:
 class _Work:
     """Batches that wait or are being worked on, the least time first."""
 
-    def __init__(self, tactic: Tactic, pace: Pace | None, note: Callable[[str, int], None]) -> None:
+    def __init__(
+        self, tactic: Tactic, throttle: Throttle | None, note: Callable[[str, int], None]
+    ) -> None:
         self._tactic = tactic
-        self._pace = pace
+        self._throttle = throttle
         self._note = note
-        self._enough = _RECORDS_PER_ACTIVATION if pace is None else -(-pace.batch_records // 2)
+        self._enough = (
+            _RECORDS_PER_ACTIVATION if throttle is None else -(-throttle.batch_records // 2)
+        )
         self._by_time: dict[Any, deque[_Item]] = {}
 
     @property
@@ -307,48 +317,48 @@ class _Work:
 
     def take(self, prefixes: Input) -> None:
         """Take what has arrived."""
-        pace = self._pace
-        if pace is None:
+        throttle = self._throttle
+        if throttle is None:
             for time, batch in prefixes:
                 self._add(_Item(time.retain(), batch))
             return
         if not self._by_time:
-            pace.catch_up()
+            throttle.catch_up()
         for time, batch in prefixes:
-            self._add(_Item(time.delayed(pace.now(time.time)), batch))
-        pace.note_waiting(
+            self._add(_Item(time.delayed(throttle.now(time.time)), batch))
+        throttle.note_waiting(
             sum(len(item.batch) for items in self._by_time.values() for item in items)
         )
 
     def _add(self, item: _Item) -> None:
         self._by_time.setdefault(item.capability.time, deque()).append(item)
 
-    def advance(self, known: _Graphs, graphs: Input, output: Output) -> bool:
+    def advance(self, arrived: _Graphs, graphs: Input, output: Output) -> bool:
         """Do as much as one activation may, or one turn; True if there may be more to do."""
         n_sent = n_pieces = 0
         while (item := self._least(graphs)) is not None:
-            if self._pace is not None and not self._pace.may_send(item.capability.time):
+            if self._throttle is not None and not self._throttle.may_send(item.capability.time):
                 break  # we are woken when what is under way has changed
-            n_sent += self._next_piece(item, known, output)
+            n_sent += self._next_piece(item, arrived, output)
             n_pieces += 1
             if n_sent >= self._enough or n_pieces >= _PIECES_PER_ACTIVATION:
                 break
-        if n_sent and self._pace is not None:
-            self._end_turn(self._pace)
+        if n_sent and self._throttle is not None:
+            self._end_turn(self._throttle)
         return item is not None and n_pieces > 0
 
     def _least(self, graphs: Input) -> _Item | None:
         """The item of the least time, of those whose graph is complete.
 
-        The least, even if another one was begun: `turns.py` needs that.
+        The least, even if another one was begun: `throttle.py` needs that.
         """
         ready = [time for time in self._by_time if not graphs.frontier.less_equal(time)]
         return self._by_time[min(ready)][0] if ready else None
 
-    def _next_piece(self, item: _Item, known: _Graphs, output: Output) -> int:
+    def _next_piece(self, item: _Item, arrived: _Graphs, output: Output) -> int:
         """Send the next piece of `item`, or be done with it; how many records."""
         if item.pieces is None:
-            item.pieces = self._tactic(known.at(item.capability.time), item.batch)
+            item.pieces = self._tactic(arrived.at(item.capability.time), item.batch)
         for piece in item.pieces:
             if piece is None:
                 return 0
@@ -359,17 +369,17 @@ class _Work:
         if not of_time:
             del self._by_time[item.capability.time]
         item.capability.drop()
-        if self._pace is not None:
+        if self._throttle is not None:
             self._note("prefixes", len(item.batch))
         return 0
 
-    def _end_turn(self, pace: Pace) -> None:
+    def _end_turn(self, throttle: Throttle) -> None:
         """Nothing more is sent at this turn: say so, by moving all capabilities on."""
-        pace.next_turn()
+        throttle.next_turn()
         items = [item for of_time in self._by_time.values() for item in of_time]
         self._by_time.clear()
         for item in items:
-            item.capability.downgrade(pace.now(item.capability.time))
+            item.capability.downgrade(throttle.now(item.capability.time))
             self._add(item)
 
 

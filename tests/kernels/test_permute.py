@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pointstamp.kernels.gather import _gather, gather
+from pointstamp.kernels.permute import _gather, gather
 
 DTYPES = ["i1", "u2", "i4", "f4", "i8", "u8", "f8", "?", "M8[s]", "m8[ns]", "c16", "U3", "S5", "O"]
 

@@ -22,11 +22,7 @@ FORMS: dict[str, dict[str, tuple[str, ...]]] = {
         "split_packed": ("i8 int int int",),
         "find_spans": ("I8 I8 I4 bool I8",),
     },
-    "gather": {"_gather": ("U1 I8", "U2 I8", "U4 I8", "U8 I8")},
-    "group": {
-        "_group_ids": ("i8.2 i8 int I8 i4",),
-        "_count_keys": ("i8.2 int I8",),
-    },
+    "permute": {"_gather": ("U1 I8", "U2 I8", "U4 I8", "U8 I8")},
     "hash_join": {
         "_add_values": ("i8.2 int i8 int I8 I8 int",),
         "_find_values": ("i8.2 int i8 int I8",),
@@ -56,17 +52,12 @@ FORMS: dict[str, dict[str, tuple[str, ...]]] = {
         "reach_alike": ("I8 I8 I4 i8 b1 i4",),
         "shorten": ("I8 I8 I4 F8 f8 i4 i4 i4",),
     },
-    "sorting": {
-        "_distinct": ("I8",),
-        "_sums": ("I8 I8",),
-        "_merged": ("I8 I8",),
-    },
+    "sorting": {"_distinct": ("I8",)},
     "sums": {"sum_lists": ("I8 I8 I4 F8",)},
-    "tables": {
+    "key_tables": {
         "hash_rows": ("I8 int",),
         "refill": ("i8.2 i8.2",),
     },
-    "texts": {"_text_ids": ("i8.2 i8 u1 int I8 I8 U1 i4",)},
     "triads": {"count_triads": ("I4 I8 I8 I4 I1 I8 I8 I4 I1 i8",)},
     "unionfind": {"least_roots": ("i4 i4 int",)},
     "votes": {
@@ -83,7 +74,7 @@ def kernel_of(file: str, name: str) -> Kernel[..., object]:
     return cast("Kernel[..., object]", getattr(module, name))
 
 
-def warm(report: Callable[[str, int, int], None] | None = None) -> int:
+def compile_all(report: Callable[[str, int, int], None] | None = None) -> int:
     """Compile every kernel that the disk cache does not have yet.
 
     Parameters

@@ -6,7 +6,7 @@
                       seeds --> extend v1 --> extend v2 --> ... --> matches
 
 Every worker owns some vertices by hash, and keeps their neighbours; the longest
-lists, in small graphs all of them, are told to every worker (`known.py`, which says
+lists, in small graphs all of them, are told to every worker (`replicated_lists.py`, which says
 why). A step counts the lists of a prefix where they are, proposes the shortest,
 extends where the next list is, by what is in both, and validates at the workers of
 the rest:
@@ -20,7 +20,7 @@ works alone on a skewed graph.
 
 The work is within a logarithm of the largest number of matches that a graph with
 as many edges can have (worst-case optimal), and memory within some batches per
-step and worker (`turns.py`).
+step and worker (`throttle.py`).
 
 Source: Ngo, Porat, Re, Rudra, "Worst-case optimal join algorithms", PODS 2012;
 Ammar, McSherry, Salihoglu, Joglekar, "Distributed evaluation of subgraph queries
@@ -40,12 +40,20 @@ from pointstamp.containers import Arrays
 from pointstamp.dataflow.pact import Exchange, Pact, Pipeline
 from pointstamp.joins import tactics
 from pointstamp.joins.adjacency import Adjacency, Graph
-from pointstamp.joins.known import KNOWN_ITEMS
-from pointstamp.joins.operators import Tactic, from_index, graphs, index, total, watch, with_graph
+from pointstamp.joins.join_operators import (
+    Tactic,
+    from_index,
+    graphs,
+    index,
+    total,
+    watch,
+    with_graph,
+)
 from pointstamp.joins.plan import Filter, Plan
+from pointstamp.joins.replicated_lists import REPLICATED_ITEMS
 from pointstamp.joins.routed import Routed
 from pointstamp.joins.tactics import MATCHES, Extension, Part, column
-from pointstamp.joins.turns import Pace, Turns
+from pointstamp.joins.throttle import Throttle, ThrottleTime
 from pointstamp.operators.scope import Scope
 from pointstamp.operators.stream import Stream
 
@@ -67,12 +75,12 @@ class GenericJoin:
         Whether different vertices of the motif must be different in the graph.
     batch_records : int
         How many records a piece has at most.
-    known_items : int
-        How many neighbours, in each direction, every worker may know (`known.py`).
+    replicated_items : int
+        How many neighbours, in each direction, every worker may know (`replicated_lists.py`).
 
     Attributes
     ----------
-    paces : list of list of Pace
+    throttles : list of list of Throttle
         By level, those of its operators at this worker, once it is laid out. The
         levels are the places where there may come out more than went in.
     """
@@ -84,16 +92,18 @@ class GenericJoin:
         outputs: Sequence[int] = (),
         distinct: bool = False,
         batch_records: int = BATCH_RECORDS,
-        known_items: int = KNOWN_ITEMS,
+        replicated_items: int = REPLICATED_ITEMS,
     ) -> None:
         self.plan = plan
         self.outputs = tuple(outputs)
         self.distinct = distinct
         self.batch_records = batch_records
         self._scope = edges.scope
-        self.paces: list[list[Pace]] = [[] for _ in range(levels(plan, edges.scope.peers)[-1] + 1)]
+        self.throttles: list[list[Throttle]] = [
+            [] for _ in range(levels(plan, edges.scope.peers)[-1] + 1)
+        ]
         self._by_direction = {d: index(edges, d) for d in plan.directions}
-        self._graphs = graphs(list(self._by_direction.values()), known_items)
+        self._graphs = graphs(list(self._by_direction.values()), replicated_items)
 
     def matches(self) -> Stream[Arrays]:
         """Every match once: batches with a column `v0`, `v1`, ... for each output."""
@@ -114,7 +124,7 @@ class GenericJoin:
         return total(self._scope.concatenate([*none, *counts]))
 
     def _inner_scope(self) -> Scope:
-        return self._scope.iterative(Turns(len(self.paces) - 1), "Join")
+        return self._scope.iterative(ThrottleTime(len(self.throttles) - 1), "Join")
 
     def _steps(self, scope: Scope) -> _Steps:
         seeds = self._by_direction[self.plan.seed].enter(scope)
@@ -212,11 +222,11 @@ class _Steps:
         def propose(graph: Graph, batch: Arrays) -> Any:
             return tactics.propose(extension, graph, batch, room)
 
-        if len(extension.keys) == 1:  # nothing is carried, so what goes in is what comes out
+        if len(extension.keys) == 1:  # nothing is candidates, so what goes in is what comes out
             proposed = with_graph(counted, self._graphs, Routed(), f"Propose {name}", propose)
         else:
             level = self._levels[i] - 1
-            proposed = self._paced(counted, Routed(), level, f"Propose {name}", propose)
+            proposed = self._throttled(counted, Routed(), level, f"Propose {name}", propose)
         return proposed, Routed()
 
     def _extend(
@@ -228,7 +238,7 @@ class _Steps:
             kept = tuple(v for v in self._plan.order if v in wanted)
         keeping = Extension(extension.step, extension.bound, kept)
         room = self._join.batch_records
-        return self._paced(
+        return self._throttled(
             prefixes,
             pact,
             self._levels[i],
@@ -239,7 +249,7 @@ class _Steps:
     def _count(
         self, prefixes: Stream[Any], pact: Pact, i: int, extension: Extension, part: Part
     ) -> Stream[Arrays]:
-        return self._paced(
+        return self._throttled(
             prefixes,
             pact,
             self._levels[i],
@@ -247,15 +257,15 @@ class _Steps:
             lambda graph, batch: tactics.count_matches(extension, graph, batch, part),
         )
 
-    def _paced(
+    def _throttled(
         self, prefixes: Stream[Any], pact: Pact, level: int, name: str, tactic: Tactic
     ) -> Stream[Any]:
         """An operator that may give more than it gets, watched by those of the level before."""
         join = self._join
-        pace = Pace(level, level + 1 == len(join.paces), join.batch_records)
-        join.paces[level].append(pace)
-        found = with_graph(prefixes, self._graphs, pact, name, tactic, pace)
-        for before in join.paces[level - 1] if level else ():
+        throttle = Throttle(level, level + 1 == len(join.throttles), join.batch_records)
+        join.throttles[level].append(throttle)
+        found = with_graph(prefixes, self._graphs, pact, name, tactic, throttle)
+        for before in join.throttles[level - 1] if level else ():
             watch(found, before)
         return found
 

@@ -1,9 +1,9 @@
-"""A worker's share of a graph, and whom it has to tell what.
+"""A worker's partition of a graph, and whom it has to tell what.
 
 Every worker owns some vertices by hash, and an edge lies with the owner of its
 *head*, the end whose value it helps to work out. The other end, the *tail*, may be
 another worker's; then it is a *ghost* here, and its owner tells us of it: once per
-worker that has it, however many edges there lead from it (news is combined before
+worker that has it, however many edges there lead from it (messages is combined before
 it travels, and the edges of a vertex of high degree are spread over the workers).
 
     rows    0 to n - 1, own vertices in order of their ids
@@ -13,7 +13,7 @@ it travels, and the edges of a vertex of high degree are spread over the workers
 Because all edges into a vertex are at one worker, and in the order of their tails'
 ids, what is added up over them does not depend on the number of workers, to the bit.
 
-Knows nothing of streams: `sharing` makes shares of them.
+Knows nothing of streams: `sharing` makes partitions of them.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ Form = Literal["pull", "push"]
 """Whether a vertex looks at all its tails, or is looked at from a tail that has changed."""
 
 AT, OF, WEIGHT = "at", "of", "weight"
-"""The columns of edges on their way to a share: head, tail and weight."""
+"""The columns of edges on their way to a partition: head, tail and weight."""
 
 SLOT, VALUE = "slot", "value"
 
@@ -100,8 +100,8 @@ def turned(links: Links, n_places: int) -> Links:
 
 
 @dataclass(frozen=True, eq=False)
-class Half:
-    """What a worker knows of its share before it has heard of its peers.
+class LocalEdges:
+    """What a worker knows of its partition before it has heard of its peers.
 
     Attributes
     ----------
@@ -121,7 +121,9 @@ class Half:
     lists: list[tuple[Numbers, Ints, Numbers, Floats | None]]
 
 
-def half_of(form: Form, edges: list[list[Arrays]], vertices: list[Ints], peers: int) -> Half:
+def local_edges_of(
+    form: Form, edges: list[list[Arrays]], vertices: list[Ints], peers: int
+) -> LocalEdges:
     """Put the edges here into lists.
 
     Parameters
@@ -139,7 +141,7 @@ def half_of(form: Form, edges: list[list[Arrays]], vertices: list[Ints], peers: 
     lists = [put(heads, tails, batches) for batches in edges]
     counted = lists[0][2] if form == "pull" else np.empty(0, np.int32)
     counts = tally(counted, len(tails.ids))
-    return Half(form, heads.ids, tails.ids, owners, counts, lists)
+    return LocalEdges(form, heads.ids, tails.ids, owners, counts, lists)
 
 
 def _columns(edges: list[list[Arrays]], name: str) -> Iterator[Ints]:
@@ -185,8 +187,8 @@ def _lists_to_push(heads: Numbering, tails: Numbering, batches: list[Arrays]) ->
 
 
 @dataclass(frozen=True, eq=False)
-class Share:
-    """A worker's share of a graph; made by `share_of`.
+class GraphPartition:
+    """A worker's partition of a graph; made by `partition_of`.
 
     Attributes
     ----------
@@ -238,10 +240,10 @@ class Share:
         rows, slots = numbers_of(self.vertices, ids), numbers_of(self.ghosts, ids)
         return np.where(slots >= 0, slots + np.int32(self.n), rows)
 
-    # News of vertices.
+    # Messages of vertices.
 
-    def tell(self, rows: Numbers | None = None, **values: npt.NDArray[Any]) -> Arrays:
-        """News of `rows` (of all, if none are given) for all who have a ghost of them.
+    def publish(self, rows: Numbers | None = None, **values: npt.NDArray[Any]) -> Arrays:
+        """Messages of `rows` (of all, if none are given) for all who have a ghost of them.
 
         values : arrays over rows (all rows), of which each listener is told its own
         """
@@ -268,11 +270,11 @@ class Share:
         rows = self.listeners[0]
         return group(rows, self.n, np.arange(len(rows)))
 
-    def heard(self, news: Sequence[Arrays]) -> Ints:
-        """The places that news is of, int64, in the order of `value_of(news)`."""
-        return np.concatenate([batch[SLOT] for batch in news]).astype(np.int64) + self.n
+    def places_of_messages(self, messages: Sequence[Arrays]) -> Ints:
+        """The places that messages is of, int64, in the order of `value_of(messages)`."""
+        return np.concatenate([batch[SLOT] for batch in messages]).astype(np.int64) + self.n
 
-    def tell_all(self, columns: dict[str, npt.NDArray[Any]]) -> list[Arrays]:
+    def publish_to_all(self, columns: dict[str, npt.NDArray[Any]]) -> list[Arrays]:
         """The same records for each of the other workers."""
         n = len(next(iter(columns.values())))
         return [
@@ -282,38 +284,40 @@ class Share:
         ]
 
 
-def value_of(news: Sequence[Arrays], name: str = VALUE) -> npt.NDArray[Any]:
-    """A column of all of the news, at least one batch."""
-    return np.concatenate([batch[name] for batch in news])
+def value_of(messages: Sequence[Arrays], name: str = VALUE) -> npt.NDArray[Any]:
+    """A column of all of the messages, at least one batch."""
+    return np.concatenate([batch[name] for batch in messages])
 
 
-def share_of(half: Half, index: int, peers: int, wanted: Wanted) -> Share:
-    """The share, once it is known who wants to hear of which vertices.
+def partition_of(
+    local: LocalEdges, index: int, peers: int, wanted: GhostRequests
+) -> GraphPartition:
+    """The partition, once it is known who wants to hear of which vertices.
 
-    The half is not to be used again: its lists become the share's.
+    The local is not to be used again: its lists become the partition's.
     """
-    own = half.owners == index
-    vertices = distinct(np.concatenate([half.heads, half.tails[own], wanted.vertices]))
+    own = local.owners == index
+    vertices = distinct(np.concatenate([local.heads, local.tails[own], wanted.vertices]))
     n, n_ghosts = len(vertices), int((~own).sum())
-    row_of_head = numbers_of(vertices, half.heads)
-    place_of_tail = np.empty(len(half.tails), np.int32)
-    place_of_tail[own] = numbers_of(vertices, half.tails[own])
+    row_of_head = numbers_of(vertices, local.heads)
+    place_of_tail = np.empty(len(local.tails), np.int32)
+    place_of_tail[own] = numbers_of(vertices, local.tails[own])
     place_of_tail[~own] = np.arange(n, n + n_ghosts, dtype=np.int32)
-    if half.form == "pull":
-        links = [_placed(row_of_head, place_of_tail, n, *parts) for parts in half.lists]
+    if local.form == "pull":
+        links = [_placed(row_of_head, place_of_tail, n, *parts) for parts in local.lists]
     else:
-        links = [_placed(place_of_tail, row_of_head, n + n_ghosts, *ls) for ls in half.lists]
+        links = [_placed(place_of_tail, row_of_head, n + n_ghosts, *ls) for ls in local.lists]
     rows = numbers_of(vertices, wanted.vertices)
     degrees = np.zeros(n, np.int64)
-    degrees[place_of_tail[own]] = half.counts[own]
+    degrees[place_of_tail[own]] = local.counts[own]
     np.add.at(degrees, rows, wanted.counts)
     order = np.argsort(wanted.workers, kind="stable")
-    return Share(
+    return GraphPartition(
         index,
         peers,
         vertices,
-        half.tails[~own],
-        half.owners[~own],
+        local.tails[~own],
+        local.owners[~own],
         degrees,
         links,
         (rows[order], wanted.workers[order], wanted.slots[order]),
@@ -348,7 +352,7 @@ def _rename(items: Numbers, names: Numbers) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Wanted:
+class GhostRequests:
     """Who wants to hear of which vertices, each a record.
 
     Attributes
@@ -356,7 +360,7 @@ class Wanted:
     vertices : int64[s]
     workers : int16[s], who wants to hear
     slots : int32[s], which of its ghosts that is
-    counts : int64[s], see `Half.counts`
+    counts : int64[s], see `LocalEdges.counts`
     """
 
     vertices: Ints
@@ -365,7 +369,7 @@ class Wanted:
     counts: Ints
 
     @classmethod
-    def of(cls, batches: Sequence[Arrays]) -> Wanted:
+    def of(cls, batches: Sequence[Arrays]) -> GhostRequests:
         """What arrived, put together."""
 
         def column(name: str, dtype: type) -> Any:
@@ -379,17 +383,17 @@ class Wanted:
         )
 
 
-def wishes(half: Half, index: int) -> Arrays:
-    """What this worker wants to hear, addressed to the owners: see `Wanted`."""
-    ghosts = np.flatnonzero(half.owners != index)
+def ghost_requests(local: LocalEdges, index: int) -> Arrays:
+    """What this worker wants to hear, addressed to the owners: see `GhostRequests`."""
+    ghosts = np.flatnonzero(local.owners != index)
     slots = np.arange(len(ghosts), dtype=np.int32)
-    order = np.argsort(half.owners[ghosts], kind="stable")
+    order = np.argsort(local.owners[ghosts], kind="stable")
     return Arrays(
         {
-            TO: half.owners[ghosts][order],
-            "vertex": half.tails[ghosts][order],
+            TO: local.owners[ghosts][order],
+            "vertex": local.tails[ghosts][order],
             "worker": np.full(len(ghosts), index, np.int16),
             SLOT: slots[order],
-            "count": half.counts[ghosts][order],
+            "count": local.counts[ghosts][order],
         }
     )

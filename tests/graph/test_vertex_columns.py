@@ -8,7 +8,7 @@ import pytest
 
 from pointstamp.containers import Arrays
 from pointstamp.errors import ColumnError, SchemaError
-from pointstamp.graph.columns import vertex_column, weighted_columns
+from pointstamp.graph.vertex_columns import vertex_column, weighted_columns
 
 
 @pytest.mark.parametrize(

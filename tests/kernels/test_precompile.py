@@ -14,7 +14,7 @@ import pytest
 import pointstamp.kernels
 from pointstamp.kernels import jit
 from pointstamp.kernels.jit import Kernel
-from pointstamp.kernels.warm import FORMS
+from pointstamp.kernels.precompile import FORMS
 
 IN_TABLES = {"first_slot"}  # has a twin because its sums overflow, but only kernels call it
 
@@ -24,10 +24,10 @@ import numpy as np
 import pointstamp as ps
 from pointstamp import graph
 from pointstamp.containers import Arrays
-from pointstamp.kernels import group, hash_join, hashing, sorting, texts
-from pointstamp.kernels.warm import FORMS, kernel_of, warm
+from pointstamp.kernels import hash_join, hashing
+from pointstamp.kernels.precompile import FORMS, compile_all, kernel_of
 
-n_compiled = warm()
+n_compiled = compile_all()
 known = {(f, n): kernel_of(f, n).forms for f, names in FORMS.items() for n in names}
 rng = np.random.default_rng(0)
 pairs, weights = rng.integers(0, 40, (200, 2)), rng.random(200)
@@ -57,16 +57,11 @@ for vertices in (np.arange(40), far):
         run(build, vertices)
 
 many = np.arange(3000)
-groups, _ = group.group_ids(group.no_groups(), many)
-counts = group.count_keys(group.no_counts(), many)
 kept = hash_join.add_values(hash_join.no_values(), many, many)
 hash_join.find_values(kept, many)
 offsets = np.arange(11, dtype=np.int32)
-texts.text_ids(texts.no_texts(), offsets[:-1], offsets[1:], np.arange(10, dtype=np.uint8))
 hashing.hash_bytes(offsets, np.arange(10, dtype=np.uint8))
 hashing.combine_columns([hashing.hash_ints(many), hashing.hash_floats(many.astype(float))])
-sorting.consolidate(many, many)
-sorting.merge_sorted(many, many)
 new = {f"{f}.{n}": sorted(kernel_of(f, n).forms - forms) for (f, n), forms in known.items()}
 print(json.dumps([n_compiled, {name: forms for name, forms in new.items() if forms}]))
 """
@@ -100,9 +95,10 @@ def test_after_warming_nothing_is_compiled_not_even_in_the_next_process():
     """Every algorithm, on one worker and on two, with ids close together and far apart."""
     _, new = run_python(RUN_ALL)
     assert new == {}
-    assert run_python("from pointstamp.kernels.warm import warm; print(warm())") == 0
+    code = "from pointstamp.kernels.precompile import compile_all; print(compile_all())"
+    assert run_python(code) == 0
 
 
 def test_warming_does_nothing_where_kernels_run_plain():
-    code = "from pointstamp.kernels.warm import warm; print(warm())"
+    code = "from pointstamp.kernels.precompile import compile_all; print(compile_all())"
     assert run_python(code, POINTSTAMP_NUMBA="0") == 0

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pointstamp.containers import Arrays, decode, encode, kind_of
-from pointstamp.joins.carried import LIST, Carried, size
+from pointstamp.joins.candidates import LIST, PrefixesWithCandidates, size
 
 
 @st.composite
@@ -18,7 +18,7 @@ def batches(draw):
     starts = np.cumsum([0, *map(len, lists)])
     values = np.array([v for one in lists for v in one], np.int64)
     columns = {"v": np.array(vertices, np.int64), LIST: np.array(numbers, np.int64)}
-    return Carried(Arrays(columns), starts, values)
+    return PrefixesWithCandidates(Arrays(columns), starts, values)
 
 
 def seen(batch):
@@ -68,7 +68,7 @@ def test_what_is_decoded_is_what_was_encoded(batch):
 
 
 def test_lists_count_for_the_size_of_a_batch():
-    batch = Carried(Arrays(v=[1], list=[0]), np.array([0, 400]), np.arange(400))
+    batch = PrefixesWithCandidates(Arrays(v=[1], list=[0]), np.array([0, 400]), np.arange(400))
     assert size(batch) == 100
     assert size(batch.prefixes) == 1
     assert kind_of(batch).n_bytes(batch) == 16

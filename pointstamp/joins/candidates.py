@@ -2,7 +2,7 @@
 
 Where a prefix's shortest list is at one worker and its other lists are at
 another, either its proposals travel, a record for each item of the list, or the
-list does, once for all prefixes of a batch that share it. `Carried` is the
+list does, once for all prefixes of a batch that share it. `PrefixesWithCandidates` is the
 second: records are the prefixes, each of which names one of the lists, or none.
 Split among workers, every part takes the lists that its own prefixes name.
 
@@ -30,7 +30,7 @@ LIST = "list"
 _ARRAYS = kind_of(Arrays())
 
 
-class Carried:
+class PrefixesWithCandidates:
     """Prefixes and lists of vertices.
 
     Attributes
@@ -56,7 +56,7 @@ class Carried:
         """A column of the prefixes."""
         return self.prefixes[name]
 
-    def part(self, prefixes: Arrays) -> Carried:
+    def part(self, prefixes: Arrays) -> PrefixesWithCandidates:
         """Some of the prefixes, with the lists that they name and no others."""
         numbers = prefixes[LIST]
         named = np.zeros(len(self.starts), np.bool_)
@@ -64,17 +64,17 @@ class Carried:
         named[-1] = False  # where the number -1 went
         chosen = np.flatnonzero(named)
         if len(chosen) + 1 == len(self.starts):
-            return Carried(prefixes, self.starts, self.values)
+            return PrefixesWithCandidates(prefixes, self.starts, self.values)
         new_numbers = np.full(len(self.starts), -1)
         new_numbers[chosen] = np.arange(len(chosen))
         starts, values = _gathered(self.starts, self.values, chosen)
         columns = {**dict(prefixes.items()), LIST: new_numbers[numbers]}
-        return Carried(Arrays(columns), starts, values)
+        return PrefixesWithCandidates(Arrays(columns), starts, values)
 
 
 def size(batch: Any) -> int:
     """How much a batch takes, in records; four items of a list count as one."""
-    n_items = len(batch.values) if isinstance(batch, Carried) else 0
+    n_items = len(batch.values) if isinstance(batch, PrefixesWithCandidates) else 0
     return max(len(batch), n_items // 4)
 
 
@@ -87,32 +87,32 @@ def _gathered(starts: Ints, values: Ints, chosen: Ints) -> tuple[Ints, Ints]:
     return new_starts, values[np.arange(new_starts[-1]) + shift]
 
 
-class CarriedKind:
-    """What can be done with `Carried`: what can be done with its prefixes."""
+class PrefixesWithCandidatesKind:
+    """What can be done with `PrefixesWithCandidates`: what can be done with its prefixes."""
 
     name = "prefixes with lists"
 
-    def length(self, batch: Carried) -> int:
+    def length(self, batch: PrefixesWithCandidates) -> int:
         """The number of prefixes."""
         return len(batch.prefixes)
 
-    def n_bytes(self, batch: Carried) -> int:
+    def n_bytes(self, batch: PrefixesWithCandidates) -> int:
         """Those of the prefixes: to cut a batch does not make its lists smaller."""
         return _ARRAYS.n_bytes(batch.prefixes)
 
-    def schema(self, batch: Carried) -> Any:
+    def schema(self, batch: PrefixesWithCandidates) -> Any:
         """That of the prefixes."""
         return _ARRAYS.schema(batch.prefixes)
 
-    def records(self, batch: Carried) -> Iterator[Any]:
+    def records(self, batch: PrefixesWithCandidates) -> Iterator[Any]:
         """The prefixes."""
         return _ARRAYS.records(batch.prefixes)
 
-    def slice(self, batch: Carried, start: int, stop: int) -> Carried:
+    def slice(self, batch: PrefixesWithCandidates, start: int, stop: int) -> PrefixesWithCandidates:
         """Some of the prefixes and their lists."""
         return batch.part(_ARRAYS.slice(batch.prefixes, start, stop))
 
-    def concat(self, batches: Sequence[Carried]) -> Carried:
+    def concat(self, batches: Sequence[PrefixesWithCandidates]) -> PrefixesWithCandidates:
         """All prefixes and all lists; one that is in two batches is there twice."""
         numbers, starts = [], [np.zeros(1, np.int64)]
         n_lists = n_values = 0
@@ -125,28 +125,30 @@ class CarriedKind:
         prefixes = dict(_ARRAYS.concat([batch.prefixes for batch in batches]).items())
         prefixes[LIST] = np.concatenate(numbers)
         values = np.concatenate([batch.values for batch in batches])
-        return Carried(Arrays(prefixes), np.concatenate(starts), values)
+        return PrefixesWithCandidates(Arrays(prefixes), np.concatenate(starts), values)
 
-    def hashes(self, batch: Carried, key: Key) -> Hashes:
+    def hashes(self, batch: PrefixesWithCandidates, key: Key) -> Hashes:
         """Those of the prefixes."""
         return _ARRAYS.hashes(batch.prefixes, key)
 
-    def split(self, batch: Carried, hashes: Hashes, peers: int) -> list[Carried]:
+    def split(
+        self, batch: PrefixesWithCandidates, hashes: Hashes, peers: int
+    ) -> list[PrefixesWithCandidates]:
         """The prefixes for each worker, with their lists."""
         return [batch.part(part) for part in _ARRAYS.split(batch.prefixes, hashes, peers)]
 
-    def encode(self, batch: Carried) -> list[Buffer]:
+    def encode(self, batch: PrefixesWithCandidates) -> list[Buffer]:
         """The lists, then the prefixes."""
         sizes = pickle.dumps((len(batch.starts), len(batch.values)))
         lists = [_bytes_of(batch.starts), _bytes_of(batch.values)]
         return [sizes, *lists, *_ARRAYS.encode(batch.prefixes)]
 
-    def decode(self, buffers: Sequence[Buffer]) -> Carried:
+    def decode(self, buffers: Sequence[Buffer]) -> PrefixesWithCandidates:
         """The batch that `encode` made `buffers` of."""
         n_starts, n_values = pickle.loads(buffers[0])
         starts = np.frombuffer(buffers[1], np.int64, n_starts) if n_starts else _NONE
         values = np.frombuffer(buffers[2], np.int64, n_values) if n_values else _NONE
-        return Carried(_ARRAYS.decode(buffers[3:]), starts, values)
+        return PrefixesWithCandidates(_ARRAYS.decode(buffers[3:]), starts, values)
 
 
 def _bytes_of(values: Ints) -> Buffer:
@@ -155,4 +157,4 @@ def _bytes_of(values: Ints) -> Buffer:
 
 _NONE = np.empty(0, np.int64)
 
-register(Carried, CarriedKind())
+register(PrefixesWithCandidates, PrefixesWithCandidatesKind())

@@ -1,14 +1,14 @@
-"""Rounds: what the workers do with their parts of a graph, until all are quiet.
+"""Rounds: what the workers do with their parts of a graph, until all are halted.
 
-    programs --> rounds --+--> the same programs, once all of their time are quiet
+    programs --> rounds --+--> the same programs, once all of their time are halted
                   ^       |
-                  +-------+ news, of the next round
+                  +-------+ messages, of the next round
 
-A program is one worker's part of an algorithm. Each round it takes the news that
-the other parts sent it in the round before, works, and sends news; it may also ask
+A program is one worker's part of an algorithm. Each round it takes the messages that
+the other parts sent it in the round before, works, and sends messages; it may also ask
 for another round. A round begins at a worker when nothing of the round before is
-under way any more to it, which the frontier of the news says; a worker with neither
-news nor a wish is not visited. When no times of the loop are left, all are quiet.
+under way any more to it, which the frontier of the messages says; a worker with neither
+messages nor a wish is not visited. When no times of the loop are left, all are halted.
 
 Knows nothing of graphs. Source: L. G. Valiant, "A bridging model for parallel
 computation", 1990; a barrier per round is here two changes of progress.
@@ -34,10 +34,10 @@ END = 1 << 62
 Sent = tuple[Iterable[Arrays], bool]
 
 
-class Program(Protocol):
+class VertexProgram(Protocol):
     """One worker's part of an algorithm that works in rounds."""
 
-    def step(self, round: int, news: list[Arrays]) -> Sent:
+    def step(self, round: int, messages: list[Arrays]) -> Sent:
         """Do the work of `round`.
 
         Parameters
@@ -45,56 +45,56 @@ class Program(Protocol):
         round : int
             From 0; greater than that of the last call, and by more than one where
             there was nothing to do in between.
-        news : list of Arrays
+        messages : list of Arrays
             What arrived, in no particular order. Nothing in round 0.
 
         Returns
         -------
-        (news, again)
+        (messages, again)
             Batches with a column `to`, the number of the worker that each record is
             for, all batches of all steps with the same columns; and whether the next
-            round is wanted even if no news comes.
+            round is wanted even if no messages comes.
         """
 
 
-def run_rounds(programs: Stream[Any], name: str) -> Stream[Any]:
-    """Run the programs of each time, at most one at a worker, until all are quiet.
+def run_supersteps(programs: Stream[Any], name: str) -> Stream[Any]:
+    """Run the programs of each time, at most one at a worker, until all are halted.
 
     Parameters
     ----------
     programs : Stream of rows
-        Lists of `Program`, which stay on their worker. They are changed.
+        Lists of `VertexProgram`, which stay on their worker. They are changed.
 
     Returns
     -------
     Stream of rows
-        The same programs, when all workers' of their time are quiet.
+        The same programs, when all workers' of their time are halted.
     """
     with programs.scope.iterative(name=name) as inner:
-        loop, news = inner.feedback(1)
-        sent, quiet = _rounds(programs.enter(inner), news, name)
+        loop, messages = inner.feedback(1)
+        sent, halted = _supersteps(programs.enter(inner), messages, name)
         loop.connect(sent)
-        return quiet.leave()
+        return halted.leave()
 
 
-def _rounds(
-    programs: Stream[Any], news: Stream[Any], name: str
+def _supersteps(
+    programs: Stream[Any], messages: Stream[Any], name: str
 ) -> tuple[Stream[Arrays], Stream[Any]]:
     builder = programs.scope.operator(name)
     builder.new_input(programs, Pipeline())
-    builder.new_input(news, Addressed())
+    builder.new_input(messages, Addressed())
     sent = builder.new_output(initial=False)
-    quiet = builder.new_output(initial=False)
+    halted = builder.new_output(initial=False)
     notificator = Notificator(programs.scope.timestamp, [Frontier(c) for c in builder.frontiers])
 
     def make_logic(
         capabilities: list[Capability], info: OperatorInfo
     ) -> Callable[[list[Input], list[Output]], bool]:
-        rounds = _Rounds(notificator)
+        rounds = _Supersteps(notificator)
 
         def logic(inputs: list[Input], outputs: list[Output]) -> bool:
             rounds.take_programs(inputs[0])
-            rounds.take_news(inputs[1])
+            rounds.take_messages(inputs[1])
             rounds.advance(outputs[0])
             rounds.release(inputs[1], outputs[1])
             return notificator.overlooked()
@@ -102,34 +102,34 @@ def _rounds(
         return logic
 
     builder.build(make_logic)
-    return sent, quiet
+    return sent, halted
 
 
-class _Rounds:
-    """The programs of one worker that are not quiet yet, by their outer time."""
+class _Supersteps:
+    """The programs of one worker that are not halted yet, by their outer time."""
 
     def __init__(self, notificator: Notificator) -> None:
         self._notificator = notificator
-        self._programs: dict[Any, tuple[Capability, Program]] = {}
-        self._news: dict[Any, list[Arrays]] = {}
+        self._programs: dict[Any, tuple[Capability, VertexProgram]] = {}
+        self._messages: dict[Any, list[Arrays]] = {}
 
     def take_programs(self, programs: Input) -> None:
         for time, (program,) in programs:
             self._programs[time.time[0]] = (time.retain(1), program)
             self._notificator.notify_at(time.retain(0))
 
-    def take_news(self, news: Input) -> None:
-        for time, batch in news:
-            if time.time not in self._news:
-                self._news[time.time] = []
+    def take_messages(self, messages: Input) -> None:
+        for time, batch in messages:
+            if time.time not in self._messages:
+                self._messages[time.time] = []
                 self._notificator.notify_at(time.retain(0))
-            self._news[time.time].append(batch)
+            self._messages[time.time].append(batch)
 
     def advance(self, sent: Output) -> None:
         """Do the rounds that are complete."""
         for capability in self._notificator:
             outer, round = capability.time
-            arrived = self._news.pop(capability.time, [])
+            arrived = self._messages.pop(capability.time, [])
             # A worker without a part of the graph may be told what is for all.
             if outer in self._programs:
                 batches, again = self._programs[outer][1].step(round, arrived)
@@ -139,11 +139,11 @@ class _Rounds:
                     self._notificator.notify_at(capability.delayed((outer, round + 1)))
             capability.drop()
 
-    def release(self, news: Input, quiet: Output) -> None:
+    def release(self, messages: Input, halted: Output) -> None:
         """Send on the programs to which nothing comes any more."""
-        for outer in [o for o in self._programs if not news.frontier.less_equal((o, END))]:
+        for outer in [o for o in self._programs if not messages.frontier.less_equal((o, END))]:
             capability, program = self._programs.pop(outer)
-            quiet.session(capability).give(program)
+            halted.session(capability).give(program)
             capability.drop()
 
 

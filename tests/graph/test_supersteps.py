@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import pointstamp as ps
 from pointstamp.containers import Arrays
 from pointstamp.graph import communities, pagerank, strongly_connected_components
-from pointstamp.graph.rounds import results, run_rounds
+from pointstamp.graph.supersteps import results, run_supersteps
 from tests.graph.answers import quick
 
 seeds = st.integers(0, 2**32)
@@ -25,12 +25,12 @@ class Relay:
         self.n_hops = n_hops
         self.rounds = []
 
-    def step(self, round, news):
+    def step(self, round, messages):
         self.rounds.append(round)
-        hops = [int(hop) for batch in news for hop in batch["hop"]]
+        hops = [int(hop) for batch in messages for hop in batch["hop"]]
         if round == 0 and self.holds:
             hops = [self.n_hops]
-        assert len(news) == 0 or round > 0
+        assert len(messages) == 0 or round > 0
         more = np.array([hop - 1 for hop in hops if hop > 0], np.int64)
         yield_to = np.full(len(more), self.next, np.int16)
         return [Arrays(to=yield_to, hop=more)], False
@@ -42,7 +42,7 @@ def relay(worker, starts, n_hops, absent=()):
         here = worker.index not in absent
         program = Relay(worker.index, worker.peers, starts, n_hops)
         programs = scope.batches_to_stream([[program]] if here else [])
-        done = run_rounds(programs, "Relay")
+        done = run_supersteps(programs, "Relay")
         rounds = results(done, lambda p: Arrays(round=np.array(p.rounds, np.int64)))
         rounds.inspect_batch(lambda time, batch: found.extend(batch["round"].tolist()))
     worker.run()
@@ -74,7 +74,7 @@ class Counting:
         self.left = n_rounds
         self.rounds = []
 
-    def step(self, round, news):
+    def step(self, round, messages):
         self.rounds.append(round)
         self.left -= 1
         return [], self.left > 0
@@ -89,7 +89,7 @@ def test_programs_are_done_together_though_some_are_quiet_early(seed):
         found = []
         with worker.dataflow() as scope:
             programs = scope.batches_to_stream([[Counting(2 + 3 * worker.index)]])
-            done = run_rounds(programs, "Count")
+            done = run_supersteps(programs, "Count")
             done.inspect_batch(lambda time, batch: found.extend(p.rounds for p in batch))
         worker.run()
         return found

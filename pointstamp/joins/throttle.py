@@ -1,7 +1,7 @@
-"""Turns: what a step of a join may have under way, kept count of by time itself.
+"""ThrottleTime: what a step of a join may have under way, kept count of by time itself.
 
 A batch of prefixes may propose far more than it came with. If every step went on
-at its own pace, the records between two steps would be as many as there are
+at its own throttle, the records between two steps would be as many as there are
 matches. So steps take turns. Inside a join a time is (t, (n1, n2, ...)): a piece
 that step i proposes is sent at its turn n_i, and the next turn is not begun
 before what was sent `WINDOW` turns ago is done with by step i + 1, on all
@@ -34,10 +34,10 @@ _END = 1 << 62
 
 
 @dataclass(frozen=True)
-class Turns(Timestamp):
+class ThrottleTime(Timestamp):
     """Times that are `n` counters, ordered in all of them at once.
 
-    >>> Turns(2).less_equal((1, 5), (2, 5)), Turns(2).less_equal((1, 5), (2, 4))
+    >>> ThrottleTime(2).less_equal((1, 5), (2, 5)), ThrottleTime(2).less_equal((1, 5), (2, 4))
     (True, False)
     """
 
@@ -48,7 +48,7 @@ class Turns(Timestamp):
     @property
     def name(self) -> str:  # type: ignore[override]  # computed, not settable
         """How it was written."""
-        return f"Turns({self.n})"
+        return f"ThrottleTime({self.n})"
 
     @property
     def minimum(self) -> tuple[int, ...]:
@@ -83,7 +83,7 @@ class Turns(Timestamp):
 Time = tuple[Any, tuple[int, ...]]
 
 
-class Pace:
+class Throttle:
     """The turns of one step at one worker.
 
     Parameters

@@ -9,10 +9,10 @@ import pytest
 
 import pointstamp as ps
 from pointstamp.containers import Arrays
-from pointstamp.joins.generic import GenericJoin
+from pointstamp.joins.generic_join import GenericJoin
 from pointstamp.joins.plan import make_plan
 from pointstamp.joins.tactics import MATCHES
-from pointstamp.joins.turns import WINDOW, Pace
+from pointstamp.joins.throttle import WINDOW, Throttle
 
 N = 14
 COMPLETE = list(itertools.permutations(range(N), 2))
@@ -30,7 +30,7 @@ def merged(parts):
 
 def most_waiting(join):
     """By level, the most records that a worker had in hand."""
-    return [sum(pace.most_waiting for pace in paces) for paces in join.paces]
+    return [sum(throttle.most_waiting for throttle in throttles) for throttles in join.throttles]
 
 
 def bound(workers):
@@ -54,7 +54,9 @@ def test_no_batch_is_larger_than_asked_and_little_is_outstanding(workers, known)
         sizes = []
         with worker.dataflow() as scope:
             edges = edges_of(scope, COMPLETE)
-            join = GenericJoin(edges, clique(4), range(4), batch_records=LIMIT, known_items=known)
+            join = GenericJoin(
+                edges, clique(4), range(4), batch_records=LIMIT, replicated_items=known
+            )
             join.matches().inspect_batch(lambda time, batch: sizes.append(len(batch)))
         worker.run()
         return sizes, most_waiting(join)
@@ -81,7 +83,7 @@ def test_little_is_outstanding_though_some_worker_is_very_slow(seed):
         counts = []
         with worker.dataflow() as scope:
             edges = edges_of(scope, hub + ring)
-            join = GenericJoin(edges, walk, range(4), batch_records=LIMIT, known_items=0)
+            join = GenericJoin(edges, walk, range(4), batch_records=LIMIT, replicated_items=0)
             join.matches().inspect_batch(lambda time, batch: counts.append(len(batch)))
         worker.run()
         return sum(counts), most_waiting(join)
@@ -95,7 +97,7 @@ def test_little_is_outstanding_though_some_worker_is_very_slow(seed):
 
 def test_without_turns_far_more_would_be_outstanding(monkeypatch):
     """The same without waiting for turns, so that the tests above prove something."""
-    monkeypatch.setattr(Pace, "may_send", lambda pace, time: True)
+    monkeypatch.setattr(Throttle, "may_send", lambda throttle, time: True)
 
     def main(worker):
         with worker.dataflow() as scope:
@@ -132,7 +134,9 @@ def test_many_times_at_once_do_not_mix(workers, known):
         found = []
         with worker.dataflow() as scope:
             input, edges = scope.new_input()
-            GenericJoin(edges, clique(3), batch_records=7, known_items=known).count().inspect_batch(
+            GenericJoin(
+                edges, clique(3), batch_records=7, replicated_items=known
+            ).count().inspect_batch(
                 lambda time, batch: found.append((time, int(batch[MATCHES].sum())))
             )
         for n in range(2, 12):
@@ -161,9 +165,9 @@ def test_whatever_the_order_of_messages_the_matches_are_the_same(seed):
         with worker.dataflow() as scope:
             edges = edges_of(scope, pairs)
             GenericJoin(
-                edges, plan, range(4), batch_records=5, known_items=0
+                edges, plan, range(4), batch_records=5, replicated_items=0
             ).matches().inspect_batch(lambda time, batch: found.extend(batch))
-            GenericJoin(edges, plan, batch_records=5, known_items=0).count().inspect_batch(
+            GenericJoin(edges, plan, batch_records=5, replicated_items=0).count().inspect_batch(
                 lambda time, batch: found.append(batch[MATCHES].tolist())
             )
         worker.run()

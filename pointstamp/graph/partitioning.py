@@ -1,7 +1,7 @@
-"""From streams of edges to the workers' shares of a graph.
+"""From streams of edges to the workers' partitions of a graph.
 
-    edges --> pairs by head --> gather --+------------------> share --> [Share]
-    vertices ------------------>         +-- wishes, by owner -->
+    edges --> pairs by head --> gather --+------------------> partition --> [GraphPartition]
+    vertices ------------------>         +-- ghost_requests, by owner -->
 
 Edges are `Arrays` with the columns `src` and `dst`, and `weight` where they are
 weighted. The graph of a time is the edges of that time, as for motifs.
@@ -21,39 +21,39 @@ from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Exchange, Pipeline
 from pointstamp.graph.addressed import Addressed
-from pointstamp.graph.columns import VERTEX, vertex_column, weighted_columns
 from pointstamp.graph.edges import directed as edge_stream
 from pointstamp.graph.edges import joined, without_loops
-from pointstamp.graph.rounds import Program, results, run_rounds
-from pointstamp.graph.share import (
+from pointstamp.graph.graph_partition import (
     AT,
     OF,
     WEIGHT,
     Direction,
     Form,
-    Half,
-    Share,
-    Wanted,
-    half_of,
-    share_of,
-    wishes,
+    GhostRequests,
+    GraphPartition,
+    LocalEdges,
+    ghost_requests,
+    local_edges_of,
+    partition_of,
 )
-from pointstamp.joins.operators import SOURCE, TARGET, Held
+from pointstamp.graph.supersteps import VertexProgram, results, run_supersteps
+from pointstamp.graph.vertex_columns import VERTEX, vertex_column, weighted_columns
+from pointstamp.joins.join_operators import SOURCE, TARGET, UntilComplete
 from pointstamp.operators.stream import Stream
 
 
 def solve(
-    shares: Stream[Any],
-    start: Callable[[Share], Program],
+    partitions: Stream[Any],
+    start: Callable[[GraphPartition], VertexProgram],
     result: Callable[[Any], Any],
     name: str,
 ) -> Stream[Any]:
-    """Run the program that `start` makes of each share, and give what `result` makes of it."""
-    programs = shares.map_batches(lambda batch: [start(share) for share in batch])
-    return results(run_rounds(programs, name), result)
+    """Run the program that `start` makes of each partition, and give what `result` makes of it."""
+    programs = partitions.map_batches(lambda batch: [start(partition) for partition in batch])
+    return results(run_supersteps(programs, name), result)
 
 
-def shares(
+def partitions(
     edges: Stream[Any],
     vertices: Stream[Any] | None,
     directions: Sequence[Direction],
@@ -62,7 +62,7 @@ def shares(
     loops: bool = False,
     weighted: bool = False,
 ) -> Stream[Any]:
-    """The `Share` of each time, at each worker that has one: rows, one a time.
+    """The `GraphPartition` of each time, at each worker that has one: rows, one a time.
 
     Parameters
     ----------
@@ -89,8 +89,8 @@ def shares(
     elif vertices:
         vertices = vertices.map_batches(vertex_column)
     pairs = [_pairs(arrays, direction) for direction in directions]
-    halves, wanted = _gather(pairs, vertices, form)
-    return _share(halves, wanted, form, len(directions))
+    local_streams, wanted = _gather(pairs, vertices, form)
+    return _partition(local_streams, wanted, form, len(directions))
 
 
 def _loop_vertices(edges: Arrays) -> Arrays | None:
@@ -129,51 +129,53 @@ def _gather(
         builder.new_input(stream, Exchange(AT))
     if vertices is not None:
         builder.new_input(vertices, Exchange(VERTEX))
-    halves = builder.new_output(initial=False)
+    local_streams = builder.new_output(initial=False)
     wanted = builder.new_output(initial=False)
 
     def make_logic(
         capabilities: list[Capability], info: OperatorInfo
     ) -> Callable[[list[Input], list[Output]], None]:
-        held = Held(n_outputs=2)
+        held = UntilComplete(n_outputs=2)
 
         def logic(inputs: list[Input], outputs: list[Output]) -> None:
             for (of_halves, of_wanted), batches in held.complete(*inputs):
-                found = _half(batches, form, len(pairs), info.peers)
+                found = _local_edges(batches, form, len(pairs), info.peers)
                 with of_halves, of_wanted:
                     outputs[0].session(of_halves).give(found)
-                    outputs[1].session(of_wanted).give_batch(wishes(found, info.index))
+                    outputs[1].session(of_wanted).give_batch(ghost_requests(found, info.index))
 
         return logic
 
     builder.build(make_logic)
-    return halves, wanted
+    return local_streams, wanted
 
 
-def _half(batches: list[list[Arrays]], form: Form, n_links: int, peers: int) -> Half:
+def _local_edges(batches: list[list[Arrays]], form: Form, n_links: int, peers: int) -> LocalEdges:
     vertices = [batch[VERTEX] for of_input in batches[n_links:] for batch in of_input]
     edges = [joined(of_input) for of_input in batches[:n_links]]
     batches.clear()
-    return half_of(form, edges, vertices, peers)
+    return local_edges_of(form, edges, vertices, peers)
 
 
-def _share(halves: Stream[Any], wanted: Stream[Arrays], form: Form, n_links: int) -> Stream[Any]:
+def _partition(
+    local_streams: Stream[Any], wanted: Stream[Arrays], form: Form, n_links: int
+) -> Stream[Any]:
     def build(capability: Capability, info: OperatorInfo) -> Callable[..., None]:
         capability.drop()
-        held = Held()
+        held = UntilComplete()
 
-        def logic(halves: Input, wanted: Input, output: Output) -> None:
-            for (capability,), (half, wishes_) in held.complete(halves, wanted):
-                known = half[0][0] if half else _nothing(form, n_links, info.peers)
-                share = share_of(known, info.index, info.peers, Wanted.of(wishes_))
+        def logic(local_streams: Input, wanted: Input, output: Output) -> None:
+            for (capability,), (local, requests) in held.complete(local_streams, wanted):
+                known = local[0][0] if local else _nothing(form, n_links, info.peers)
+                partition = partition_of(known, info.index, info.peers, GhostRequests.of(requests))
                 with capability:
-                    output.session(capability).give(share)
+                    output.session(capability).give(partition)
 
         return logic
 
-    return halves.binary_frontier(wanted, Pipeline(), Addressed(), "Share", build)
+    return local_streams.binary_frontier(wanted, Pipeline(), Addressed(), "Partition", build)
 
 
-def _nothing(form: Form, n_links: int, peers: int) -> Half:
-    """The half of a worker that others' edges lead from, and none lead to."""
-    return half_of(form, [[] for _ in range(n_links)], [], peers)
+def _nothing(form: Form, n_links: int, peers: int) -> LocalEdges:
+    """The edges of a worker that others' edges lead from, and none lead to."""
+    return local_edges_of(form, [[] for _ in range(n_links)], [], peers)
