@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from pointstamp.dataflow.capability import CapabilityCounts
     from pointstamp.dataflow.channels import Queue
     from pointstamp.dataflow.operator import Operator
-    from pointstamp.operators.scope import Scope
-    from pointstamp.operators.stream import Stream
+    from pointstamp.dataflow.scope_core import ScopeCore
 
 
 class Logger(Protocol):
@@ -59,7 +58,7 @@ class Logger(Protocol):
     ) -> None:
         """The queue is that of an input, and of a stream from `source` in the same scope."""
 
-    def stream(self, scope: Scope, what: str) -> Stream[Any]:
+    def stream(self, scope: ScopeCore[Any], what: str) -> Any:
         """The events of one type, in a dataflow of this worker."""
 
     # While it runs.

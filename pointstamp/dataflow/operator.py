@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import get_ident
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pointstamp.dataflow.activator import ThreadActivator
 from pointstamp.dataflow.alignment import AlignedFrontier, EpochAligner
@@ -31,10 +31,12 @@ from pointstamp.progress.timestamp import Timestamp, summary_less_equal
 
 if TYPE_CHECKING:
     from pointstamp.checkpoint.keyed_columns import KeyedColumns
-    from pointstamp.operators.scope import Scope
-    from pointstamp.operators.stream import Stream
+    from pointstamp.dataflow.scope_core import ScopeCore
+    from pointstamp.dataflow.stream_core import StreamCore
 
 Logic = Callable[[list[Input], list[Output]], Any]
+
+S = TypeVar("S")
 
 UNFINISHED = object()
 """What a logic returns to have the dataflow wait for it although it holds no capability:
@@ -385,7 +387,7 @@ def _is_users(code: Any) -> bool:
     return str(getattr(code, "__module__", "")).partition(".")[0] != "pointstamp"
 
 
-class OperatorBuilder:
+class OperatorBuilder(Generic[S]):
     """Makes an operator with any numbers of inputs and outputs.
 
     Connect inputs and outputs first, then call `build` with a function that is
@@ -395,7 +397,7 @@ class OperatorBuilder:
     the dataflow wait for it without a capability.
     """
 
-    def __init__(self, scope: Scope, name: str) -> None:
+    def __init__(self, scope: ScopeCore[S], name: str) -> None:
         self._scope = scope
         self._node = scope.reserve(name)
         environment = scope.environment
@@ -435,7 +437,7 @@ class OperatorBuilder:
 
     def new_input(
         self,
-        stream: Stream[Any],
+        stream: StreamCore[Any],
         pact: Pact,
         interest: Interest = Interest.ALWAYS,
         summaries: Sequence[Any] | None = None,
@@ -474,9 +476,7 @@ class OperatorBuilder:
         )
         return port
 
-    def new_output(
-        self, *, initial: bool = True, summaries: Sequence[Any] | None = None
-    ) -> Stream[Any]:
+    def new_output(self, *, initial: bool = True, summaries: Sequence[Any] | None = None) -> S:
         """A new output, as a stream.
 
         Parameters
