@@ -3,7 +3,7 @@
 A Parquet file is scanned, goes through a dataflow that changes nothing, and is
 written to Spark's sink for nothing. The bar is `mapInArrow` with a function that
 gives back what it gets: Python is reached by both, workers that know each other and
-two shuffles of parcels are what ours adds; fused, only the former.
+two shuffles of packed batches are what ours adds; fused, only the former.
 """
 
 from __future__ import annotations

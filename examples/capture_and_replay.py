@@ -25,7 +25,7 @@ def capture(worker: ps.Worker, port: int, secret: bytes, n_epochs: int) -> None:
     """Send the numbers of each epoch to where somebody listens."""
     with worker.dataflow("here") as scope:
         input, numbers = scope.new_input("numbers")
-        numbers.map(lambda x: x * x).capture(ps.Dial("127.0.0.1", port, secret=secret))
+        numbers.map(lambda x: x * x).capture(ps.Connect("127.0.0.1", port, secret=secret))
     for epoch in range(n_epochs):
         for x in range(10 * epoch + worker.index, 10 * (epoch + 1), worker.peers):
             input.send(x)
@@ -33,7 +33,7 @@ def capture(worker: ps.Worker, port: int, secret: bytes, n_epochs: int) -> None:
         worker.step()
 
 
-def replay(worker: ps.Worker, listen: ps.Listen, n_parts: int) -> list[tuple[int, int]]:
+def replay(worker: ps.Worker, listen: ps.Accept, n_parts: int) -> list[tuple[int, int]]:
     """(epoch, sum) of what came, once it was complete."""
     sums: list[tuple[int, int]] = []
     mine = range(worker.index, n_parts, worker.peers)
@@ -49,7 +49,7 @@ def replay(worker: ps.Worker, listen: ps.Listen, n_parts: int) -> list[tuple[int
 
 def main(n_epochs: int = 5, capturing: int = 2, replaying: int = 3) -> None:
     secret = secrets.token_hex(16)
-    with ps.Listen(secret=secret.encode()) as listen:
+    with ps.Accept(secret=secret.encode()) as listen:
         here = [sys.executable, __file__, "capture", *map(str, (listen.address[1], n_epochs))]
         environment = {**os.environ, SECRET: secret}
         with subprocess.Popen([*here, str(capturing)], env=environment) as program:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pointstamp import spark as spark
     from pointstamp import testing as testing
     from pointstamp.communication.communicator import Communicator as Communicator
-    from pointstamp.communication.event_sockets import Dial as Dial
-    from pointstamp.communication.event_sockets import Listen as Listen
+    from pointstamp.communication.event_sockets import Accept as Accept
+    from pointstamp.communication.event_sockets import Connect as Connect
     from pointstamp.containers import Arrays as Arrays
     from pointstamp.dataflow.capability import Capability as Capability
     from pointstamp.dataflow.capability_set import CapabilitySet as CapabilitySet
@@ -77,7 +77,7 @@ _HOMES = {
     "CapabilitySet": "pointstamp.dataflow.capability_set",
     "EventClock": "pointstamp.operators.window_assigners",
     "Communicator": "pointstamp.communication.communicator",
-    "Dial": "pointstamp.communication.event_sockets",
+    "Connect": "pointstamp.communication.event_sockets",
     "Distribute": "pointstamp.dataflow.pact",
     "Err": "pointstamp.dataflow.results",
     "Events": "pointstamp.formats.events",
@@ -85,7 +85,7 @@ _HOMES = {
     "Failed": "pointstamp.dataflow.error_policy",
     "Input": "pointstamp.dataflow.handles",
     "Int": "pointstamp.progress.timestamp",
-    "Listen": "pointstamp.communication.event_sockets",
+    "Accept": "pointstamp.communication.event_sockets",
     "Log": "pointstamp.observability.log",
     "Messages": "pointstamp.formats.events",
     "Notificator": "pointstamp.dataflow.notificator",

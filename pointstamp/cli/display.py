@@ -21,9 +21,9 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from pointstamp.cli.board import Board
 from pointstamp.cli.outcome import Outcome, Request, Wanted
-from pointstamp.cli.tally import Report
+from pointstamp.cli.progress_reporter import Report
+from pointstamp.cli.progress_server import ProgressServer
 
 LINE_EVERY_S = 2.0
 SIGN_OF_LIFE_EVERY_S = 10.0
@@ -82,9 +82,9 @@ class Display:
         elapsed = self._last_line - self._began
         self._console.print(f"{self._title} {elapsed:6.1f} s  {what}", soft_wrap=True)
 
-    def update(self, board: Board) -> None:
+    def update(self, server: ProgressServer) -> None:
         """Take the latest from the workers; called often."""
-        self._reports = board.reports()
+        self._reports = server.reports()
         self._maybe_print_line()
 
     def read_files(self, n: int) -> None:

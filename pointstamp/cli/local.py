@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pointstamp.cli.board import Board
 from pointstamp.cli.display import Display
 from pointstamp.cli.outcome import Outcome, Request, Wanted
+from pointstamp.cli.progress_reporter import Address, ProgressReporter, Report
+from pointstamp.cli.progress_server import ProgressServer
 from pointstamp.cli.queries import Query
 from pointstamp.cli.search import results
 from pointstamp.cli.shortlist import merged
 from pointstamp.cli.sources import Facts, Reading, Source, at_hand
-from pointstamp.cli.tally import Address, Report, Tally
 from pointstamp.formats.atomic_file import folder_beside
 from pointstamp.runtime.execute import execute
 from pointstamp.runtime.worker import Worker
@@ -61,9 +61,9 @@ def answer(request: Request, display: Display) -> Outcome:
         at_hand(request.source) as source,
         _parts_folder(request.out) as parts,
         display.working("searching"),
-        Board(request.workers, on_tick=display.update) as board,
+        ProgressServer(request.workers, on_tick=display.update) as server,
     ):
-        task = Task(request.query, request.wanted, source, board.address, parts)
+        task = Task(request.query, request.wanted, source, server.address, parts)
         shares = execute(work, task, workers=request.workers, **request.run.options())
         searched = time.monotonic()
         outcome = _outcome(request, shares, began, searched)
@@ -77,15 +77,15 @@ def answer(request: Request, display: Display) -> Outcome:
 
 def work(worker: Worker, task: Task) -> Share:
     """What each worker does."""
-    tally = Tally(worker.index, task.address)
-    share = Share(tally.report)
-    with closing(tally), _sink(worker.index, task, share) as sink:
+    reporter = ProgressReporter(worker.index, task.address)
+    share = Share(reporter.report)
+    with closing(reporter), _sink(worker.index, task, share) as sink:
         with worker.dataflow("search") as scope:
             edges, stream = scope.new_input("edges")
-            found = results(task.query, task.wanted, stream, tally)
+            found = results(task.query, task.wanted, stream, reporter)
             found.inspect_batch(lambda _, batch: sink(batch))
         if worker.index == 0:
-            reading = Reading(task.source, tally.read_files)
+            reading = Reading(task.source, reporter.read_files)
             for batch in reading:
                 edges.send_batch(batch)
                 worker.step()

@@ -19,14 +19,14 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pointstamp import errors
-from pointstamp.cli.board import LOOPBACK, Board
 from pointstamp.cli.display import Display
 from pointstamp.cli.outcome import Outcome, Request, Wanted
+from pointstamp.cli.progress_reporter import Address, ProgressReporter
+from pointstamp.cli.progress_server import LOOPBACK, ProgressServer
 from pointstamp.cli.queries import Query
 from pointstamp.cli.search import result_columns, results
 from pointstamp.cli.shortlist import merged
 from pointstamp.cli.sources import COLUMNS, Facts, FileSource, Reading
-from pointstamp.cli.tally import Address, Tally
 from pointstamp.errors import PointstampError, UsageError, WorkerError
 from pointstamp.operators.scope import Scope
 from pointstamp.operators.stream import Stream
@@ -47,8 +47,8 @@ class Build:
 
     def __call__(self, scope: Scope, edges: Stream[Any]) -> Stream[Any]:
         """Build it on one worker."""
-        tally = Tally(scope.index, self.address)
-        return results(self.query, self.wanted, edges, tally)
+        reporter = ProgressReporter(scope.index, self.address)
+        return results(self.query, self.wanted, edges, reporter)
 
 
 def answer(request: Request, display: Display) -> Outcome:
@@ -97,15 +97,15 @@ def _found(spark: Any, request: Request, display: Display, clock: _Clock) -> tup
     edges, facts = _edges(spark, request, display)
     clock.end("read")
     display.now("searching")
-    with Board(request.workers, _host(spark), display.update) as board:
-        build = Build(request.query, request.wanted, board.address)
+    with ProgressServer(request.workers, _host(spark), display.update) as server:
+        build = Build(request.query, request.wanted, server.address)
         columns = result_columns(request.query, request.wanted)
         schema = ", ".join(f"`{name}` long" for name in columns)
         options = request.run.options()
         frame = run(build, {"edges": edges}, schema, workers=request.workers, **options)
         with _failing_in_words():
             table = frame.toArrow()
-        reports = board.last_words() if board.heard() else []
+        reports = server.last_words() if server.heard() else []
     clock.end("search")
     return table, Outcome(facts=facts, reports=reports)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from pointstamp.cli.outcome import Wanted
+from pointstamp.cli.progress_reporter import ProgressReporter
 from pointstamp.cli.queries import Query
 from pointstamp.cli.shortlist import shortlist_columns, shortlists
-from pointstamp.cli.tally import Tally
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
@@ -16,28 +16,30 @@ from pointstamp.formats.vertices import check_vertices
 from pointstamp.operators.stream import Stream
 
 
-def results(query: Query, wanted: Wanted, edges: Stream[Any], tally: Tally) -> Stream[Any]:
-    """What is wanted of the matches, as record batches; `tally` hears of the work.
+def results(
+    query: Query, wanted: Wanted, edges: Stream[Any], reporter: ProgressReporter
+) -> Stream[Any]:
+    """What is wanted of the matches, as record batches; `reporter` counts the work.
 
     With `Wanted.COUNT`, batches with the column `count`, to be added up; with
     `Wanted.FIRST`, the shortlist of each worker; with `Wanted.FILE`, the matches.
     """
-    edges.scope.environment.note = tally.note  # operators say there what they have done
-    edges = edges.inspect_batch(lambda _, batch: _taken(batch, tally))
+    edges.scope.environment.note = reporter.note  # operators say there what they have done
+    edges = edges.inspect_batch(lambda _, batch: _taken(batch, reporter))
     if wanted is Wanted.COUNT:
         counts = query.count(edges).inspect_batch(
-            lambda _, batch: tally.note("found", int(batch.column(0).to_numpy().sum()))
+            lambda _, batch: reporter.note("found", int(batch.column(0).to_numpy().sum()))
         )
-        return _with_end(counts, tally)
-    found = query.find(edges).inspect_batch(lambda _, batch: tally.note("found", batch.num_rows))
+        return _with_end(counts, reporter)
+    found = query.find(edges).inspect_batch(lambda _, batch: reporter.note("found", batch.num_rows))
     if wanted is Wanted.FIRST:
         found = shortlists(found, len(query.columns))
-    return _with_end(found, tally)
+    return _with_end(found, reporter)
 
 
-def _taken(batch: Any, tally: Tally) -> None:
+def _taken(batch: Any, reporter: ProgressReporter) -> None:
     check_vertices(batch, "the graph")  # what Spark scanned by itself nobody has checked yet
-    tally.note("edges", batch.num_rows)
+    reporter.note("edges", batch.num_rows)
 
 
 def result_columns(query: Query, wanted: Wanted) -> list[str]:
@@ -49,8 +51,8 @@ def result_columns(query: Query, wanted: Wanted) -> list[str]:
     return list(query.columns)
 
 
-def _with_end(stream: Stream[Any], tally: Tally) -> Stream[Any]:
-    """The same stream; when it is complete, the tally tells its last."""
+def _with_end(stream: Stream[Any], reporter: ProgressReporter) -> Stream[Any]:
+    """The same stream; when it is complete, the reporter tells its last."""
 
     def build(capability: Capability, info: OperatorInfo) -> Any:
         capability.drop()
@@ -58,8 +60,8 @@ def _with_end(stream: Stream[Any], tally: Tally) -> Stream[Any]:
         def logic(input: Input, output: Output) -> None:
             for time, batch in input:
                 output.session(time).give_batch(batch)
-            if not tally.report.done and input.frontier.is_empty():
-                tally.finish()
+            if not reporter.report.done and input.frontier.is_empty():
+                reporter.finish()
 
         return logic
 

@@ -64,7 +64,7 @@ class Handshake:
         At least 16 bytes; `new_secret` makes one.
     index, peers : int
         This worker's, which the other end learns.
-    dialled : bool
+    initiated : bool
         Whether this end made the connection; the two ends must differ in it.
     wants : int
         A number that the other end finds in `peer_wants`.
@@ -72,7 +72,8 @@ class Handshake:
     Examples
     --------
     >>> secret = new_secret()
-    >>> one, zero = Handshake(secret, 1, 2, dialled=True), Handshake(secret, 0, 2, dialled=False)
+    >>> one = Handshake(secret, 1, 2, initiated=True)
+    >>> zero = Handshake(secret, 0, 2, initiated=False)
     >>> proofs = one.receive(zero.greeting), zero.receive(one.greeting)
     >>> one.receive(proofs[1]), zero.receive(proofs[0])
     (b'', b'')
@@ -81,7 +82,7 @@ class Handshake:
     """
 
     def __init__(
-        self, secret: bytes, index: int, peers: int, *, dialled: bool, wants: int = 0
+        self, secret: bytes, index: int, peers: int, *, initiated: bool, wants: int = 0
     ) -> None:
         if len(secret) < MIN_SECRET_BYTES:
             raise UsageError(
@@ -89,7 +90,7 @@ class Handshake:
                 f"authentication.new_secret() makes one"
             )
         self._secret = secret
-        self._dialled = dialled
+        self._dialled = initiated
         self._own = Hello(index, peers, secrets.token_bytes(32), wants)
         self._received = bytearray()
         self._other: Hello | None = None
@@ -151,10 +152,10 @@ class Handshake:
         _, _, index, peers, wants, nonce = _HELLO.unpack(received)
         self._other = Hello(index, peers, nonce, wants)
         self.claimed = index
-        return self._proof(self._other, dialled=self._dialled)
+        return self._proof(self._other, initiated=self._dialled)
 
     def _check_proof(self, other: Hello, proof: bytes) -> None:
-        if not hmac.compare_digest(proof, self._proof(other, dialled=not self._dialled)):
+        if not hmac.compare_digest(proof, self._proof(other, initiated=not self._dialled)):
             raise AuthenticationError(
                 f"the other end, which says that it is worker {other.index}, does not know "
                 f"the secret of this computation: give all workers the same one"
@@ -167,9 +168,9 @@ class Handshake:
         self.peer = other.index
         self.peer_wants = other.wants
 
-    def _proof(self, other: Hello, *, dialled: bool) -> bytes:
-        """The proof of the end that dialled, or of the one that answered."""
+    def _proof(self, other: Hello, *, initiated: bool) -> bytes:
+        """The proof of the end that initiated, or of the one that answered."""
         hellos = (self._own, other) if self._dialled else (other, self._own)
-        role = b"dialled" if dialled else b"answered"
+        role = b"initiated" if initiated else b"answered"
         transcript = b"".join([role, *(hello.encode() for hello in hellos)])
         return hmac.digest(self._secret, transcript, "sha256")

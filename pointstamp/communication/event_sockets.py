@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from pointstamp.communication.authentication import Handshake
-from pointstamp.communication.proof import prove
+from pointstamp.communication.blocking_handshake import authenticate
 from pointstamp.errors import (
     AuthenticationError,
     CommunicationError,
@@ -67,8 +67,8 @@ class _End(Protocol):
         """A connection, proved; raises when the time is over, or it is not wanted any more."""
 
 
-class Dial:
-    """The end of a captured stream that connects to a `Listen`; a target or a source.
+class Connect:
+    """The end of a captured stream that connects to an `Accept`; a target or a source.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class Dial:
         return SocketReader(self, times, wake)
 
     def connect(self, is_wanted: Callable[[], bool]) -> socket.socket:
-        """Dial until somebody answers."""
+        """Connect until somebody answers."""
         until = time.monotonic() + self._timeout_s
         while True:
             try:
@@ -118,8 +118,8 @@ class Dial:
         return connection
 
 
-class Listen:
-    """The end of a captured stream that waits to be dialled; a target or a source.
+class Accept:
+    """The end of a captured stream that accepts connections; a target or a source.
 
     It can be used for several parts: each takes a connection. Close it when all have
     theirs, or at the end.
@@ -188,7 +188,7 @@ class Listen:
         raise RendezvousError(f"nobody connected to {self.name} in {self._timeout_s} s{refused}")
 
     def close(self) -> None:
-        """Listen no more. Connections that were made stay."""
+        """Stop listening. Connections that were made stay."""
         self._socket.close()
 
     def __enter__(self) -> Self:
@@ -414,25 +414,27 @@ class SocketReader(_Link):
 
 def _checked(secret: bytes) -> bytes:
     """`secret`, if it is long enough: before anything is opened."""
-    Handshake(secret, 0, 2, dialled=True)
+    Handshake(secret, 0, 2, initiated=True)
     return secret
 
 
 def _prove(
     connection: socket.socket,
     secret: bytes,
-    dialled: bool,
+    initiated: bool,
     until: float,
     is_wanted: Callable[[], bool],
 ) -> None:
     """Both ends know the secret, or this raises."""
-    prove(connection, Handshake(secret, int(dialled), 2, dialled=dialled), until, is_wanted)
+    authenticate(
+        connection, Handshake(secret, int(initiated), 2, initiated=initiated), until, is_wanted
+    )
 
 
 def _wait_a_moment(is_wanted: Callable[[], bool], name: str) -> None:
     time.sleep(_LOOK_S)
     if not is_wanted():
-        raise PeerLostError(f"{name} is not dialled any more: it was closed here")
+        raise PeerLostError(f"{name} is not connected to any more: it was closed here")
 
 
 @contextlib.contextmanager

@@ -17,13 +17,13 @@ import threading
 import time
 
 from pointstamp.communication import threads
-from pointstamp.communication.attend import Result, Target, attend, check_workers
 from pointstamp.communication.communicator import Communicator
 from pointstamp.communication.failure import Failure, failure, first_cause
 from pointstamp.communication.processes import run_processes
 from pointstamp.communication.single import SingleCommunicator
+from pointstamp.communication.target import Result, Target, check_workers, run_target
 
-__all__ = ["attend", "run_processes", "run_single", "run_threads"]
+__all__ = ["run_processes", "run_single", "run_target", "run_threads"]
 
 STOP_S = 0.8
 """How long the threads of a failed computation are waited for."""
@@ -36,7 +36,7 @@ def run_single(target: Target[Result]) -> list[Result]:
     [1]
     """
     try:
-        return [attend(SingleCommunicator(), target)]
+        return [run_target(SingleCommunicator(), target)]
     except KeyboardInterrupt:
         raise  # of whoever runs the worker, not of the worker
     except BaseException as cause:  # noqa: BLE001  (raised, in the words of `WorkerError`)
@@ -62,7 +62,7 @@ def run_threads(target: Target[Result], workers: int) -> list[Result]:
     group = threads.communicators(workers)
     started = [
         threading.Thread(
-            target=_attend_in_thread,
+            target=_run_in_thread,
             args=(communicator, target, ended),
             name=f"pointstamp-worker-{communicator.index}",
             daemon=True,
@@ -89,13 +89,13 @@ def run_threads(target: Target[Result], workers: int) -> list[Result]:
     return [outcomes[index] for index in range(workers)]  # type: ignore[misc]  # no failure is left
 
 
-def _attend_in_thread(
+def _run_in_thread(
     communicator: Communicator,
     target: Target[Result],
     ended: queue.SimpleQueue[tuple[int, Result | Failure]],
 ) -> None:
     try:
-        ended.put((communicator.index, attend(communicator, target)))
+        ended.put((communicator.index, run_target(communicator, target)))
     except BaseException as cause:  # noqa: BLE001  (handed to the caller)
         ended.put((communicator.index, failure(communicator.index, cause, time.monotonic())))
 

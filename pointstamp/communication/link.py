@@ -18,14 +18,14 @@ from pointstamp.communication.framing import Buffer, FrameKind
 from pointstamp.errors import FileFormatError
 
 
-class Ending:
+class Shutdown:
     """What the two sides of a link have said about its end."""
 
-    __slots__ = ("has_news", "heard_goodbye", "heard_received", "is_answered", "notice")
+    __slots__ = ("got_goodbye", "got_received", "has_news", "is_answered", "notice")
 
     def __init__(self) -> None:
-        self.heard_goodbye = False
-        self.heard_received = False
+        self.got_goodbye = False
+        self.got_received = False
         self.is_answered = False
         """Whether RECEIVED was said to the peer's GOODBYE."""
         self.notice: Notice | None = None
@@ -37,9 +37,9 @@ class Ending:
         """Note what the peer said."""
         self.has_news = True
         if kind is FrameKind.GOODBYE:
-            self.heard_goodbye = True
+            self.got_goodbye = True
         elif kind is FrameKind.RECEIVED:
-            self.heard_received = True
+            self.got_received = True
         elif kind is FrameKind.ABORT:
             self.notice = Notice(*pickle.loads(body))
         else:
@@ -52,12 +52,12 @@ class Link(Protocol):
     peer: int
     connection: socket.socket
     fd: int
-    ending: Ending
+    shutdown: Shutdown
     is_blocked: bool
     """Whether the carrier took less than it was given: `write` has to be called again."""
     is_broken: bool
     """Whether the peer is gone: nothing is sent any more."""
-    is_deaf: bool
+    discards_input: bool
     """Whether messages are thrown away, since nobody will pull them."""
     n_unsent: int
     """How many bytes the carrier has not taken yet."""
@@ -80,7 +80,7 @@ class Link(Protocol):
 
 def is_done(link: Link) -> bool:
     """Whether both sides know that the other has all it was sent."""
-    return link.ending.heard_goodbye and link.ending.heard_received and not link.n_unsent
+    return link.shutdown.got_goodbye and link.shutdown.got_received and not link.n_unsent
 
 
 def end_writing(link: Link) -> None:

@@ -18,7 +18,7 @@ Looking into shared memory costs nothing, so `receive` always does that; asking
 the system costs a microsecond. A worker without streams asks every `LOOK_S`
 while it is busy, only to learn of the deaths of peers.
 
-Ending. A worker that closes says GOODBYE, and answers the GOODBYE of a peer,
+Shutdown. A worker that closes says GOODBYE, and answers the GOODBYE of a peer,
 which comes after all its data, with RECEIVED. With both of each, nothing is
 under way and the link can go. A link that ends before is a peer lost. A
 worker that fails says ABORT behind what is queued, and lingers a moment until
@@ -261,7 +261,7 @@ class MeshCommunicator:
         said = notice(self.index, cause)
         body = pickle.dumps((said.worker, said.lost, said.text))
         for link in self._links.values():
-            link.is_deaf = True
+            link.discards_input = True
             link.say(FrameKind.ABORT, body)
             self._write(link)
         self._linger(time.monotonic() + LINGER_S)
@@ -326,14 +326,14 @@ class MeshCommunicator:
     def _read(self, link: SharedLink) -> None:
         """Take in what is in a ring."""
         link.read()
-        if link.ending.has_news:
+        if link.shutdown.has_news:
             self._heed(link)
 
     def _heed(self, link: Link) -> None:
         """Do what a peer's words about ending ask for."""
-        ending = link.ending
+        ending = link.shutdown
         ending.has_news = False
-        if ending.heard_goodbye and not ending.is_answered:
+        if ending.got_goodbye and not ending.is_answered:
             ending.is_answered = True
             link.say(FrameKind.RECEIVED)
             self._write(link)
@@ -345,7 +345,7 @@ class MeshCommunicator:
         self._poll.unregister(link.fd)
         del self._by_fd[link.fd]
         link.is_broken = True
-        if not (link.ending.heard_goodbye and link.ending.heard_received):
+        if not (link.shutdown.got_goodbye and link.shutdown.got_received):
             text = f"worker {self.index} lost worker {link.peer}: {how} without a goodbye"
             self._fail(Notice(link.peer, True, text))
 

@@ -32,9 +32,9 @@ from typing import Any
 import cloudpickle  # type: ignore[import-untyped, unused-ignore]  # it has no annotations
 
 from pointstamp.communication import segment
-from pointstamp.communication.attend import Result, Target, check_workers
 from pointstamp.communication.failure import Failure, death, first_cause, load
 from pointstamp.communication.framing import Buffer, FrameKind, FrameReader, frame
+from pointstamp.communication.target import Result, Target, check_workers
 from pointstamp.errors import SerializationError
 
 GRACE_S = 0.4
@@ -92,7 +92,7 @@ class _Child:
     reader: FrameReader = field(default_factory=FrameReader)
     result: memoryview | None = None
     failure: Failure | None = None
-    is_silent: bool = False
+    at_end_of_stream: bool = False
     has_ended: bool = False
 
     @property
@@ -113,11 +113,11 @@ class _Child:
             self.unsent.clear()  # it has died, which reading will tell
 
     def read(self) -> None:
-        """Take in what the worker says; `is_silent` from the end of its socket on."""
+        """Take in what the worker says; `at_end_of_stream` from the end of its socket on."""
         try:
-            while not self.is_silent:
+            while not self.at_end_of_stream:
                 n_bytes = self.control.recv_into(self.reader.space())
-                self.is_silent = n_bytes == 0
+                self.at_end_of_stream = n_bytes == 0
                 for found in self.reader.advance(n_bytes):
                     if found.kind is FrameKind.RESULT:
                         self.result = found.body
@@ -126,9 +126,9 @@ class _Child:
         except BlockingIOError:
             pass
         except OSError:
-            self.is_silent = True
+            self.at_end_of_stream = True
 
-    def bury(self, *, patience_s: float = 0.0, is_cause: bool = True) -> None:
+    def reap(self, *, patience_s: float = 0.0, is_cause: bool = True) -> None:
         """See whether the process ended; if so without an answer, that is a failure."""
         if patience_s:
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -200,7 +200,7 @@ def _spawn(
     peer_fds = {peer: end.fileno() for peer, end in ends.items()}
     program = (
         f"import sys; sys.path[:] = {[str(path) for path in sys.path]!r}\n"
-        f"from pointstamp.communication.child import main\n"
+        f"from pointstamp.communication.worker_process import main\n"
         f"main({index}, {workers}, {control.fileno()}, {peer_fds!r}, {shared_fd})"
     )
     # -W, -O, -X and the like, as multiprocessing hands them on.
@@ -228,7 +228,7 @@ def _watch(children: list[_Child]) -> None:
                 _serve(selector, key.data, events)
             for child in children:
                 if not child.has_ended:
-                    child.bury(is_cause=not stopping.has_terminated)
+                    child.reap(is_cause=not stopping.has_terminated)
 
 
 def _serve(selector: selectors.BaseSelector, child: _Child, events: int) -> None:
@@ -238,9 +238,9 @@ def _serve(selector: selectors.BaseSelector, child: _Child, events: int) -> None
             selector.modify(child.control, selectors.EVENT_READ, child)
     if events & selectors.EVENT_READ:
         child.read()
-        if child.is_silent:
+        if child.at_end_of_stream:
             selector.unregister(child.control)
-            child.bury(patience_s=TICK_S)
+            child.reap(patience_s=TICK_S)
 
 
 @dataclass
@@ -297,7 +297,7 @@ def _stop(children: list[_Child]) -> None:
     until = time.monotonic() + KILL_S
     for child in children:
         if not child.has_ended:
-            child.bury(patience_s=max(0.0, until - time.monotonic()), is_cause=False)
+            child.reap(patience_s=max(0.0, until - time.monotonic()), is_cause=False)
     _signal(children, kill=True)
     for child in children:
         child.process.wait()

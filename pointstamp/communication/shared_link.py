@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pointstamp.communication.arena import Arena
 from pointstamp.communication.communicator import Message
 from pointstamp.communication.framing import Buffer, FrameKind, unset_bytes
-from pointstamp.communication.link import Ending
+from pointstamp.communication.link import Shutdown
 from pointstamp.communication.mailbox import Mailbox
 from pointstamp.communication.ring import (
     MAX_CHANNEL,
@@ -44,10 +44,10 @@ from pointstamp.containers.codec import decode, decode_rows, encode, encode_rows
 from pointstamp.errors import FileFormatError, SerializationError
 
 if TYPE_CHECKING:
-    from pointstamp.communication.lending import Lender
+    from pointstamp.communication.block_leases import BlockLeases
 
 INLINE_BYTES = 1 << 15
-"""Messages up to this size lie in the ring: copying them costs less than lending a block."""
+"""Messages up to this size lie in the ring: copying them costs less than leasing a block."""
 
 EAGER_BYTES = 1 << 16
 """With this much put, and not published, `send` publishes: the peer may begin to read."""
@@ -89,8 +89,8 @@ class SharedLink:
         self.fd = connection.fileno()
         self.is_blocked = False
         self.is_broken = False
-        self.is_deaf = False
-        self.ending = Ending()
+        self.discards_input = False
+        self.shutdown = Shutdown()
         self.n_unsent = 0
         self._unsent: deque[_Unsent] = deque()
         self._pieces: deque[memoryview] = deque()  # of the first of them, if it was started
@@ -104,7 +104,7 @@ class SharedLink:
         self._parked_word = segment.layout.parked_word(peer)
         self._segment = segment
         self._peers = peers
-        self._lender: Lender | None = None
+        self._leases: BlockLeases | None = None
         self._body: memoryview | None = None  # of a message that comes in pieces
         self._body_kind = 0
         self._body_channel = 0
@@ -239,8 +239,8 @@ class SharedLink:
 
     def read(self) -> None:
         """Take in what is in the ring."""
-        if self._lender is not None:
-            self._lender.settle()
+        if self._leases is not None:
+            self._leases.return_unused()
         reader = self._reader
         reader.look()
         try:
@@ -267,19 +267,19 @@ class SharedLink:
         elif kind == _PIECE:
             self._add(data)
         else:
-            self.ending.take(FrameKind(kind), data)
+            self.shutdown.take(FrameKind(kind), data)
 
     def _deliver(self, kind: int, channel: int, body: Buffer) -> None:
-        if not self.is_deaf:
+        if not self.discards_input:
             tag, batch = decode_rows(body) if kind == _ROWS else decode([body])
             self._mailbox.put(channel, Message(self.peer, tag, batch))
 
     def _borrow(self, number: int, start: int, n_bytes: int) -> memoryview:
-        if self._lender is None:
-            from pointstamp.communication.lending import Lender  # imports NumPy
+        if self._leases is None:
+            from pointstamp.communication.block_leases import BlockLeases  # imports NumPy
 
-            self._lender = Lender(self._segment, self.peer, self._peers)
-        return self._lender.lend(number, start, n_bytes)
+            self._leases = BlockLeases(self._segment, self.peer, self._peers)
+        return self._leases.lease(number, start, n_bytes)
 
     def _add(self, data: bytes) -> None:
         """Add a piece to the message that was started, which may complete it."""
@@ -307,7 +307,7 @@ class SharedLink:
         return how
 
     def close(self) -> None:
-        """Close the socket; blocks that are lent out stay readable while they are used."""
+        """Close the socket; blocks that are leased out stay readable while they are used."""
         self._forget()
         self.connection.close()
 

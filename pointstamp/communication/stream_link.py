@@ -17,7 +17,7 @@ from typing import Any
 
 from pointstamp.communication.communicator import Message
 from pointstamp.communication.framing import Buffer, Frame, FrameKind, FrameReader, frame
-from pointstamp.communication.link import Ending
+from pointstamp.communication.link import Shutdown
 from pointstamp.communication.mailbox import Mailbox
 from pointstamp.containers.codec import decode, encode
 from pointstamp.errors import FileFormatError
@@ -56,8 +56,8 @@ class StreamLink:
         self.compression = compression
         self.is_blocked = False
         self.is_broken = False
-        self.is_deaf = False
-        self.ending = Ending()
+        self.discards_input = False
+        self.shutdown = Shutdown()
         self.n_unsent = 0
         self.unsent: deque[Buffer] = deque()
         self._reader = FrameReader()
@@ -140,9 +140,9 @@ class StreamLink:
 
             buffers = unpack(found.body)
         else:
-            self.ending.take(found.kind, found.body)
+            self.shutdown.take(found.kind, found.body)
             return
-        if not self.is_deaf:
+        if not self.discards_input:
             tag, batch = decode(buffers)
             self._mailbox.put(found.channel, Message(self.peer, tag, batch))
 

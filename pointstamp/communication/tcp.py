@@ -191,7 +191,7 @@ def _name(number: int) -> str | None:
 
 
 @dataclass(eq=False)
-class _Half:
+class _PendingConnection:
     """A connection whose other end has not proved yet who it is."""
 
     connection: socket.socket
@@ -216,7 +216,7 @@ class _Call:
     due: float = 0.0
     retry_s: float = FIRST_RETRY_S
     n_tried: int = 0
-    half: _Half | None = None
+    pending: _PendingConnection | None = None
     last_error: str = "not tried yet"
 
 
@@ -234,7 +234,7 @@ class _Rendezvous:
     wants: dict[int, int] = field(default_factory=dict)
     """What the peers that are connected want to be sent."""
     calls: dict[int, _Call] = field(default_factory=dict)
-    callers: dict[_Half, None] = field(default_factory=dict)
+    callers: dict[_PendingConnection, None] = field(default_factory=dict)
     refused: dict[int, _Refusal] = field(default_factory=dict)
     """The last reason to refuse one who claimed to be this peer."""
     refused_others: str = ""
@@ -267,7 +267,7 @@ class _Rendezvous:
                 for key, events in self._selector.select(self._wait_s(until)):
                     if key.data is None:
                         self._answer()
-                    elif isinstance(key.data, _Half):
+                    elif isinstance(key.data, _PendingConnection):
                         self._talk(key.data, events)
                     else:
                         self._look_after(key.data)
@@ -284,10 +284,10 @@ class _Rendezvous:
     def let_go(self) -> None:
         """Close every connection, proved or not."""
         for call in self.calls.values():
-            if call.half is not None:
-                call.half.connection.close()
-        for half in self.callers:
-            half.connection.close()
+            if call.pending is not None:
+                call.pending.connection.close()
+        for pending in self.callers:
+            pending.connection.close()
         for connection in self.connections.values():
             connection.close()
 
@@ -295,7 +295,7 @@ class _Rendezvous:
 
     def _call_who_is_due(self, now: float) -> None:
         for call in self.calls.values():
-            if call.half is None and call.peer not in self.connections and call.due <= now:
+            if call.pending is None and call.peer not in self.connections and call.due <= now:
                 self._call(call, now)
 
     def _call(self, call: _Call, now: float) -> None:
@@ -309,32 +309,34 @@ class _Rendezvous:
             return
         call.n_tried += 1
         connection.setblocking(False)
-        call.half = _Half(connection, self._handshake(dialled=True), now + HANDSHAKE_S, call, False)
+        call.pending = _PendingConnection(
+            connection, self._handshake(initiated=True), now + HANDSHAKE_S, call, False
+        )
         status = connection.connect_ex(where)
         if status in (0, errno.EINPROGRESS):
-            self._selector.register(connection, selectors.EVENT_WRITE, call.half)
+            self._selector.register(connection, selectors.EVENT_WRITE, call.pending)
         else:
             connection.close()
             self._call_again(call, os.strerror(status))
 
     def _call_again(self, call: _Call, error: str) -> None:
         """Put the next attempt off, a little longer each time."""
-        call.half = None
+        call.pending = None
         call.last_error = error
         call.due = time.monotonic() + call.retry_s
         call.retry_s = min(2 * call.retry_s, LAST_RETRY_S)
 
-    def _opened(self, half: _Half) -> None:
+    def _opened(self, pending: _PendingConnection) -> None:
         """The connection that we asked for is there, or is not."""
-        status = half.connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        status = pending.connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if status:
-            self._hang_up(half, os.strerror(status))
-        elif half.connection.getsockname() == half.connection.getpeername():
+            self._hang_up(pending, os.strerror(status))
+        elif pending.connection.getsockname() == pending.connection.getpeername():
             # Calling a free port of this machine may connect a socket to itself.
-            self._hang_up(half, "nobody listens")
+            self._hang_up(pending, "nobody listens")
         else:
-            half.is_open = True
-            half.unsent = half.handshake.greeting
+            pending.is_open = True
+            pending.unsent = pending.handshake.greeting
 
     # Being called by those of higher index.
 
@@ -348,78 +350,80 @@ class _Rendezvous:
             connection.setblocking(False)
             if len(self.callers) >= MAX_CALLERS + len(self.addresses):
                 self._hang_up(next(iter(self.callers)), "too many call at a time")
-            handshake = self._handshake(dialled=False)
+            handshake = self._handshake(initiated=False)
             until = time.monotonic() + HANDSHAKE_S
-            half = _Half(connection, handshake, until, unsent=handshake.greeting)
-            self.callers[half] = None
-            self._selector.register(connection, selectors.EVENT_READ | selectors.EVENT_WRITE, half)
+            pending = _PendingConnection(connection, handshake, until, unsent=handshake.greeting)
+            self.callers[pending] = None
+            self._selector.register(
+                connection, selectors.EVENT_READ | selectors.EVENT_WRITE, pending
+            )
 
     def _drop_callers(self) -> None:
-        for half in list(self.callers):
-            self._hang_up(half, "everyone is here")
+        for pending in list(self.callers):
+            self._hang_up(pending, "everyone is here")
 
     # Both.
 
-    def _handshake(self, *, dialled: bool) -> Handshake:
+    def _handshake(self, *, initiated: bool) -> Handshake:
         return Handshake(
             self.secret,
             self.index,
             len(self.addresses),
-            dialled=dialled,
+            initiated=initiated,
             wants=self.compression,
         )
 
-    def _talk(self, half: _Half, events: int) -> None:
+    def _talk(self, pending: _PendingConnection, events: int) -> None:
         """Go on with a handshake as far as the connection lets us."""
-        if half.connection.fileno() < 0:
+        if pending.connection.fileno() < 0:
             return  # hung up since the selector saw it
         try:
-            if not half.is_open:
-                self._opened(half)
-            if half.is_open and events & selectors.EVENT_READ:
-                self._hear(half)
-            if half.is_open and half.unsent:
-                half.unsent = half.unsent[half.connection.send(half.unsent) :]
+            if not pending.is_open:
+                self._opened(pending)
+            if pending.is_open and events & selectors.EVENT_READ:
+                self._hear(pending)
+            if pending.is_open and pending.unsent:
+                pending.unsent = pending.unsent[pending.connection.send(pending.unsent) :]
         except BlockingIOError:
             pass
         except OSError as error:
-            self._hang_up(half, str(error))
+            self._hang_up(pending, str(error))
         except (AuthenticationError, VersionError, RendezvousError) as refusal:
-            self._refuse(half, refusal)
-        if half.is_proved:
-            self._welcome(half)
-        elif half.connection.fileno() >= 0:
-            writing = selectors.EVENT_WRITE if half.unsent or not half.is_open else 0
-            self._selector.modify(half.connection, selectors.EVENT_READ | writing, half)
+            self._refuse(pending, refusal)
+        if pending.is_proved:
+            self._welcome(pending)
+        elif pending.connection.fileno() >= 0:
+            writing = selectors.EVENT_WRITE if pending.unsent or not pending.is_open else 0
+            self._selector.modify(pending.connection, selectors.EVENT_READ | writing, pending)
 
-    def _hear(self, half: _Half) -> None:
+    def _hear(self, pending: _PendingConnection) -> None:
         # Not a byte more than the handshake: what follows belongs to the mesh.
-        while half.handshake.n_missing:
-            data = half.connection.recv(half.handshake.n_missing)
+        while pending.handshake.n_missing:
+            data = pending.connection.recv(pending.handshake.n_missing)
             if not data:
-                self._hang_up(half, "it hung up before it had proved who it is")
+                self._hang_up(pending, "it hung up before it had proved who it is")
                 return
-            half.unsent += half.handshake.receive(data)
+            pending.unsent += pending.handshake.receive(data)
 
-    def _welcome(self, half: _Half) -> None:
+    def _welcome(self, pending: _PendingConnection) -> None:
         """Count a connection that proved to be a peer's."""
-        peer = half.handshake.peer
+        peer = pending.handshake.peer
         assert peer is not None
-        if half.called is not None and peer != half.called.peer:
-            self._refuse(half, RendezvousError(f"worker {peer} is there: the lists differ"))
-        elif half.called is None and peer <= self.index:
+        if pending.called is not None and peer != pending.called.peer:
+            self._refuse(pending, RendezvousError(f"worker {peer} is there: the lists differ"))
+        elif pending.called is None and peer <= self.index:
             self._refuse(
-                half, RendezvousError(f"worker {peer} should not call worker {self.index}")
+                pending, RendezvousError(f"worker {peer} should not call worker {self.index}")
             )
         else:
-            self._forget(half)
+            self._forget(pending)
             # A peer that calls twice gave up its first connection.
             if peer in self.connections:
                 self._part_from(peer)
-            _tune(half.connection)
-            self.connections[peer] = half.connection
-            self.wants[peer] = half.handshake.peer_wants
-            self._selector.register(half.connection, selectors.EVENT_READ, peer)
+            _tune(pending.connection)
+            self.connections[peer] = pending.connection
+            self.wants[peer] = pending.handshake.peer_wants
+            self._selector.register(pending.connection, selectors.EVENT_READ, peer)
 
     def _look_after(self, peer: int) -> None:
         """See whether a peer, whose meeting may have failed, is still there."""
@@ -447,50 +451,53 @@ class _Rendezvous:
             self._selector.unregister(connection)
         connection.close()
 
-    def _refuse(self, half: _Half, refusal: _Refusal) -> None:
+    def _refuse(self, pending: _PendingConnection, refusal: _Refusal) -> None:
         """Hang up for a reason; an error if it was us who called."""
         # First what we owe, so that the other end can tell the reason too.
         with contextlib.suppress(OSError):
-            half.connection.send(half.unsent)
-        self._hang_up(half, str(refusal))
-        if half.called is not None:
-            host, port = half.called.address
+            pending.connection.send(pending.unsent)
+        self._hang_up(pending, str(refusal))
+        if pending.called is not None:
+            host, port = pending.called.address
             raise type(refusal)(
-                f"worker {self.index} called worker {half.called.peer} at {host}, port {port}: "
+                f"worker {self.index} called worker {pending.called.peer} at {host}, port {port}: "
                 f"{refusal}"
             ) from refusal
-        if half.handshake.claimed is not None:
-            self.refused[half.handshake.claimed] = refusal
+        if pending.handshake.claimed is not None:
+            self.refused[pending.handshake.claimed] = refusal
         else:
             self.refused_others = f"; others called, and were refused: {refusal}"
 
-    def _hang_up(self, half: _Half, why: str) -> None:
-        self._forget(half)
-        half.is_open = False
-        half.connection.close()
-        if half.called is not None:
-            self._call_again(half.called, why)
+    def _hang_up(self, pending: _PendingConnection, why: str) -> None:
+        self._forget(pending)
+        pending.is_open = False
+        pending.connection.close()
+        if pending.called is not None:
+            self._call_again(pending.called, why)
 
-    def _forget(self, half: _Half) -> None:
+    def _forget(self, pending: _PendingConnection) -> None:
         """Take it out of what is waited for."""
         with contextlib.suppress(KeyError):
-            self._selector.unregister(half.connection)
-        self.callers.pop(half, None)
-        if half.called is not None:
-            half.called.half = None
+            self._selector.unregister(pending.connection)
+        self.callers.pop(pending, None)
+        if pending.called is not None:
+            pending.called.pending = None
 
     def _give_up_the_slow(self, now: float) -> None:
-        halves = [*self.callers, *(call.half for call in self.calls.values() if call.half)]
-        for half in halves:
-            if half.until <= now:
-                self._hang_up(half, f"it did not prove who it is in {HANDSHAKE_S:g} s")
+        all_pending = [
+            *self.callers,
+            *(call.pending for call in self.calls.values() if call.pending),
+        ]
+        for pending in all_pending:
+            if pending.until <= now:
+                self._hang_up(pending, f"it did not prove who it is in {HANDSHAKE_S:g} s")
 
     def _wait_s(self, until: float) -> float:
         """How long nothing is due."""
-        moments = [until, *(half.until for half in self.callers)]
+        moments = [until, *(pending.until for pending in self.callers)]
         for call in self.calls.values():
-            if call.half is not None:
-                moments.append(call.half.until)
+            if call.pending is not None:
+                moments.append(call.pending.until)
             elif call.peer not in self.connections:
                 moments.append(call.due)
         return max(0.0, min(moments) - time.monotonic())

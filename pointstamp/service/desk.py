@@ -18,9 +18,9 @@ from typing import Any
 
 from pointstamp.communication import tcp
 from pointstamp.communication.authentication import Handshake
+from pointstamp.communication.blocking_handshake import authenticate
 from pointstamp.communication.failure import Failure, dump, failure, first_cause, load
 from pointstamp.communication.framing import Frame, FrameKind, FrameReader, frame
-from pointstamp.communication.proof import prove
 from pointstamp.errors import CommunicationError, FileFormatError, RendezvousError, StoppedError
 from pointstamp.service.termination import Termination
 
@@ -119,9 +119,9 @@ class Desk:
     def _hear(self, connection: socket.socket) -> None:
         """Talk with one who called, to the end."""
         with connection:
-            handshake = Handshake(self._secret, 0, self._n_workers, dialled=False)
+            handshake = Handshake(self._secret, 0, self._n_workers, initiated=False)
             try:
-                prove(connection, handshake, time.monotonic() + PROVE_S, self._is_wanted)
+                authenticate(connection, handshake, time.monotonic() + PROVE_S, self._is_wanted)
             except (CommunicationError, OSError):
                 return  # a stranger; who should have called is missed by `endpoints`
             assert handshake.peer is not None
@@ -188,8 +188,8 @@ class Line:
                 f"port {address[1]}: {cause}"
             ) from cause
         try:
-            handshake = Handshake(secret, index, peers, dialled=True)
-            prove(self._connection, handshake, time.monotonic() + PROVE_S)
+            handshake = Handshake(secret, index, peers, initiated=True)
+            authenticate(self._connection, handshake, time.monotonic() + PROVE_S)
         except BaseException:
             self._connection.close()
             raise

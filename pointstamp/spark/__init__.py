@@ -6,9 +6,9 @@ what is missing.
 
 from __future__ import annotations
 
+from pointstamp.spark.installation import install_on_executors
 from pointstamp.spark.run import run
 from pointstamp.spark.serve import serve
 from pointstamp.spark.session import is_active, session
-from pointstamp.spark.shipping import ship
 
-__all__ = ["is_active", "run", "serve", "session", "ship"]
+__all__ = ["install_on_executors", "is_active", "run", "serve", "session"]

@@ -24,7 +24,7 @@ Arrival = TypeVar("Arrival")
 Result = TypeVar("Result")
 
 
-def pump(
+def run(
     worker: Worker,
     arrivals: Iterable[Arrival],
     feed: Callable[[Arrival], object],

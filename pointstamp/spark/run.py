@@ -2,27 +2,27 @@
 
 The plan, of public DataFrame operations only:
 
-    each input    mapInArrow: its batches become parcels, dealt to the workers
+    each input    mapInArrow: its batches become packed batches, dealt to the workers
     together      union, repartitionById(worker)
-    the workers   mapInArrow(barrier=True): parcels in, parcels out
-    the result    repartitionById(worker), mapInArrow: parcels become batches
+    the workers   mapInArrow(barrier=True): packed batches in, packed batches out
+    the result    repartitionById(worker), mapInArrow: packed batches become batches
 
 Spark does not let a barrier stage share a stage with `union`, nor with `limit` or
 `take`; the first shuffle keeps the inputs apart from it and the second the
 results. So anything can be done with the result, the barrier stage always runs
 to its end, and a failure behind it does not run it again. What is shuffled are
-parcels of about 1 MiB, by number, without a sort.
+packed batches of about 1 MiB, by number, without a sort.
 
 *What it costs*, against one `mapInArrow` that does nothing (5 M records of two longs
 from Parquet, two slots of a busy machine with two cores, medians of 5 in each run,
-about 1 s for the one; spread a third). A shuffle of rows instead of parcels costs
+about 1 s for the one; spread a third). A shuffle of rows instead of packed batches costs
 0.8 to 0.9 of it, before the workers or behind them: Spark writes and reads every
 record by itself. Packing, the shuffle and unpacking together cost 0.2 to 0.5 more
-than the one pass; two shuffles of parcels, with a pass between them that does
+than the one pass; two shuffles of packed batches, with a pass between them that does
 nothing, 0.6 more (0.7 to 1.1 where that pass is a barrier). About 0.2 s of that is
 fixed, for two more stages and their Python. Rows that hold an array per column, which
 Spark unfolds (`inline` of `arrays_zip`) without a pass in Python, were no quicker than
-parcels, with strings or without. By far the most was none of these: `allGather` sleeps
+packed batches, with strings or without. By far the most was none of these: `allGather` sleeps
 a second, see `gathering`.
 
 So who knows that a stage of its own is not needed says so, by `fused=True`, and the plan is
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from pointstamp.dataflow.logging_protocol import Logging
+    from pointstamp.dataflow.logging_protocol import LoggerFactory
 
 MapInArrow = Callable[[Iterable["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 
@@ -56,7 +56,7 @@ def run(
     spark: SparkSession | None = None,
     *,
     progress: str = "demand",
-    log: Logging | None = None,
+    log: LoggerFactory | None = None,
     fused: bool = False,
 ) -> DataFrame:
     """A DataFrame of what a dataflow makes of others. Lazy: nothing runs before an action.
@@ -131,7 +131,7 @@ def run(
     from pointstamp.communication.authentication import new_secret
     from pointstamp.operators.building import takes_names
     from pointstamp.runtime.worker import is_eager
-    from pointstamp.spark import parcels
+    from pointstamp.spark import packed_batches
     from pointstamp.spark.task import Job, work
 
     spark = spark or _session_of(inputs)
@@ -156,11 +156,11 @@ def run(
     if fused:
         return frames[0].mapInArrow(work(job), struct, barrier=True)
     dealt = [
-        frame.mapInArrow(_deal(number, workers), parcels.SCHEMA)
+        frame.mapInArrow(_distribute(number, workers), packed_batches.SCHEMA)
         for number, frame in enumerate(frames)
     ]
     arriving = reduce(_union, dealt).repartitionById(workers, "worker")
-    leaving = arriving.mapInArrow(work(job), parcels.SCHEMA, barrier=True)
+    leaving = arriving.mapInArrow(work(job), packed_batches.SCHEMA, barrier=True)
     return leaving.repartitionById(workers, "worker").mapInArrow(_unpack(), struct)
 
 
@@ -207,31 +207,32 @@ def _union(left: DataFrame, right: DataFrame) -> DataFrame:
 
 LACKING = (
     "The Python of this executor has not all that Pointstamp needs: "
-    "pointstamp.spark.ship(spark) brings Pointstamp to it, and says what else is missing"
+    "pointstamp.spark.install_on_executors(spark) brings Pointstamp to it, and says what else is "
+    "missing"
 )
 
 
-def _deal(input: int, workers: int) -> MapInArrow:
+def _distribute(input: int, workers: int) -> MapInArrow:
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
 
         try:
-            from pointstamp.spark import parcels
+            from pointstamp.spark import packed_batches
         except ModuleNotFoundError as error:
             error.add_note(LACKING)
             raise
 
         context = TaskContext.get()
         assert context is not None  # there is one in every task
-        return parcels.deal(batches, input, context.partitionId(), workers)
+        return packed_batches.distribute(batches, input, context.partitionId(), workers)
 
     return task
 
 
 def _unpack() -> MapInArrow:
     def task(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from pointstamp.spark import parcels
+        from pointstamp.spark import packed_batches
 
-        return (parcel.batch for parcel in parcels.unpack(rows))
+        return (packed.batch for packed in packed_batches.unpack(rows))
 
     return task

@@ -1,8 +1,8 @@
 """What one task of the barrier stage does: it is a worker.
 
 It finds its peers, proves to them that it belongs to the same job, builds the
-dataflow, feeds it with the parcels that Spark gives it, and gives the results
-back as parcels; or with records, and as records, where nothing is shuffled. Everything
+dataflow, feeds it with the packed batches that Spark gives it, and gives the results
+back as packed batches; or with records, and as records, where nothing is shuffled. Everything
 here runs on Spark's executors.
 """
 
@@ -21,14 +21,14 @@ from pointstamp.communication import tcp
 from pointstamp.communication.communicator import Communicator
 from pointstamp.communication.failure import Failure, failure
 from pointstamp.containers.conform import conform
-from pointstamp.dataflow.logging_protocol import Logging
+from pointstamp.dataflow.logging_protocol import LoggerFactory
 from pointstamp.errors import BuildError
 from pointstamp.operators.building import built, name_of
 from pointstamp.operators.scope import Scope
 from pointstamp.operators.stream import Stream
 from pointstamp.runtime.worker import Worker
-from pointstamp.spark import bridge, gathering, parcels
-from pointstamp.spark.parcels import Parcel
+from pointstamp.spark import bridge, gathering, packed_batches
+from pointstamp.spark.packed_batches import PackedBatch
 
 if TYPE_CHECKING:
     from pyspark import BarrierTaskContext
@@ -52,9 +52,9 @@ class Job:
     secret: bytes = field(repr=False)
     eager: bool = False
     """Whether workers tell each other of progress at once."""
-    log: Logging | None = None
+    log: LoggerFactory | None = None
     fused: bool = False
-    """Whether rows are records of the one input and of the result, and not parcels."""
+    """Whether rows are records of the one input and of the result, and not packed batches."""
 
 
 def work(job: Job) -> Callable[[Rows], Iterator[pa.RecordBatch]]:
@@ -63,22 +63,22 @@ def work(job: Job) -> Callable[[Rows], Iterator[pa.RecordBatch]]:
     def task(rows: Rows) -> Iterator[pa.RecordBatch]:
         from pyspark import BarrierTaskContext
 
-        return attend(job, rendezvous(BarrierTaskContext.get(), job.secret), rows)
+        return run_task(job, rendezvous(BarrierTaskContext.get(), job.secret), rows)
 
     return task
 
 
-def attend(job: Job, communicator: Communicator, rows: Rows) -> Iterator[pa.RecordBatch]:
+def run_task(job: Job, communicator: Communicator, rows: Rows) -> Iterator[pa.RecordBatch]:
     """The life of a worker: its results in rows, and a goodbye, or the news that it failed.
 
     When nobody asks for the rest, and the generator is closed, the peers are told
     too: they could not end without this worker.
     """
     index = communicator.index
-    arrivals = parcels.of_one(rows, index) if job.fused else parcels.unpack(rows)
+    arrivals = packed_batches.of_one(rows, index) if job.fused else packed_batches.unpack(rows)
     try:
-        for batch in parcels.resized(run(job, communicator, arrivals)):
-            yield batch if job.fused else parcels.pack(Parcel(index, 0, batch))
+        for batch in packed_batches.resized(run(job, communicator, arrivals)):
+            yield batch if job.fused else packed_batches.pack(PackedBatch(index, 0, batch))
         communicator.close()
     except BaseException as cause:
         communicator.abort(cause)
@@ -123,7 +123,7 @@ def rendezvous(context: BarrierTaskContext, secret: bytes) -> Communicator:
         return tcp.connect(me, addresses, secret, listener=listener)
 
 
-def run(job: Job, communicator: Communicator, arrivals: Iterable[Parcel]) -> Iterator[Any]:
+def run(job: Job, communicator: Communicator, arrivals: Iterable[PackedBatch]) -> Iterator[Any]:
     """The results of the dataflow on this worker, as batches of the job's schema."""
     results: deque[Any] = deque()
     with ExitStack() as stack:
@@ -134,11 +134,11 @@ def run(job: Job, communicator: Communicator, arrivals: Iterable[Parcel]) -> Ite
             stream = _built(job, scope, [stream for _, stream in inputs])
             probe = stream.inspect_batch(lambda _, batch: results.append(batch)).probe()
 
-        def feed(parcel: Parcel) -> None:
-            handle, _ = inputs[parcel.input]
-            handle.send_batch(parcel.batch)
+        def feed(packed: PackedBatch) -> None:
+            handle, _ = inputs[packed.input]
+            handle.send_batch(packed.batch)
 
-        for batch in bridge.pump(worker, arrivals, feed, results, probe):
+        for batch in bridge.run(worker, arrivals, feed, results, probe):
             yield conform(batch, job.schema)
 
 

@@ -142,8 +142,8 @@ def _resident(
     def task(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import BarrierTaskContext
 
-        from pointstamp.communication.attend import attend
         from pointstamp.communication.communicator import Communicator
+        from pointstamp.communication.target import run_target
         from pointstamp.runtime.worker import live
         from pointstamp.spark.task import hosts_of, rendezvous
 
@@ -157,7 +157,7 @@ def _resident(
         def work(communicator: Communicator) -> None:
             live(communicator, run_service_worker, plan, mine)
 
-        attend(rendezvous(context, appointment.secret), work)
+        run_target(rendezvous(context, appointment.secret), work)
         for batch in batches:
             yield batch.rename_columns(["worker"])
 

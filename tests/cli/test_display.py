@@ -12,8 +12,8 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from pointstamp.cli.board import Board
 from pointstamp.cli.display import Display, console_for
+from pointstamp.cli.progress_server import ProgressServer
 from tests.cli.conftest import EDGES, Ran
 
 Run = Callable[..., Ran]
@@ -36,15 +36,15 @@ def test_progress_shows_what_it_is_told_as_it_is() -> None:
 def test_a_log_says_now_and_then_that_there_is_no_news(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [100.0]
     monkeypatch.setattr("pointstamp.cli.display.time", SimpleNamespace(monotonic=lambda: clock[0]))
-    shown, board = io.StringIO(), Board(1)
+    shown, server = io.StringIO(), ProgressServer(1)
     display = Display("cliques", console_for(shown))
     with display.working("searching"):
-        board.reports()[0].edges = 5
+        server.reports()[0].edges = 5
         for _ in range(25):
             clock[0] += 1
-            display.update(board)
-    board._listener.close()
-    board._selector.close()
+            display.update(server)
+    server._listener.close()
+    server._selector.close()
     assert shown.getvalue().splitlines() == [
         "cliques    0.0 s  searching",
         "cliques    2.0 s  searching: edges read 5",

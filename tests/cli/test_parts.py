@@ -19,12 +19,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from pointstamp.cli.board import Board
 from pointstamp.cli.display import Display
 from pointstamp.cli.on_spark import first_cause
+from pointstamp.cli.progress_reporter import ProgressReporter, Report
+from pointstamp.cli.progress_server import ProgressServer
 from pointstamp.cli.shortlist import Shortlist, merged
 from pointstamp.cli.sources import FileSource, Reading, VertexSet
-from pointstamp.cli.tally import Report, Tally
 from pointstamp.errors import FileFormatError, SchemaError, WorkerError
 from pointstamp.formats.parquet import write_parquet
 
@@ -83,34 +83,34 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 def test_the_board_shows_the_latest_of_each_worker() -> None:
-    with Board(2) as board:
-        tallies = [Tally(index, board.address) for index in range(2)]
+    with ProgressServer(2) as server:
+        tallies = [ProgressReporter(index, server.address) for index in range(2)]
         tallies[1].note("found", 5)
         tallies[1].finish()
-        until(lambda: board.reports()[1].done)
-        assert not board.heard()
-        assert board.reports()[0] == Report(0)
-        assert board.reports()[1].found == 5
-        assert board.reports()[1].peak_bytes > 0
+        until(lambda: server.reports()[1].done)
+        assert not server.heard()
+        assert server.reports()[0] == Report(0)
+        assert server.reports()[1].found == 5
+        assert server.reports()[1].peak_bytes > 0
         tallies[0].note("edges", 3)
         tallies[0].finish()
-        assert [report.edges for report in board.last_words()] == [3, 0]
-        assert board.heard()
+        assert [report.edges for report in server.last_words()] == [3, 0]
+        assert server.heard()
 
 
 def test_a_worker_that_reaches_no_board_works_on() -> None:
-    with Board(1) as board:
-        address = board.address
-    tally = Tally(0, address)  # nobody is there any more
-    tally.note("found", 2)
-    assert tally.finish().found == 2
+    with ProgressServer(1) as server:
+        address = server.address
+    reporter = ProgressReporter(0, address)  # nobody is there any more
+    reporter.note("found", 2)
+    assert reporter.finish().found == 2
 
 
 def test_a_board_that_goes_away_stops_no_worker() -> None:
-    with Board(1) as board:
-        tally = Tally(0, board.address)
-        tally.finish()
-        other = Tally(0, board.address)
+    with ProgressServer(1) as server:
+        reporter = ProgressReporter(0, server.address)
+        reporter.finish()
+        other = ProgressReporter(0, server.address)
     for _ in range(3):  # the first is taken by the system, the next ones fail
         other._tell()
     assert other.finish().done
@@ -126,30 +126,30 @@ def test_a_board_that_goes_away_stops_no_worker() -> None:
     ],
 )
 def test_what_others_send_to_the_board_is_ignored(line: bytes) -> None:
-    with Board(1) as board:
-        with socket.create_connection((board.address.host, board.address.port)) as other:
+    with ProgressServer(1) as server:
+        with socket.create_connection((server.address.host, server.address.port)) as other:
             other.sendall(line)
             other.settimeout(10)
             with contextlib.suppress(ConnectionResetError):  # where it has not read all
                 assert other.recv(1) == b""  # hung up on
-        assert board.reports() == [Report(0)]
+        assert server.reports() == [Report(0)]
 
 
 def test_a_report_of_a_worker_that_is_not_ours_is_ignored() -> None:
-    with Board(1) as board:
-        told = {"token": board.address.token, "worker": 7, "found": 9}
-        with socket.create_connection((board.address.host, board.address.port)) as other:
+    with ProgressServer(1) as server:
+        told = {"token": server.address.token, "worker": 7, "found": 9}
+        with socket.create_connection((server.address.host, server.address.port)) as other:
             other.sendall(json.dumps(told).encode() + b"\n")
             other.settimeout(10)
             assert other.recv(1) == b""
-        assert board.reports() == [Report(0)]
+        assert server.reports() == [Report(0)]
 
 
 # Showing.
 
 
 class _Told:
-    """What a board would say."""
+    """What a server would say."""
 
     def __init__(self, *reports: Report) -> None:
         self._reports = list(reports)
@@ -162,10 +162,10 @@ def test_elsewhere_than_on_a_terminal_news_is_a_line(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("pointstamp.cli.display.LINE_EVERY_S", 0.0)
     written = io.StringIO()
     display = Display("triangles", Console(file=written, force_terminal=False, width=200))
-    board: Any = _Told(Report(0, edges=10, found=3), Report(1, prefixes=2000, found=4))
+    server: Any = _Told(Report(0, edges=10, found=3), Report(1, prefixes=2000, found=4))
     with display.working("searching"):
-        display.update(board)
-        display.update(board)  # no news, no line
+        display.update(server)
+        display.update(server)  # no news, no line
     _, line = written.getvalue().splitlines()
     assert line.endswith("searching: edges read 10, prefixes extended 2,000, found 7 (3 + 4)")
 
@@ -173,9 +173,9 @@ def test_elsewhere_than_on_a_terminal_news_is_a_line(monkeypatch: pytest.MonkeyP
 def test_on_a_terminal_a_table_is_drawn_and_vanishes() -> None:
     written = io.StringIO()
     display = Display("triangles", Console(file=written, force_terminal=True, width=100))
-    board: Any = _Told(Report(0, edges=10, found=3), Report(1, found=4))
+    server: Any = _Told(Report(0, edges=10, found=3), Report(1, found=4))
     with display.working("searching"):
-        display.update(board)
+        display.update(server)
     drawn = written.getvalue()
     assert "triangles: searching" in drawn
     assert "edges read" in drawn

@@ -13,10 +13,10 @@ import random
 import greenlet
 
 from pointstamp.communication import tcp
-from pointstamp.communication.attend import attend
 from pointstamp.communication.authentication import new_secret
 from pointstamp.communication.failure import Failure, failure, first_cause
 from pointstamp.communication.simulated import SimulatedNetwork
+from pointstamp.communication.target import run_target
 
 
 def all_gather(communicator, value):
@@ -46,7 +46,7 @@ def run_tcp(run, target, workers, compression=None):
         mesh = tcp.connect(
             started.index, addresses, secret, listener=listener, compression=compression
         )
-        return attend(mesh, target)
+        return run_target(mesh, target)
 
     return run(main, workers)
 
@@ -60,7 +60,7 @@ def run_simulated(target, workers, *, seed=0, serialize=False):
 
     def live(index):
         try:
-            outcomes[index] = attend(network.communicator(index), target)
+            outcomes[index] = run_target(network.communicator(index), target)
         except Exception as error:  # noqa: BLE001  (raised below, if it was the first)
             outcomes[index] = failure(index, error, len(outcomes))
 

@@ -1,4 +1,4 @@
-"""Blocks are never handed out twice, and all come back; what is lent is returned at its end."""
+"""Blocks are never handed out twice, and all come back; what is leased is returned at its end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pointstamp.communication import segment
 from pointstamp.communication.arena import RETURNED, Arena
-from pointstamp.communication.lending import Lender
+from pointstamp.communication.block_leases import BlockLeases
 from pointstamp.communication.segment import ARENA_BYTES, N_BLOCKS, Segment
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="needs memfd_create")
@@ -87,13 +87,13 @@ def state(memory, block):
 def test_a_block_is_returned_when_its_last_view_is_gone(memory):
     block = Arena(memory, 0).take(5_000)
     memory.memory[block.start : block.start + 3] = b"abc"
-    lender = Lender(memory, 0, 2)
-    column = np.frombuffer(lender.lend(block.number, block.start, 5_000), np.uint8)
+    lender = BlockLeases(memory, 0, 2)
+    column = np.frombuffer(lender.lease(block.number, block.start, 5_000), np.uint8)
     assert bytes(column[:3]) == b"abc"
     assert not column.flags.writeable
     part = column[1:3]
     del column
-    lender.settle()
+    lender.return_unused()
     assert state(memory, block) != RETURNED
     assert bytes(part) == b"bc"
     thread = threading.Thread(target=list.clear, args=([part],))
@@ -103,18 +103,18 @@ def test_a_block_is_returned_when_its_last_view_is_gone(memory):
     del thread
     gc.collect()
     assert state(memory, block) != RETURNED  # noted, and done by the thread whose it is
-    lender.settle()
+    lender.return_unused()
     assert state(memory, block) == RETURNED
-    assert lender.n_lent_bytes == 0
+    assert lender.n_leased_bytes == 0
 
 
 def test_who_keeps_too_much_gets_copies(memory):
-    arena, lender = Arena(memory, 0), Lender(memory, 0, 2)
+    arena, lender = Arena(memory, 0), BlockLeases(memory, 0, 2)
     size, kept = ARENA_BYTES // 8, []
     for _ in range(6):
         block = arena.take(size)
         memory.memory[block.start] = 7
-        kept.append((block, lender.lend(block.number, block.start, size)))
+        kept.append((block, lender.lease(block.number, block.start, size)))
     assert [state(memory, block) == RETURNED for block, _ in kept] == [False] * 4 + [True] * 2
     assert all(view[0] == 7 and len(view) == size for _, view in kept)
     memory.memory[kept[5][0].start] = 8
@@ -122,10 +122,10 @@ def test_who_keeps_too_much_gets_copies(memory):
 
 
 def test_who_keeps_too_many_gets_copies(memory):
-    arena, lender = Arena(memory, 0), Lender(memory, 0, 2)
+    arena, lender = Arena(memory, 0), BlockLeases(memory, 0, 2)
     kept = []
     for _ in range(N_BLOCKS):
         block = arena.take(10)
-        kept.append((block, lender.lend(block.number, block.start, 10)))
+        kept.append((block, lender.lease(block.number, block.start, 10)))
     n_lent = sum(state(memory, block) != RETURNED for block, _ in kept)
     assert n_lent == N_BLOCKS // 2

@@ -23,8 +23,8 @@ SECRET = b"the secret of this test"
 
 def pair(secret=SECRET, other_secret=SECRET, peers=(2, 2)):
     return (
-        Handshake(secret, 1, peers[0], dialled=True),
-        Handshake(other_secret, 0, peers[1], dialled=False),
+        Handshake(secret, 1, peers[0], initiated=True),
+        Handshake(other_secret, 0, peers[1], initiated=False),
     )
 
 
@@ -70,8 +70,8 @@ def test_a_wrong_secret_is_an_error_at_both_ends(cuts):
 
 
 def test_each_end_learns_what_the_other_wants():
-    one = Handshake(SECRET, 1, 2, dialled=True, wants=2)
-    zero = Handshake(SECRET, 0, 2, dialled=False)
+    one = Handshake(SECRET, 1, 2, initiated=True, wants=2)
+    zero = Handshake(SECRET, 0, 2, initiated=False)
     assert talk(one, zero) == [None, None]
     assert (one.peer_wants, zero.peer_wants) == (0, 2)
 
@@ -158,7 +158,7 @@ def test_what_is_kept_of_a_peer_is_bounded():
 
 def test_a_secret_that_can_be_guessed_is_refused():
     with pytest.raises(UsageError, match="at least 16 bytes, not 3"):
-        Handshake(b"abc", 0, 1, dialled=True)
+        Handshake(b"abc", 0, 1, initiated=True)
 
 
 def test_secrets_differ():

@@ -33,13 +33,13 @@ def pool() -> Iterator[ThreadPoolExecutor]:
 
 
 @pytest.fixture
-def listen() -> Iterator[ps.Listen]:
-    with ps.Listen(secret=SECRET) as listener:
+def listen() -> Iterator[ps.Accept]:
+    with ps.Accept(secret=SECRET) as listener:
         yield listener
 
 
-def dial(listener: ps.Listen, secret: bytes = SECRET, timeout_s: float = 20) -> ps.Dial:
-    return ps.Dial(*listener.address, secret=secret, timeout_s=timeout_s)
+def dial(listener: ps.Accept, secret: bytes = SECRET, timeout_s: float = 20) -> ps.Connect:
+    return ps.Connect(*listener.address, secret=secret, timeout_s=timeout_s)
 
 
 def capture(to: Any, batches: list[Any], workers: int = 1) -> None:
@@ -60,7 +60,7 @@ def capture(to: Any, batches: list[Any], workers: int = 1) -> None:
 def test_n_workers_capture_and_m_workers_replay(
     pool: ThreadPoolExecutor, capturing: int, replaying: int
 ) -> None:
-    listeners = [ps.Listen(secret=SECRET) for _ in range(replaying)]
+    listeners = [ps.Accept(secret=SECRET) for _ in range(replaying)]
     ends: list[Any] = [dial(listeners[part % replaying]) for part in range(capturing)]
     done = pool.submit(capture, ends, [["a"], ["b", "c"]], capturing)
 
@@ -76,7 +76,7 @@ def test_n_workers_capture_and_m_workers_replay(
 
 
 def test_the_end_that_listens_can_be_the_one_that_captures(
-    pool: ThreadPoolExecutor, listen: ps.Listen
+    pool: ThreadPoolExecutor, listen: ps.Accept
 ) -> None:
     batch = pa.RecordBatch.from_pydict({"x": [1, 2]})
     done = pool.submit(capture, listen, [batch, batch])
@@ -88,22 +88,22 @@ def test_the_end_that_listens_can_be_the_one_that_captures(
 def test_who_dials_may_come_first(pool: ThreadPoolExecutor) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = free.getsockname()
-    dialled = threading.Event()
+    initiated = threading.Event()
 
-    class Late(ps.Dial):
+    class Late(ps.Connect):
         def connect(self, is_wanted: Any) -> socket.socket:
-            dialled.set()
+            initiated.set()
             return super().connect(is_wanted)
 
     done = pool.submit(capture, Late(*address, secret=SECRET), [["a"]])
-    assert dialled.wait(10)
-    with ps.Listen(*address, secret=SECRET) as listener:
+    assert initiated.wait(10)
+    with ps.Accept(*address, secret=SECRET) as listener:
         assert collect(lambda scope: scope.replay([listener])) == [(0, "a")]
     done.result(timeout=20)
 
 
 def test_batches_come_while_the_capture_goes_on(
-    pool: ThreadPoolExecutor, listen: ps.Listen
+    pool: ThreadPoolExecutor, listen: ps.Accept
 ) -> None:
     arrived = threading.Semaphore(0)
 
@@ -122,7 +122,7 @@ def test_batches_come_while_the_capture_goes_on(
     done.result(timeout=20)
 
 
-def test_both_ends_may_belong_to_one_worker(listen: ps.Listen) -> None:
+def test_both_ends_may_belong_to_one_worker(listen: ps.Accept) -> None:
     """More than there is room for between a thread and its worker, and in the kernel."""
     batch = pa.RecordBatch.from_pydict({"x": pa.array(range(20_000), pa.int64())})
 
@@ -143,7 +143,7 @@ def test_both_ends_may_belong_to_one_worker(listen: ps.Listen) -> None:
 
 
 def test_a_capture_whose_worker_fails_is_lost_for_the_replay(
-    pool: ThreadPoolExecutor, listen: ps.Listen, first_cause: Any
+    pool: ThreadPoolExecutor, listen: ps.Accept, first_cause: Any
 ) -> None:
     arrived = threading.Event()
 
@@ -166,7 +166,7 @@ def test_a_capture_whose_worker_fails_is_lost_for_the_replay(
 
 
 def test_a_replay_whose_worker_fails_is_lost_for_the_capture(
-    pool: ThreadPoolExecutor, listen: ps.Listen, first_cause: Any
+    pool: ThreadPoolExecutor, listen: ps.Accept, first_cause: Any
 ) -> None:
     def main(worker: Any) -> None:
         with worker.dataflow() as scope:
@@ -185,12 +185,12 @@ def test_a_replay_whose_worker_fails_is_lost_for_the_capture(
 
 
 def test_nobody_comes(first_cause: Any) -> None:
-    with ps.Listen(secret=SECRET, timeout_s=0.3) as listener:
+    with ps.Accept(secret=SECRET, timeout_s=0.3) as listener:
         with pytest.raises(WorkerError, match=r"nobody connected to 127\.0\.0\.1:\d+ in 0.3 s"):
             collect(lambda scope: scope.replay([listener]))
         address = listener.address
     with pytest.raises(WorkerError, match=r"nobody answered at 127\.0\.0\.1") as raised:
-        capture(ps.Dial(*address, secret=SECRET, timeout_s=0.3), [["a"]])
+        capture(ps.Connect(*address, secret=SECRET, timeout_s=0.3), [["a"]])
     assert isinstance(first_cause(raised.value), RendezvousError)
 
 
@@ -200,7 +200,7 @@ def test_a_worker_that_fails_does_not_wait_for_an_end_that_says_nothing() -> Non
 
         def main(worker: Any) -> None:
             with worker.dataflow() as scope:
-                scope.to_stream([1]).capture(ps.Dial(*silent.getsockname(), secret=SECRET))
+                scope.to_stream([1]).capture(ps.Connect(*silent.getsockname(), secret=SECRET))
             connection, _ = silent.accept()
             with connection:
                 assert connection.recv(1)  # it waits for our proof now
@@ -208,7 +208,7 @@ def test_a_worker_that_fails_does_not_wait_for_an_end_that_says_nothing() -> Non
 
         def other(worker: Any) -> None:
             with worker.dataflow() as scope:
-                scope.replay([ps.Dial(*silent.getsockname(), secret=SECRET)])
+                scope.replay([ps.Connect(*silent.getsockname(), secret=SECRET)])
             raise RuntimeError("on purpose")
 
         for run in (main, other):
@@ -219,7 +219,7 @@ def test_a_worker_that_fails_does_not_wait_for_an_end_that_says_nothing() -> Non
 
 
 def test_who_does_not_know_the_secret_is_turned_away_and_others_are_not(
-    pool: ThreadPoolExecutor, listen: ps.Listen, first_cause: Any
+    pool: ThreadPoolExecutor, listen: ps.Accept, first_cause: Any
 ) -> None:
     replayed = pool.submit(collect, lambda scope: scope.replay([listen]))
     with pytest.raises(WorkerError, match="does not know the secret") as raised:
@@ -231,7 +231,7 @@ def test_who_does_not_know_the_secret_is_turned_away_and_others_are_not(
     assert replayed.result(timeout=20) == [(0, "a")]
 
 
-def test_two_ends_that_both_capture_are_told(pool: ThreadPoolExecutor, listen: ps.Listen) -> None:
+def test_two_ends_that_both_capture_are_told(pool: ThreadPoolExecutor, listen: ps.Accept) -> None:
     done = pool.submit(capture, dial(listen), [["a"]])
     with pytest.raises(WorkerError, match=r"both ends of the connection at .* would capture"):
         capture(listen, [["a"]])
@@ -241,11 +241,11 @@ def test_two_ends_that_both_capture_are_told(pool: ThreadPoolExecutor, listen: p
 
 def test_a_secret_that_is_too_short_is_refused_at_once() -> None:
     with pytest.raises(UsageError, match="at least 16 bytes"):
-        ps.Listen(secret=b"short")
+        ps.Accept(secret=b"short")
     with pytest.raises(UsageError, match="at least 16 bytes"):
-        ps.Dial("127.0.0.1", 1, secret=b"short")
+        ps.Connect("127.0.0.1", 1, secret=b"short")
 
 
-def test_a_place_where_somebody_listens_already_is_an_error(listen: ps.Listen) -> None:
+def test_a_place_where_somebody_listens_already_is_an_error(listen: ps.Accept) -> None:
     with pytest.raises(CommunicationError, match="cannot listen at"):
-        ps.Listen(*listen.address, secret=SECRET)
+        ps.Accept(*listen.address, secret=SECRET)

@@ -359,4 +359,4 @@ def test_blocks_of_messages_for_a_closed_channel_go_back(ends):
     channels[1].send(1, None, [1])
     zero.flush()
     one.receive()  # blocks go back with whatever is read next
-    assert one._links[0]._lender.n_lent_bytes == 0
+    assert one._links[0]._leases.n_leased_bytes == 0

@@ -10,9 +10,9 @@ import time
 import pytest
 
 from pointstamp.communication import tcp
-from pointstamp.communication.attend import attend
 from pointstamp.communication.authentication import MAGIC, Handshake
 from pointstamp.communication.launch import run_threads
+from pointstamp.communication.target import run_target
 from pointstamp.communication.tcp import connect, listen
 from pointstamp.errors import (
     AuthenticationError,
@@ -57,7 +57,7 @@ def test_workers_meet_by_a_list_of_addresses(workers):
     addresses = free_addresses(workers)
 
     def target(started):
-        return attend(connect(started.index, addresses, SECRET, timeout_s=20), exchange)
+        return run_target(connect(started.index, addresses, SECRET, timeout_s=20), exchange)
 
     assert run_threads(target, workers) == [list(range(workers))] * workers
 
@@ -108,7 +108,7 @@ def test_the_order_in_which_they_come_does_not_matter(first):
             others.wait()
         else:
             threading.Timer(0.05, others.wait).start()
-        return attend(connect(started.index, addresses, SECRET, timeout_s=20), exchange)
+        return run_target(connect(started.index, addresses, SECRET, timeout_s=20), exchange)
 
     assert run_threads(target, 3) == [[0, 1, 2]] * 3
 
@@ -121,7 +121,7 @@ def test_host_names_and_ipv6(host):
         pytest.skip(f"this machine has no {host}: {error}")
 
     def target(started):
-        return attend(connect(started.index, addresses, SECRET, timeout_s=20), exchange)
+        return run_target(connect(started.index, addresses, SECRET, timeout_s=20), exchange)
 
     assert run_threads(target, 2) == [[0, 1], [0, 1]]
 
@@ -144,7 +144,7 @@ def test_a_name_that_means_several_addresses_is_tried_at_each(monkeypatch):
             listener=listeners[started.index],
             timeout_s=20,
         )
-        return attend(mesh, exchange)
+        return run_target(mesh, exchange)
 
     assert run_threads(target, 2) == [[0, 1], [0, 1]]
 
@@ -223,7 +223,7 @@ STRANGERS = {
     "sends zeros": bytes(1_000_000),
     "says a large number": b"\xff" * 100_000,
     "stops in the middle": MAGIC + b"\x01\x00\x01\x00",
-    "guesses the secret": Handshake(b"a guess at the secret", 1, 2, dialled=True).greeting
+    "guesses the secret": Handshake(b"a guess at the secret", 1, 2, initiated=True).greeting
     + bytes(32),
     "is an old worker": MAGIC + b"\x63\x00" + bytes(40),
 }
@@ -340,7 +340,7 @@ def test_a_worker_that_fails_stops_the_others():
             mesh.park()
 
     def target(started):
-        return attend(connect(started.index, addresses, SECRET, timeout_s=20), fail)
+        return run_target(connect(started.index, addresses, SECRET, timeout_s=20), fail)
 
     began = time.monotonic()
     with pytest.raises(WorkerError, match="worker 1 failed: LookupError: boom"):
@@ -370,7 +370,9 @@ def test_a_call_that_reached_its_own_socket_counts_as_not_answered():
         meeting = tcp._Rendezvous(1, [own.getsockname(), listener.address], SECRET, listener)
         call = meeting.calls[0]
         meeting._opened(
-            tcp._Half(own, meeting._handshake(dialled=True), time.monotonic() + 1, call, False)
+            tcp._PendingConnection(
+                own, meeting._handshake(initiated=True), time.monotonic() + 1, call, False
+            )
         )
         meeting._selector.close()
     assert call.last_error == "nobody listens"

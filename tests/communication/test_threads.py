@@ -9,7 +9,7 @@ import time
 import pytest
 
 from pointstamp.communication import launch
-from pointstamp.communication.launch import attend, run_single, run_threads
+from pointstamp.communication.launch import run_single, run_target, run_threads
 from pointstamp.communication.single import SingleCommunicator
 from pointstamp.communication.threads import communicators
 from pointstamp.errors import PeerFailedError, WorkerError
@@ -105,7 +105,7 @@ def test_attend_closes_after_a_result_and_aborts_after_an_error():
     def fail(communicator):
         raise LookupError("boom")
 
-    assert attend(Noted(), lambda communicator: communicator.peers) == 1
+    assert run_target(Noted(), lambda communicator: communicator.peers) == 1
     with pytest.raises(LookupError):
-        attend(Noted(), fail)
+        run_target(Noted(), fail)
     assert done == ["close", "LookupError('boom')"]

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 import pointstamp as ps
-from pointstamp.communication.attend import attend
 from pointstamp.communication.failure import failure, first_cause
 from pointstamp.communication.launch import run_processes
+from pointstamp.communication.target import run_target
 from pointstamp.communication.tcp import Listener, connect, listen
 from pointstamp.errors import OperatorError, PeerFailedError, WorkerError
 from tests.communication.runners import run_tcp
@@ -36,7 +36,7 @@ def meeting(main: Callable[..., Any], workers: int) -> list[Any]:
         def live(index: int, listener: Listener) -> None:
             try:
                 mesh = connect(index, addresses, SECRET, listener=listener, timeout_s=LIMIT_S)
-                ended[index] = attend(mesh, lambda mesh: ps.run_worker(mesh, main))
+                ended[index] = run_target(mesh, lambda mesh: ps.run_worker(mesh, main))
             except Exception as error:  # noqa: BLE001  (looked at by the test)
                 ended[index] = error, time.monotonic()
 

@@ -88,7 +88,7 @@ def driver(request: pytest.FixtureRequest, connect: Program | None, classic: Pro
 @pytest.fixture
 def ready(driver: Program) -> Program:
     """A program of each kind, whose executors have Pointstamp."""
-    driver.call(ship)
+    driver.call(install_on_executors)
     return driver
 
 
@@ -96,18 +96,18 @@ def ready(driver: Program) -> Program:
 # inside of functions, and travels by value.
 
 
-def ship(spark: Any) -> bool:
-    return pointstamp.spark.ship(spark)
+def install_on_executors(spark: Any) -> bool:
+    return pointstamp.spark.install_on_executors(spark)
 
 
 def ship_other_version(spark: Any, folder: str, python: str) -> bool:
     """Become a program of another version, whose executors start new processes."""
-    from pointstamp.spark import shipping
+    from pointstamp.spark import installation
 
-    shipping.PACKAGE = Path(shutil.copytree(shipping.PACKAGE, Path(folder, "pointstamp")))
-    (shipping.PACKAGE / "another.py").touch()
+    installation.PACKAGE = Path(shutil.copytree(installation.PACKAGE, Path(folder, "pointstamp")))
+    (installation.PACKAGE / "another.py").touch()
     spark.sparkContext.pythonExec = python
-    return pointstamp.spark.ship(spark)
+    return pointstamp.spark.install_on_executors(spark)
 
 
 def which(spark: Any) -> bool:
@@ -130,7 +130,7 @@ def ship_to(spark: Any, python: str, version: str | None = None) -> bool:
     before = context.pythonExec, context.pythonVer
     context.pythonExec, context.pythonVer = python, version or before[1]
     try:
-        return pointstamp.spark.ship(spark)
+        return pointstamp.spark.install_on_executors(spark)
     finally:
         context.pythonExec, context.pythonVer = before
 
@@ -331,10 +331,12 @@ def test_executors_that_lack_the_package_get_it_once(
     connect: Program | None, classic: Program
 ) -> None:
     driver = connect or classic  # what the one adds, the other sees
-    with pytest.raises(Raised, match=r"No module named 'pointstamp'[^$]*ship\(spark\) brings"):
+    with pytest.raises(
+        Raised, match=r"No module named 'pointstamp'[^$]*install_on_executors\(spark\) brings"
+    ):
         driver.call(count, 1000, SLOTS)
-    assert driver.call(ship) is True
-    assert driver.call(ship) is False
+    assert driver.call(install_on_executors) is True
+    assert driver.call(install_on_executors) is False
     assert driver.call(count, 1000, SLOTS) == 1000
 
 
@@ -387,7 +389,7 @@ def test_executors_that_have_another_version_get_this_one(
 ) -> None:
     folder = tmp_path_factory.mktemp("version")
     assert classic.call(ship_other_version, str(folder), machines.other) is True
-    assert classic.call(ship) is False
+    assert classic.call(install_on_executors) is False
     assert classic.call(which)
 
 
@@ -395,14 +397,14 @@ def test_executors_that_have_another_version_get_this_one(
 def test_after_a_death_all_runs_again_and_the_output_comes_once(
     classic: Program, generation: int, tmp_path: Path
 ) -> None:
-    classic.call(ship)
+    classic.call(install_on_executors)
     numbers, attempts = classic.call(survive, str(tmp_path), generation)
     assert numbers == list(range(1000))
     assert attempts == dict.fromkeys(range(SLOTS), 2)
 
 
 def test_a_service_runs_on_tasks_of_a_cluster(classic: Program, tmp_path: Path) -> None:
-    classic.call(ship)
+    classic.call(install_on_executors)
     assert classic.call(serve, str(tmp_path)) == (list(range(110)), 2)
     assert classic.call(count, 10, SLOTS) == 10  # all slots are free again
 

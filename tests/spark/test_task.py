@@ -13,8 +13,8 @@ from pointstamp.communication import threads
 from pointstamp.communication.single import SingleCommunicator
 from pointstamp.containers.arrays import Arrays
 from pointstamp.errors import WorkerError
-from pointstamp.spark.parcels import deal, unpack
-from pointstamp.spark.task import Job, attend
+from pointstamp.spark.packed_batches import distribute, unpack
+from pointstamp.spark.task import Job, run_task
 
 SCHEMA = pa.schema({"n": pa.int64()})
 N_RECORDS = 1_000_000
@@ -30,11 +30,11 @@ def batches(n_records=N_RECORDS, size=50_000):
 
 
 def results_alone(build, rows):
-    return [parcel.batch for parcel in unpack(attend(job(build), SingleCommunicator(), rows))]
+    return [packed.batch for packed in unpack(run_task(job(build), SingleCommunicator(), rows))]
 
 
 def test_a_worker_alone_gives_back_what_it_gets():
-    rows = list(deal(batches(1000, 100), 0, 0, 1))
+    rows = list(distribute(batches(1000, 100), 0, 0, 1))
     results = results_alone(lambda scope, records: records, rows)
     assert pa.Table.from_batches(results).equals(pa.Table.from_batches(batches(1000, 100)))
 
@@ -43,14 +43,14 @@ def test_arrays_are_results_too():
     def doubled(scope, records):
         return records.map_batches(lambda batch: Arrays(n=batch.column("n").to_numpy() * 2))
 
-    [result] = results_alone(doubled, deal(batches(3, 3), 0, 0, 1))
+    [result] = results_alone(doubled, distribute(batches(3, 3), 0, 0, 1))
     assert result.column("n").to_pylist() == [0, 2, 4]
 
 
 def peak_bytes(build):
     """The most that Python's own objects took while a million records went through."""
     given = batches()
-    rows = deal(given, 0, 0, 1)
+    rows = distribute(given, 0, 0, 1)
     tracemalloc.start()
     try:
         n = sum(batch.num_rows for batch in results_alone(build, rows))
@@ -74,19 +74,19 @@ def test_no_record_becomes_a_python_object_on_the_way():
 def two_workers(build, first, seconds=5.0):
     """Run `first` on worker 0's generator and worker 1 to its end; worker 1's error."""
     zero, one = threads.communicators(2)
-    rows = [list(deal(batches(200_000), 0, index, 2)) for index in range(2)]
+    rows = [list(distribute(batches(200_000), 0, index, 2)) for index in range(2)]
     failed = []
 
     def other():
         try:
-            for _ in attend(job(build), one, rows[1]):
+            for _ in run_task(job(build), one, rows[1]):
                 pass
         except WorkerError as error:
             failed.append((time.monotonic(), error))
 
     thread = threading.Thread(target=other)
     thread.start()
-    first(attend(job(build), zero, rows[0]))
+    first(run_task(job(build), zero, rows[0]))
     stopped = time.monotonic()
     thread.join(seconds)
     assert not thread.is_alive()
