@@ -61,6 +61,11 @@ install_lock() {
 usable || make_venv
 say "installing requirements.lock (a minute or two the first time)"
 install_lock
+# A C compiler from the package registry, where the machine has none: setup.py finds it.
+if ! command -v "${CC:-cc}" >/dev/null && ! command -v gcc >/dev/null; then
+    "$venv/bin/uv" pip install --quiet --no-config --python "$python" ziglang ||
+        say "no C compiler, and ziglang cannot be installed: the core will not be compiled"
+fi
 POINTSTAMP_COMPILED=0 "$python" -m pip install -qq --disable-pip-version-check --no-deps \
     --no-build-isolation --editable .
 say "done"
