@@ -296,11 +296,11 @@ class InputCapability:
 
         Where paths lead to several of them, one at or before `wanted` if there is one.
         """
-        if self._input.stays[output]:
+        if output in self._input.stays:
             return self.time
         timestamp = self._input.capabilities[output].timestamp
         first = None
-        for summary in self._input.summaries[output]:
+        for summary in self._input.summaries.get(output, ()):
             time = summary.results_in(self.time)
             if time is None:
                 continue
