@@ -143,5 +143,5 @@ class _Calendar(Timestamp):
 
 SignedInt = _SignedInt()
 Duration = _Calendar("Duration", timedelta(0))
-DateTime = _Calendar("DateTime", datetime(1, 1, 1))
+DateTime = _Calendar("DateTime", datetime(1, 1, 1))  # noqa: DTZ001  (it is that of no zone)
 DateTimeUTC = _Calendar("DateTimeUTC", datetime.min.replace(tzinfo=UTC))
