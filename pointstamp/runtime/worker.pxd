@@ -13,7 +13,7 @@ cdef class _Dataflow:
     cdef public object closers
     cdef public bint is_queued
     cdef readonly bint is_logged
-    cdef public object flow
+    cdef public object backpressure
     cdef public set agreed
     cdef public list inputs
     cdef public bint is_dropped
