@@ -56,6 +56,8 @@ MODULES = (
     "pointstamp.dataflow.notificator",
     "pointstamp.dataflow.operator",
     "pointstamp.dataflow.scope_core",
+    "pointstamp.dataflow.stash",
+    "pointstamp.operators.transform",
     "pointstamp.operators.counting",
     "pointstamp.operators.feedback",
     "pointstamp.operators.generic",
@@ -63,7 +65,6 @@ MODULES = (
     "pointstamp.operators.sources",
     "pointstamp.operators.split_merge",
     "pointstamp.operators.stateless",
-    "pointstamp.operators.transform",
     "pointstamp.operators.scope",
     "pointstamp.runtime.worker",
 )

@@ -35,7 +35,7 @@ from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Exchange
 from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import BuildError, UsageError
-from pointstamp.operators.errors_as_data import screened
+from pointstamp.operators.screening import screened
 from pointstamp.operators.user_code import refuse_async_of
 from pointstamp.operators.window_assigners import (
     IDENTITY_CLOCK,
