@@ -73,6 +73,7 @@ def aggregated(batch: Any, key: Any, aggregates: Sequence[Any], who: str) -> Any
     ----------
     batch : Arrays or pyarrow.RecordBatch, not empty
     key : str or sequence of str
+        None of the names: all records are one group.
     aggregates : sequence of (column, function) or (column, function, options)
         As for `pyarrow.TableGroupBy.aggregate`.
 
@@ -167,6 +168,8 @@ def _names(batch: Any, key: Any, who: str) -> list[str]:
         )
     if type(batch) is list:
         check_rows_key(key, batch[0] if batch else None)
+    if not isinstance(key, str) and not len(key):
+        return []
     return column_names(key, _names_of(batch), who)
 
 

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pointstamp.containers import kind_of
-from pointstamp.containers.event_times import event_times
+from pointstamp.containers.event_times import EventTimes
 from pointstamp.containers.expressions import is_expression
 from pointstamp.containers.kind import Key
 from pointstamp.dataflow.error_policy import Failed, OnError, check_on_error
@@ -35,9 +35,10 @@ from pointstamp.operators.errors_as_data import (
     of_batch,
     screen,
 )
+from pointstamp.operators.event_clock import EventClock, TimestampClock
 from pointstamp.operators.split_merge import concatenate
 from pointstamp.operators.stateless import PIPELINE, rows
-from pointstamp.operators.window_assigners import EventClock, Sessions, Sliding
+from pointstamp.operators.window_assigners import Sessions, Sliding
 from pointstamp.progress.operate import Interest
 
 if TYPE_CHECKING:
@@ -278,16 +279,17 @@ def window(
     windows_: Sliding | Sessions,
     time: Any,
     key: Any,
-    lateness: int,
-    clock: EventClock | None,
+    lateness: Any,
+    clock: TimestampClock | EventClock | None,
     on_error: OnError,
     name: str = "Window",
 ) -> Any:
     """See `Stream.window`."""
+    windows.check_windows(windows_, name)
 
     def check(batch: Any) -> None:
         if time is not None:
-            event_times(batch, time, name)
+            EventTimes(time, name, is_calendar=windows_.is_calendar).read(batch)
         if key is not None:
             kind_of(batch).hashes(batch, key)
 

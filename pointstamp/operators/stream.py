@@ -45,6 +45,7 @@ from pointstamp.operators import iterate as iterates
 from pointstamp.operators import probe as probes
 from pointstamp.operators import sink as sinks
 from pointstamp.operators import windows as windowing
+from pointstamp.operators.event_clock import EventClock, TimestampClock
 from pointstamp.operators.generic import Binary, BinaryNotify, Unary, UnaryNotify
 from pointstamp.operators.iterate import Round
 from pointstamp.operators.probe import Probe
@@ -55,7 +56,7 @@ from pointstamp.operators.user_code import (
     refuse_async,
     refuse_async_of,
 )
-from pointstamp.operators.window_assigners import EventClock, Sessions, Sliding
+from pointstamp.operators.window_assigners import Sessions, Sliding
 from pointstamp.progress.operate import Interest
 from pointstamp.progress.topology import Port
 
@@ -987,8 +988,8 @@ class Stream(Generic[T]):
         windows: Sliding | Sessions,
         time: Any = None,
         key: Key = None,
-        lateness: int = 0,
-        clock: EventClock | None = None,
+        lateness: Any = 0,
+        clock: TimestampClock | EventClock | None = None,
         *,
         on_error: Literal["route"],
     ) -> tuple[Stream[Any], Stream[T], Stream[Failed[T]]]: ...
@@ -999,8 +1000,8 @@ class Stream(Generic[T]):
         windows: Sliding | Sessions,
         time: Any = None,
         key: Key = None,
-        lateness: int = 0,
-        clock: EventClock | None = None,
+        lateness: Any = 0,
+        clock: TimestampClock | EventClock | None = None,
         *,
         on_error: Literal["raise", "drop"] = "raise",
     ) -> tuple[Stream[Any], Stream[T]]: ...
@@ -1010,8 +1011,8 @@ class Stream(Generic[T]):
         windows: Sliding | Sessions,
         time: Any = None,
         key: Key = None,
-        lateness: int = 0,
-        clock: EventClock | None = None,
+        lateness: Any = 0,
+        clock: TimestampClock | EventClock | None = None,
         *,
         on_error: OnError = "raise",
     ) -> Any:

@@ -1,50 +1,62 @@
-"""Windows of event time, released when the frontier shows that they are complete.
+"""Windows of event time, released when the event clock shows that they are complete.
 
-What the times mean, and which records are late, is said in `window_assigners.py`. A window
-that has records holds a capability for the timestamp at which it will be released.
-
-Fixed windows are stored by their end, one list of batches each, and what is released
-together is one batch. Sessions are stored by key; a batch is cut into stretches without a
-gap first, so that what is done one by one is done per stretch and not per record.
+What the times mean, and which records are late, is said in `event_clock.py`. This file gives
+windows (`window_state.py`) their capability: one for each worker, at the time at which the first of
+them will be released, or, where that is not known, at the least time that may still come.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator
-from functools import partial
-from itertools import count, pairwise
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pointstamp.containers import Arrays, kind_of
-from pointstamp.containers.event_times import (
-    event_times,
-    group_numbers,
-    key_at,
-    with_bounds,
-)
+from pointstamp.containers.event_times import EventTimes, Ints
 from pointstamp.containers.gather import take
-from pointstamp.containers.keys import alike, check_rows_key
 from pointstamp.dataflow.capability import Capability, InputCapability
-from pointstamp.dataflow.handles import Frontier, Input, Output
+from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
-from pointstamp.dataflow.pact import Exchange
-from pointstamp.errors import BuildError, UsageError
-from pointstamp.operators.window_assigners import (
+from pointstamp.dataflow.pact import Broadcast, Exchange
+from pointstamp.errors import BuildError
+from pointstamp.operators.event_clock import (
     IDENTITY_CLOCK,
     EventClock,
-    Ints,
-    Sessions,
-    Sliding,
-    Window,
+    NumberedClock,
+    TimestampClock,
+    Watermark,
+    largest_event_times,
 )
+from pointstamp.operators.window_assigners import Sessions, Sliding, check_lateness
+from pointstamp.operators.window_functions import Collect, WindowFunction
+from pointstamp.operators.window_state import OpenWindows, open_windows
 from pointstamp.progress.operate import Interest
-from pointstamp.progress.timestamp import Int
+from pointstamp.progress.timestamp import Int, Timestamp
 
 if TYPE_CHECKING:
     from pointstamp.operators.stream import Stream
+
+Span = Any
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the streams that windows are made of.
+
+    Attributes
+    ----------
+    time : callable, str, pyarrow.compute.Expression or None
+        Of event times; None: the timestamp.
+    key : callable, str, sequence of str or None
+        Of records that are together.
+    """
+
+    stream: Stream[Any]
+    time: Any
+    key: Any
 
 
 def window(
@@ -52,292 +64,324 @@ def window(
     windows: Sliding | Sessions,
     time: Any,
     key: Any,
-    lateness: int,
-    clock: EventClock | None,
+    lateness: Span,
+    clock: TimestampClock | EventClock | None,
     name: str = "Window",
 ) -> tuple[Stream[Any], Stream[Any]]:
     """See `Stream.window`."""
-    if not isinstance(windows, (Sliding, Sessions)):
-        raise BuildError(
-            f"operator {name!r} needs windows such as ps.Tumbling(10), ps.Sliding(10, 5) or "
-            f"ps.Sessions(10); found {windows!r}"
+    results, late = windowed(
+        [Side(stream, time, key)], windows, lateness, clock, Collect(key), name
+    )
+    return results, late[0]
+
+
+def windowed(
+    sides: list[Side],
+    windows: Sliding | Sessions,
+    lateness: Span,
+    clock: TimestampClock | EventClock | None,
+    function: WindowFunction,
+    name: str,
+) -> tuple[Stream[Any], list[Stream[Any]]]:
+    """What a window function makes of the windows; and the late records of each side."""
+    check_windows(windows, name)
+    number = check_lateness(lateness, windows)
+    timestamp = sides[0].stream.scope.timestamp
+    clock = _checked_clock(sides, windows, clock, name)
+    builder = OperatorBuilder(sides[0].stream.scope, name)
+    by_records = isinstance(clock, EventClock)
+    for side in sides:
+        pact = Exchange(side.key if side.key is not None else _all_together)
+        builder.new_input(
+            side.stream, pact, Interest.ALWAYS if by_records else Interest.IF_CAPABILITY
         )
-    if type(lateness) is not int or lateness < 0:
-        raise UsageError(f"lateness is an integer of at least 0; found {lateness!r}")
-    clock = _clock(stream, clock, name)
-    builder = OperatorBuilder(stream.scope, name)
-    pact = Exchange(key if key is not None else _all_together)
-    builder.new_input(stream, pact, Interest.IF_CAPABILITY)
+    readers = [_reader(side, windows, name) for side in sides]
+    if by_records:
+        for side in sides:
+            clock_name = f"{name}Clock"
+            largest = largest_event_times(side.stream, _reader(side, windows, name), clock_name)
+            builder.new_input(largest, Broadcast(), Interest.ALWAYS)
     # What is restored is released later, for which there must be a capability.
     is_durable = builder.states.durable_state is not None
-    results = builder.new_output(initial=is_durable), builder.new_output(initial=False)
+    results = builder.new_output(initial=is_durable)
+    late = [builder.new_output(initial=False) for _ in sides]
 
     def make_logic(
         capabilities: list[Capability], info: OperatorInfo
     ) -> Callable[[list[Input], list[Output]], None]:
-        state: _WindowState
-        if isinstance(windows, Sessions):
-            state = _SessionWindows(windows, key, time)
-        else:
-            state = _FixedWindows(windows, key, time)
+        state = open_windows(windows, [side.key for side in sides], function)
         if is_durable:
+            _declare(state, info, sides, readers, function)
+        logic: _ByTimestamps | _ByRecords
+        if isinstance(clock, EventClock):
+            logic = _ByRecords(state, readers, number, clock, function, info, timestamp)
+        else:
+            numbered = NumberedClock(clock, name, is_calendar=windows.is_calendar)
+            logic = _ByTimestamps(state, readers, number, numbered, function)
+        if capabilities:
             with capabilities.pop() as first:
-                _declare(state, info, key, partial(_release_capability, first, clock, lateness))
-
-        def logic(inputs: list[Input], outputs: list[Output]) -> None:
-            for at, batch in inputs[0]:
-                now = clock.event_time(at.time)
-                times = _times(batch, time, now, name)
-                late = times < now - lateness
-                if late.any():
-                    outputs[1].push(at.time, take(batch, np.flatnonzero(late)))
-                    on_time = np.flatnonzero(~late)
-                    batch, times = take(batch, on_time), times[on_time]
-                if len(times):
-                    state.add(batch, times, partial(_release_capability, at, clock, lateness))
-            state.release(inputs[0].frontier, outputs[0])
-
-        return logic
+                logic.begin(first)
+        return logic.run
 
     builder.build(make_logic)
-    return results
+    return results, late
 
 
-Hold = Callable[[int], Capability]
-"""The capability for when a window that ends there is released."""
+class _ByTimestamps:
+    """Releases windows at the timestamps that stand for their ends."""
+
+    def __init__(
+        self,
+        state: OpenWindows,
+        readers: list[EventTimes],
+        lateness: int,
+        clock: NumberedClock,
+        function: WindowFunction,
+    ) -> None:
+        self._state = state
+        self._readers = readers
+        self._lateness = lateness
+        self._clock = clock
+        self._function = function
+        self._capability: Capability | None = None
+        """For when the first window is released."""
+
+    def begin(self, first: Capability) -> None:
+        """Take on what was restored."""
+        self._clock.event_time(first.time)
+        self._hold(first)
+
+    def run(self, inputs: list[Input], outputs: list[Output]) -> None:
+        """One activation."""
+        for side, input_ in enumerate(inputs):
+            reader = self._readers[side]
+            for at, batch in input_:
+                now = self._clock.event_time(at.time)
+                if reader.time is None:
+                    reader.expect(self._clock.kind)
+                    times = np.full(kind_of(batch).length(batch), now, np.int64)
+                else:
+                    times = reader.read(batch)
+                batch, times, late = _split(batch, times, now - self._lateness)
+                if late is not None:
+                    outputs[1 + side].push(at.time, late)
+                if len(times):
+                    self._state.add(side, batch, times)
+                    self._hold(at)
+        self._release(inputs, outputs[0])
+
+    def _hold(self, given: InputCapability | Capability) -> None:
+        """Have a capability for when the first window is released, from one for now."""
+        end = self._state.least_end()
+        if end is None:
+            return
+        wanted = self._clock.timestamp(end + self._lateness)
+        held = self._capability
+        if held is None or wanted < held.time:
+            self._capability = given.delayed(wanted)
+            if held is not None:
+                held.drop()
+
+    def _release(self, inputs: list[Input], output: Output) -> None:
+        """Send the windows that are complete."""
+        while (held := self._capability) is not None:
+            end = self._state.least_end()
+            if end is None:
+                held.drop()
+                self._capability = None
+                return
+            # Later than what is held, where the first window was sent or has grown.
+            held.downgrade(self._clock.timestamp(end + self._lateness))
+            if any(input_.frontier.less_than(held.time) for input_ in inputs):
+                return
+            _send(self._state, self._function, self._readers, output, held.time)
 
 
-def _declare(state: _WindowState, info: OperatorInfo, key: Any, hold: Hold) -> None:
+class _ByRecords:
+    """Releases windows at the epochs whose records moved the clock past their ends."""
+
+    def __init__(
+        self,
+        state: OpenWindows,
+        readers: list[EventTimes],
+        lateness: int,
+        clock: EventClock,
+        function: WindowFunction,
+        info: OperatorInfo,
+        timestamp: Timestamp,
+    ) -> None:
+        idle_s = None if clock.idle_after is None else clock.idle_after.total_seconds()
+        self._state = state
+        self._readers = readers
+        self._lateness = lateness
+        self._watermark = Watermark(len(readers), idle_s)
+        self._function = function
+        self._info = info
+        self._timestamp = timestamp
+        self._now = info.environment.clock
+        self._epochs: dict[Any, _Epoch] = {}
+        self._order: list[tuple[Any, Any]] = []
+        self._capability: Capability | None = None
+        """While windows are open, for the least time that may still come."""
+        self._timer_at: float | None = None
+
+    def begin(self, first: Capability) -> None:
+        """Take on what was restored."""
+        if self._state.least_end() is not None:
+            self._capability = first.delayed(first.time)
+
+    def run(self, inputs: list[Input], outputs: list[Output]) -> None:
+        """One activation."""
+        n_sides = len(self._readers)
+        for number, input_ in enumerate(inputs):
+            for at, batch in input_:
+                epoch = self._epoch(at, len(outputs))
+                (epoch.batches if number < n_sides else epoch.largest).append(
+                    (number % n_sides, batch)
+                )
+        while self._order and not any(i.frontier.less_equal(self._order[0][1]) for i in inputs):
+            time = heapq.heappop(self._order)[1]
+            self._complete(self._epochs.pop(time), outputs)
+        self._follow(inputs, outputs[0])
+
+    def _epoch(self, at: InputCapability, n_outputs: int) -> _Epoch:
+        if at.time not in self._epochs:
+            capabilities = [at.retain(output) for output in range(n_outputs)]
+            self._epochs[at.time] = _Epoch(capabilities, [], [])
+            heapq.heappush(self._order, (self._timestamp.key(at.time), at.time))
+        return self._epochs[at.time]
+
+    def _complete(self, epoch: _Epoch, outputs: list[Output]) -> None:
+        """All records of an epoch are here: sort out those that are late, and move the clock."""
+        now_s = self._now()
+        mark = self._watermark.value(now_s)
+        for side, batch in epoch.batches:
+            times = self._readers[side].read(batch)
+            late = None
+            if mark is not None:
+                batch, times, late = _split(batch, times, mark - self._lateness)
+            if late is not None:
+                outputs[1 + side].push(epoch.capabilities[1 + side].time, late)
+            if len(times):
+                self._state.add(side, batch, times)
+        for side, found in epoch.largest:
+            self._watermark.advance(side, max(found), now_s)
+        self._release(now_s, outputs[0], epoch.capabilities[0].time)
+        if self._capability is None and self._state.least_end() is not None:
+            self._capability = epoch.capabilities[0].delayed(epoch.capabilities[0].time)
+        for capability in epoch.capabilities:
+            capability.drop()
+
+    def _release(self, now_s: float, output: Output, time: Any) -> None:
+        """Send the windows that the clock has passed."""
+        mark = self._watermark.value(now_s)
+        while mark is not None and (end := self._state.least_end()) is not None:
+            if mark < end + self._lateness:
+                return
+            _send(self._state, self._function, self._readers, output, time)
+
+    def _follow(self, inputs: list[Input], output: Output) -> None:
+        """Hold no more than the least time that may come, and follow the system's clock."""
+        held = self._capability
+        if held is None:
+            return
+        to_come = [time for input_ in inputs for time in input_.frontier.elements]
+        if to_come:
+            held.downgrade(min(to_come, key=self._timestamp.key))
+            now_s = self._now()
+            self._release(now_s, output, held.time)
+        else:
+            while self._state.least_end() is not None:
+                _send(self._state, self._function, self._readers, output, held.time)
+        if self._state.least_end() is None:
+            held.drop()
+            self._capability = None
+        elif to_come:
+            self._wait(now_s)
+
+    def _wait(self, now_s: float) -> None:
+        """Have the operator run when the system's clock reaches the first window's end."""
+        end = self._state.least_end()
+        assert end is not None
+        seconds = self._watermark.seconds_until(end + self._lateness, now_s)
+        if self._timer_at is not None and self._timer_at <= now_s:
+            self._timer_at = None
+        if seconds is not None and (self._timer_at is None or now_s + seconds < self._timer_at):
+            self._timer_at = now_s + seconds
+            self._info.activate_after(seconds)
+
+
+@dataclass
+class _Epoch:
+    """What has come of an epoch that is not complete."""
+
+    capabilities: list[Capability]
+    """One for each output."""
+    batches: list[tuple[int, Any]]
+    """(side, batch) of the records."""
+    largest: list[tuple[int, list[int]]]
+    """(side, largest event times)."""
+
+
+def _split(batch: Any, times: Ints, least: int) -> tuple[Any, Ints, Any]:
+    """The records that are on time, their times, and the late ones or None."""
+    is_late = times < least
+    if not is_late.any():
+        return batch, times, None
+    late, on_time = take(batch, np.flatnonzero(is_late)), np.flatnonzero(~is_late)
+    return take(batch, on_time), times[on_time], late
+
+
+def _send(
+    state: OpenWindows,
+    function: WindowFunction,
+    readers: list[EventTimes],
+    output: Output,
+    time: Any,
+) -> None:
+    """Send the windows that end first."""
+    panes = state.pop()
+    reader = next((reader for reader in readers if reader.kind is not None), readers[0])
+    found = function.finish(panes, reader)
+    if found is not None and kind_of(found).length(found):
+        output.push(time, found)
+
+
+def _declare(
+    state: OpenWindows,
+    info: OperatorInfo,
+    sides: list[Side],
+    readers: list[EventTimes],
+    function: WindowFunction,
+) -> None:
     """Have windows that are open outlast the program."""
     # Here and not above: few dataflows are durable.
     from pointstamp.checkpoint.keyed_state import KeyedBatches, by_key
 
-    hashes = by_key(key if key is not None else _all_together)
-    table = KeyedBatches(state.everything, partial(state.take_in, hold), hashes)
+    hashes = [
+        by_key(_all_together if side.key is None else function.stored_key(number, side.key))
+        for number, side in enumerate(sides)
+    ]
+
+    def restore(tag: tuple[Any, Any], part: Any) -> None:
+        of, kinds = tag
+        for reader, kind in zip(readers, kinds, strict=True):
+            if kind is not None:
+                reader.expect(kind)
+        state.restore(of, part)
+
+    table = KeyedBatches(
+        lambda: (((of, [r.kind for r in readers]), part) for of, part in state.stored()),
+        restore,
+        lambda tag, part: hashes[tag[0][0]](tag, part),
+    )
     info.states.keep("windows", table)
 
 
-class _WindowState(Protocol):
-    """Windows that are not complete."""
-
-    def everything(self) -> Iterator[tuple[Any, Any]]:
-        """Each window, as a tag and a batch."""
-
-    def take_in(self, hold: Hold, tag: Any, batch: Any) -> None:
-        """One of those, or a part of it."""
-
-    def add(self, batch: Any, times: Ints, hold: Hold) -> None:
-        """Put records that are on time into their windows."""
-
-    def release(self, frontier: Frontier, output: Output) -> None:
-        """Send the windows that are complete."""
-
-
-class _OpenWindow:
-    """The records of fixed windows that end together, and when they are released."""
-
-    __slots__ = ("batches", "capability", "rows")
-
-    def __init__(self, capability: Capability) -> None:
-        self.capability = capability
-        self.batches: list[Any] = []
-        self.rows: dict[Any, list[Any]] = {}
-
-
-class _FixedWindows:
-    """Tumbling and sliding windows."""
-
-    def __init__(self, windows: Sliding, key: Any, time: Any) -> None:
-        self._windows = windows
-        self._key = key
-        self._time = time
-        self._open: dict[int, _OpenWindow] = {}
-        self._ends: list[int] = []
-
-    def add(self, batch: Any, times: Ints, hold: Hold) -> None:
-        records, starts = self._windows.windows_of(times)
-        order = np.argsort(starts, kind="stable")
-        records, starts = records[order], starts[order]
-        cuts = np.flatnonzero(np.diff(starts, prepend=starts[:1] - 1, append=starts[-1:] + 1))
-        for first, after in pairwise(cuts.tolist()):
-            end = int(starts[first]) + self._windows.size
-            self._keep(self._ending(end, hold), take(batch, records[first:after]))
-
-    def everything(self) -> Iterator[tuple[int, Any]]:
-        for end, window in self._open.items():
-            yield from ((end, records) for records in window.rows.values())
-            yield from ((end, batch) for batch in window.batches)
-
-    def take_in(self, hold: Hold, tag: int, batch: Any) -> None:
-        self._keep(self._ending(tag, hold), batch)
-
-    def _ending(self, end: int, hold: Hold) -> _OpenWindow:
-        if end not in self._open:
-            self._open[end] = _OpenWindow(hold(end))
-            heapq.heappush(self._ends, end)
-        return self._open[end]
-
-    def _keep(self, window: _OpenWindow, part: Any) -> None:
-        if type(part) is not list:
-            window.batches.append(part)
-            return
-        key = self._key
-        check_rows_key(key, part[0])
-        for record in part:
-            window.rows.setdefault(None if key is None else alike(key(record)), []).append(record)
-
-    def release(self, frontier: Frontier, output: Output) -> None:
-        while self._ends:
-            window = self._open[self._ends[0]]
-            if frontier.less_than(window.capability.time):
-                return
-            end = heapq.heappop(self._ends)
-            del self._open[end]
-            with window.capability as capability:
-                self._send(end, window, capability.time, output)
-
-    def _send(self, end: int, window: _OpenWindow, at: Any, output: Output) -> None:
-        start = end - self._windows.size
-        if window.rows:
-            output.push(at, [Window(key, start, end, rows) for key, rows in window.rows.items()])
-        if window.batches:
-            batch = kind_of(window.batches[0]).concat(window.batches)
-            n_records = len(batch)
-            starts, ends = np.full(n_records, start), np.full(n_records, end)
-            output.push(at, with_bounds(batch, starts, ends, self._time))
-
-
-class _OpenSession:
-    """An open session: `[first, end)`."""
-
-    __slots__ = ("capability", "end", "first", "key", "parts")
-
-    def __init__(self, key: Any, first: int, end: int) -> None:
-        self.key = key
-        self.first = first
-        self.end = end
-        self.parts: list[Any] = []
-        self.capability: Capability | None = None
-        """None when it became part of another, or was released."""
-
-
-class _SessionWindows:
-    """Sessions, by key."""
-
-    def __init__(self, windows: Sessions, key: Any, time: Any) -> None:
-        self._gap = windows.gap
-        self._key = key
-        self._time = time
-        self._open: dict[Any, list[_OpenSession]] = {}
-        self._ends: list[tuple[int, int, _OpenSession]] = []
-        self._numbers = count()
-
-    def add(self, batch: Any, times: Ints, hold: Hold) -> None:
-        groups = group_numbers(batch, self._key, "Window")
-        order = np.lexsort((times, groups))
-        times, groups = times[order], groups[order]
-        is_cut = (np.diff(groups) != 0) | (np.diff(times) >= self._gap)
-        cuts = [0, *(np.flatnonzero(is_cut) + 1).tolist(), len(times)]
-        batch = take(batch, order)
-        slice_ = kind_of(batch).slice
-        for first, after in pairwise(cuts):
-            key = key_at(batch, self._key, first)
-            stretch = _OpenSession(key, int(times[first]), int(times[after - 1]) + self._gap)
-            stretch.parts.append(slice_(batch, first, after))
-            self._join(stretch, hold)
-
-    def everything(self) -> Iterator[tuple[tuple[int, int], Any]]:
-        for sessions in self._open.values():
-            for session in sessions:
-                yield from (((session.first, session.end), part) for part in session.parts)
-
-    def take_in(self, hold: Hold, tag: tuple[int, int], batch: Any) -> None:
-        key = key_at(batch, self._key, 0)
-        for known in self._open.get(key, ()):
-            if (known.first, known.end) == tag:
-                known.parts.append(batch)
-                return
-        session = _OpenSession(key, *tag)
-        session.parts.append(batch)
-        session.capability = hold(session.end)
-        self._open.setdefault(key, []).append(session)
-        heapq.heappush(self._ends, (session.end, next(self._numbers), session))
-
-    def _join(self, stretch: _OpenSession, hold: Hold) -> None:
-        """Make one session of the stretch and those that it touches."""
-        known = self._open.setdefault(stretch.key, [])
-        touched = [s for s in known if s.first < stretch.end and stretch.first < s.end]
-        known[:] = [s for s in known if s not in touched]
-        last = max(touched, key=lambda s: s.end, default=stretch)
-        if last.end > stretch.end or (last is not stretch and last.end == stretch.end):
-            stretch.capability, last.capability = last.capability, None
-            stretch.end = last.end
-        else:
-            stretch.capability = hold(stretch.end)
-        for session in touched:
-            stretch.first = min(stretch.first, session.first)
-            stretch.parts += session.parts
-            if session.capability is not None:
-                session.capability.drop()
-                session.capability = None
-        known.append(stretch)
-        heapq.heappush(self._ends, (stretch.end, next(self._numbers), stretch))
-
-    def release(self, frontier: Frontier, output: Output) -> None:
-        while self._ends:
-            _, _, session = self._ends[0]
-            if session.capability is None:
-                heapq.heappop(self._ends)
-            elif frontier.less_than(session.capability.time):
-                return
-            else:
-                self._send(session.end, output)
-
-    def _send(self, end: int, output: Output) -> None:
-        """All sessions that end at `end`, in one batch."""
-        done: list[_OpenSession] = []
-        at = None
-        while self._ends and self._ends[0][0] == end:
-            _, _, session = heapq.heappop(self._ends)
-            if session.capability is None:
-                continue
-            known = self._open[session.key]
-            known.remove(session)
-            if not known:
-                del self._open[session.key]
-            done.append(session)
-        for session in done:
-            assert session.capability is not None
-            at = session.capability.time
-        output.push(at, self._batch(done))
-        for session in done:
-            assert session.capability is not None
-            session.capability.drop()
-            session.capability = None
-
-    def _batch(self, done: list[_OpenSession]) -> Any:
-        wholes = [kind_of(s.parts[0]).concat(s.parts) for s in done]
-        if type(wholes[0]) is list:
-            return [
-                Window(s.key, s.first, s.end, rows) for s, rows in zip(done, wholes, strict=True)
-            ]
-        sizes = [len(whole) for whole in wholes]
-        starts = np.repeat(np.array([s.first for s in done], np.int64), sizes)
-        ends = np.repeat(np.array([s.end for s in done], np.int64), sizes)
-        return with_bounds(kind_of(wholes[0]).concat(wholes), starts, ends, self._time)
-
-
-def _times(batch: Any, time: Any, now: int, name: str) -> Ints:
-    if time is None:
-        return np.full(kind_of(batch).length(batch), now, np.int64)
-    return event_times(batch, time, name)
-
-
-def _release_capability(
-    at: InputCapability | Capability, clock: EventClock, lateness: int, end: int
-) -> Capability:
-    """The right to release a window that ends at `end`."""
-    return at.delayed(clock.timestamp(end + lateness))
+def _reader(side: Side, windows: Sliding | Sessions, name: str) -> EventTimes:
+    return EventTimes(
+        side.time, name, is_calendar=windows.is_calendar, resolution=windows.resolution
+    )
 
 
 def _all_together(given: Any) -> Any:
@@ -346,16 +390,50 @@ def _all_together(given: Any) -> Any:
     return np.zeros(len(given), np.int64) if is_batch else 0
 
 
-def _clock(stream: Stream[Any], clock: EventClock | None, name: str) -> EventClock:
-    timestamp = stream.scope.timestamp
+def check_windows(windows: Any, name: str) -> None:
+    """Raise unless these are windows.
+
+    Raises
+    ------
+    BuildError
+    """
+    if not isinstance(windows, (Sliding, Sessions)):
+        raise BuildError(
+            f"operator {name!r} needs windows such as ps.Tumbling(10), ps.Sliding(10, 5) or "
+            f"ps.Sessions(10); found {windows!r}"
+        )
+
+
+def _checked_clock(
+    sides: list[Side],
+    windows: Sliding | Sessions,
+    clock: TimestampClock | EventClock | None,
+    name: str,
+) -> TimestampClock | EventClock:
+    """The clock, where the timestamps and the windows fit it."""
+    scope = sides[0].stream.scope
+    timestamp = scope.timestamp
     if not timestamp.total:
         raise BuildError(
             f"operator {name!r} needs timestamps in one line, to say how far event time has come; "
-            f"those of scope {stream.scope.name!r} are of {timestamp.name}: leave() it first"
+            f"those of scope {scope.name!r} are of {timestamp.name}: leave() it first"
         )
-    if clock is None and timestamp != Int:
+    if clock is None and windows.is_calendar and all(side.time is not None for side in sides):
+        return EventClock()
+    if clock is None and (timestamp != Int or windows.is_calendar):
         raise BuildError(
             f"operator {name!r} needs a clock, which says what event times the timestamps of "
-            f"{timestamp.name} stand for: give clock=EventClock(event_time, timestamp)"
+            f"{timestamp.name} stand for: give clock=TimestampClock(event_time, timestamp)"
         )
+    if isinstance(clock, EventClock):
+        if any(side.time is None for side in sides):
+            raise BuildError(
+                f"operator {name!r} has a clock that records advance, and takes event times from "
+                "timestamps: say what the time of a record is, as time=lambda record: ..."
+            )
+        if clock.idle_after is not None and not windows.is_calendar:
+            raise BuildError(
+                f"operator {name!r} cannot have the system's clock advance event times that are "
+                f"integers, whose unit is not known: give windows of timedelta, not {windows!r}"
+            )
     return clock or IDENTITY_CLOCK

@@ -106,6 +106,7 @@ class Worker:
         self.environment.fail = self._fail
         self.timers = Timers()
         self.environment.later = self.timers.after
+        self.environment.clock = self.timers.now
         self.environment.explain = self._explain
         self.environment.in_flight_bytes = in_flight_bytes
         self.environment.took = self._tell_taken
