@@ -252,7 +252,7 @@ class EventTimes:
             factor = unit_us(kind)
             if factor is None:
                 bounds = bounds * 1000
-            elif self._resolution % factor:
+            elif self._resolution % (_DAY_US if pa.types.is_date(kind) else factor):
                 kind = _with_us(kind)
             else:
                 bounds = bounds // factor

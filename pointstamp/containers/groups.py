@@ -87,7 +87,8 @@ def aggregated(batch: Any, key: Any, aggregates: Sequence[Any], who: str) -> Any
     """
     names = _names(batch, key, who)
     wanted = [name for column, *_ in aggregates for name in _listed(column)]
-    column_names([*names, *wanted], _names_of(batch), who)
+    if names or wanted:
+        column_names([*names, *wanted], _names_of(batch), who)
     whole = to_arrow(batch) if isinstance(batch, Arrays) else batch
     grouped = _grouped(pa.Table.from_batches([whole]), names, list(aggregates), names, who)
     answer = grouped.combine_chunks().to_batches()[0]

@@ -43,6 +43,7 @@ from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Pipeline
+from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import DataError, UsageError
 from pointstamp.progress.operate import Interest
 
@@ -187,7 +188,7 @@ class Watermark:
         return max(0.0, self._last_s + max(distance_s, self._idle_after_s) - now_s)
 
 
-def largest_event_times(stream: Stream[Any], times: EventTimes, name: str) -> Stream[Any]:
+def largest_event_times(stream: StreamCore[Any], times: EventTimes, name: str) -> Stream[Any]:
     """The largest event time of the records of each time, as often as a worker has some.
 
     Where the dataflow is durable, what was the largest before it was restarted comes first.
@@ -195,7 +196,7 @@ def largest_event_times(stream: Stream[Any], times: EventTimes, name: str) -> St
     builder = OperatorBuilder(stream.scope, name)
     builder.new_input(stream, Pipeline(), Interest.NEVER)
     is_durable = builder.states.durable_state is not None
-    result = builder.new_output(initial=is_durable)
+    result: Stream[Any] = builder.new_output(initial=is_durable)
 
     def make_logic(
         capabilities: list[Capability], info: OperatorInfo

@@ -19,6 +19,7 @@ from pointstamp.containers.batch_join import How, joined
 from pointstamp.containers.event_times import EventTimes, Ints
 from pointstamp.containers.keys import alike, check_rows_key
 from pointstamp.errors import ColumnError
+from pointstamp.operators.errors_as_data import Failures
 from pointstamp.operators.window_assigners import Window, WindowResult
 from pointstamp.operators.window_state import Pane
 
@@ -204,6 +205,18 @@ class CountColumns:
         return answer.rename_columns([*answer.schema.names[:-1], "count"])
 
 
+def refuse_rows(operator: str) -> Callable[..., Any]:
+    """Stands where aggregates are of columns by name, and rows have none."""
+
+    def refuse(*records: Any) -> Any:
+        raise ColumnError(
+            f"{operator} was given rows, such as {records[0]!r:.200}, and aggregates of columns by "
+            "name: give a function fold(key, record, value)"
+        )
+
+    return refuse
+
+
 class RowsOnly:
     """Stands where there is nothing for columns."""
 
@@ -228,8 +241,8 @@ class Fold:
 
     Parameters
     ----------
-    on_failure : callable, optional
-        Takes a record on which the fold raised, and the error; without it errors are raised.
+    failures : Failures, optional
+        Takes what the fold raises; those to be sent are among the results, as `Failed`.
     """
 
     def __init__(
@@ -238,13 +251,14 @@ class Fold:
         fold: Callable[[Any, Any, Any], Any],
         default: Any,
         operator: str,
-        on_failure: Callable[[Any, Exception], None] | None = None,
+        failures: Failures | None = None,
     ) -> None:
         self._key = key
         self._fold = fold
         self._default = default
+        self._is_of_rows = True
         self._operator = operator
-        self._on_failure = on_failure
+        self._failures = failures
 
     def prepare(self, side: int, batch: Any, times: Ints) -> Any:
         """Rows with their event times; columns as they are."""
@@ -265,14 +279,16 @@ class Fold:
 
     def finish(self, panes: list[Pane], times: EventTimes) -> Any:
         """A `WindowResult` for each key and window."""
-        return [
+        results: list[Any] = [
             WindowResult(key, times.value(pane.start), times.value(pane.end), value)
             for pane in panes
             for key, value in self._folded(_whole(pane.parts[0]))
         ]
+        return results if self._failures is None else results + self._failures.take()
 
     def _folded(self, whole: Any) -> Iterator[tuple[Any, Any]]:
-        if type(whole) is list:
+        self._is_of_rows = type(whole) is list
+        if self._is_of_rows:
             whole.sort(key=_event_time)
             records = [record for _, record in whole]
             for key, of_key in by_key(records, self._key):
@@ -294,9 +310,10 @@ class Fold:
                 value = self._fold(key, record, value)
                 is_any = True
             except Exception as error:
-                if self._on_failure is None:
+                if self._failures is None:
                     raise
-                self._on_failure(record, error)
+                n_records = 1 if self._is_of_rows else kind_of(record).length(record)
+                self._failures.note(record, error, n_records)
         if is_any:
             yield key, value
 

@@ -1,439 +1,608 @@
-"""Windows of event time, released when the event clock shows that they are complete.
+"""Windows of event time: the records, counts, folds and joins of each window.
 
-What the times mean, and which records are late, is said in `event_clock.py`. This file gives
-windows (`window_state.py`) their capability: one for each worker, at the time at which the first of
-them will be released, or, where that is not known, at the least time that may still come.
+All of them have the same parameters and answer alike: the results of windows, then the records
+that were late, as they came. When a window is complete is said in `event_clock.py`, which records
+are in it in `window_assigners.py`.
 """
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from operator import add
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
 
-import numpy as np
-
-from pointstamp.containers import Arrays, kind_of
-from pointstamp.containers.event_times import EventTimes, Ints
-from pointstamp.containers.gather import take
-from pointstamp.dataflow.capability import Capability, InputCapability
-from pointstamp.dataflow.handles import Input, Output
-from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
-from pointstamp.dataflow.pact import Broadcast, Exchange
-from pointstamp.errors import BuildError
-from pointstamp.operators.event_clock import (
-    IDENTITY_CLOCK,
-    EventClock,
-    NumberedClock,
-    TimestampClock,
-    Watermark,
-    largest_event_times,
+from pointstamp.containers import kind_of
+from pointstamp.containers.batch_join import How, check_how
+from pointstamp.containers.event_times import EventTimes
+from pointstamp.containers.keys import check_key
+from pointstamp.containers.kind import Key
+from pointstamp.dataflow.error_policy import Failed, OnError
+from pointstamp.dataflow.stream_core import StreamCore, T
+from pointstamp.operators.errors_as_data import Failures, screened
+from pointstamp.operators.event_clock import EventClock, TimestampClock
+from pointstamp.operators.split_merge import concatenate
+from pointstamp.operators.user_code import refuse_async_of
+from pointstamp.operators.window_assigners import (
+    Sessions,
+    Sliding,
+    Span,
+    Window,
+    WindowResult,
 )
-from pointstamp.operators.window_assigners import Sessions, Sliding, check_lateness
-from pointstamp.operators.window_functions import Collect, WindowFunction
-from pointstamp.operators.window_state import OpenWindows, open_windows
-from pointstamp.progress.operate import Interest
-from pointstamp.progress.timestamp import Int, Timestamp
+from pointstamp.operators.window_functions import (
+    Collect,
+    Combined,
+    CountColumns,
+    Fold,
+    Join,
+    NamedAggregates,
+    RowsOnly,
+    refuse_rows,
+)
+from pointstamp.operators.window_operator import Side, check_windows, windowed
 
 if TYPE_CHECKING:
     from pointstamp.operators.stream import Stream
 
-Span = Any
+K = TypeVar("K")
+U = TypeVar("U")
+V = TypeVar("V")
+
+Windows: TypeAlias = Sliding | Sessions
+AnyClock: TypeAlias = TimestampClock | EventClock
+KeyOf: TypeAlias = Callable[[T], K]
+NoRoute: TypeAlias = Literal["raise", "drop"]
+Route: TypeAlias = Literal["route"]
+
+_NOTHING = object()
+"""What a reduction starts from."""
 
 
-@dataclass(frozen=True)
-class Side:
-    """One of the streams that windows are made of.
+class WindowMethods(StreamCore[T]):
+    """Windows of event time. Methods of `Stream`."""
 
-    Attributes
-    ----------
-    time : callable, str, pyarrow.compute.Expression or None
-        Of event times; None: the timestamp.
-    key : callable, str, sequence of str or None
-        Of records that are together.
-    """
+    @overload
+    def window(
+        self,
+        windows: Windows,
+        time: Any,
+        key: KeyOf[T, K],
+        lateness: Span = 0,
+        clock: AnyClock | None = None,
+        *,
+        on_error: NoRoute = "raise",
+        name: str = "Window",
+    ) -> tuple[Stream[Window[K, T]], Stream[T]]: ...
 
-    stream: Stream[Any]
-    time: Any
-    key: Any
+    @overload
+    def window(
+        self,
+        windows: Windows,
+        time: Any = None,
+        key: Key = None,
+        lateness: Span = 0,
+        clock: AnyClock | None = None,
+        *,
+        on_error: Route,
+        name: str = "Window",
+    ) -> tuple[Stream[Any], Stream[T], Stream[Failed[T]]]: ...
+
+    @overload
+    def window(
+        self,
+        windows: Windows,
+        time: Any = None,
+        key: Key = None,
+        lateness: Span = 0,
+        clock: AnyClock | None = None,
+        *,
+        on_error: NoRoute = "raise",
+        name: str = "Window",
+    ) -> tuple[Stream[Any], Stream[T]]: ...
+
+    def window(
+        self,
+        windows: Windows,
+        time: Any = None,
+        key: Key = None,
+        lateness: Span = 0,
+        clock: AnyClock | None = None,
+        *,
+        on_error: OnError = "raise",
+        name: str = "Window",
+    ) -> Any:
+        """The records in windows of event time, each window when it is complete; and late ones.
+
+        Event times are integers, or, where the sizes of windows are timedeltas, times of the
+        calendar. An event clock says how far event time has come. A record that lies more than
+        `lateness` behind it is late, and is in no window. A window `[start, end)` is complete,
+        and released, when the clock is at `end + lateness`; all that are open are at the end of
+        the input. Timestamps that are not in one line, as in a loop, are refused.
+
+        Parameters
+        ----------
+        windows : Tumbling, Sliding or Sessions
+            `pointstamp.Tumbling(size)`, for one; sizes are integers or timedeltas.
+        time : callable, str or pyarrow.compute.Expression, optional
+            Event times: on rows a function of the record, on columns a column's name, or an
+            expression (of record batches). They are integers (Arrow times count as integers in
+            their unit), or for windows of timedelta a `datetime` or `timedelta`, or Arrow
+            timestamps, dates or durations, counted in microseconds. The default is the
+            timestamp.
+        key : callable, str, or sequence of str, optional
+            Windows are of records of equal key, as for `exchange`; without one, all
+            records are together, on one worker.
+        lateness : int or datetime.timedelta
+            How far a record may lie behind the clock.
+        clock : TimestampClock or EventClock, optional
+            What advances event time. For windows of integers the default is that timestamps are
+            event times, and a window is released at the timestamp `end + lateness`; for
+            windows of timedelta it is `EventClock()`: the records advance it.
+        on_error : {"raise", "route", "drop"}
+            As for `map`, where `time` or `key` fails or does not fit; with "route" a third
+            stream has the failures.
+        name : str
+            Of the operator.
+
+        Returns
+        -------
+        (Stream, Stream)
+            Of rows, a stream of `Window(key, start, end, records)`. Of columns, one of
+            the records with the columns `window_start` and `window_end`, in which all
+            windows that are released together are one batch (with each key's records
+            anywhere in it). And the late records as they came.
+
+        Examples
+        --------
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     done, late = scope.to_stream([3, 12, 14]).window(ps.Tumbling(10), time=lambda x: x)
+        ...     return done
+        >>> for time, window in ps.testing.collect(build):
+        ...     print(time, window)
+        10 Window(key=None, start=0, end=10, records=[3])
+        20 Window(key=None, start=10, end=20, records=[12, 14])
+
+        Times of the calendar; the records advance the clock:
+
+        >>> from datetime import datetime, timedelta
+        >>> def build(scope):
+        ...     clicks = scope.to_stream([("ann", datetime(2026, 1, 1, 9, 30))])
+        ...     return clicks.window(ps.Tumbling(timedelta(hours=1)), time=lambda c: c[1])[0]
+        >>> [(_, window)] = ps.testing.collect(build)
+        >>> print(window.start, window.end)
+        2026-01-01 09:00:00 2026-01-01 10:00:00
+        """
+        made = _Made(windows, lateness, clock, on_error, name)
+        good = made.side(self, time, key)
+        return made.of([good], Collect(key))
+
+    @overload
+    def count_window(
+        self,
+        windows: Windows,
+        time: Any,
+        key: KeyOf[T, K],
+        lateness: Span = 0,
+        clock: AnyClock | None = None,
+        *,
+        on_error: NoRoute = "raise",
+        name: str = "CountWindow",
+    ) -> tuple[Stream[WindowResult[K, int]], Stream[T]]: ...
+
+    @overload
+    def count_window(
+        self,
+        windows: Windows,
+        time: Any = None,
+        key: Key = None,
+        lateness: Span = 0,
+        clock: AnyClock | None = None,
+        *,
+        on_error: Route,
+        name: str = "CountWindow",
+    ) -> tuple[Stream[Any], Stream[T], Stream[Failed[T]]]: ...
+
+    @overload
+    def count_window(
+        self,
+        windows: Windows,
+        time: Any = None,
+        key: Key = None,
+        lateness: Span = 0,
+        clock: AnyClock | None = None,
+        *,
+        on_error: NoRoute = "raise",
+        name: str = "CountWindow",
+    ) -> tuple[Stream[Any], Stream[T]]: ...
+
+    def count_window(
+        self,
+        windows: Windows,
+        time: Any = None,
+        key: Key = None,
+        lateness: Span = 0,
+        clock: AnyClock | None = None,
+        *,
+        on_error: OnError = "raise",
+        name: str = "CountWindow",
+    ) -> Any:
+        """How many records each window has; of each key, if there is one.
+
+        The parameters, and the stream of late records, are those of `window`. Of a window only
+        the counts are kept.
+
+        Returns
+        -------
+        (Stream, Stream)
+            Of rows, a stream of `WindowResult(key, start, end, value)`. Of columns, one of the
+            columns of the key, `count`, `window_start` and `window_end`. And the late records.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     words = scope.to_stream([("a", 1), ("b", 2), ("a", 3)])
+        ...     return words.count_window(ps.Tumbling(10), lambda w: w[1], lambda w: w[0])[0]
+        >>> for time, (key, start, end, count) in ps.testing.collect(build):
+        ...     print(time, key, start, end, count)
+        10 a 0 10 2
+        10 b 0 10 1
+        """
+        made = _Made(windows, lateness, clock, on_error, name)
+        good = made.side(self, time, key)
+        counts = Combined(key, lambda record: 1, add, CountColumns(key, name))
+        return made.of([good], counts)
+
+    @overload
+    def fold_window(
+        self,
+        fold: Callable[[K, T, V], V],
+        windows: Windows,
+        time: Any,
+        key: KeyOf[T, K],
+        lateness: Span = 0,
+        clock: AnyClock | None = None,
+        *,
+        default: V,
+        on_error: NoRoute = "raise",
+        name: str = "FoldWindow",
+    ) -> tuple[Stream[WindowResult[K, V]], Stream[T]]: ...
+
+    @overload
+    def fold_window(
+        self,
+        fold: Any,
+        windows: Windows,
+        time: Any = None,
+        key: Key = None,
+        lateness: Span = 0,
+        clock: AnyClock | None = None,
+        *,
+        default: Any = None,
+        on_error: Route,
+        name: str = "FoldWindow",
+    ) -> tuple[Stream[Any], Stream[T], Stream[Failed[Any]]]: ...
+
+    @overload
+    def fold_window(
+        self,
+        fold: Any,
+        windows: Windows,
+        time: Any = None,
+        key: Key = None,
+        lateness: Span = 0,
+        clock: AnyClock | None = None,
+        *,
+        default: Any = None,
+        on_error: NoRoute = "raise",
+        name: str = "FoldWindow",
+    ) -> tuple[Stream[Any], Stream[T]]: ...
+
+    def fold_window(
+        self,
+        fold: Any,
+        windows: Windows,
+        time: Any = None,
+        key: Key = None,
+        lateness: Span = 0,
+        clock: AnyClock | None = None,
+        *,
+        default: Any = None,
+        on_error: OnError = "raise",
+        name: str = "FoldWindow",
+    ) -> Any:
+        """One value for each window; of each key, if there is one.
+
+        The other parameters, and the stream of late records, are those of `window`.
+
+        Parameters
+        ----------
+        fold : callable, or sequence of (column, function)
+            `fold(key, record, value)` gives the new value. The records of a window come in the
+            order of their event times. On columns it is called once for each key and window,
+            with all its records as a batch; there it may also be a list of aggregates by name,
+            as for `aggregate`.
+        default
+            What each value starts from; a copy of it.
+        on_error : {"raise", "route", "drop"}
+            As for `window`, and where `fold` fails: the value stays as it was before that
+            record; of those alone nothing is sent.
+
+        Returns
+        -------
+        (Stream, Stream)
+            A stream of `WindowResult(key, start, end, value)`; of aggregates by name, one of the
+            columns of the key, `{column}_{function}` for each, `window_start` and `window_end`.
+            And the late records.
+
+        Notes
+        -----
+        Records are kept until their window is complete, but for aggregates by name of which
+        parts can be combined, as sums can. Where a fold needs no order, `reduce_window` keeps
+        less.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     words = scope.to_stream([("c", 7), ("a", 1), ("b", 12)])
+        ...     text = lambda key, word, text: text + word[0]
+        ...     return words.fold_window(text, ps.Tumbling(10), lambda w: w[1], default="")[0]
+        >>> for time, window in ps.testing.collect(build):
+        ...     print(time, window.start, window.value)
+        10 0 ac
+        20 10 b
+        """
+        refuse_async_of(name, fold)
+        made = _Made(windows, lateness, clock, on_error, name)
+        good = made.side(self, time, key)
+        if not callable(fold):
+            from pointstamp.containers.groups import check_aggregates
+
+            check_aggregates(fold, name)
+            by_name = NamedAggregates(key, list(fold), name)
+            no_rows = refuse_rows(name)
+            return made.of([good], Combined(key, no_rows, no_rows, by_name))
+        return made.of_fold([good], key, fold, default)
+
+    @overload
+    def reduce_window(
+        self,
+        function: Callable[[T, T], T],
+        windows: Windows,
+        time: Any,
+        key: KeyOf[T, K],
+        lateness: Span = 0,
+        clock: AnyClock | None = None,
+        *,
+        on_error: NoRoute = "raise",
+        name: str = "ReduceWindow",
+    ) -> tuple[Stream[WindowResult[K, T]], Stream[T]]: ...
+
+    @overload
+    def reduce_window(
+        self,
+        function: Callable[[T, T], T],
+        windows: Windows,
+        time: Any = None,
+        key: Key = None,
+        lateness: Span = 0,
+        clock: AnyClock | None = None,
+        *,
+        on_error: Route,
+        name: str = "ReduceWindow",
+    ) -> tuple[Stream[WindowResult[Any, T]], Stream[T], Stream[Failed[T]]]: ...
+
+    @overload
+    def reduce_window(
+        self,
+        function: Callable[[T, T], T],
+        windows: Windows,
+        time: Any = None,
+        key: Key = None,
+        lateness: Span = 0,
+        clock: AnyClock | None = None,
+        *,
+        on_error: NoRoute = "raise",
+        name: str = "ReduceWindow",
+    ) -> tuple[Stream[WindowResult[Any, T]], Stream[T]]: ...
+
+    def reduce_window(
+        self,
+        function: Callable[[T, T], T],
+        windows: Windows,
+        time: Any = None,
+        key: Key = None,
+        lateness: Span = 0,
+        clock: AnyClock | None = None,
+        *,
+        on_error: OnError = "raise",
+        name: str = "ReduceWindow",
+    ) -> Any:
+        """The records of each window, and key, reduced to one by `function(record, record)`.
+
+        `function` is associative and commutative: records come in any order, and of a window
+        only what they come to is kept. The other parameters, and the stream of late records, are
+        those of `window`. For columns there is `fold_window` with aggregates by name.
+
+        Parameters
+        ----------
+        on_error : {"raise", "route", "drop"}
+            As for `fold_window`; other than with "raise" the records are kept.
+
+        Returns
+        -------
+        (Stream, Stream)
+            A stream of `WindowResult(key, start, end, value)`, and the late records.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     numbers = scope.to_stream([3, 12, 14])
+        ...     return numbers.reduce_window(max, ps.Tumbling(10), lambda x: x)[0]
+        >>> [(window.start, window.value) for _, window in ps.testing.collect(build)]
+        [(0, 3), (10, 14)]
+        """
+        refuse_async_of(name, function)
+        made = _Made(windows, lateness, clock, on_error, name)
+        good = made.side(self, time, key)
+        if on_error != "raise":
+
+            def fold(of: Any, record: T, value: Any) -> T:
+                return record if value is _NOTHING else function(value, record)
+
+            return made.of_fold([good], key, fold, _NOTHING)
+        columns = RowsOnly(name, "use fold_window, with aggregates by name")
+        return made.of([good], Combined(key, lambda record: record, function, columns))
+
+    @overload
+    def join_window(
+        self,
+        other: Stream[U],
+        windows: Windows,
+        time: Any = None,
+        key: Key = None,
+        other_time: Any = None,
+        other_key: Key = None,
+        lateness: Span = 0,
+        clock: AnyClock | None = None,
+        *,
+        how: How = "inner",
+        schemas: tuple[Any, Any] = (None, None),
+        on_error: Route,
+        name: str = "JoinWindow",
+    ) -> tuple[Stream[Any], Stream[T], Stream[U], Stream[Failed[Any]]]: ...
+
+    @overload
+    def join_window(
+        self,
+        other: Stream[U],
+        windows: Windows,
+        time: Any = None,
+        key: Key = None,
+        other_time: Any = None,
+        other_key: Key = None,
+        lateness: Span = 0,
+        clock: AnyClock | None = None,
+        *,
+        how: How = "inner",
+        schemas: tuple[Any, Any] = (None, None),
+        on_error: NoRoute = "raise",
+        name: str = "JoinWindow",
+    ) -> tuple[Stream[Any], Stream[T], Stream[U]]: ...
+
+    def join_window(
+        self,
+        other: Stream[U],
+        windows: Windows,
+        time: Any = None,
+        key: Key = None,
+        other_time: Any = None,
+        other_key: Key = None,
+        lateness: Span = 0,
+        clock: AnyClock | None = None,
+        *,
+        how: How = "inner",
+        schemas: tuple[Any, Any] = (None, None),
+        on_error: OnError = "raise",
+        name: str = "JoinWindow",
+    ) -> Any:
+        """Pairs of a record of this stream and one of `other`, of equal key, in the same window.
+
+        A session is of the records of both streams. The other parameters are those of `window`.
+
+        Parameters
+        ----------
+        other_time, other_key : optional
+            Of the other stream; the default is what is given for this one.
+        how : {"inner", "left", "right", "full", "semi", "anti"}
+            As for `join`.
+        schemas : tuple of (pyarrow.Schema or None), optional
+            As for `join`.
+
+        Returns
+        -------
+        (Stream, Stream, Stream)
+            Of rows, a stream of `WindowResult(key, start, end, pair)` (of "semi" and "anti" the
+            record of this stream in place of the pair); of columns, one of the columns that
+            `join` gives, `window_start` and `window_end`. The late records of this stream,
+            and those of the other one.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     ads = scope.to_stream([("ann", 1), ("bob", 2), ("ann", 15)])
+        ...     clicks = scope.to_stream([("ann", 4), ("bob", 17)])
+        ...     time, user = lambda record: record[1], lambda record: record[0]
+        ...     return ads.join_window(clicks, ps.Tumbling(10), time, user)[0]
+        >>> [(window.start, window.value) for _, window in ps.testing.collect(build)]
+        [(0, (('ann', 1), ('ann', 4)))]
+        """
+        check_how(how, name)
+        made = _Made(windows, lateness, clock, on_error, name)
+        keys = (key, key if other_key is None else other_key)
+        left = made.side(self, time, keys[0])
+        right = made.side(other, time if other_time is None else other_time, keys[1])
+        return made.of([left, right], Join(keys, how, schemas))
 
 
-def window(
-    stream: Stream[Any],
-    windows: Sliding | Sessions,
-    time: Any,
-    key: Any,
-    lateness: Span,
-    clock: TimestampClock | EventClock | None,
-    name: str = "Window",
-) -> tuple[Stream[Any], Stream[Any]]:
-    """See `Stream.window`."""
-    results, late = windowed(
-        [Side(stream, time, key)], windows, lateness, clock, Collect(key), name
-    )
-    return results, late[0]
-
-
-def windowed(
-    sides: list[Side],
-    windows: Sliding | Sessions,
-    lateness: Span,
-    clock: TimestampClock | EventClock | None,
-    function: WindowFunction,
-    name: str,
-) -> tuple[Stream[Any], list[Stream[Any]]]:
-    """What a window function makes of the windows; and the late records of each side."""
-    check_windows(windows, name)
-    number = check_lateness(lateness, windows)
-    timestamp = sides[0].stream.scope.timestamp
-    clock = _checked_clock(sides, windows, clock, name)
-    builder = OperatorBuilder(sides[0].stream.scope, name)
-    by_records = isinstance(clock, EventClock)
-    for side in sides:
-        pact = Exchange(side.key if side.key is not None else _all_together)
-        builder.new_input(
-            side.stream, pact, Interest.ALWAYS if by_records else Interest.IF_CAPABILITY
-        )
-    readers = [_reader(side, windows, name) for side in sides]
-    if by_records:
-        for side in sides:
-            clock_name = f"{name}Clock"
-            largest = largest_event_times(side.stream, _reader(side, windows, name), clock_name)
-            builder.new_input(largest, Broadcast(), Interest.ALWAYS)
-    # What is restored is released later, for which there must be a capability.
-    is_durable = builder.states.durable_state is not None
-    results = builder.new_output(initial=is_durable)
-    late = [builder.new_output(initial=False) for _ in sides]
-
-    def make_logic(
-        capabilities: list[Capability], info: OperatorInfo
-    ) -> Callable[[list[Input], list[Output]], None]:
-        state = open_windows(windows, [side.key for side in sides], function)
-        if is_durable:
-            _declare(state, info, sides, readers, function)
-        logic: _ByTimestamps | _ByRecords
-        if isinstance(clock, EventClock):
-            logic = _ByRecords(state, readers, number, clock, function, info, timestamp)
-        else:
-            numbered = NumberedClock(clock, name, is_calendar=windows.is_calendar)
-            logic = _ByTimestamps(state, readers, number, numbered, function)
-        if capabilities:
-            with capabilities.pop() as first:
-                logic.begin(first)
-        return logic.run
-
-    builder.build(make_logic)
-    return results, late
-
-
-class _ByTimestamps:
-    """Releases windows at the timestamps that stand for their ends."""
+class _Made:
+    """What all kinds of windows have in common: their parameters, and where failures go."""
 
     def __init__(
         self,
-        state: OpenWindows,
-        readers: list[EventTimes],
-        lateness: int,
-        clock: NumberedClock,
-        function: WindowFunction,
+        windows: Windows,
+        lateness: Span,
+        clock: AnyClock | None,
+        on_error: OnError,
+        name: str,
     ) -> None:
-        self._state = state
-        self._readers = readers
+        check_windows(windows, name)
+        self._windows = windows
         self._lateness = lateness
         self._clock = clock
-        self._function = function
-        self._capability: Capability | None = None
-        """For when the first window is released."""
+        self._on_error = on_error
+        self._name = name
+        self._failed: list[Stream[Any]] = []
 
-    def begin(self, first: Capability) -> None:
-        """Take on what was restored."""
-        self._clock.event_time(first.time)
-        self._hold(first)
+    def side(self, stream: StreamCore[Any], time: Any, key: Key) -> Side:
+        """The records of a stream that have an event time and a key."""
+        name, is_calendar = self._name, self._windows.is_calendar
+        refuse_async_of(name, time, key)
+        check_key(key, name)
 
-    def run(self, inputs: list[Input], outputs: list[Output]) -> None:
-        """One activation."""
-        for side, input_ in enumerate(inputs):
-            reader = self._readers[side]
-            for at, batch in input_:
-                now = self._clock.event_time(at.time)
-                if reader.time is None:
-                    reader.expect(self._clock.kind)
-                    times = np.full(kind_of(batch).length(batch), now, np.int64)
-                else:
-                    times = reader.read(batch)
-                batch, times, late = _split(batch, times, now - self._lateness)
-                if late is not None:
-                    outputs[1 + side].push(at.time, late)
-                if len(times):
-                    self._state.add(side, batch, times)
-                    self._hold(at)
-        self._release(inputs, outputs[0])
+        def check(batch: Any) -> None:
+            if time is not None:
+                EventTimes(time, name, is_calendar=is_calendar).read(batch)
+            if key is not None:
+                kind_of(batch).hashes(batch, key)
 
-    def _hold(self, given: InputCapability | Capability) -> None:
-        """Have a capability for when the first window is released, from one for now."""
-        end = self._state.least_end()
-        if end is None:
-            return
-        wanted = self._clock.timestamp(end + self._lateness)
-        held = self._capability
-        if held is None or wanted < held.time:
-            self._capability = given.delayed(wanted)
-            if held is not None:
-                held.drop()
+        good, *failed = screened(stream, name, check, self._on_error, chosen=[time, key])
+        self._failed += failed
+        return Side(good, time, key)
 
-    def _release(self, inputs: list[Input], output: Output) -> None:
-        """Send the windows that are complete."""
-        while (held := self._capability) is not None:
-            end = self._state.least_end()
-            if end is None:
-                held.drop()
-                self._capability = None
-                return
-            # Later than what is held, where the first window was sent or has grown.
-            held.downgrade(self._clock.timestamp(end + self._lateness))
-            if any(input_.frontier.less_than(held.time) for input_ in inputs):
-                return
-            _send(self._state, self._function, self._readers, output, held.time)
-
-
-class _ByRecords:
-    """Releases windows at the epochs whose records moved the clock past their ends."""
-
-    def __init__(
-        self,
-        state: OpenWindows,
-        readers: list[EventTimes],
-        lateness: int,
-        clock: EventClock,
-        function: WindowFunction,
-        info: OperatorInfo,
-        timestamp: Timestamp,
-    ) -> None:
-        idle_s = None if clock.idle_after is None else clock.idle_after.total_seconds()
-        self._state = state
-        self._readers = readers
-        self._lateness = lateness
-        self._watermark = Watermark(len(readers), idle_s)
-        self._function = function
-        self._info = info
-        self._timestamp = timestamp
-        self._now = info.environment.clock
-        self._epochs: dict[Any, _Epoch] = {}
-        self._order: list[tuple[Any, Any]] = []
-        self._capability: Capability | None = None
-        """While windows are open, for the least time that may still come."""
-        self._timer_at: float | None = None
-
-    def begin(self, first: Capability) -> None:
-        """Take on what was restored."""
-        if self._state.least_end() is not None:
-            self._capability = first.delayed(first.time)
-
-    def run(self, inputs: list[Input], outputs: list[Output]) -> None:
-        """One activation."""
-        n_sides = len(self._readers)
-        for number, input_ in enumerate(inputs):
-            for at, batch in input_:
-                epoch = self._epoch(at, len(outputs))
-                (epoch.batches if number < n_sides else epoch.largest).append(
-                    (number % n_sides, batch)
-                )
-        while self._order and not any(i.frontier.less_equal(self._order[0][1]) for i in inputs):
-            time = heapq.heappop(self._order)[1]
-            self._complete(self._epochs.pop(time), outputs)
-        self._follow(inputs, outputs[0])
-
-    def _epoch(self, at: InputCapability, n_outputs: int) -> _Epoch:
-        if at.time not in self._epochs:
-            capabilities = [at.retain(output) for output in range(n_outputs)]
-            self._epochs[at.time] = _Epoch(capabilities, [], [])
-            heapq.heappush(self._order, (self._timestamp.key(at.time), at.time))
-        return self._epochs[at.time]
-
-    def _complete(self, epoch: _Epoch, outputs: list[Output]) -> None:
-        """All records of an epoch are here: sort out those that are late, and move the clock."""
-        now_s = self._now()
-        mark = self._watermark.value(now_s)
-        for side, batch in epoch.batches:
-            times = self._readers[side].read(batch)
-            late = None
-            if mark is not None:
-                batch, times, late = _split(batch, times, mark - self._lateness)
-            if late is not None:
-                outputs[1 + side].push(epoch.capabilities[1 + side].time, late)
-            if len(times):
-                self._state.add(side, batch, times)
-        for side, found in epoch.largest:
-            self._watermark.advance(side, max(found), now_s)
-        self._release(now_s, outputs[0], epoch.capabilities[0].time)
-        if self._capability is None and self._state.least_end() is not None:
-            self._capability = epoch.capabilities[0].delayed(epoch.capabilities[0].time)
-        for capability in epoch.capabilities:
-            capability.drop()
-
-    def _release(self, now_s: float, output: Output, time: Any) -> None:
-        """Send the windows that the clock has passed."""
-        mark = self._watermark.value(now_s)
-        while mark is not None and (end := self._state.least_end()) is not None:
-            if mark < end + self._lateness:
-                return
-            _send(self._state, self._function, self._readers, output, time)
-
-    def _follow(self, inputs: list[Input], output: Output) -> None:
-        """Hold no more than the least time that may come, and follow the system's clock."""
-        held = self._capability
-        if held is None:
-            return
-        to_come = [time for input_ in inputs for time in input_.frontier.elements]
-        if to_come:
-            held.downgrade(min(to_come, key=self._timestamp.key))
-            now_s = self._now()
-            self._release(now_s, output, held.time)
-        else:
-            while self._state.least_end() is not None:
-                _send(self._state, self._function, self._readers, output, held.time)
-        if self._state.least_end() is None:
-            held.drop()
-            self._capability = None
-        elif to_come:
-            self._wait(now_s)
-
-    def _wait(self, now_s: float) -> None:
-        """Have the operator run when the system's clock reaches the first window's end."""
-        end = self._state.least_end()
-        assert end is not None
-        seconds = self._watermark.seconds_until(end + self._lateness, now_s)
-        if self._timer_at is not None and self._timer_at <= now_s:
-            self._timer_at = None
-        if seconds is not None and (self._timer_at is None or now_s + seconds < self._timer_at):
-            self._timer_at = now_s + seconds
-            self._info.activate_after(seconds)
-
-
-@dataclass
-class _Epoch:
-    """What has come of an epoch that is not complete."""
-
-    capabilities: list[Capability]
-    """One for each output."""
-    batches: list[tuple[int, Any]]
-    """(side, batch) of the records."""
-    largest: list[tuple[int, list[int]]]
-    """(side, largest event times)."""
-
-
-def _split(batch: Any, times: Ints, least: int) -> tuple[Any, Ints, Any]:
-    """The records that are on time, their times, and the late ones or None."""
-    is_late = times < least
-    if not is_late.any():
-        return batch, times, None
-    late, on_time = take(batch, np.flatnonzero(is_late)), np.flatnonzero(~is_late)
-    return take(batch, on_time), times[on_time], late
-
-
-def _send(
-    state: OpenWindows,
-    function: WindowFunction,
-    readers: list[EventTimes],
-    output: Output,
-    time: Any,
-) -> None:
-    """Send the windows that end first."""
-    panes = state.pop()
-    reader = next((reader for reader in readers if reader.kind is not None), readers[0])
-    found = function.finish(panes, reader)
-    if found is not None and kind_of(found).length(found):
-        output.push(time, found)
-
-
-def _declare(
-    state: OpenWindows,
-    info: OperatorInfo,
-    sides: list[Side],
-    readers: list[EventTimes],
-    function: WindowFunction,
-) -> None:
-    """Have windows that are open outlast the program."""
-    # Here and not above: few dataflows are durable.
-    from pointstamp.checkpoint.keyed_state import KeyedBatches, by_key
-
-    hashes = [
-        by_key(_all_together if side.key is None else function.stored_key(number, side.key))
-        for number, side in enumerate(sides)
-    ]
-
-    def restore(tag: tuple[Any, Any], part: Any) -> None:
-        of, kinds = tag
-        for reader, kind in zip(readers, kinds, strict=True):
-            if kind is not None:
-                reader.expect(kind)
-        state.restore(of, part)
-
-    table = KeyedBatches(
-        lambda: (((of, [r.kind for r in readers]), part) for of, part in state.stored()),
-        restore,
-        lambda tag, part: hashes[tag[0][0]](tag, part),
-    )
-    info.states.keep("windows", table)
-
-
-def _reader(side: Side, windows: Sliding | Sessions, name: str) -> EventTimes:
-    return EventTimes(
-        side.time, name, is_calendar=windows.is_calendar, resolution=windows.resolution
-    )
-
-
-def _all_together(given: Any) -> Any:
-    """One key for all: of a record 0, of a batch as many."""
-    is_batch = isinstance(given, Arrays) or hasattr(given, "num_rows")
-    return np.zeros(len(given), np.int64) if is_batch else 0
-
-
-def check_windows(windows: Any, name: str) -> None:
-    """Raise unless these are windows.
-
-    Raises
-    ------
-    BuildError
-    """
-    if not isinstance(windows, (Sliding, Sessions)):
-        raise BuildError(
-            f"operator {name!r} needs windows such as ps.Tumbling(10), ps.Sliding(10, 5) or "
-            f"ps.Sessions(10); found {windows!r}"
+    def of(self, sides: list[Side], function: Any) -> Any:
+        """The results, the late records of each side, and what failed if it is routed."""
+        results, late = windowed(
+            sides, self._windows, self._lateness, self._clock, function, self._name
         )
+        return self._with_failed(results, late)
+
+    def of_fold(self, sides: list[Side], key: Any, fold: Any, default: Any) -> Any:
+        """The same of a fold, which may fail for a record."""
+        if self._on_error == "raise":
+            return self.of(sides, Fold(key, fold, default, self._name))
+        failures = Failures(self._name, sides[0].stream.scope.environment, self._on_error)
+        function = Fold(key, fold, default, self._name, failures)
+        results, late = windowed(
+            sides, self._windows, self._lateness, self._clock, function, self._name
+        )
+        if self._on_error == "route":
+            results, failed = results.branch(_is_failed)
+            self._failed.append(failed)
+        return self._with_failed(results, late)
+
+    def _with_failed(self, results: Any, late: Sequence[Any]) -> Any:
+        if not self._failed:
+            return (results, *late)
+        failed = self._failed
+        return (results, *late, failed[0] if len(failed) == 1 else concatenate(failed))
 
 
-def _checked_clock(
-    sides: list[Side],
-    windows: Sliding | Sessions,
-    clock: TimestampClock | EventClock | None,
-    name: str,
-) -> TimestampClock | EventClock:
-    """The clock, where the timestamps and the windows fit it."""
-    scope = sides[0].stream.scope
-    timestamp = scope.timestamp
-    if not timestamp.total:
-        raise BuildError(
-            f"operator {name!r} needs timestamps in one line, to say how far event time has come; "
-            f"those of scope {scope.name!r} are of {timestamp.name}: leave() it first"
-        )
-    if clock is None and windows.is_calendar and all(side.time is not None for side in sides):
-        return EventClock()
-    if clock is None and (timestamp != Int or windows.is_calendar):
-        raise BuildError(
-            f"operator {name!r} needs a clock, which says what event times the timestamps of "
-            f"{timestamp.name} stand for: give clock=TimestampClock(event_time, timestamp)"
-        )
-    if isinstance(clock, EventClock):
-        if any(side.time is None for side in sides):
-            raise BuildError(
-                f"operator {name!r} has a clock that records advance, and takes event times from "
-                "timestamps: say what the time of a record is, as time=lambda record: ..."
-            )
-        if clock.idle_after is not None and not windows.is_calendar:
-            raise BuildError(
-                f"operator {name!r} cannot have the system's clock advance event times that are "
-                f"integers, whose unit is not known: give windows of timedelta, not {windows!r}"
-            )
-    return clock or IDENTITY_CLOCK
+def _is_failed(record: Any) -> bool:
+    return isinstance(record, Failed)
