@@ -17,12 +17,12 @@ from pointstamp.checkpoint.bins import N_BINS, is_for
 from pointstamp.checkpoint.deltas import BinDelta, TableDelta
 from pointstamp.checkpoint.keyed_state import MOST_MORE
 from pointstamp.errors import BuildError, ColumnError
-from pointstamp.kernels.gather import gather
 from pointstamp.kernels.hash_join import add_values, find_values, no_values
 from pointstamp.kernels.hashing import hash_ints
+from pointstamp.kernels.key_tables import with_room
 from pointstamp.kernels.lists import distinct
 from pointstamp.kernels.partition import partition
-from pointstamp.kernels.tables import with_room
+from pointstamp.kernels.permute import gather
 
 Ints = npt.NDArray[np.int64]
 

@@ -4,7 +4,7 @@ Once per machine, or when an image is built. It shows which kernel it is at: a b
 terminal, elsewhere a line every few seconds. Interrupted, it leaves what was compiled
 until then, and goes on there the next time.
 
-What is compiled, and how, is the business of `kernels/warm.py`.
+What is compiled, and how, is the business of `kernels/precompile.py`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def warm(
 
 def _compile(console: Console) -> tuple[int, int, float]:
     """How many forms there are, how many had to be compiled, and the seconds that it took."""
-    from pointstamp.kernels import warm as kernels
+    from pointstamp.kernels import precompile as kernels
     from pointstamp.kernels.jit import numba_wanted
 
     began = time.monotonic()
@@ -54,7 +54,7 @@ def _compile(console: Console) -> tuple[int, int, float]:
         return 0, 0, time.monotonic() - began
     try:
         with _interruptible(), _shown(console) as report:
-            n_compiled = kernels.warm(report)
+            n_compiled = kernels.compile_all(report)
     except KeyboardInterrupt:
         print("pointstamp: interrupted; what was compiled is kept", file=sys.stderr)
         raise typer.Exit(INTERRUPTED) from None

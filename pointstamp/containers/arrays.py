@@ -22,9 +22,9 @@ from pointstamp.containers.keys import checked_hashes, column_names, hash_keys
 from pointstamp.containers.kind import Buffer, Key
 from pointstamp.containers.rows import dump_records
 from pointstamp.errors import ColumnError, ContainerError
-from pointstamp.kernels.gather import gather
 from pointstamp.kernels.hashing import Hashes, combine_columns, hash_column
 from pointstamp.kernels.partition import partition
+from pointstamp.kernels.permute import gather
 
 Array = npt.NDArray[Any]
 

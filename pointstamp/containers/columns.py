@@ -26,7 +26,6 @@ from pointstamp.containers.flat import is_flat, put_together, take_apart
 from pointstamp.containers.keys import checked_hashes, column_names, hash_keys
 from pointstamp.containers.kind import Buffer, Key
 from pointstamp.errors import KeyHashError
-from pointstamp.kernels.gather import gather
 from pointstamp.kernels.hashing import (
     NULL_HASH,
     Hashes,
@@ -36,6 +35,7 @@ from pointstamp.kernels.hashing import (
     hash_times,
 )
 from pointstamp.kernels.partition import partition
+from pointstamp.kernels.permute import gather
 
 # Any, since the stubs of pyarrow give each type of column a class of its own, without
 # the buffers that are read here.

@@ -35,11 +35,11 @@ _SMALL = 64
 _N_ESTIMATES = 32
 
 
-class Flow:
+class Backpressure:
     """Whether the sources of one dataflow are held back, on one worker."""
 
-    def __init__(self, unsettled: set[Any], tell: Callable[[bool], None]) -> None:
-        self.unsettled = unsettled
+    def __init__(self, discountable: set[Any], tell: Callable[[bool], None]) -> None:
+        self.discountable = discountable
         """Queues whose rest counts as taken when the worker is idle."""
         self._tell = tell
         self._n_over = 0
@@ -47,13 +47,13 @@ class Flow:
         self._waiting: list[Callable[[], None]] = []
 
     @property
-    def is_held_back(self) -> bool:
+    def is_throttled(self) -> bool:
         """Whether enough is in flight, here or from a peer."""
         return bool(self._n_over or self._held_by)
 
-    def holds_back(self, activate: Callable[[], None]) -> bool:
+    def throttles(self, activate: Callable[[], None]) -> bool:
         """The same, for a source: if so, `activate` is called when it may go on."""
-        if not self.is_held_back:
+        if not self.is_throttled:
             return False
         if activate not in self._waiting:
             self._waiting.append(activate)
@@ -81,19 +81,23 @@ class Flow:
             self._go_on()
 
     def _go_on(self) -> None:
-        if not self.is_held_back:
+        if not self.is_throttled:
             waiting, self._waiting = self._waiting, []
             for activate in waiting:
                 activate()
 
 
-class Meter:
+class InFlight:
     """What is in flight on one channel: from this worker, and to it."""
 
     def __init__(
-        self, flow: Flow, limit_bytes: int, peers: int, tell: Callable[[int, int], None]
+        self,
+        backpressure: Backpressure,
+        limit_bytes: int,
+        peers: int,
+        tell: Callable[[int, int], None],
     ) -> None:
-        self._flow = flow
+        self._backpressure = backpressure
         self._limit_bytes = limit_bytes
         self._tell = tell
         self._records = [0] * peers
@@ -112,7 +116,7 @@ class Meter:
         self._bytes[peer] += self._size(batch, n_records)
         if self._bytes[peer] > self._limit_bytes and not self._is_over[peer]:
             self._is_over[peer] = True
-            self._flow.over()
+            self._backpressure.over()
 
     def acknowledged(self, peer: int, n_records: int) -> None:
         """`peer` has taken so many records of those that were sent to it."""
@@ -123,7 +127,7 @@ class Meter:
         self._records[peer] = left
         if self._is_over[peer] and self._bytes[peer] <= self._limit_bytes / 2:
             self._is_over[peer] = False
-            self._flow.under()
+            self._backpressure.under()
 
     def taken(self, sender: int, batch: Any, n_records: int) -> None:
         """The operator here has taken a batch that came from `sender`."""
@@ -135,7 +139,7 @@ class Meter:
         if self._taken_bytes[sender] >= self._limit_bytes / 8:
             self._acknowledge(sender)
 
-    def excuse(self, waiting: list[Any]) -> None:
+    def discount(self, waiting: list[Any]) -> None:
         """The worker is idle: the messages that still wait count as taken."""
         ahead = self._ahead[:]
         for message in waiting:

@@ -32,9 +32,9 @@ cdef class Queue(Pusher):
     cdef public object reader
     cdef Py_ssize_t _budget
     cdef Py_ssize_t _left
-    cdef object _flow
-    cdef object _meter
-    cdef bint _is_crowded
+    cdef object _backpressure
+    cdef object _in_flight
+    cdef bint _is_above_watermark
     cdef object _aligner
 
     cpdef push(self, object time, object batch)
@@ -48,30 +48,30 @@ cdef class Queue(Pusher):
     cpdef bint renew(self) except -1
 
 
-cdef class Crossing(Pusher):
+cdef class RemotePusher(Pusher):
     cdef readonly Queue _queue
     cdef readonly object _channel
     cdef readonly Py_ssize_t _index
     cdef readonly Py_ssize_t _peers
-    cdef object _meter
+    cdef object _in_flight
 
     cpdef measure(self, object meter)
     cdef void hand(self, Py_ssize_t peer, object time, object batch, Py_ssize_t n_records) except *
 
 
-cdef class Spread(Crossing):
+cdef class ExchangePusher(RemotePusher):
     cdef readonly object _key
 
     @cython.locals(peer=Py_ssize_t, n_records=Py_ssize_t)
     cpdef push(self, object time, object batch)
 
 
-cdef class Copies(Crossing):
+cdef class BroadcastPusher(RemotePusher):
     @cython.locals(peer=Py_ssize_t, n_records=Py_ssize_t)
     cpdef push(self, object time, object batch)
 
 
-cdef class Whole(Crossing):
+cdef class RoutePusher(RemotePusher):
     cdef readonly object _route
 
     @cython.locals(n_records=Py_ssize_t)

@@ -5,8 +5,8 @@ to every stream's pusher; what an operator takes comes out of a `Queue`, which
 counts it as consumed. Nobody else counts records. A count is of records, not of
 batches, so channels are free to split and to merge.
 
-Pushers, from simple to far: `Queue` (to an operator of this worker), `Spread` (by
-key over all workers), `Whole` (to one worker that is named), `Copies` (to all
+Pushers, from simple to far: `Queue` (to an operator of this worker), `ExchangePusher` (by
+key over all workers), `RoutePusher` (to one worker that is named), `BroadcastPusher` (to all
 workers), `Ingress` and `Egress` (across the border of a scope, where times are
 translated).
 """
@@ -22,7 +22,7 @@ from pointstamp.containers import kind_of
 from pointstamp.containers.builder import PREFERRED_RECORDS
 from pointstamp.containers.kind import Key
 from pointstamp.containers.routes import place
-from pointstamp.dataflow.backpressure import N_WAITING, Flow, Meter
+from pointstamp.dataflow.backpressure import N_WAITING, Backpressure, InFlight
 from pointstamp.dataflow.operator_error import blame
 from pointstamp.errors import SchemaError
 from pointstamp.progress.change_batch import ChangeBatch
@@ -58,7 +58,7 @@ class Pusher:
         """Send `batch` (not empty) at `time`."""
         raise NotImplementedError
 
-    def measure(self, meter: Meter) -> None:
+    def measure(self, in_flight: InFlight) -> None:
         """Have what goes to other workers counted by `meter`."""
 
 
@@ -118,13 +118,13 @@ class Queue(Pusher):
 
     __slots__ = (
         "_aligner",
+        "_backpressure",
         "_budget",
         "_channel",
-        "_flow",
-        "_is_crowded",
+        "_in_flight",
+        "_is_above_watermark",
         "_left",
         "_local",
-        "_meter",
         "_wake",
         "consumed",
         "last_time",
@@ -141,20 +141,22 @@ class Queue(Pusher):
         self.reader = ""
         """For error messages: the operator that reads it, whose key or route it is."""
         self._budget = self._left = BUDGET
-        self._flow: Flow | None = None
-        self._meter: Meter | None = None
-        self._is_crowded = False
+        self._backpressure: Backpressure | None = None
+        self._in_flight: InFlight | None = None
+        self._is_above_watermark = False
         self._aligner: Any = None
 
     def guard(self, aligner: Any) -> None:
         """Have batches wait here as long as an `AlignedInput` does not admit them."""
         self._aligner = aligner
 
-    def bound(self, budget: int, flow: Flow | None, meter: Meter | None) -> None:
+    def bound(
+        self, budget: int, backpressure: Backpressure | None, in_flight: InFlight | None
+    ) -> None:
         """Set what an activation may take, and who hears of what waits here."""
         self._budget = self._left = budget
-        self._flow = flow
-        self._meter = meter
+        self._backpressure = backpressure
+        self._in_flight = in_flight
 
     @property
     def channel(self) -> Channel | None:
@@ -167,31 +169,35 @@ class Queue(Pusher):
         self._left = self._budget
         return was_cut
 
-    def excuse(self) -> None:
+    def discount(self) -> None:
         """The worker is idle: whoever left something here waits for something else."""
-        if self._is_crowded:
-            self._uncrowd()
-        if self._meter is not None and self._channel is not None:
+        if self._is_above_watermark:
+            self._fall_below()
+        if self._in_flight is not None and self._channel is not None:
             waiting = self._channel.waiting()
             if waiting:
-                self._meter.excuse(waiting)
+                self._in_flight.discount(waiting)
 
-    def _crowd(self) -> None:
-        assert self._flow is not None
-        self._is_crowded = True
-        self._flow.unsettled.add(self)
-        self._flow.over()
+    def _rise_above(self) -> None:
+        assert self._backpressure is not None
+        self._is_above_watermark = True
+        self._backpressure.discountable.add(self)
+        self._backpressure.over()
 
-    def _uncrowd(self) -> None:
-        assert self._flow is not None
-        self._is_crowded = False
-        self._flow.under()
+    def _fall_below(self) -> None:
+        assert self._backpressure is not None
+        self._is_above_watermark = False
+        self._backpressure.under()
 
     def push(self, time: Any, batch: Any) -> None:
         """Take a batch from this worker."""
         self._local.append((time, batch))
-        if not self._is_crowded and self._flow is not None and len(self._local) > N_WAITING:
-            self._crowd()
+        if (
+            not self._is_above_watermark
+            and self._backpressure is not None
+            and len(self._local) > N_WAITING
+        ):
+            self._rise_above()
         self._wake()
 
     def waiting(self) -> list[tuple[Any, int]]:
@@ -235,13 +241,13 @@ class Queue(Pusher):
         if self._local:
             item = self._local.popleft()
             n_records = _length(item[1])
-            if self._is_crowded and len(self._local) <= N_WAITING // 2:
-                self._uncrowd()
+            if self._is_above_watermark and len(self._local) <= N_WAITING // 2:
+                self._fall_below()
         elif self._channel is not None and (message := self._channel.pull()) is not None:
             item = (message.tag, message.batch)
             n_records = _length(item[1])
-            if self._meter is not None:
-                self._meter.taken(message.sender, item[1], n_records)
+            if self._in_flight is not None:
+                self._in_flight.taken(message.sender, item[1], n_records)
         else:
             return None
         self._left -= n_records + BATCH_COST
@@ -257,33 +263,33 @@ class Queue(Pusher):
             self._aligner.clear()
 
 
-class Crossing(Pusher):
+class RemotePusher(Pusher):
     """What may send to other workers: hands a batch to one of them, or to the queue of this one."""
 
-    __slots__ = ("_channel", "_index", "_meter", "_peers", "_queue")
+    __slots__ = ("_channel", "_in_flight", "_index", "_peers", "_queue")
 
     def __init__(self, queue: Queue, channel: Channel | None, index: int, peers: int) -> None:
         self._queue = queue
         self._channel = channel
         self._index = index
         self._peers = peers
-        self._meter: Meter | None = None
+        self._in_flight: InFlight | None = None
 
-    def measure(self, meter: Meter) -> None:
+    def measure(self, in_flight: InFlight) -> None:
         """Have what goes to other workers counted by `meter`."""
-        self._meter = meter
+        self._in_flight = in_flight
 
     def hand(self, peer: int, time: Any, batch: Any, n_records: int) -> None:
         """Send a batch of so many records to one worker."""
         if peer == self._index or self._channel is None:
             self._queue.push(time, batch)
             return
-        if self._meter is not None:
-            self._meter.sent(peer, batch, n_records)
+        if self._in_flight is not None:
+            self._in_flight.sent(peer, batch, n_records)
         self._channel.send(peer, time, batch)
 
 
-class Spread(Crossing):
+class ExchangePusher(RemotePusher):
     """Sends each record to the worker that its key's hash names."""
 
     __slots__ = ("_key",)
@@ -314,7 +320,7 @@ class Spread(Crossing):
                 self.hand(peer, time, part, n_records)
 
 
-class Copies(Crossing):
+class BroadcastPusher(RemotePusher):
     """Sends every batch to every worker."""
 
     __slots__ = ()
@@ -326,7 +332,7 @@ class Copies(Crossing):
             self.hand(peer, time, batch, n_records)
 
 
-class Whole(Crossing):
+class RoutePusher(RemotePusher):
     """Sends each batch, as it is, to the worker that a function of its time and it names."""
 
     __slots__ = ("_route",)

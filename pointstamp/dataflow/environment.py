@@ -14,10 +14,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pointstamp.communication.communicator import Channel, Communicator
-from pointstamp.dataflow.backpressure import LIMIT_BYTES, Flow, Meter
+from pointstamp.dataflow.backpressure import LIMIT_BYTES, Backpressure, InFlight
 from pointstamp.dataflow.channels import BUDGET, Pusher, Queue
 from pointstamp.dataflow.durability import DataflowState
-from pointstamp.dataflow.logging_protocol import Log
+from pointstamp.dataflow.logging_protocol import Logger
 from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.explanation import Holder
 
@@ -51,13 +51,13 @@ class Environment:
     """Told of an error after which the counts are wrong, so that nobody who catches it goes on."""
     durable_state: DataflowState | None = None
     """Of the dataflow that is being built: what has its state outlast it; None: nothing does."""
-    flow: Flow | None = None
+    backpressure: Backpressure | None = None
     """Of the dataflow that is being built: what holds its sources back; None without a limit."""
     in_flight_bytes: int = LIMIT_BYTES
     """Of one channel to one peer, from which sources are held back."""
     budget: int = BUDGET
     """See `channels.BUDGET`."""
-    meters: dict[int, tuple[Meter, Any]] = field(default_factory=dict)
+    in_flight: dict[int, tuple[InFlight, Any]] = field(default_factory=dict)
     """By channel: what counts its traffic, and the queue that it ends in."""
     took: Callable[[int, int, int], None] = field(default=lambda *told: None)
     """Has a peer hear how many records of a channel were taken: (channel, peer, records)."""
@@ -74,9 +74,9 @@ class Environment:
     _event_loop: EventLoop | None = None
     later: Callable[[float, Callable[[], None]], None] = field(default=lambda seconds, call: None)
     """Calls a function after so many seconds; the clock is the worker's."""
-    log: Log | None = None
+    log: Logger | None = None
     """What is built now tells this log what it does; None: nobody."""
-    worker_log: Log | None = None
+    worker_log: Logger | None = None
     """The worker's log, if it has one: what is not logged itself can read it."""
     explain: Callable[[int, int, Any], list[Holder]] = field(default=lambda *place: [])
     """Who could still produce a time at input 0 of an operator: (scope, operator, time)."""
@@ -109,7 +109,7 @@ class Environment:
         """Throw away what has come on a channel, and what comes."""
         del self.arrivals[channel]
         self.channels.pop(channel).close()
-        self.meters.pop(channel, None)
+        self.in_flight.pop(channel, None)
 
     def call(self, function: Callable[[], object]) -> None:
         """Have the worker call `function()` in its next step, and wake it.
@@ -148,13 +148,15 @@ class Environment:
 
     def bound(self, pusher: Pusher, queue: Queue) -> None:
         """Have a channel's traffic counted, and who reads it take turns with others."""
-        meter = None
-        if self.flow is not None and queue.channel is not None:
+        in_flight = None
+        if self.backpressure is not None and queue.channel is not None:
             number = queue.channel.id
-            meter = Meter(self.flow, self.in_flight_bytes, self.peers, partial(self.took, number))
-            self.meters[number] = (meter, queue)
-            pusher.measure(meter)
-        queue.bound(self.budget, self.flow, meter)
+            in_flight = InFlight(
+                self.backpressure, self.in_flight_bytes, self.peers, partial(self.took, number)
+            )
+            self.in_flight[number] = (in_flight, queue)
+            pusher.measure(in_flight)
+        queue.bound(self.budget, self.backpressure, in_flight)
 
     def share(self, scope: int, updates: Any) -> None:
         """Have the peers' instances of `scope` hear of `updates`."""

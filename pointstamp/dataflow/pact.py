@@ -11,7 +11,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pointstamp.containers.kind import Key
-from pointstamp.dataflow.channels import Copies, Pusher, Queue, Spread, Wake, Whole
+from pointstamp.dataflow.channels import (
+    BroadcastPusher,
+    ExchangePusher,
+    Pusher,
+    Queue,
+    RoutePusher,
+    Wake,
+)
 from pointstamp.dataflow.environment import Environment
 from pointstamp.progress.change_batch import ChangeBatch
 
@@ -73,7 +80,7 @@ class Exchange:
             return Pipeline().connect(environment, wake, consumed)
         channel = environment.channel(wake)
         queue = environment.queue(wake, consumed, channel)
-        pusher = Spread(queue, channel, self.key, environment.index, environment.peers)
+        pusher = ExchangePusher(queue, channel, self.key, environment.index, environment.peers)
         return pusher, queue
 
     def copies(self, peers: int) -> int:
@@ -97,7 +104,7 @@ class Broadcast:
             return Pipeline().connect(environment, wake, consumed)
         channel = environment.channel(wake)
         queue = environment.queue(wake, consumed, channel)
-        return Copies(queue, channel, environment.index, environment.peers), queue
+        return BroadcastPusher(queue, channel, environment.index, environment.peers), queue
 
     def copies(self, peers: int) -> int:
         """One for each worker."""
@@ -127,7 +134,7 @@ class Distribute:
         """A channel between all workers; one worker asks for the index all the same."""
         channel = environment.channel(wake) if environment.peers > 1 else None
         queue = environment.queue(wake, consumed, channel)
-        return Whole(queue, channel, self.route, environment.index, environment.peers), queue
+        return RoutePusher(queue, channel, self.route, environment.index, environment.peers), queue
 
     def copies(self, peers: int) -> int:
         """One."""

@@ -9,10 +9,10 @@ import numpy as np
 
 from pointstamp.containers import Arrays
 from pointstamp.containers.convert import to_arrow
-from pointstamp.graph.columns import VERTEX
-from pointstamp.graph.rounds import Sent
-from pointstamp.graph.share import Share, followed
-from pointstamp.graph.sharing import shares, solve
+from pointstamp.graph.graph_partition import GraphPartition, followed
+from pointstamp.graph.partitioning import partitions, solve
+from pointstamp.graph.supersteps import Sent
+from pointstamp.graph.vertex_columns import VERTEX
 from pointstamp.kernels.reach import expand
 from pointstamp.operators.stream import Stream
 
@@ -61,32 +61,34 @@ def bfs(
     >>> ps.testing.collect(build)
     [(0, (1, 0)), (0, (2, 1)), (0, (3, 1)), (0, (4, 2))]
     """
-    parts = shares(edges, vertices, [followed(directed)], "push")
+    parts = partitions(edges, vertices, [followed(directed)], "push")
     return solve(parts, partial(_Levels, source=source), _Levels.result, "BreadthFirst")
 
 
 class _Levels:
     """The levels of a worker's vertices."""
 
-    def __init__(self, share: Share, source: int) -> None:
-        self._share = share
-        self._levels = np.full(share.n, -1, np.int64)
-        self._fresh = share.rows_of(source)
+    def __init__(self, partition: GraphPartition, source: int) -> None:
+        self._partition = partition
+        self._levels = np.full(partition.n, -1, np.int64)
+        self._fresh = partition.rows_of(source)
         self._levels[self._fresh] = 0
 
-    def step(self, round: int, news: list[Arrays]) -> Sent:
+    def step(self, round: int, messages: list[Arrays]) -> Sent:
         """In round r + 1 from the vertices of level r, ours and others', to level r + 1."""
-        share, links = self._share, self._share.links[0]
+        partition, links = self._partition, self._partition.links[0]
         if round > 0:
             fresh = self._fresh
-            if news:
-                fresh = np.concatenate([fresh, share.heard(news).astype(np.int32)])
+            if messages:
+                fresh = np.concatenate(
+                    [fresh, partition.places_of_messages(messages).astype(np.int32)]
+                )
             self._fresh = expand(links.begins, links.ends, links.others, fresh, self._levels, round)
-        return [share.tell(self._fresh)], len(self._fresh) > 0
+        return [partition.publish(self._fresh)], len(self._fresh) > 0
 
     def result(self) -> Any:
         """The vertices that were reached, and their levels."""
         reached = self._levels >= 0
         return to_arrow(
-            Arrays({VERTEX: self._share.vertices[reached], LEVEL: self._levels[reached]})
+            Arrays({VERTEX: self._partition.vertices[reached], LEVEL: self._levels[reached]})
         )

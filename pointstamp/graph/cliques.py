@@ -12,7 +12,7 @@ from pointstamp.containers.convert import to_arrow
 from pointstamp.errors import UsageError
 from pointstamp.graph.motifs import as_arrow
 from pointstamp.graph.orient import undirected
-from pointstamp.joins.generic import GenericJoin
+from pointstamp.joins.generic_join import GenericJoin
 from pointstamp.joins.plan import Plan, make_plan
 from pointstamp.joins.tactics import MATCHES
 from pointstamp.operators.stream import Stream

@@ -22,10 +22,10 @@ import numpy.typing as npt
 from pointstamp.containers import Arrays
 from pointstamp.containers.convert import to_arrow
 from pointstamp.graph.addressed import TO
-from pointstamp.graph.columns import VERTEX
-from pointstamp.graph.rounds import Sent
-from pointstamp.graph.share import SLOT, VALUE, Direction, Share, value_of
-from pointstamp.graph.sharing import shares, solve
+from pointstamp.graph.graph_partition import SLOT, VALUE, Direction, GraphPartition, value_of
+from pointstamp.graph.partitioning import partitions, solve
+from pointstamp.graph.supersteps import Sent
+from pointstamp.graph.vertex_columns import VERTEX
 from pointstamp.kernels.hashing import settled
 from pointstamp.kernels.lists import Ints, Numbers, group, numbers_of, positions, tally
 from pointstamp.kernels.triads import Marks, count_triads
@@ -78,7 +78,7 @@ def local_clustering(
     [(1, 1.0), (2, 1.0), (3, 0.333), (4, 0.0)]
     """
     directions: list[Direction] = ["in", "out"] if directed else ["both"]
-    parts = shares(edges, vertices, directions, "pull")
+    parts = partitions(edges, vertices, directions, "pull")
     return solve(parts, _Triads, _Triads.result, "Clustering")
 
 
@@ -89,44 +89,44 @@ class _Triads:
     say in how many directions there is an edge.
     """
 
-    def __init__(self, share: Share) -> None:
-        self._share = share
-        self._tails, self._heads, self._marks = _neighbours(share)
-        self._degrees = np.zeros(share.n_places, np.int64)
-        self._degrees[: share.n] = tally(self._tails, share.n)
-        self._counts = np.zeros(share.n_places, np.int64)
-        self._starts = np.zeros(share.n + 1, np.int64)
+    def __init__(self, partition: GraphPartition) -> None:
+        self._partition = partition
+        self._tails, self._heads, self._marks = _neighbours(partition)
+        self._degrees = np.zeros(partition.n_places, np.int64)
+        self._degrees[: partition.n] = tally(self._tails, partition.n)
+        self._counts = np.zeros(partition.n_places, np.int64)
+        self._starts = np.zeros(partition.n + 1, np.int64)
 
-    def step(self, round: int, news: list[Arrays]) -> Sent:
+    def step(self, round: int, messages: list[Arrays]) -> Sent:
         """One of the four rounds that the head of this module lists."""
-        share = self._share
+        partition = self._partition
         if round == 0:
             degrees = self._degrees
-            return [share.tell(vertex=np.zeros(share.n, np.int64), value=degrees)], True
+            return [partition.publish(vertex=np.zeros(partition.n, np.int64), value=degrees)], True
         if round == 1:
-            if news:
-                self._degrees[share.heard(news)] = value_of(news)
+            if messages:
+                self._degrees[partition.places_of_messages(messages)] = value_of(messages)
             self._keep_higher()
-            self._intersect(np.arange(share.n), self._starts, self._heads, self._marks)
+            self._intersect(np.arange(partition.n), self._starts, self._heads, self._marks)
             return [self._lists()], True
         if round == 2:
-            if news:
-                self._take_lists(news)
+            if messages:
+                self._take_lists(messages)
             return [self._ghost_counts()], False
-        rows = numbers_of(share.vertices, value_of(news, VERTEX))
-        np.add.at(self._counts, rows, value_of(news))
+        rows = numbers_of(partition.vertices, value_of(messages, VERTEX))
+        np.add.at(self._counts, rows, value_of(messages))
         return [], False
 
     def _keep_higher(self) -> None:
         """Drop the neighbours of lower degree; of equal degree, those with lower ids."""
-        degrees, ids = self._degrees, self._share.ids
+        degrees, ids = self._degrees, self._partition.ids
         tails, heads = self._tails, self._heads
         higher = degrees[heads] > degrees[tails]
         equal = degrees[heads] == degrees[tails]
         higher |= equal & (ids[heads] > ids[tails])
         self._tails = tails[higher]
         self._heads, self._marks = settled(heads[higher]), settled(self._marks[higher])
-        np.cumsum(tally(self._tails, self._share.n), out=self._starts[1:])
+        np.cumsum(tally(self._tails, self._partition.n), out=self._starts[1:])
 
     def _intersect(self, tails: Ints, starts: Ints, heads: Numbers, marks: Marks) -> None:
         """Find the triangles of lists, ours or others', with our own."""
@@ -145,11 +145,11 @@ class _Triads:
 
     def _lists(self) -> Arrays:
         """The list of each row, for the owners of the ghosts in it."""
-        share = self._share
-        rows, to, slots = share.listeners
-        away = self._heads >= share.n
-        owners = share.ghost_owners[self._heads[away] - share.n]
-        wanted = np.zeros((share.n, share.peers), np.bool_)
+        partition = self._partition
+        rows, to, slots = partition.listeners
+        away = self._heads >= partition.n
+        owners = partition.ghost_owners[self._heads[away] - partition.n]
+        wanted = np.zeros((partition.n, partition.peers), np.bool_)
         wanted[self._tails[away], owners] = True
         chosen = wanted[rows, to]
         rows, to, slots = rows[chosen], to[chosen], slots[chosen]
@@ -159,61 +159,61 @@ class _Triads:
             {
                 TO: np.repeat(to, ends - begins),
                 SLOT: np.repeat(slots, ends - begins),
-                VERTEX: share.ids[self._heads[members]],
+                VERTEX: partition.ids[self._heads[members]],
                 VALUE: self._marks[members].astype(np.int64),
             }
         )
 
-    def _take_lists(self, news: list[Arrays]) -> None:
-        share = self._share
-        places = share.places_of(value_of(news, VERTEX))
+    def _take_lists(self, messages: list[Arrays]) -> None:
+        partition = self._partition
+        places = partition.places_of(value_of(messages, VERTEX))
         # A vertex that is not named here is no neighbour of any of ours.
         named = places >= 0
-        slots, places = value_of(news, SLOT)[named], places[named]
-        n_ghosts = len(share.ghosts)
+        slots, places = value_of(messages, SLOT)[named], places[named]
+        n_ghosts = len(partition.ghosts)
         starts, heads = group(slots, n_ghosts, places)
-        _, marks = group(slots, n_ghosts, value_of(news)[named].astype(np.int8))
-        self._intersect(np.arange(share.n, share.n_places), starts, heads, marks)
+        _, marks = group(slots, n_ghosts, value_of(messages)[named].astype(np.int8))
+        self._intersect(np.arange(partition.n, partition.n_places), starts, heads, marks)
 
     def _ghost_counts(self) -> Arrays:
         """What was counted here at others' vertices, for their owners."""
-        share = self._share
-        counts = self._counts[share.n :]
+        partition = self._partition
+        counts = self._counts[partition.n :]
         ghosts = np.flatnonzero(counts)
-        ghosts = ghosts[np.argsort(share.ghost_owners[ghosts], kind="stable")]
+        ghosts = ghosts[np.argsort(partition.ghost_owners[ghosts], kind="stable")]
         return Arrays(
             {
-                TO: share.ghost_owners[ghosts],
+                TO: partition.ghost_owners[ghosts],
                 SLOT: np.full(len(ghosts), _NO_SLOT, np.int32),
-                VERTEX: share.ghosts[ghosts],
+                VERTEX: partition.ghosts[ghosts],
                 VALUE: counts[ghosts],
             }
         )
 
     def result(self) -> Any:
         """Vertices and their coefficients."""
-        n = self._share.n
+        n = self._partition.n
         degrees = self._degrees[:n]
         pairs = degrees * (degrees - 1)
         coefficients = self._counts[:n] / np.maximum(pairs, 1)
         return to_arrow(
-            Arrays({VERTEX: self._share.vertices, COEFFICIENT: coefficients.astype(np.float64)})
+            Arrays({VERTEX: self._partition.vertices, COEFFICIENT: coefficients.astype(np.float64)})
         )
 
 
-def _neighbours(share: Share) -> tuple[Numbers, Numbers, npt.NDArray[np.int8]]:
+def _neighbours(partition: GraphPartition) -> tuple[Numbers, Numbers, npt.NDArray[np.int8]]:
     """Row and place of each pair of neighbours, and in how many directions it is an edge."""
-    rows = np.arange(share.n, dtype=np.int32)
-    tails = np.concatenate([np.repeat(rows, links.sizes) for links in share.links])
-    heads = np.concatenate([links.others for links in share.links])
-    if len(share.links) == 1:  # undirected: an edge is one in both
+    rows = np.arange(partition.n, dtype=np.int32)
+    tails = np.concatenate([np.repeat(rows, links.sizes) for links in partition.links])
+    heads = np.concatenate([links.others for links in partition.links])
+    if len(partition.links) == 1:  # undirected: an edge is one in both
         return tails, heads, np.full(len(tails), 2, np.int8)
     packed = tails.astype(np.int64)
-    packed *= share.n_places
+    packed *= partition.n_places
     packed += heads
     packed.sort()
     first = np.ones(len(packed), np.bool_)
     np.not_equal(packed[1:], packed[:-1], out=first[1:])
     begins = np.flatnonzero(first)
-    tails, heads = (part.astype(np.int32) for part in np.divmod(packed[begins], share.n_places))
+    tails, heads = (part.astype(np.int32) for part in np.divmod(packed[begins], partition.n_places))
     return tails, heads, np.diff(begins, append=len(packed)).astype(np.int8)

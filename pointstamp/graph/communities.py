@@ -10,10 +10,10 @@ import numpy as np
 from pointstamp.containers import Arrays
 from pointstamp.containers.convert import to_arrow
 from pointstamp.errors import UsageError
-from pointstamp.graph.columns import VERTEX
-from pointstamp.graph.rounds import Sent
-from pointstamp.graph.share import Direction, Links, Share, value_of
-from pointstamp.graph.sharing import shares, solve
+from pointstamp.graph.graph_partition import Direction, GraphPartition, Links, value_of
+from pointstamp.graph.partitioning import partitions, solve
+from pointstamp.graph.supersteps import Sent
+from pointstamp.graph.vertex_columns import VERTEX
 from pointstamp.kernels.hashing import settled
 from pointstamp.kernels.votes import common_labels
 from pointstamp.operators.stream import Stream
@@ -82,32 +82,32 @@ def communities(
     if rounds < 0:
         raise UsageError(f"communities needs rounds of 0 or more, not {rounds}")
     directions: list[Direction] = ["in", "out"] if directed else ["both"]
-    parts = shares(edges, vertices, directions, "pull")
+    parts = partitions(edges, vertices, directions, "pull")
     return solve(parts, partial(_Votes, rounds=rounds), _Votes.result, "Communities")
 
 
 class _Votes:
     """The labels of a worker's vertices, and of those that it hears of."""
 
-    def __init__(self, share: Share, rounds: int) -> None:
-        self._share = share
+    def __init__(self, partition: GraphPartition, rounds: int) -> None:
+        self._partition = partition
         self._rounds = rounds
-        self._labels = share.ids.copy()
-        none = Links(np.zeros(share.n, np.int64), np.zeros(share.n, np.int64), _NOBODY)
-        self._links = share.links if len(share.links) == 2 else [*share.links, none]
+        self._labels = partition.ids.copy()
+        none = Links(np.zeros(partition.n, np.int64), np.zeros(partition.n, np.int64), _NOBODY)
+        self._links = partition.links if len(partition.links) == 2 else [*partition.links, none]
 
-    def step(self, round: int, news: list[Arrays]) -> Sent:
+    def step(self, round: int, messages: list[Arrays]) -> Sent:
         """Vote, and tell whose label has changed."""
-        share = self._share
-        if news:
-            self._labels[share.heard(news)] = value_of(news)
+        partition = self._partition
+        if messages:
+            self._labels[partition.places_of_messages(messages)] = value_of(messages)
         if round >= self._rounds:
             return [], False
         labels = self._vote()
-        changed = np.flatnonzero(labels != self._labels[: share.n]).astype(np.int32)
-        self._labels[: share.n] = labels
-        # Where no label has changed, here and in the news, none would change next time.
-        return [share.tell(changed, value=labels)], len(changed) > 0
+        changed = np.flatnonzero(labels != self._labels[: partition.n]).astype(np.int32)
+        self._labels[: partition.n] = labels
+        # Where no label has changed, here and in the messages, none would change next time.
+        return [partition.publish(changed, value=labels)], len(changed) > 0
 
     def _vote(self) -> Any:
         first, second = self._links
@@ -123,8 +123,8 @@ class _Votes:
 
     def result(self) -> Any:
         """Vertices and their labels."""
-        labels = self._labels[: self._share.n]
-        return to_arrow(Arrays({VERTEX: self._share.vertices, COMMUNITY: labels}))
+        labels = self._labels[: self._partition.n]
+        return to_arrow(Arrays({VERTEX: self._partition.vertices, COMMUNITY: labels}))
 
 
 _NOBODY = np.empty(0, np.int32)

@@ -20,9 +20,9 @@ from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Pact, Pipeline
 from pointstamp.graph.addressed import TO, Addressed
-from pointstamp.graph.columns import VERTEX, vertex_column
 from pointstamp.graph.edges import directed
-from pointstamp.joins.operators import SOURCE, TARGET
+from pointstamp.graph.vertex_columns import VERTEX, vertex_column
+from pointstamp.joins.join_operators import SOURCE, TARGET
 from pointstamp.kernels.lists import Ints, distinct, numbers_of
 from pointstamp.kernels.unionfind import least_roots
 from pointstamp.operators.stream import Stream

@@ -20,10 +20,10 @@ import numpy as np
 from pointstamp.containers import Arrays
 from pointstamp.containers.convert import to_arrow
 from pointstamp.errors import UsageError
-from pointstamp.graph.columns import VERTEX
-from pointstamp.graph.rounds import Sent
-from pointstamp.graph.share import Share, turned, value_of
-from pointstamp.graph.sharing import shares, solve
+from pointstamp.graph.graph_partition import GraphPartition, turned, value_of
+from pointstamp.graph.partitioning import partitions, solve
+from pointstamp.graph.supersteps import Sent
+from pointstamp.graph.vertex_columns import VERTEX
 from pointstamp.kernels.lists import Ints, Numbers, positions
 from pointstamp.kernels.votes import lower_cores
 from pointstamp.operators.stream import Stream
@@ -94,33 +94,33 @@ def k_core(edges: Stream[Any], k: int) -> Stream[Any]:
 
 
 def _cores(edges: Stream[Any], vertices: Stream[Any] | None, least: int) -> Stream[Any]:
-    parts = shares(edges, vertices, ["both"], "pull")
+    parts = partitions(edges, vertices, ["both"], "pull")
     return solve(parts, partial(_Cores, least=least), _Cores.result, "Cores")
 
 
 class _Cores:
     """What the core numbers of a worker's vertices are at most."""
 
-    def __init__(self, share: Share, least: int) -> None:
-        self._share = share
+    def __init__(self, partition: GraphPartition, least: int) -> None:
+        self._partition = partition
         self._least = least
-        self._pull = share.links[0]
-        self._push = turned(self._pull, share.n_places)
-        self._cores = np.full(share.n_places, _UNHEARD)
-        self._cores[: share.n] = self._pull.sizes
-        self._queue = np.empty(share.n + 1, np.int32)
-        self._queued = np.zeros(share.n, np.bool_)
+        self._pull = partition.links[0]
+        self._push = turned(self._pull, partition.n_places)
+        self._cores = np.full(partition.n_places, _UNHEARD)
+        self._cores[: partition.n] = self._pull.sizes
+        self._queue = np.empty(partition.n + 1, np.int32)
+        self._queued = np.zeros(partition.n, np.bool_)
 
-    def step(self, round: int, news: list[Arrays]) -> Sent:
+    def step(self, round: int, messages: list[Arrays]) -> Sent:
         """Lower what is not supported, and tell what is lower."""
-        share = self._share
+        partition = self._partition
         if round == 0:
-            self._lower(np.arange(share.n, dtype=np.int32))
-            return [share.tell(value=self._cores)], False
-        places = share.heard(news)
-        self._cores[places] = value_of(news)
+            self._lower(np.arange(partition.n, dtype=np.int32))
+            return [partition.publish(value=self._cores)], False
+        places = partition.places_of_messages(messages)
+        self._cores[places] = value_of(messages)
         changed = self._lower(self._unsupported_by(places))
-        return [share.tell(changed, value=self._cores)], False
+        return [partition.publish(changed, value=self._cores)], False
 
     def _unsupported_by(self, places: Ints) -> Numbers:
         """The rows that have one of `places` as a neighbour, of a lower number than their own."""
@@ -146,6 +146,6 @@ class _Cores:
 
     def result(self) -> Any:
         """The vertices with at least the least number that is wanted, and their numbers."""
-        cores = self._cores[: self._share.n]
+        cores = self._cores[: self._partition.n]
         wanted = cores >= self._least
-        return to_arrow(Arrays({VERTEX: self._share.vertices[wanted], CORE: cores[wanted]}))
+        return to_arrow(Arrays({VERTEX: self._partition.vertices[wanted], CORE: cores[wanted]}))

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from pointstamp.containers import Arrays, kind_of
 from pointstamp.containers.convert import int64_column
 from pointstamp.errors import ColumnError, SchemaError
-from pointstamp.joins.operators import SOURCE, TARGET
+from pointstamp.joins.join_operators import SOURCE, TARGET
 from pointstamp.operators.stream import Stream
 
 Ints = npt.NDArray[np.int64]

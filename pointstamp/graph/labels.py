@@ -1,7 +1,7 @@
 """Connected components by labels: every vertex takes the least label of its neighbours.
 
 Labels spread over a worker's edges until nothing changes there; then those that did
-change are told. When no label has changed anywhere, no news is under way and the
+change are told. When no label has changed anywhere, no messages is under way and the
 loop is over.
 """
 
@@ -13,11 +13,11 @@ import numpy as np
 
 from pointstamp.containers import Arrays
 from pointstamp.containers.convert import to_arrow
-from pointstamp.graph.columns import VERTEX
 from pointstamp.graph.components import COMPONENT
-from pointstamp.graph.rounds import Sent
-from pointstamp.graph.share import Share, value_of
-from pointstamp.graph.sharing import shares, solve
+from pointstamp.graph.graph_partition import GraphPartition, value_of
+from pointstamp.graph.partitioning import partitions, solve
+from pointstamp.graph.supersteps import Sent
+from pointstamp.graph.vertex_columns import VERTEX
 from pointstamp.kernels.lists import Numbers
 from pointstamp.kernels.reach import spread_least
 from pointstamp.operators.stream import Stream
@@ -41,28 +41,28 @@ def components_by_labels(edges: Stream[Any], vertices: Stream[Any] | None = None
     >>> [record for _, record in ps.testing.collect(build)]
     [(2, 2), (3, 3), (4, 3), (5, 2), (7, 2)]
     """
-    parts = shares(edges, vertices, ["both"], "push")
+    parts = partitions(edges, vertices, ["both"], "push")
     return solve(parts, _Labels, _Labels.result, "Labels")
 
 
 class _Labels:
     """The labels of a worker's vertices, and of those that it hears of."""
 
-    def __init__(self, share: Share) -> None:
-        self._share = share
-        self._labels = share.ids.copy()
-        self._is_open = np.ones(share.n, np.bool_)
-        self._queue = np.empty(share.n_places + 1, np.int32)
-        self._queued = np.zeros(share.n_places, np.bool_)
+    def __init__(self, partition: GraphPartition) -> None:
+        self._partition = partition
+        self._labels = partition.ids.copy()
+        self._is_open = np.ones(partition.n, np.bool_)
+        self._queue = np.empty(partition.n_places + 1, np.int32)
+        self._queued = np.zeros(partition.n_places, np.bool_)
 
-    def step(self, round: int, news: list[Arrays]) -> Sent:
+    def step(self, round: int, messages: list[Arrays]) -> Sent:
         """Spread what is new, and tell what has changed."""
         if round == 0:
-            fresh: Numbers = np.arange(self._share.n_places, dtype=np.int32)
+            fresh: Numbers = np.arange(self._partition.n_places, dtype=np.int32)
         else:
-            fresh = self._share.heard(news).astype(np.int32)
-            self._labels[fresh] = value_of(news)
-        links = self._share.links[0]
+            fresh = self._partition.places_of_messages(messages).astype(np.int32)
+            self._labels[fresh] = value_of(messages)
+        links = self._partition.links[0]
         changed = spread_least(
             links.begins,
             links.ends,
@@ -73,9 +73,9 @@ class _Labels:
             self._queue,
             self._queued,
         )
-        return [self._share.tell(changed, value=self._labels)], False
+        return [self._partition.publish(changed, value=self._labels)], False
 
     def result(self) -> Any:
         """Vertices and their labels."""
-        labels = self._labels[: self._share.n]
-        return to_arrow(Arrays({VERTEX: self._share.vertices, COMPONENT: labels}))
+        labels = self._labels[: self._partition.n]
+        return to_arrow(Arrays({VERTEX: self._partition.vertices, COMPONENT: labels}))

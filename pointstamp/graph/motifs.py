@@ -9,7 +9,7 @@ from pointstamp.containers.convert import to_arrow
 from pointstamp.errors import PatternError
 from pointstamp.graph.edges import directed
 from pointstamp.graph.patterns import Pattern, parse_pattern
-from pointstamp.joins.generic import GenericJoin
+from pointstamp.joins.generic_join import GenericJoin
 from pointstamp.joins.plan import Plan, make_plan
 from pointstamp.joins.tactics import MATCHES, column
 from pointstamp.operators.stream import Stream

@@ -28,9 +28,9 @@ from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Exchange, Pipeline
-from pointstamp.graph.columns import VERTEX
 from pointstamp.graph.edges import directed, joined, without_loops
-from pointstamp.joins.operators import SOURCE, TARGET, Held, Logic, with_graph
+from pointstamp.graph.vertex_columns import VERTEX
+from pointstamp.joins.join_operators import SOURCE, TARGET, Logic, UntilComplete, with_graph
 from pointstamp.joins.tactics import Pieces
 from pointstamp.kernels.lists import Numbering, count_into, distinct
 from pointstamp.operators.stream import Stream
@@ -120,7 +120,7 @@ def _when_complete(
 ) -> Logic:
     """An operator that answers each time when all of it is there."""
     capability.drop()
-    held = Held()
+    held = UntilComplete()
 
     def logic(input: Input, output: Output) -> bool:
         for (cap,), (batches,) in held.complete(input):

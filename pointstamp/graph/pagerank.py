@@ -14,10 +14,10 @@ import numpy as np
 from pointstamp.containers import Arrays
 from pointstamp.containers.convert import to_arrow
 from pointstamp.errors import UsageError
-from pointstamp.graph.columns import VERTEX
-from pointstamp.graph.rounds import Sent
-from pointstamp.graph.share import SLOT, VALUE, Share, followed, value_of
-from pointstamp.graph.sharing import shares, solve
+from pointstamp.graph.graph_partition import SLOT, VALUE, GraphPartition, followed, value_of
+from pointstamp.graph.partitioning import partitions, solve
+from pointstamp.graph.supersteps import Sent
+from pointstamp.graph.vertex_columns import VERTEX
 from pointstamp.kernels.hashing import settled
 from pointstamp.kernels.sums import Floats, sum_lists
 from pointstamp.operators.stream import Stream
@@ -25,11 +25,11 @@ from pointstamp.operators.stream import Stream
 RANK = "rank"
 
 # What is for all comes in the place of a slot: how many vertices a worker has, and
-# the two halves of the mass that is to be spread.
+# the two local_streams of the mass that is to be spread.
 _COUNT, _HIGH, _LOW = -1, -2, -3
 
 # Masses are added up as multiples of 2^-62, since sums of integers do not depend on
-# the number of workers; in halves that a float holds exactly when they travel.
+# the number of workers; in local_streams that a float holds exactly when they travel.
 _UNIT = 2.0**62
 _HALF = 31
 
@@ -106,7 +106,7 @@ def pagerank(
         )
     if dangling not in ("spread", "drop"):
         raise UsageError(f"pagerank can 'spread' or 'drop' dangling mass, not {dangling!r}")
-    parts = shares(edges, vertices, [followed(directed)], "pull", loops=True)
+    parts = partitions(edges, vertices, [followed(directed)], "pull", loops=True)
     start = partial(_Ranks, rounds=rounds, damping=damping, spread=dangling == "spread")
     return solve(parts, start, _Ranks.result, "PageRank")
 
@@ -114,54 +114,60 @@ def pagerank(
 class _Ranks:
     """The ranks of a worker's vertices."""
 
-    def __init__(self, share: Share, rounds: int, damping: float, spread: bool) -> None:
-        self._share = share
+    def __init__(
+        self, partition: GraphPartition, rounds: int, damping: float, spread: bool
+    ) -> None:
+        self._partition = partition
         self._rounds = rounds
         self._damping = damping
         self._spread = spread
-        self._n_all = share.n
-        self._dangling = share.degrees == 0
-        self._divisors = np.maximum(share.degrees, 1).astype(np.float64)
-        self._parts = np.zeros(share.n_places)
+        self._n_all = partition.n
+        self._dangling = partition.degrees == 0
+        self._divisors = np.maximum(partition.degrees, 1).astype(np.float64)
+        self._parts = np.zeros(partition.n_places)
         """What each place passes on to each of its out-neighbours."""
         self.ranks: Floats = np.empty(0)
 
-    def step(self, round: int, news: list[Arrays]) -> Sent:
+    def step(self, round: int, messages: list[Arrays]) -> Sent:
         """Round 0 counts the vertices, round 1 has the first ranks, the next are of the loop."""
         if round == 0:
-            return self._share.tell_all(_for_all({_COUNT: float(self._share.n)})), True
+            return self._partition.publish_to_all(
+                _for_all({_COUNT: float(self._partition.n)})
+            ), True
         slots, values = np.empty(0, np.int32), np.empty(0)
-        if news:
-            slots, values = value_of(news, SLOT), value_of(news)
+        if messages:
+            slots, values = value_of(messages, SLOT), value_of(messages)
         if round == 1:
             self._n_all += int(values.sum())
-            self.ranks = np.full(self._share.n, 1.0 / self._n_all)
+            self.ranks = np.full(self._partition.n, 1.0 / self._n_all)
         else:
             ghosts = slots >= 0
             if not ghosts.all():
                 self._mass += _mass_of(slots, values)
                 slots, values = slots[ghosts], values[ghosts]
-            self._parts[slots + np.int64(self._share.n)] = values
+            self._parts[slots + np.int64(self._partition.n)] = values
             self.ranks = self._next_ranks()
         if round > self._rounds:
             return [], False
         return self._pass_on(), True
 
     def _pass_on(self) -> list[Arrays]:
-        share = self._share
+        partition = self._partition
         parts = self.ranks / self._divisors
-        self._parts[: share.n] = parts
-        news = [share.tell(value=parts)]
+        self._parts[: partition.n] = parts
+        messages = [partition.publish(value=parts)]
         self._mass = 0
         if self._spread:
             dangling = self.ranks[self._dangling]
             self._mass = int(np.rint(dangling * _UNIT).astype(np.int64).sum())
             halves = divmod(self._mass, 1 << _HALF)
-            news += share.tell_all(_for_all(dict(zip((_HIGH, _LOW), halves, strict=True))))
-        return news
+            messages += partition.publish_to_all(
+                _for_all(dict(zip((_HIGH, _LOW), halves, strict=True)))
+            )
+        return messages
 
     def _next_ranks(self) -> Floats:
-        links = self._share.links[0]
+        links = self._partition.links[0]
         base = (1.0 - self._damping) + self._damping * (self._mass / _UNIT)
         ranks = sum_lists(links.begins, links.ends, links.others, settled(self._parts))
         ranks *= self._damping
@@ -170,7 +176,7 @@ class _Ranks:
 
     def result(self) -> Any:
         """Vertices and their ranks."""
-        return to_arrow(Arrays({VERTEX: self._share.vertices, RANK: self.ranks}))
+        return to_arrow(Arrays({VERTEX: self._partition.vertices, RANK: self.ranks}))
 
 
 def _for_all(values: dict[int, float]) -> dict[str, Any]:

@@ -23,11 +23,11 @@ import numpy as np
 
 from pointstamp.containers import Arrays
 from pointstamp.containers.convert import to_arrow
-from pointstamp.graph.columns import VERTEX
 from pointstamp.graph.components import COMPONENT
-from pointstamp.graph.rounds import Sent, results, run_rounds
-from pointstamp.graph.share import VALUE, Links, Share, value_of
-from pointstamp.graph.sharing import shares
+from pointstamp.graph.graph_partition import VALUE, GraphPartition, Links, value_of
+from pointstamp.graph.partitioning import partitions
+from pointstamp.graph.supersteps import Sent, results, run_supersteps
+from pointstamp.graph.vertex_columns import VERTEX
 from pointstamp.kernels.lists import Numbers, tally
 from pointstamp.kernels.peel import peel
 from pointstamp.kernels.reach import reach_alike, spread_least
@@ -69,8 +69,8 @@ def strongly_connected_components(
     >>> [record for _, record in ps.testing.collect(build)]
     [(1, 1), (2, 1), (3, 1), (4, 4), (5, 4), (6, 6)]
     """
-    parts = shares(edges, vertices, ["in", "out"], "push")
-    searches = parts.map_batches(lambda batch: [_Search(share) for share in batch])
+    parts = partitions(edges, vertices, ["in", "out"], "push")
+    searches = parts.map_batches(lambda batch: [_Search(partition) for partition in batch])
     with edges.scope.iterative(name="Strong components") as outer:
         loop, again = outer.feedback(1)
         searches = searches.enter(outer).concat(again)
@@ -84,8 +84,8 @@ def strongly_connected_components(
 
 def _run(searches: Stream[Any], phase: type[_Trim] | type[_Colour] | type[_Mark]) -> Stream[Any]:
     programs = searches.map_batches(lambda batch: [phase(search) for search in batch])
-    quiet = run_rounds(programs, phase.__name__.strip("_"))
-    return quiet.map_batches(lambda batch: [program.search for program in batch])
+    halted = run_supersteps(programs, phase.__name__.strip("_"))
+    return halted.map_batches(lambda batch: [program.search for program in batch])
 
 
 class _Search:
@@ -102,25 +102,25 @@ class _Search:
     components : int64[n], of the rows that are closed
     """
 
-    def __init__(self, share: Share) -> None:
-        self.share = share
-        self.forward, self.backward = share.links
-        self.counts = _counts(self.forward, share.n)
-        self.back_counts = _counts(self.backward, share.n)
-        self.is_open = np.ones(share.n_places, np.bool_)
+    def __init__(self, partition: GraphPartition) -> None:
+        self.partition = partition
+        self.forward, self.backward = partition.links
+        self.counts = _counts(self.forward, partition.n)
+        self.back_counts = _counts(self.backward, partition.n)
+        self.is_open = np.ones(partition.n_places, np.bool_)
         self.closed: list[Numbers] = []
-        self.labels = share.ids.copy()
-        self.components = share.vertices.copy()
-        self.queue = np.empty(share.n_places + 1, np.int32)
-        self.queued = np.zeros(share.n_places, np.bool_)
+        self.labels = partition.ids.copy()
+        self.components = partition.vertices.copy()
+        self.queue = np.empty(partition.n_places + 1, np.int32)
+        self.queued = np.zeros(partition.n_places, np.bool_)
 
     def has_open(self) -> bool:
         """Whether a vertex of this worker has no component yet."""
-        return bool(self.is_open[: self.share.n].any())
+        return bool(self.is_open[: self.partition.n].any())
 
     def result(self) -> Any:
         """Vertices and their components."""
-        return to_arrow(Arrays({VERTEX: self.share.vertices, COMPONENT: self.components}))
+        return to_arrow(Arrays({VERTEX: self.partition.vertices, COMPONENT: self.components}))
 
 
 def _counts(links: Links, n: int) -> Any:
@@ -133,20 +133,20 @@ class _Trim:
     def __init__(self, search: _Search) -> None:
         self.search = search
 
-    def step(self, round: int, news: list[Arrays]) -> Sent:
+    def step(self, round: int, messages: list[Arrays]) -> Sent:
         """Close what follows from what was closed, here or elsewhere."""
-        search, share = self.search, self.search.share
+        search, partition = self.search, self.search.partition
         bare: Numbers = np.empty(0, np.int32)
         if round == 0:
             lonely = (search.counts == 0) | (search.back_counts == 0)
-            bare = np.flatnonzero(lonely & search.is_open[: share.n]).astype(np.int32)
+            bare = np.flatnonzero(lonely & search.is_open[: partition.n]).astype(np.int32)
             fresh = np.concatenate([bare, *search.closed])
             search.closed = []
         else:
-            fresh = share.heard(news).astype(np.int32)
+            fresh = partition.places_of_messages(messages).astype(np.int32)
         search.is_open[fresh] = False
         trimmed = np.concatenate([bare, self._peel(fresh)])
-        return [share.tell(trimmed)], False
+        return [partition.publish(trimmed)], False
 
     def _peel(self, fresh: Numbers) -> Numbers:
         search, forward, backward = self.search, self.search.forward, self.search.backward
@@ -170,15 +170,15 @@ class _Colour:
     def __init__(self, search: _Search) -> None:
         self.search = search
 
-    def step(self, round: int, news: list[Arrays]) -> Sent:
+    def step(self, round: int, messages: list[Arrays]) -> Sent:
         """Spread what is new along the edges."""
-        search, share, links = self.search, self.search.share, self.search.forward
+        search, partition, links = self.search, self.search.partition, self.search.forward
         if round == 0:
-            search.labels[:] = share.ids
+            search.labels[:] = partition.ids
             fresh = np.flatnonzero(search.is_open).astype(np.int32)
         else:
-            fresh = share.heard(news).astype(np.int32)
-            search.labels[fresh] = value_of(news, VALUE)
+            fresh = partition.places_of_messages(messages).astype(np.int32)
+            search.labels[fresh] = value_of(messages, VALUE)
         changed = spread_least(
             links.begins,
             links.ends,
@@ -189,7 +189,7 @@ class _Colour:
             search.queue,
             search.queued,
         )
-        return [share.tell(changed, value=search.labels)], False
+        return [partition.publish(changed, value=search.labels)], False
 
 
 class _Mark:
@@ -199,16 +199,18 @@ class _Mark:
         self.search = search
         self._reached = ~search.is_open
 
-    def step(self, round: int, news: list[Arrays]) -> Sent:
+    def step(self, round: int, messages: list[Arrays]) -> Sent:
         """From what is marked, here or elsewhere, against the edges."""
-        search, share, links = self.search, self.search.share, self.search.backward
+        search, partition, links = self.search, self.search.partition, self.search.backward
         roots: Numbers = np.empty(0, np.int32)
         if round == 0:
-            is_root = search.is_open[: share.n] & (search.labels[: share.n] == share.vertices)
+            is_root = search.is_open[: partition.n] & (
+                search.labels[: partition.n] == partition.vertices
+            )
             fresh = roots = np.flatnonzero(is_root).astype(np.int32)
             self._reached[roots] = True
         else:
-            fresh = share.heard(news).astype(np.int32)
+            fresh = partition.places_of_messages(messages).astype(np.int32)
             self._close(fresh)
         found = reach_alike(
             links.begins, links.ends, links.others, search.labels, self._reached, fresh
@@ -216,7 +218,7 @@ class _Mark:
         marked = np.concatenate([roots, found])
         self._close(marked)
         search.components[marked] = search.labels[marked]
-        return [share.tell(marked)], False
+        return [partition.publish(marked)], False
 
     def _close(self, places: Numbers) -> None:
         self.search.is_open[places] = False

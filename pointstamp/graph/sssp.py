@@ -14,10 +14,10 @@ import numpy as np
 
 from pointstamp.containers import Arrays
 from pointstamp.containers.convert import to_arrow
-from pointstamp.graph.columns import VERTEX
-from pointstamp.graph.rounds import Sent
-from pointstamp.graph.share import Share, followed, value_of
-from pointstamp.graph.sharing import shares, solve
+from pointstamp.graph.graph_partition import GraphPartition, followed, value_of
+from pointstamp.graph.partitioning import partitions, solve
+from pointstamp.graph.supersteps import Sent
+from pointstamp.graph.vertex_columns import VERTEX
 from pointstamp.kernels.lists import Numbers
 from pointstamp.kernels.reach import shorten
 from pointstamp.operators.stream import Stream
@@ -79,35 +79,35 @@ def sssp(
     >>> ps.testing.collect(build)
     [(0, (1, 0.0)), (0, (2, 2.5)), (0, (3, 1.0))]
     """
-    parts = shares(edges, vertices, [followed(directed)], "push", weighted=True)
+    parts = partitions(edges, vertices, [followed(directed)], "push", weighted=True)
     return solve(parts, partial(_Distances, source=source), _Distances.result, "ShortestPaths")
 
 
 class _Distances:
     """The distances of a worker's vertices, as far as they are known."""
 
-    def __init__(self, share: Share, source: int) -> None:
-        self._share = share
-        self._distances = np.full(share.n_places, np.inf)
-        self._heap = np.empty(share.n_places, np.int32)
-        self._position = np.full(share.n_places, -1, np.int32)
-        self._source = share.rows_of(source)
+    def __init__(self, partition: GraphPartition, source: int) -> None:
+        self._partition = partition
+        self._distances = np.full(partition.n_places, np.inf)
+        self._heap = np.empty(partition.n_places, np.int32)
+        self._position = np.full(partition.n_places, -1, np.int32)
+        self._source = partition.rows_of(source)
 
-    def step(self, round: int, news: list[Arrays]) -> Sent:
+    def step(self, round: int, messages: list[Arrays]) -> Sent:
         """From what has come nearer to all that does so because of it."""
         nearer = self._source
         if round == 0:
             self._distances[nearer] = 0.0
         else:
-            nearer = self._share.heard(news).astype(np.int32)
-            self._distances[nearer] = value_of(news)
+            nearer = self._partition.places_of_messages(messages).astype(np.int32)
+            self._distances[nearer] = value_of(messages)
         changed = self._shorten(nearer)
         if round == 0:
             changed = np.union1d(changed, self._source)
-        return [self._share.tell(changed, value=self._distances)], False
+        return [self._partition.publish(changed, value=self._distances)], False
 
     def _shorten(self, fresh: Numbers) -> Numbers:
-        links = self._share.links[0]
+        links = self._partition.links[0]
         weights = np.empty(0) if links.weights is None else links.weights
         return shorten(
             links.begins,
@@ -122,8 +122,8 @@ class _Distances:
 
     def result(self) -> Any:
         """The vertices that were reached, and their distances."""
-        distances = self._distances[: self._share.n]
+        distances = self._distances[: self._partition.n]
         reached = np.isfinite(distances)
         return to_arrow(
-            Arrays({VERTEX: self._share.vertices[reached], DISTANCE: distances[reached]})
+            Arrays({VERTEX: self._partition.vertices[reached], DISTANCE: distances[reached]})
         )

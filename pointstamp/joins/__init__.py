@@ -6,7 +6,7 @@ times, and `generic` lays a plan out as a dataflow.
 
 from __future__ import annotations
 
-from pointstamp.joins.generic import GenericJoin
+from pointstamp.joins.generic_join import GenericJoin
 from pointstamp.joins.plan import Plan, make_plan
 
 __all__ = ["GenericJoin", "Plan", "make_plan"]

@@ -22,8 +22,8 @@ from pointstamp.errors import InternalError
 from pointstamp.joins.plan import Direction
 from pointstamp.kernels.csr import Pairs, find_spans
 from pointstamp.kernels.hashing import hash_ints, settled
+from pointstamp.kernels.key_tables import build_table
 from pointstamp.kernels.lists import Numbering, Numbers, distinct
-from pointstamp.kernels.tables import build_table
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -41,7 +41,7 @@ class Adjacency:
     keys : int64[n], the vertices that have neighbours, sorted
     starts : int64[n + 1], where those of each begin in `values`
     values : int64[m], the neighbours; or their numbers in a graph, int32[m]
-    table, dense : see `kernels.tables.build_table`
+    table, dense : see `kernels.key_tables.build_table`
     """
 
     direction: Direction
@@ -91,8 +91,8 @@ class Graph:
     index, peers : this worker's number, and how many there are
     adjacencies : at most one of each direction
         The lists of this worker's vertices, and those that all workers know.
-    known : from which length on all workers know a list, of each direction
-        -1, as for one that is not given: they know none.
+    replicated : from which length on all workers have a list, of each direction
+        -1, as for one that is not given: they have none.
 
     Attributes
     ----------
@@ -109,11 +109,11 @@ class Graph:
         index: int = 0,
         peers: int = 1,
         adjacencies: Iterable[Adjacency] = (),
-        known: Mapping[Direction, int] = _NOTHING,
+        replicated: Mapping[Direction, int] = _NOTHING,
     ) -> None:
         self.index = index
         self.peers = peers
-        self._known = known
+        self._replicated = replicated
         by_direction: dict[Direction, Adjacency] = {}
         for adjacency in adjacencies:
             if adjacency.direction in by_direction:
@@ -145,18 +145,18 @@ class Graph:
 
     def has(self, direction: Direction, vertices: Ints) -> Bools:
         """Whether the list of each vertex is here, if there is one."""
-        if self.peers == 1 or self._known.get(direction) == 1:
+        if self.peers == 1 or self._replicated.get(direction) == 1:
             return np.ones(len(vertices), np.bool_)
         here: Bools = self.owners(vertices) == self.index
-        if self._known.get(direction, -1) > 0:
+        if self._replicated.get(direction, -1) > 0:
             begins, ends = self.adjacency(direction).spans(vertices)
             here |= ends > begins
         return here
 
     def all_have(self, direction: Direction, sizes: Ints) -> Bools:
         """Whether every worker has the lists of that direction that are so long."""
-        known = self._known.get(direction, -1)
-        return (sizes >= known) & (known > 0)
+        replicated = self._replicated.get(direction, -1)
+        return (sizes >= replicated) & (replicated > 0)
 
 
 _NONE = np.empty(0, np.int64)

@@ -46,7 +46,7 @@ class Filter:
 
 
 @dataclass(frozen=True)
-class Step:
+class PlanStep:
     """Bind `vertex`: propose it from one constraint, validate it with the others.
 
     `filters` are the conditions that can be tested once it is bound: an edge from
@@ -65,7 +65,7 @@ class Plan:
     first: int
     seed: Direction
     first_filters: tuple[Filter, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[PlanStep, ...]
 
     @property
     def order(self) -> tuple[int, ...]:
@@ -109,7 +109,7 @@ def make_plan(n_vertices: int, edges: Sequence[Edge], absent: Sequence[Edge] = (
     orders = [_greedy_order(first, n_vertices, edges) for first in range(n_vertices)]
     best = min(orders, key=lambda order: _cost(order, edges))
     steps = tuple(
-        Step(v, _constraints(v, best[:i], edges), _filters(v, best[:i], edges, absent))
+        PlanStep(v, _constraints(v, best[:i], edges), _filters(v, best[:i], edges, absent))
         for i, v in enumerate(best)
     )
     # The first vertex must have the edge that the first step follows, so only such keys are tried.

@@ -16,7 +16,7 @@ from pointstamp.containers import Arrays, kind_of
 from pointstamp.dataflow.channels import Pusher, Queue, Wake
 from pointstamp.dataflow.environment import Environment
 from pointstamp.dataflow.pact import Pipeline
-from pointstamp.joins.carried import Carried
+from pointstamp.joins.candidates import PrefixesWithCandidates
 from pointstamp.progress.change_batch import ChangeBatch
 
 ROUTE = "route"
@@ -60,7 +60,7 @@ class _ByNumber(Pusher):
         self._index = index
         self._peers = peers
 
-    def push(self, time: Any, batch: Arrays | Carried) -> None:
+    def push(self, time: Any, batch: Arrays | PrefixesWithCandidates) -> None:
         """Split `batch`, unless all of it stays."""
         workers = batch[ROUTE]
         if (workers == self._index).all():

@@ -6,14 +6,14 @@ k lists of neighbours, one for each constraint:
 
 - *count* visits the lists' workers and remembers which list is the shortest;
 - *propose* attaches to each prefix its shortest list, at a worker that has it, to be
-  carried to the next one (`carried.py`), if there is one that is not there, too;
-- *extend* makes a record of each item that is in the carried list and in those at
+  candidates to the next one (`candidates.py`), if there is one that is not there, too;
+- *extend* makes a record of each item that is in the candidates list and in those at
   the present worker;
 - *validate* visits the workers of the rest, and drops what is not there.
 
 Where all the lists of a prefix are at the worker that it is at, as with one worker
 they always are, *extend* does it all, and nothing is proposed in vain. Where all are
-long, so that every worker knows them (`known.py`), each worker takes a part of the
+long, so that every worker knows them (`replicated_lists.py`), each worker takes a part of the
 shortest one, lest a hub's worker work alone: the prefix goes to all of them.
 
 A record on its way has beside its vertices
@@ -44,8 +44,8 @@ import numpy.typing as npt
 
 from pointstamp.containers import Arrays
 from pointstamp.joins.adjacency import Adjacency, Graph
-from pointstamp.joins.carried import LIST, Carried
-from pointstamp.joins.plan import Direction, Filter, Step
+from pointstamp.joins.candidates import LIST, PrefixesWithCandidates
+from pointstamp.joins.plan import Direction, Filter, PlanStep
 from pointstamp.joins.routed import ROUTE
 from pointstamp.kernels import intersect
 from pointstamp.kernels.hashing import settled
@@ -80,12 +80,12 @@ class Extension:
 
     Attributes
     ----------
-    step : Step
+    step : PlanStep
     bound : vertices that the new one must differ from; () where it need not
     kept : vertices bound before that someone still asks for
     """
 
-    step: Step
+    step: PlanStep
     bound: tuple[int, ...] = ()
     kept: tuple[int, ...] = ()
 
@@ -163,7 +163,7 @@ SPREAD = 4096
 
 def propose(
     extension: Extension, graph: Graph, prefixes: Arrays, room: int
-) -> Iterator[Carried | None]:
+) -> Iterator[PrefixesWithCandidates | None]:
     """Prefixes with what is in all lists of their key, on their way to the next key's worker.
 
     What has all its lists here stays, and carries none; or goes to all workers, if all
@@ -183,7 +183,7 @@ def propose(
         stay = np.full(int(here.sum()), graph.index)
         yield _without_lists(_with(_taken(prefixes, here), ROUTE, stay))
     if away.any():
-        yield from _carrying(extension, graph, _taken(prefixes, away != 0), room)
+        yield from _with_candidates(extension, graph, _taken(prefixes, away != 0), room)
 
 
 def _spread(extension: Extension, graph: Graph, prefixes: Arrays) -> Bools:
@@ -202,14 +202,16 @@ def _for_all(graph: Graph, prefixes: Arrays) -> Arrays:
     return Arrays({**columns, ROUTE: workers, PART: workers})
 
 
-def _without_lists(prefixes: Arrays) -> Carried:
+def _without_lists(prefixes: Arrays) -> PrefixesWithCandidates:
     none = np.full(len(prefixes), -1)
-    return Carried(_with(prefixes, LIST, none), np.zeros(1, np.int64), np.empty(0, np.int64))
+    return PrefixesWithCandidates(
+        _with(prefixes, LIST, none), np.zeros(1, np.int64), np.empty(0, np.int64)
+    )
 
 
-def _carrying(
+def _with_candidates(
     extension: Extension, graph: Graph, prefixes: Arrays, room: int
-) -> Iterator[Carried | None]:
+) -> Iterator[PrefixesWithCandidates | None]:
     """Prefixes that miss a list here, with the lists of their keys."""
     prefixes = _taken(prefixes, np.lexsort((_key_vertices(prefixes), prefixes[KEY])))
     away = _away(extension, graph, prefixes, prefixes[KEY])
@@ -225,7 +227,7 @@ def _carrying(
         columns[LIST] = group_of[which] - start
         here = np.full(len(columns[LIST]), graph.index)
         columns[ROUTE] = next_route(extension, graph, away[which], columns, here)
-        yield Carried(Arrays(columns), starts, values)
+        yield PrefixesWithCandidates(Arrays(columns), starts, values)
 
 
 def _key_vertices(prefixes: Arrays) -> Ints:
@@ -274,15 +276,19 @@ class _Lists:
     pool_of: npt.NDArray[np.int8]
     begins: Ints
     ends: Ints
-    carried: Numbers
+    candidates: Numbers
 
 
 def extend(
-    extension: Extension, graph: Graph, batch: Arrays | Carried, room: int, part: Part = "all"
+    extension: Extension,
+    graph: Graph,
+    batch: Arrays | PrefixesWithCandidates,
+    room: int,
+    part: Part = "all",
 ) -> Pieces:
-    """Prefixes extended by what is in all their lists, carried or at this worker.
+    """Prefixes extended by what is in all their lists, candidates or at this worker.
 
-    Arrays have all their lists here; of a carried batch with lists of three keys or
+    Arrays have all their lists here; of a candidates batch with lists of three keys or
     more, some may be missing: its pieces have columns `route` and `todo`. At most
     `room` records per piece; a cursor goes on where the last one stopped.
     """
@@ -305,7 +311,7 @@ def extend(
 
 
 def count_matches(
-    extension: Extension, graph: Graph, batch: Arrays | Carried, part: Part = "all"
+    extension: Extension, graph: Graph, batch: Arrays | PrefixesWithCandidates, part: Part = "all"
 ) -> Pieces:
     """How many records `extend` would give, without making them: pieces of one number."""
     prefixes, lists, _ = _of_part(part, *_met(extension, graph, batch))
@@ -317,12 +323,12 @@ def count_matches(
         yield Arrays({MATCHES: np.array([n])})
 
 
-def _may_miss(extension: Extension, batch: Arrays | Carried) -> bool:
-    return isinstance(batch, Carried) and len(extension.keys) > 2
+def _may_miss(extension: Extension, batch: Arrays | PrefixesWithCandidates) -> bool:
+    return isinstance(batch, PrefixesWithCandidates) and len(extension.keys) > 2
 
 
 def _met(
-    extension: Extension, graph: Graph, batch: Arrays | Carried
+    extension: Extension, graph: Graph, batch: Arrays | PrefixesWithCandidates
 ) -> tuple[Arrays, _Lists, Ints]:
     """Prefixes, the lists that meet here, and a bit for each constraint whose list does not."""
     if isinstance(batch, Arrays):
@@ -334,14 +340,14 @@ def _met(
     for j, constraint in enumerate(extension.step.constraints):
         lists.ends[j][(away >> j & 1).astype(np.bool_) | (key == constraint.key)] = _UNKNOWN
     _cut(extension, graph, lists, prefixes)
-    starts, carried = _as_numbers(graph, batch)
+    starts, candidates = _as_numbers(graph, batch)
     begins = np.where(numbers < 0, 0, starts[numbers])
     ends = np.where(numbers < 0, _UNKNOWN, starts[numbers + 1])
     with_carried = _Lists(
         np.append(lists.pool_of, np.int8(2)),
         np.vstack([lists.begins, begins]),
         np.vstack([lists.ends, ends]),
-        carried,
+        candidates,
     )
     return prefixes, with_carried, away
 
@@ -360,7 +366,7 @@ def _cut(extension: Extension, graph: Graph, lists: _Lists, prefixes: Arrays) ->
         uncut |= cut
 
 
-def _as_numbers(graph: Graph, batch: Carried) -> tuple[Ints, Numbers]:
+def _as_numbers(graph: Graph, batch: PrefixesWithCandidates) -> tuple[Ints, Numbers]:
     """The lists that came along, without vertices that are in no list here."""
     numbers = graph.numbers_of(batch.values)
     known = numbers >= 0
@@ -397,7 +403,7 @@ def _of_part(
         return prefixes, lists, away
     chosen = np.flatnonzero((away == 0) if part == "here" else (away != 0))
     begins, ends = lists.begins.take(chosen, 1), lists.ends.take(chosen, 1)
-    some = _Lists(lists.pool_of, begins, ends, lists.carried)
+    some = _Lists(lists.pool_of, begins, ends, lists.candidates)
     return _taken(prefixes, chosen), some, away[chosen]
 
 
@@ -414,7 +420,7 @@ def _extend(
     return intersect.extend(
         graph.adjacency("forward").values,
         graph.adjacency("reverse").values,
-        settled(lists.carried),
+        settled(lists.candidates),
         lists.pool_of,
         lists.begins,
         lists.ends,

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pointstamp.kernels.jit import kernel
+from pointstamp.kernels.key_tables import Rows, bits_of, row_of, with_room
 from pointstamp.kernels.lists import Numbering, distinct, packed_pairs
-from pointstamp.kernels.tables import Rows, bits_of, row_of, with_room
 
 Ints = npt.NDArray[np.int64]
 

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from pointstamp.kernels.hashing import settled
 from pointstamp.kernels.jit import kernel
-from pointstamp.kernels.tables import (
+from pointstamp.kernels.key_tables import (
     BLOCK,
     FEW,
     Slots,

@@ -20,8 +20,8 @@ import numpy.typing as npt
 
 from pointstamp.kernels.hashing import settled
 from pointstamp.kernels.jit import kernel
+from pointstamp.kernels.key_tables import bits_of, build_table, row_of
 from pointstamp.kernels.sorting import unique_sorted
-from pointstamp.kernels.tables import bits_of, build_table, row_of
 
 Ints = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.int32]

@@ -9,7 +9,7 @@ cdef class InputHandle:
     cdef Session _session
     cdef Output _output
     cdef object _activate
-    cdef object _is_held_back
+    cdef object _is_throttled
     cdef readonly bint is_closed
     cdef readonly bint is_dropped
 

@@ -21,10 +21,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pointstamp.communication.communicator import Communicator
-from pointstamp.dataflow.backpressure import LIMIT_BYTES, Flow
+from pointstamp.dataflow.backpressure import LIMIT_BYTES, Backpressure
 from pointstamp.dataflow.durability import DataflowState
 from pointstamp.dataflow.environment import Environment
-from pointstamp.dataflow.logging_protocol import Log, Logging
+from pointstamp.dataflow.logging_protocol import Logger, LoggerFactory
 from pointstamp.errors import BuildError, InputError, StructureError, UsageError
 from pointstamp.operators.probe import Probe
 from pointstamp.operators.scope import Scope
@@ -32,10 +32,10 @@ from pointstamp.operators.sources import InputHandle
 from pointstamp.progress.explanation import Holder
 from pointstamp.progress.subgraph import Subgraph
 from pointstamp.progress.timestamp import Int, Timestamp
-from pointstamp.runtime import why
-from pointstamp.runtime.attention import attending
-from pointstamp.runtime.breath import breathe
-from pointstamp.runtime.drops import Drop, Drops
+from pointstamp.runtime import diagnostics
+from pointstamp.runtime.drops import DataflowDrop, Drops
+from pointstamp.runtime.signal_handler import responding_for
+from pointstamp.runtime.signal_poll import poll_signals
 from pointstamp.runtime.snapshots import Snapshot, Snapshots, Write
 from pointstamp.runtime.timers import Timers
 from pointstamp.runtime.watchdog import Watchdog
@@ -64,7 +64,7 @@ class _Dataflow:
         self.closers = ExitStack()
         """What its operators want called when it ends, however it does."""
         self.is_queued = False
-        self.flow: Flow | None = None
+        self.backpressure: Backpressure | None = None
         self.agreed: set[int] = set()
         """The peers that are known to have built the same."""
         self.inputs: list[Any] = []
@@ -97,7 +97,7 @@ class Worker:
         communicator: Communicator,
         *,
         eager: bool = False,
-        log: Log | None = None,
+        log: Logger | None = None,
         watchdog_s: float | None = None,
         in_flight_bytes: int = LIMIT_BYTES,
     ) -> None:
@@ -109,8 +109,8 @@ class Worker:
         self.environment.explain = self._explain
         self.environment.in_flight_bytes = in_flight_bytes
         self.environment.took = self._tell_taken
-        self._meters = self.environment.meters
-        self._unsettled: set[Any] = set()
+        self._in_flight = self.environment.in_flight
+        self._discountable: set[Any] = set()
         self._told_early: dict[int, set[int]] = {}
         self._control = self.environment.channel(_nothing)
         self._progress = self.environment.channel(_nothing)
@@ -207,8 +207,10 @@ class Worker:
         dataflow = _Dataflow(self._n_built, name, logged)
         self.environment.log = self._log if logged else None
         if self.environment.in_flight_bytes:
-            dataflow.flow = Flow(self._unsettled, partial(self._tell_flow, dataflow.number))
-        self.environment.flow = dataflow.flow
+            dataflow.backpressure = Backpressure(
+                self._discountable, partial(self._tell_flow, dataflow.number)
+            )
+        self.environment.backpressure = dataflow.backpressure
         if durable is not None:
             known = [durable_state.dataflow for durable_state in self._snapshots.durable_states]
             dataflow.durable_state = DataflowState(
@@ -234,7 +236,7 @@ class Worker:
             raise
         finally:
             self._is_building = False
-            self.environment.flow = self.environment.durable_state = None
+            self.environment.backpressure = self.environment.durable_state = None
         dataflow.channels = [c for c in self.environment.arrivals if c not in known_channels]
         dataflow.inputs = self.environment.inputs[n_inputs:]
         dataflow.closers = self.environment.closers.pop_all()
@@ -312,7 +314,7 @@ class Worker:
         UsageError
             When called by an operator of this worker.
         """
-        breathe()
+        poll_signals()
         if self._failure is not None:
             # What the failed step left half-done cannot go on, and must not look complete.
             raise self._failure
@@ -328,8 +330,8 @@ class Worker:
             self._take_in()
             self._visit_dataflows()
             self._send_progress()
-            if self._unsettled and not self._active:
-                self._excuse()
+            if self._discountable and not self._active:
+                self._discount()
             self._flush()
             if self._log is not None:
                 self._log.tick()
@@ -454,7 +456,7 @@ class Worker:
         found.is_dropped = True
         if self._by_name.get(found.name) is found:
             del self._by_name[found.name]
-        drop = Drop(self._n_built, found.number, found.name)
+        drop = DataflowDrop(self._n_built, found.number, found.name)
         for peer in self._others():
             self._control.send(peer, "dropped", [tuple(drop)])
         self._flush()
@@ -516,7 +518,7 @@ class Worker:
 
         Of all that is outstanding, what follows from nothing else that is.
         """
-        return why.all_causes(self)
+        return diagnostics.all_causes(self)
 
     def stop_watching(self) -> None:
         """End the watchdog, if there is one."""
@@ -536,7 +538,7 @@ class Worker:
             raise UsageError(
                 "explain() was called while the dataflow is being built; call it after that"
             )
-        return why.holders(self, scope, node, time)
+        return diagnostics.holders(self, scope, node, time)
 
     def _fail(self, error: BaseException) -> None:
         """Have the next step raise `error`, whoever has caught it meanwhile."""
@@ -556,10 +558,10 @@ class Worker:
         self._by_name[dataflow.name] = dataflow
         if self._peers > 1:
             self._uncompared[dataflow.number] = dataflow
-        if dataflow.flow is not None:
+        if dataflow.backpressure is not None:
             # Peers that were quicker may have told already.
             for peer in self._told_early.pop(dataflow.number, ()):
-                dataflow.flow.hear(peer, True)
+                dataflow.backpressure.hear(peer, True)
         digest = hashlib.sha256("\n".join(dataflow.lines).encode()).hexdigest()
         for peer in self._others():
             self._control.send(peer, "structure", [(dataflow.number, digest, dataflow.lines)])
@@ -601,9 +603,9 @@ class Worker:
             arrived = self._arrivals.get(channel)
             if arrived is not None:
                 arrived()
-            metered = self._meters.get(channel)
+            metered = self._in_flight.get(channel)
             if metered is not None:
-                self._unsettled.add(metered[1])
+                self._discountable.add(metered[1])
         while (message := self._control.pull()) is not None:
             self._take_control(message.sender, message.tag, message.batch)
         while (message := self._progress.pull()) is not None:
@@ -625,7 +627,7 @@ class Worker:
             if number in self._uncompared:
                 self._compare(sender, number)
         elif tag == "dropped":
-            self._drops.hear(sender, Drop(*batch[0]))
+            self._drops.hear(sender, DataflowDrop(*batch[0]))
             self._check_dropped()
         elif tag == "taken":
             self._take_acknowledgement(sender, *batch[0])
@@ -637,7 +639,7 @@ class Worker:
             (self._finished[sender],) = batch
         self._check_finished()
 
-    # Flow: see `dataflow.flow`.
+    # Backpressure: see `dataflow.backpressure`.
 
     def keep_within(self, n_epochs: int, input: InputHandle, probe: Probe) -> None:
         """Step until at most `n_epochs` epochs of `input` are unfinished at `probe`.
@@ -680,7 +682,7 @@ class Worker:
                 f"keep_within() counts epochs, and times of input {input.name!r} are such as "
                 f"{now!r}; use step_while(lambda: probe.less_than(an earlier time of yours))"
             )
-        self.step_while(lambda: probe.less_than(now - n_epochs) or input.is_held_back)
+        self.step_while(lambda: probe.less_than(now - n_epochs) or input.is_throttled)
 
     def _tell_flow(self, number: int, is_over: bool) -> None:
         for peer in self._others():
@@ -688,8 +690,8 @@ class Worker:
 
     def _take_flow(self, sender: int, number: int, is_over: bool) -> None:
         dataflow = self._dataflows.get(number)
-        if dataflow is not None and dataflow.flow is not None:
-            dataflow.flow.hear(sender, is_over)
+        if dataflow is not None and dataflow.backpressure is not None:
+            dataflow.backpressure.hear(sender, is_over)
         elif number >= self._n_built:
             early = self._told_early.setdefault(number, set())
             (early.add if is_over else early.discard)(sender)
@@ -698,16 +700,16 @@ class Worker:
         self._control.send(peer, "taken", [(channel, n_records)])
 
     def _take_acknowledgement(self, sender: int, channel: int, n_records: int) -> None:
-        metered = self._meters.get(channel)
+        metered = self._in_flight.get(channel)
         if metered is not None:  # else the dataflow is complete
             metered[0].acknowledged(sender, n_records)
 
-    def _excuse(self) -> None:
+    def _discount(self) -> None:
         """Nothing is to be done: what operators have left waits for something else."""
-        unsettled = list(self._unsettled)
-        self._unsettled.clear()
-        for queue in unsettled:
-            queue.excuse()
+        discountable = list(self._discountable)
+        self._discountable.clear()
+        for queue in discountable:
+            queue.discount()
 
     def _check_finished(self) -> None:
         n_dropped = self._drops.n_dropped
@@ -829,7 +831,7 @@ def run_worker(
     main: Callable[..., Result],
     *args: Any,
     progress: str = "demand",
-    log: Logging | None = None,
+    log: LoggerFactory | None = None,
     watchdog_s: float | None = None,
     in_flight_bytes: int = LIMIT_BYTES,
 ) -> Result:
@@ -846,7 +848,7 @@ def run_worker(
         log=log,
         watchdog_s=watchdog_s,
         in_flight_bytes=in_flight_bytes,
-        attention=attending,
+        responder=responding_for,
     )
 
 
@@ -855,12 +857,12 @@ def live(
     main: Callable[..., Result],
     *args: Any,
     progress: str = "demand",
-    log: Logging | None = None,
+    log: LoggerFactory | None = None,
     watchdog_s: float | None = None,
     in_flight_bytes: int = LIMIT_BYTES,
-    attention: Callable[[Worker], AbstractContextManager[None]] = nullcontext,  # type: ignore[assignment]  # it gives the worker, which nobody asks for
+    responder: Callable[[Worker], AbstractContextManager[None]] = nullcontext,  # type: ignore[assignment]  # it gives the worker, which nobody asks for
 ) -> Result:
-    """What `run_worker` does, with `attention` to the worker meanwhile."""
+    """What `run_worker` does, with a `responder` for the worker meanwhile."""
     with ExitStack() as stack:
         kept = None if log is None else stack.enter_context(closing(log.begin(communicator)))
         worker = Worker(
@@ -871,7 +873,7 @@ def live(
             in_flight_bytes=in_flight_bytes,
         )
         stack.callback(worker.close)
-        stack.enter_context(attention(worker))
+        stack.enter_context(responder(worker))
         result = main(worker, *args)
         worker.finish()
     return result

@@ -36,7 +36,7 @@ class InputFeeder:
 
     def feed(self) -> None:
         """Send what the dataflow has room for; the rest waits for the next call."""
-        while self._waiting and not self._handle.is_held_back:
+        while self._waiting and not self._handle.is_throttled:
             if not self._waiting[0]():
                 self._waiting.popleft()
 

@@ -18,7 +18,7 @@ from rich.console import Console
 from pointstamp.cli import warm as command_of
 from pointstamp.cli.display import console_for
 from pointstamp.kernels import jit
-from pointstamp.kernels import warm as kernels
+from pointstamp.kernels import precompile as kernels
 from tests.cli.conftest import Ran
 
 Run = Callable[..., Ran]
@@ -27,8 +27,8 @@ needs_numba = pytest.mark.skipif(not jit.numba_wanted(), reason="kernels run pla
 ONE_KERNEL = """
 import sys
 from pointstamp.cli import main
-from pointstamp.kernels import warm
-warm.FORMS = {"sums": warm.FORMS["sums"]}
+from pointstamp.kernels import precompile
+precompile.FORMS = {"sums": precompile.FORMS["sums"]}
 sys.argv = ["pointstamp", "warm", *sys.argv[1:]]
 main()
 """
@@ -78,7 +78,7 @@ def test_an_answer_that_cannot_be_written_is_a_failure(tmp_path: Path) -> None:
 
 
 def a_warm_that(monkeypatch: pytest.MonkeyPatch, does: Callable[..., int]) -> None:
-    monkeypatch.setattr(kernels, "warm", does)
+    monkeypatch.setattr(kernels, "compile_all", does)
     monkeypatch.setattr(jit, "numba_wanted", lambda: True)
 
 

@@ -20,7 +20,7 @@ def by_networkx(edges, vertices=()):
 
 
 def by_definition(edges, vertices=()):
-    """The share of ordered pairs of neighbours, in either direction, that are edges."""
+    """The partition of ordered pairs of neighbours, in either direction, that are edges."""
     arcs = {(s, t) for s, t in edges if s != t}
     found = {}
     for v in {v for edge in edges for v in edge} | set(vertices):

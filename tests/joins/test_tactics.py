@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from pointstamp.containers import Arrays, kind_of
 from pointstamp.joins import tactics
 from pointstamp.joins.adjacency import Adjacency, Graph
-from pointstamp.joins.carried import LIST
-from pointstamp.joins.plan import Constraint, Filter, Step
+from pointstamp.joins.candidates import LIST
+from pointstamp.joins.plan import Constraint, Filter, PlanStep
 from pointstamp.joins.tactics import KEY, LEAST, MATCHES, ROUTE, TODO, Extension
 
 graphs = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=40)
 
 # v2 is where v0 leads to and v1 leads to, and leads to v1 itself.
-STEP = Step(2, (Constraint(0, "forward"), Constraint(1, "forward"), Constraint(1, "reverse")))
+STEP = PlanStep(2, (Constraint(0, "forward"), Constraint(1, "forward"), Constraint(1, "reverse")))
 
 
 def workers(edges, peers):
@@ -137,13 +137,15 @@ def test_a_proposed_prefix_carries_what_is_in_all_lists_of_its_key(edges, prefix
                 if owner == graph.index:
                     assert (number, route) == (-1, graph.index), "nothing is missing: it stays"
                 else:
-                    carried = piece.values[piece.starts[number] : piece.starts[number + 1]]
-                    assert carried.tolist() == sorted(both[b] if key else out[a])
+                    candidates = piece.values[piece.starts[number] : piece.starts[number + 1]]
+                    assert candidates.tolist() == sorted(both[b] if key else out[a])
                     assert route == owner
     assert n_found == sum(map(len, arrived))
 
 
-THREE_KEYS = Step(3, (Constraint(0, "forward"), Constraint(1, "reverse"), Constraint(2, "forward")))
+THREE_KEYS = PlanStep(
+    3, (Constraint(0, "forward"), Constraint(1, "reverse"), Constraint(2, "forward"))
+)
 
 
 @given(
@@ -232,7 +234,7 @@ def test_much_reading_without_a_match_gives_control_back():
     sources = np.concatenate([np.zeros(n, np.int64), np.ones(n, np.int64)])
     targets = np.concatenate([2 * ends, 2 * ends + 1])
     graph = Graph(0, 1, [Adjacency.build("forward", sources, targets)])
-    step = Step(2, (Constraint(0, "forward"), Constraint(1, "forward")))
+    step = PlanStep(2, (Constraint(0, "forward"), Constraint(1, "forward")))
     batch = Arrays(v0=np.zeros(1000, np.int64), v1=np.ones(1000, np.int64))
     pieces = list(tactics.extend(Extension(step), graph, batch, 100))
     assert pieces == [None] * len(pieces)
@@ -243,7 +245,7 @@ def test_much_reading_without_a_match_gives_control_back():
 def test_a_proposed_list_of_a_million_comes_in_pieces_of_the_size_asked_for():
     n = 1_000_000
     graph = Graph(0, 1, [Adjacency.build("forward", np.zeros(n, np.int64), np.arange(n))])
-    extension = Extension(Step(1, (Constraint(0, "forward"),)), kept=(0,))
+    extension = Extension(PlanStep(1, (Constraint(0, "forward"),)), kept=(0,))
     pieces = tactics.extend(extension, graph, Arrays(v0=[0, 0]), 65_536)
     sizes = [len(piece) for piece in itertools.islice(pieces, 20)]
     assert sizes == [65_536] * 20, "they are made as they are asked for"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pointstamp.kernels import csr
 from pointstamp.kernels.csr import Pairs, build_csr, find_spans, split_packed
-from pointstamp.kernels.tables import build_table, hash_rows
+from pointstamp.kernels.key_tables import build_table, hash_rows
 
 FORMS = ["compiled", "plain"]
 

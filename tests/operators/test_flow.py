@@ -9,7 +9,7 @@ import pytest
 
 import pointstamp as ps
 from pointstamp.containers import kind_of
-from pointstamp.dataflow.backpressure import N_WAITING, Flow, Meter
+from pointstamp.dataflow.backpressure import N_WAITING, Backpressure, InFlight
 from pointstamp.errors import UsageError
 
 LIMIT = 100_000
@@ -224,13 +224,13 @@ def test_an_input_says_when_it_should_wait() -> None:
         waited = 0
         if worker.index == 0:
             for batch in batches("rows", 100):
-                waited += input.is_held_back
-                worker.step_while(lambda: input.is_held_back)
+                waited += input.is_throttled
+                worker.step_while(lambda: input.is_throttled)
                 input.send_batch(batch)
                 worker.step()
         input.close()
         worker.step_while(lambda: not probe.done)
-        return [waited, input.is_held_back]
+        return [waited, input.is_throttled]
 
     for seed in range(5):
         first, second = ps.simulate(main, workers=2, seed=seed)
@@ -270,18 +270,20 @@ def test_epochs_of_other_times_are_refused() -> None:
 def test_a_meter_tells_little_and_counts_back_to_nothing() -> None:
     told: list[bool] = []
     acknowledged: list[tuple[int, int]] = []
-    flow = Flow(set(), told.append)
-    sender = Meter(flow, 8000, 2, lambda peer, n: None)
-    receiver = Meter(Flow(set(), told.append), 8000, 2, lambda *n: acknowledged.append(n))
+    flow = Backpressure(set(), told.append)
+    sender = InFlight(flow, 8000, 2, lambda peer, n: None)
+    receiver = InFlight(
+        Backpressure(set(), told.append), 8000, 2, lambda *n: acknowledged.append(n)
+    )
     sent = [list(range(1000, 1100)) for _ in range(10)]
     for batch in sent:
         sender.sent(1, batch, len(batch))
-    assert flow.is_held_back
+    assert flow.is_throttled
     assert told == [True]
     for batch in sent:
         receiver.taken(0, batch, len(batch))
     for _, n in acknowledged:
         sender.acknowledged(1, n)
     assert told == [True, False]
-    assert not flow.is_held_back
+    assert not flow.is_throttled
     assert sum(n for _, n in acknowledged) == 1000

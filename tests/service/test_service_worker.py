@@ -157,14 +157,14 @@ class Handle:
     """An input that is held back after every batch, until it is let go on."""
 
     def __init__(self):
-        self.told, self.is_held_back = [], False
+        self.told, self.is_throttled = [], False
 
     def advance_to(self, epoch):
         self.told.append(epoch)
 
     def send_batch(self, batch):
         self.told.append(batch)
-        self.is_held_back = True
+        self.is_throttled = True
 
     def close(self):
         self.told.append("closed")
@@ -179,7 +179,7 @@ def test_an_input_that_is_held_back_is_fed_in_order_when_it_may_go_on():
     source.feed()
     assert handle.told == [3, "a"]
     for _ in range(2):
-        handle.is_held_back = False
+        handle.is_throttled = False
         source.feed()
     assert handle.told == [3, "a", "b", 4, 4, "closed"]
 

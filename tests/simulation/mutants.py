@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pointstamp.containers import kind_of
-from pointstamp.dataflow.channels import Spread
+from pointstamp.dataflow.channels import ExchangePusher
 from pointstamp.dataflow.notificator import Notificator
 from pointstamp.dataflow.operator import Operator
 from pointstamp.dataflow.pact import Broadcast
@@ -28,7 +28,7 @@ from pointstamp.progress.operate import Changes, Interest, Progress, Summaries
 from pointstamp.progress.reachability import Tracker
 from pointstamp.progress.subgraph import Subgraph, Updates
 from pointstamp.progress.timestamp import summary_less_equal
-from pointstamp.progress.topology import Node, Step, Topology
+from pointstamp.progress.topology import Node, PathStep, Topology
 from pointstamp.testing.oracle import LivenessError, SafetyError
 from tests.simulation.random_dataflows import (
     AnswerError,
@@ -264,7 +264,7 @@ def _first_path_only() -> list[Patch]:
     """Where several paths lead through a scope, the one found first counts, not the earliest."""
 
     def bugged(
-        self: Topology, start: int, steps: list[list[Step]], compose: Callable[[Any, Any], Any]
+        self: Topology, start: int, steps: list[list[PathStep]], compose: Callable[[Any, Any], Any]
     ) -> dict[int, Antichain]:
         found = {start: Antichain(summary_less_equal, [self.timestamp.identity])}
         work = [(start, self.timestamp.identity)]
@@ -434,41 +434,41 @@ def _entered_late() -> list[Patch]:
 @_mutant("exchange loses the last batch", LIVENESS)
 def _exchange_loses_last() -> list[Patch]:
     """An exchange keeps a batch back until the next one comes; at close, that is for ever."""
-    push = Spread.push
-    kept: dict[int, tuple[Spread, Any, Any]] = {}
+    push = ExchangePusher.push
+    kept: dict[int, tuple[ExchangePusher, Any, Any]] = {}
 
-    def bugged(self: Spread, time: Any, batch: Any) -> None:
+    def bugged(self: ExchangePusher, time: Any, batch: Any) -> None:
         earlier = kept.get(id(self))
         kept[id(self)] = (self, time, batch)
         if earlier is not None:
             push(*earlier)
 
-    return [(Spread, "push", bugged)]
+    return [(ExchangePusher, "push", bugged)]
 
 
 @_mutant("exchange loses a record", ANSWER)
 def _exchange_loses_record() -> list[Patch]:
     """An exchange sends a batch's first record in place of its last; no count differs."""
-    push = Spread.push
+    push = ExchangePusher.push
 
-    def bugged(self: Spread, time: Any, batch: Any) -> None:
+    def bugged(self: ExchangePusher, time: Any, batch: Any) -> None:
         push(self, time, [*batch[:-1], batch[0]])
 
-    return [(Spread, "push", bugged)]
+    return [(ExchangePusher, "push", bugged)]
 
 
 @_mutant("equal keys on two workers", ANSWER)
 def _keys_apart() -> list[Patch]:
     """Where a record goes depends on the worker that sends it, not on its key alone."""
 
-    def bugged(self: Spread, time: Any, batch: Any) -> None:
+    def bugged(self: ExchangePusher, time: Any, batch: Any) -> None:
         kind = kind_of(batch)
         parts = kind.split(batch, kind.hashes(batch, self._key), self._peers)
         for number, part in enumerate(parts):
             if part:
                 self.hand((number + self._index) % self._peers, time, part, len(part))
 
-    return [(Spread, "push", bugged)]
+    return [(ExchangePusher, "push", bugged)]
 
 
 @_mutant("notified one time early", ASSERTION, ANSWER)

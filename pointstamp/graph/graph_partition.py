@@ -1,0 +1,399 @@
+"""A worker's partition of a graph, and whom it has to tell what.
+
+Every worker owns some vertices by hash, and an edge lies with the owner of its
+*head*, the end whose value it helps to work out. The other end, the *tail*, may be
+another worker's; then it is a *ghost* here, and its owner tells us of it: once per
+worker that has it, however many edges there lead from it (messages is combined before
+it travels, and the edges of a vertex of high degree are spread over the workers).
+
+    rows    0 to n - 1, own vertices in order of their ids
+    places  the rows, then a place for each ghost: an array over places has a value
+            for whatever the edges here name
+
+Because all edges into a vertex are at one worker, and in the order of their tails'
+ids, what is added up over them does not depend on the number of workers, to the bit.
+
+Knows nothing of streams: `sharing` makes partitions of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from pointstamp.containers import Arrays
+from pointstamp.graph.addressed import TO
+from pointstamp.kernels.hashing import hash_ints, settled
+from pointstamp.kernels.lists import (
+    Ints,
+    Numbering,
+    Numbers,
+    count_into,
+    distinct,
+    group,
+    group_distinct,
+    numbers_of,
+    packed_pairs,
+    place_into,
+    positions,
+    starts_of,
+    tally,
+)
+
+Floats = npt.NDArray[np.float64]
+Addresses = npt.NDArray[np.int16]
+
+Direction = Literal["in", "out", "both"]
+"""Which edges matter to a vertex, its head: those into it, those out of it, or both as one."""
+
+
+def followed(directed: bool) -> Direction:
+    """The links that lead to a vertex from those that it follows."""
+    return "in" if directed else "both"
+
+
+Form = Literal["pull", "push"]
+"""Whether a vertex looks at all its tails, or is looked at from a tail that has changed."""
+
+AT, OF, WEIGHT = "at", "of", "weight"
+"""The columns of edges on their way to a partition: head, tail and weight."""
+
+SLOT, VALUE = "slot", "value"
+
+_PIECE = 65_536
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """Edges in lists.
+
+    Attributes
+    ----------
+    begins, ends : int64[k], where each list begins and ends in `others`
+    others : int32[m]
+        To pull: by row, the places of its tails, in order of their ids, each once.
+        To push: by place, the rows of its heads; edges that repeat are repeated.
+    weights : float64[m] of edges to push, if they have weights
+    """
+
+    begins: Ints
+    ends: Ints
+    others: Numbers
+    weights: Floats | None = None
+
+    @property
+    def sizes(self) -> Ints:
+        """The lengths of the lists, int64[k]."""
+        return self.ends - self.begins
+
+
+def turned(links: Links, n_places: int) -> Links:
+    """Links to push of links to pull."""
+    heads = np.repeat(np.arange(len(links.begins), dtype=np.int32), links.sizes)
+    starts, others = group(links.others, n_places, heads)
+    return Links(settled(starts[:-1]), settled(starts[1:]), settled(others))
+
+
+@dataclass(frozen=True, eq=False)
+class LocalEdges:
+    """What a worker knows of its partition before it has heard of its peers.
+
+    Attributes
+    ----------
+    heads, tails : int64, the ids at either end of edges here, sorted, distinct
+    owners : int16[tails]
+    counts : int64[tails], in how many lists of the first links each tail is
+    lists : list of (lists' numbers, starts, items, weights)
+        Of each links. To pull, lists are of heads and items are tails; to push the
+        other way round. Both by their position in `heads` and `tails`.
+    """
+
+    form: Form
+    heads: Ints
+    tails: Ints
+    owners: Addresses
+    counts: Ints
+    lists: list[tuple[Numbers, Ints, Numbers, Floats | None]]
+
+
+def local_edges_of(
+    form: Form, edges: list[list[Arrays]], vertices: list[Ints], peers: int
+) -> LocalEdges:
+    """Put the edges here into lists.
+
+    Parameters
+    ----------
+    edges : for each links, batches of `AT`, `OF` and, if they have weights, `WEIGHT`
+        They are the largest thing there is: never put together, and each batch is
+        let go as soon as its edges are in their lists.
+    vertices : int64 each, of which there may be no edges
+    peers : how many workers own vertices
+    """
+    heads = Numbering.of(distinct(*_columns(edges, AT), *vertices))
+    tails = Numbering.of(distinct(*_columns(edges, OF)))
+    owners = (hash_ints(tails.ids) % np.uint64(peers)).astype(np.int16)
+    put = _lists_to_pull if form == "pull" else _lists_to_push
+    lists = [put(heads, tails, batches) for batches in edges]
+    counted = lists[0][2] if form == "pull" else np.empty(0, np.int32)
+    counts = tally(counted, len(tails.ids))
+    return LocalEdges(form, heads.ids, tails.ids, owners, counts, lists)
+
+
+def _columns(edges: list[list[Arrays]], name: str) -> Iterator[Ints]:
+    return (batch[name] for batches in edges for batch in batches)
+
+
+def _taken(batches: list[Arrays]) -> Iterator[Arrays]:
+    """The batches in their order; the list lets go of each."""
+    batches.reverse()
+    while batches:
+        yield batches.pop()
+
+
+_Lists = tuple[Numbers, Ints, Numbers, Floats | None]
+
+
+def _lists_to_pull(heads: Numbering, tails: Numbering, batches: list[Arrays]) -> _Lists:
+    """By head, the distinct tails in order."""
+    parts = [(batch[AT], batch[OF]) for batch in batches]
+    batches.clear()
+    packed = packed_pairs(parts, heads.numbers_of, 32, tails.numbers_of)
+    starts, items = group_distinct(packed, len(heads.ids))
+    return np.arange(len(heads.ids), dtype=np.int32), starts, items, None
+
+
+def _lists_to_push(heads: Numbering, tails: Numbering, batches: list[Arrays]) -> _Lists:
+    """By tail, the heads; the numbers of tails are looked up twice, which is less than to keep."""
+    counts = np.zeros(len(tails.ids), np.int64)
+    for batch in batches:
+        count_into(counts, tails.numbers_of(batch[OF]))
+    starts = starts_of(counts)
+    items = np.empty(starts[-1], np.int32)
+    has_weights = any(WEIGHT in batch for batch in batches)
+    weights = np.empty(starts[-1], np.float64) if has_weights else None
+    places = starts[:-1].copy()
+    places_of_weights = starts[:-1].copy() if has_weights else places
+    for batch in _taken(batches):
+        of = tails.numbers_of(batch[OF])
+        place_into(items, places, of, heads.numbers_of(batch[AT]))
+        if weights is not None:
+            place_into(weights, places_of_weights, of, batch[WEIGHT])
+    return np.arange(len(tails.ids), dtype=np.int32), starts, items, weights
+
+
+@dataclass(frozen=True, eq=False)
+class GraphPartition:
+    """A worker's partition of a graph; made by `partition_of`.
+
+    Attributes
+    ----------
+    index, peers : int
+        This worker, and how many there are.
+    vertices : int64[n], own vertices, sorted: the id of each row
+    ghosts : int64[g], other workers' vertices that are tails here, sorted
+    ghost_owners : int16[g]
+    degrees : int64[n]
+        In how many lists of the first links, of all workers, each row is a tail; of
+        links to pull.
+    links : list of Links
+    listeners : (rows int32[s], to int16[s], slots int32[s])
+        Who has a ghost of which row, and which of its ghosts it is; by worker.
+    """
+
+    index: int
+    peers: int
+    vertices: Ints
+    ghosts: Ints
+    ghost_owners: Addresses
+    degrees: Ints
+    links: list[Links]
+    listeners: tuple[Numbers, Addresses, Numbers]
+
+    @property
+    def n(self) -> int:
+        """How many vertices are owned here."""
+        return len(self.vertices)
+
+    @property
+    def n_places(self) -> int:
+        """How many vertices are named here."""
+        return len(self.vertices) + len(self.ghosts)
+
+    @cached_property
+    def ids(self) -> Ints:
+        """The id of each place, int64[n_places]."""
+        return np.concatenate([self.vertices, self.ghosts])
+
+    def rows_of(self, vertex: int) -> Numbers:
+        """The row of a vertex if it is owned here, int32[1], or int32[0]."""
+        at = int(np.searchsorted(self.vertices, vertex))
+        is_here = at < self.n and self.vertices[at] == vertex
+        return np.array([at] if is_here else [], np.int32)
+
+    def places_of(self, ids: Ints) -> Numbers:
+        """The place of each id, int32; -1 for those not named here."""
+        rows, slots = numbers_of(self.vertices, ids), numbers_of(self.ghosts, ids)
+        return np.where(slots >= 0, slots + np.int32(self.n), rows)
+
+    # Messages of vertices.
+
+    def publish(self, rows: Numbers | None = None, **values: npt.NDArray[Any]) -> Arrays:
+        """Messages of `rows` (of all, if none are given) for all who have a ghost of them.
+
+        values : arrays over rows (all rows), of which each listener is told its own
+        """
+        of, to, slots = self.listeners
+        if rows is not None:
+            chosen = self._listening(rows)
+            of, to, slots = of[chosen], to[chosen], slots[chosen]
+        told = {name: array[of] for name, array in values.items()}
+        return Arrays({TO: to, SLOT: slots, **told})
+
+    def _listening(self, rows: Numbers) -> Ints:
+        """The positions in `listeners` of those that have ghosts of `rows`, by worker."""
+        starts, by_row = self._listeners_by_row
+        if 8 * len(rows) > self.n:
+            chosen = np.zeros(self.n, np.bool_)
+            chosen[rows] = True
+            return np.flatnonzero(chosen[self.listeners[0]])
+        found = by_row[positions(starts[rows], starts[rows + 1])]
+        found.sort()
+        return found
+
+    @cached_property
+    def _listeners_by_row(self) -> tuple[Ints, Ints]:
+        rows = self.listeners[0]
+        return group(rows, self.n, np.arange(len(rows)))
+
+    def places_of_messages(self, messages: Sequence[Arrays]) -> Ints:
+        """The places that messages is of, int64, in the order of `value_of(messages)`."""
+        return np.concatenate([batch[SLOT] for batch in messages]).astype(np.int64) + self.n
+
+    def publish_to_all(self, columns: dict[str, npt.NDArray[Any]]) -> list[Arrays]:
+        """The same records for each of the other workers."""
+        n = len(next(iter(columns.values())))
+        return [
+            Arrays({TO: np.full(n, peer, np.int16), **columns})
+            for peer in range(self.peers)
+            if peer != self.index
+        ]
+
+
+def value_of(messages: Sequence[Arrays], name: str = VALUE) -> npt.NDArray[Any]:
+    """A column of all of the messages, at least one batch."""
+    return np.concatenate([batch[name] for batch in messages])
+
+
+def partition_of(
+    local: LocalEdges, index: int, peers: int, wanted: GhostRequests
+) -> GraphPartition:
+    """The partition, once it is known who wants to hear of which vertices.
+
+    The local is not to be used again: its lists become the partition's.
+    """
+    own = local.owners == index
+    vertices = distinct(np.concatenate([local.heads, local.tails[own], wanted.vertices]))
+    n, n_ghosts = len(vertices), int((~own).sum())
+    row_of_head = numbers_of(vertices, local.heads)
+    place_of_tail = np.empty(len(local.tails), np.int32)
+    place_of_tail[own] = numbers_of(vertices, local.tails[own])
+    place_of_tail[~own] = np.arange(n, n + n_ghosts, dtype=np.int32)
+    if local.form == "pull":
+        links = [_placed(row_of_head, place_of_tail, n, *parts) for parts in local.lists]
+    else:
+        links = [_placed(place_of_tail, row_of_head, n + n_ghosts, *ls) for ls in local.lists]
+    rows = numbers_of(vertices, wanted.vertices)
+    degrees = np.zeros(n, np.int64)
+    degrees[place_of_tail[own]] = local.counts[own]
+    np.add.at(degrees, rows, wanted.counts)
+    order = np.argsort(wanted.workers, kind="stable")
+    return GraphPartition(
+        index,
+        peers,
+        vertices,
+        local.tails[~own],
+        local.owners[~own],
+        degrees,
+        links,
+        (rows[order], wanted.workers[order], wanted.slots[order]),
+    )
+
+
+def _placed(
+    of_list: Numbers,
+    of_item: Numbers,
+    n_lists: int,
+    lists: Numbers,
+    starts: Ints,
+    items: Numbers,
+    weights: Floats | None,
+) -> Links:
+    begins, ends = np.zeros(n_lists, np.int64), np.zeros(n_lists, np.int64)
+    begins[of_list[lists]], ends[of_list[lists]] = starts[:-1], starts[1:]
+    _rename(items, of_item)
+    return Links(
+        settled(begins),
+        settled(ends),
+        settled(items),
+        None if weights is None else settled(weights),
+    )
+
+
+def _rename(items: Numbers, names: Numbers) -> None:
+    """Put the name of each item in its place, some at a time, since there may be very many."""
+    for start in range(0, len(items), _PIECE):
+        piece = items[start : start + _PIECE]
+        piece[:] = names[piece]
+
+
+@dataclass(frozen=True, eq=False)
+class GhostRequests:
+    """Who wants to hear of which vertices, each a record.
+
+    Attributes
+    ----------
+    vertices : int64[s]
+    workers : int16[s], who wants to hear
+    slots : int32[s], which of its ghosts that is
+    counts : int64[s], see `LocalEdges.counts`
+    """
+
+    vertices: Ints
+    workers: Addresses
+    slots: Numbers
+    counts: Ints
+
+    @classmethod
+    def of(cls, batches: Sequence[Arrays]) -> GhostRequests:
+        """What arrived, put together."""
+
+        def column(name: str, dtype: type) -> Any:
+            return np.concatenate([b[name] for b in batches] or [np.empty(0, dtype)])
+
+        return cls(
+            column("vertex", np.int64),
+            column("worker", np.int16),
+            column(SLOT, np.int32),
+            column("count", np.int64),
+        )
+
+
+def ghost_requests(local: LocalEdges, index: int) -> Arrays:
+    """What this worker wants to hear, addressed to the owners: see `GhostRequests`."""
+    ghosts = np.flatnonzero(local.owners != index)
+    slots = np.arange(len(ghosts), dtype=np.int32)
+    order = np.argsort(local.owners[ghosts], kind="stable")
+    return Arrays(
+        {
+            TO: local.owners[ghosts][order],
+            "vertex": local.tails[ghosts][order],
+            "worker": np.full(len(ghosts), index, np.int16),
+            SLOT: slots[order],
+            "count": local.counts[ghosts][order],
+        }
+    )

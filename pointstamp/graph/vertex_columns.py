@@ -1,0 +1,115 @@
+"""Vertices and weights, from what users have to `Arrays`; edges are read in `edges`."""
+
+from __future__ import annotations
+
+import reprlib
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pointstamp.containers import Arrays, kind_of
+from pointstamp.containers.convert import int64_column
+from pointstamp.errors import ColumnError, SchemaError
+from pointstamp.graph.edges import edge_columns
+from pointstamp.joins.join_operators import SOURCE, TARGET
+
+Floats = npt.NDArray[np.float64]
+
+VERTEX, WEIGHT = "vertex", "weight"
+
+
+def vertex_column(batch: Any) -> Arrays:
+    """A batch of vertices as `Arrays` of `vertex`, int64.
+
+    Columns: `vertex`, or else `id`, or else the first. Rows: integers.
+
+    Raises
+    ------
+    ColumnError
+        If there are no columns.
+    SchemaError
+        If vertices are not integers that fit into int64, or are null.
+
+    >>> vertex_column([3, 4])
+    Arrays(vertex: int64; 2 records)
+    """
+    if kind_of(batch).name == "rows":
+        return Arrays({VERTEX: edge_columns([(row, row) for row in batch])[SOURCE]})
+    names = batch.names if isinstance(batch, Arrays) else batch.schema.names
+    if not names:
+        raise ColumnError(
+            f"vertices need a column, {VERTEX!r} or else the first; the batch has none"
+        )
+    name = next((n for n in (VERTEX, "id") if n in names), names[0])
+    return Arrays({VERTEX: int64_column(batch, name, "a graph")})
+
+
+def weighted_columns(batch: Any) -> Arrays:
+    """A batch of weighted edges as `Arrays` of `src`, `dst` and `weight`, float64.
+
+    Columns: `src`, `dst` and `weight`, or the first three. Rows: triples.
+
+    Raises
+    ------
+    ColumnError
+        If there is no third column.
+    SchemaError
+        If weights are not numbers, or one is null, NaN or less than 0.
+
+    >>> weighted_columns([(1, 2, 0.5)])
+    Arrays(src: int64, dst: int64, weight: float64; 1 records)
+    """
+    if kind_of(batch).name == "rows":
+        _check_triples(batch)
+        ends = edge_columns([row[:2] for row in batch])
+        weights = np.array([row[2] for row in batch], np.float64)
+    else:
+        ends = edge_columns(batch)
+        weights = _weight_column(batch)
+    return Arrays({**dict(ends.items()), WEIGHT: _checked(weights)})
+
+
+def _check_triples(rows: list[Any]) -> None:
+    for row in rows:
+        is_triple = isinstance(row, tuple | list) and len(row) == 3
+        if not (is_triple and isinstance(row[2], int | float | np.number)):
+            raise SchemaError(
+                "a weighted graph needs triples (source, target, weight), the weight a number, "
+                f"not {reprlib.repr(row)}"
+            )
+
+
+def _weight_column(batch: Any) -> Floats:
+    names = list(batch.names if isinstance(batch, Arrays) else batch.schema.names)
+    named = {SOURCE, TARGET, WEIGHT} <= set(names)
+    if not named and len(names) < 3:
+        raise ColumnError(
+            f"a weighted graph needs three columns, {SOURCE!r}, {TARGET!r} and {WEIGHT!r} or the "
+            f"first three; the batch has {names}"
+        )
+    name = WEIGHT if named else names[2]
+    column: Any = batch[name] if isinstance(batch, Arrays) else batch.column(names.index(name))
+    if not isinstance(batch, Arrays):
+        if column.null_count:
+            raise SchemaError(
+                f"a weighted graph needs a weight for every edge; {column.null_count} of "
+                f"{len(column)} in the column {name!r} are null: drop those edges first"
+            )
+        column = column.to_numpy(zero_copy_only=False)
+    if column.dtype.kind not in "iuf":
+        raise SchemaError(
+            f"a weighted graph needs numbers in the column {name!r}, not {column.dtype}"
+        )
+    weights: Floats = column.astype(np.float64, copy=False)
+    return weights
+
+
+def _checked(weights: Floats) -> Floats:
+    wrong = ~(weights >= 0)
+    if wrong.any():
+        raise SchemaError(
+            f"a weighted graph needs weights of 0 or more; {int(wrong.sum())} of {len(weights)} "
+            f"are not, the first of them {weights[wrong][0]}: paths could get shorter for ever"
+        )
+    return weights

@@ -1,0 +1,171 @@
+"""What a worker can say of itself: who holds its dataflows back, and what it is doing.
+
+Reads a worker from outside, at any moment, and changes nothing in it. The worker may
+be in the middle of a step, or go on meanwhile in its own thread: then what is read may
+not fit together, and is read again.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from itertools import islice
+from types import FrameType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pointstamp.dataflow.operator import Operator
+from pointstamp.dataflow.outstanding import local_outstanding
+from pointstamp.progress.explanation import Holder, HolderKind, Layout, causes, explain, layouts
+from pointstamp.progress.subgraph import Subgraph
+
+if TYPE_CHECKING:
+    from pointstamp.runtime.worker import Worker
+
+Result = TypeVar("Result")
+
+N_READINGS = 20
+"""How often a worker that goes on meanwhile is read, before that is given up."""
+
+N_HOLDERS = 20
+"""How many holders of one time are written down."""
+
+
+def holders(worker: Worker, scope: int, node: int, time: Any) -> list[Holder]:
+    """Who could still produce `time` (None: the earliest ones) at input 0 of an operator."""
+    for dataflow in worker._dataflows.values():
+        if scope in dataflow.scopes:
+            scopes = _layouts(dataflow)
+            subgraph, own = worker._subgraphs[scope], local_outstanding(scopes)
+            at = _place(scopes, subgraph, node)
+            found = _unbuilt(worker, dataflow)
+            for each in subgraph.frontier(node, 0) if time is None else [time]:
+                found += explain(scopes, own, at, each, worker.index, worker.peers)
+            if found or time is None:
+                return found
+            return [_not_yet_seen(worker, scopes[at[0]], node, time)]
+    return []
+
+
+def all_causes(worker: Worker) -> list[Holder]:
+    """What keeps the dataflows of a worker from their ends."""
+    found: list[Holder] = []
+    for dataflow in list(worker._dataflows.values()):
+        scopes = _layouts(dataflow)
+        found += _unbuilt(worker, dataflow)
+        found += causes(scopes, local_outstanding(scopes), worker.index, worker.peers)
+    return found
+
+
+def account(worker: Worker, frame: FrameType | None) -> str:
+    """What a worker waits for, in several lines; `frame` is where its thread is."""
+    lines = [f"worker {worker.index} of {worker.peers} {_doing(worker)}"]
+    lines += _steady(lambda: list(_dataflow_lines(worker)))
+    if frame is not None:
+        lines.append("  it is at (most recent call last):")
+        lines += ["  " + line for line in "".join(traceback.format_stack(frame)).splitlines()]
+    return "\n".join(lines)
+
+
+def frame_of(thread: int) -> FrameType | None:
+    """Where a thread of this process is."""
+    return sys._current_frames().get(thread)
+
+
+def _doing(worker: Worker) -> str:
+    if worker.is_parked:
+        return "waits for something to do"
+    if not worker._is_stepping:
+        return "is in the program, between two steps"
+    for operator in _operators(worker):
+        if operator._running:
+            times = [input_.last_time for input_ in operator._inputs]
+            at = next((f", at time {time}" for time in times if time is not None), "")
+            return f"is in operator {operator.name!r}{at}"
+    return "is in a step"
+
+
+def _operators(worker: Worker) -> Iterator[Operator]:
+    for dataflow in list(worker._dataflows.values()):
+        for number in dataflow.scopes:
+            subgraph = worker._subgraphs[number]
+            yield from (child for child in subgraph.children if isinstance(child, Operator))
+
+
+def _dataflow_lines(worker: Worker) -> Iterator[str]:
+    if not worker._dataflows:
+        yield "  all dataflows that it has built are complete"
+    for dataflow in list(worker._dataflows.values()):
+        scopes = _layouts(dataflow)
+        own = local_outstanding(scopes)
+        place = worker.index, worker.peers
+        yield f"  dataflow {dataflow.name!r}"
+        yield from (f"    {holder}" for holder in _unbuilt(worker, dataflow))
+        probes = list(_probes(scopes))
+        for label, at, times in probes:
+            if not times:
+                yield f"    nothing more comes at {label}"
+            for time in times:
+                yield f"    {time} may still come at {label}:"
+                yield from _written(explain(scopes, own, at, time, *place))
+        if not any(times for _, _, times in probes):
+            yield "    it is not complete:"
+            yield from _written(causes(scopes, own, *place))
+
+
+def _written(found: list[Holder]) -> Iterator[str]:
+    yield from (f"      {holder}" for holder in islice(found, N_HOLDERS))
+    if len(found) > N_HOLDERS:
+        yield f"      and {len(found) - N_HOLDERS} more"
+    if not found:
+        yield "      nothing that this worker knows of"
+
+
+def _probes(scopes: list[Layout]) -> Iterator[tuple[str, tuple[int, int], list[Any]]]:
+    """Every probe: in words, its place, and the earliest times that may still come there."""
+    for index, scope in enumerate(scopes):
+        for node, child in enumerate(scope.subgraph.children, start=1):
+            if isinstance(child, Operator) and child.role == "probe":
+                at = (index, scope.topology.target(node, 0))
+                yield scope.label(node), at, list(scope.subgraph.frontier(node, 0))
+
+
+def _layouts(dataflow: Any) -> list[Layout]:
+    return layouts(dataflow.root)
+
+
+def _place(scopes: list[Layout], subgraph: Subgraph, node: int) -> tuple[int, int]:
+    index = next(i for i, scope in enumerate(scopes) if scope.subgraph is subgraph)
+    return index, scopes[index].topology.target(node, 0)
+
+
+def _not_yet_seen(worker: Worker, scope: Layout, node: int, time: Any) -> Holder:
+    """Nobody, but the operator that is asked about has not been visited since."""
+    label, address = scope.label(node), (*scope.address, node)
+    index, peers = worker.index, worker.peers
+    return Holder(
+        HolderKind.NOT_YET_SEEN, index, peers, True, label, address, 0, time, 1, time, (label,)
+    )
+
+
+def _unbuilt(worker: Worker, dataflow: Any) -> list[Holder]:
+    """The peers that have not built a dataflow yet, so that it cannot start."""
+    peers = worker.peers
+    return [
+        Holder(
+            HolderKind.UNBUILT, peer, peers, False, repr(dataflow.name), (), 0, None, 1, None, ()
+        )
+        for peer in range(peers)
+        if peer != worker.index and peer not in dataflow.agreed
+    ]
+
+
+def _steady(read: Callable[[], list[str]]) -> list[str]:
+    """What `read` gives, if need be after some attempts: the worker may go on meanwhile."""
+    for _ in range(N_READINGS):
+        try:
+            return read()
+        except (RuntimeError, ValueError, KeyError, AttributeError, IndexError) as error:
+            # A dictionary changed its size while it was read, for one.
+            failed = error
+    return [f"  its dataflows cannot be read, as it is at work on them: {failed!r}"]

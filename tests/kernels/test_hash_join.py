@@ -1,0 +1,63 @@
+"""Values by key, batch after batch, against dicts; and the tables that they are kept in."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pointstamp.kernels import hash_join, key_tables
+from pointstamp.kernels.hash_join import add_values, find_values, no_values
+
+keys = st.one_of(st.integers(-3, 8), st.sampled_from([0, -(2**63), 2**63 - 1, 2**40]))
+pair_batches = st.lists(st.lists(st.tuples(keys, st.integers()), max_size=30), max_size=5)
+
+
+@pytest.fixture(params=["compiled", "plain"])
+def form(request, monkeypatch):
+    """Both forms of each kernel behind the functions under test."""
+    if request.param == "plain":
+        for name in ("_add_values", "_find_values"):
+            monkeypatch.setattr(hash_join, name, getattr(hash_join, name).plain)
+    return request.param
+
+
+def ints(values):
+    return np.array(values, np.int64)
+
+
+def test_the_values_of_a_key_come_in_their_order(form):
+    @given(pair_batches)
+    def check(batches):
+        kept, by_key = no_values(), {}
+        for batch in batches:
+            own = [key for key, _ in batch]
+            records, found = find_values(kept, ints(own))
+            expected = [(i, value) for i, key in enumerate(own) for value in by_key.get(key, [])]
+            assert list(zip(records.tolist(), found.tolist(), strict=True)) == expected
+            values = [value % 1000 for _, value in batch]
+            kept = add_values(kept, ints(own), ints(values))
+            for key, value in zip(own, values, strict=True):
+                by_key.setdefault(key, []).append(value)
+
+    check()
+
+
+def test_long_lists_of_values_grow():
+    kept = add_values(no_values(), np.zeros(150_000, np.int64), np.arange(150_000))
+    records, values = find_values(kept, ints([1, 0]))
+    assert (values == np.arange(150_000)).all()
+    assert (records == 1).all()
+
+
+def test_refilled_tables_hold_the_same_records():
+    slots = key_tables.reserved(np.zeros((8, 2), np.int64), 0, 4)
+    records = {(-5, 1), (0, 2), (2**40, 3), (7, 4)}
+    for key, value in sorted(records):
+        slots[key_tables.slot_of(slots, 3, key)] = key, value
+    for refill in (key_tables.refill, key_tables.refill.plain):
+        larger = np.zeros((64, 2), np.int64)
+        refill(slots, larger)
+        assert {tuple(record) for record in larger[larger[:, 1] != 0].tolist()} == records
+        assert all(larger[key_tables.slot_of(larger, 6, key), 1] == value for key, value in records)

@@ -1,0 +1,37 @@
+"""Columns in another order, as the kernel and as its plain twin."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pointstamp.kernels.permute import _gather, gather
+
+DTYPES = ["i1", "u2", "i4", "f4", "i8", "u8", "f8", "?", "M8[s]", "m8[ns]", "c16", "U3", "S5", "O"]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@given(order=st.lists(st.integers(0, 6)))
+def test_it_is_what_indexing_gives(dtype: str, order: list[int]) -> None:
+    values = np.array([0, 1, 0, 3, 4, 5, 6]).astype("i8").astype(dtype)
+    found = gather(values, np.array(order, np.int64))
+    assert found.dtype == values.dtype
+    assert found.tolist() == values[order].tolist()
+
+
+def test_values_that_are_not_next_to_each_other_are_gathered_too() -> None:
+    values = np.arange(10)[::3]
+    assert gather(values, np.array([3, 0, 1])).tolist() == [9, 0, 3]
+
+
+def test_of_nothing_there_is_nothing() -> None:
+    assert gather(np.empty(0), np.empty(0, np.int64)).tolist() == []
+
+
+@given(st.lists(st.integers(0, 255), min_size=1), st.data())
+def test_the_kernel_and_its_twin_agree(values: list[int], data: st.DataObject) -> None:
+    column = np.array(values, np.uint8)
+    order = np.array(data.draw(st.lists(st.integers(0, len(values) - 1))), np.int64)
+    assert _gather(column, order).tolist() == _gather.plain(column, order).tolist()
