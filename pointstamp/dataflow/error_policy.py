@@ -181,14 +181,17 @@ class ErrorPolicy:
     def send(self, outputs: Sequence[Output], capability: Capability | InputCapability) -> None:
         """Send what failed since the last call at the last output, at this time."""
         if self._failed:
-            failed, self._failed = self._failed, []
-            outputs[-1].session(capability).give_many(failed)
+            outputs[-1].session(capability).give_many(self.take())
 
     def push(self, output: Output, time: Any) -> None:
         """The same for an operator that has just consumed something of `time`."""
         if self._failed:
-            failed, self._failed = self._failed, []
-            output.push(time, failed)
+            output.push(time, self.take())
+
+    def take(self) -> list[Failed[Any]]:
+        """What failed since the last call, to be sent."""
+        failed, self._failed = self._failed, []
+        return failed
 
 
 def streams(results: Any, *failed: Any) -> Any:
