@@ -66,6 +66,8 @@ MODULES = (
     "pointstamp.operators.split_merge",
     "pointstamp.operators.stateless",
     "pointstamp.operators.scope",
+    "pointstamp.runtime.installed_dataflow",
+    "pointstamp.runtime.progress_exchange",
     "pointstamp.runtime.worker",
 )
 """What is compiled, in the order of the layers."""
