@@ -39,20 +39,23 @@ if TYPE_CHECKING:
     from pointstamp.dataflow.pact import Pipeline as Pipeline
     from pointstamp.dataflow.results import Err as Err
     from pointstamp.dataflow.results import Ok as Ok
+    from pointstamp.dataflow.stash import Stash as Stash
     from pointstamp.formats.events import Events as Events
     from pointstamp.formats.events import Messages as Messages
     from pointstamp.formats.events import Progress as Progress
     from pointstamp.observability.log import Log as Log
+    from pointstamp.operators.event_clock import EventClock as EventClock
+    from pointstamp.operators.event_clock import TimestampClock as TimestampClock
     from pointstamp.operators.flow_control import Reading as Reading
     from pointstamp.operators.probe import Probe as Probe
     from pointstamp.operators.scope import Scope as Scope
     from pointstamp.operators.shared_input import SharedInput as SharedInput
     from pointstamp.operators.stream import Stream as Stream
-    from pointstamp.operators.window_assigners import EventClock as EventClock
     from pointstamp.operators.window_assigners import Sessions as Sessions
     from pointstamp.operators.window_assigners import Sliding as Sliding
     from pointstamp.operators.window_assigners import Tumbling as Tumbling
     from pointstamp.operators.window_assigners import Window as Window
+    from pointstamp.operators.window_assigners import WindowResult as WindowResult
     from pointstamp.progress.line_timestamps import DateTime as DateTime
     from pointstamp.progress.line_timestamps import DateTimeUTC as DateTimeUTC
     from pointstamp.progress.line_timestamps import Duration as Duration
@@ -79,7 +82,8 @@ _HOMES = {
     "Broadcast": "pointstamp.dataflow.pact",
     "Capability": "pointstamp.dataflow.capability",
     "CapabilitySet": "pointstamp.dataflow.capability_set",
-    "EventClock": "pointstamp.operators.window_assigners",
+    "EventClock": "pointstamp.operators.event_clock",
+    "TimestampClock": "pointstamp.operators.event_clock",
     "Communicator": "pointstamp.communication.communicator",
     "Connect": "pointstamp.communication.event_sockets",
     "DateTime": "pointstamp.progress.line_timestamps",
@@ -111,11 +115,13 @@ _HOMES = {
     "SharedInput": "pointstamp.operators.shared_input",
     "SignedInt": "pointstamp.progress.line_timestamps",
     "Sliding": "pointstamp.operators.window_assigners",
+    "Stash": "pointstamp.dataflow.stash",
     "Stream": "pointstamp.operators.stream",
     "Timestamp": "pointstamp.progress.timestamp",
     "Tumbling": "pointstamp.operators.window_assigners",
     "Unit": "pointstamp.progress.timestamp",
     "Window": "pointstamp.operators.window_assigners",
+    "WindowResult": "pointstamp.operators.window_assigners",
     "Worker": "pointstamp.runtime.worker",
     "execute": "pointstamp.runtime.execute",
     "run_worker": "pointstamp.runtime.run_worker",

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pointstamp.communication.communicator import Channel, Communicator
@@ -60,6 +61,8 @@ class Environment:
     """Takes an error after which the counts are wrong, so that no code that catches it goes on."""
     later: Callable[[float, Callable[[], None]], None] = field(default=lambda seconds, call: None)
     """Calls a function after so many seconds; the clock is the worker's."""
+    clock: Callable[[], float] = field(default=monotonic)
+    """That clock: seconds since some moment; in a simulation it is drawn with the schedule."""
     explain: Callable[[int, int, Any], list[Holder]] = field(default=lambda *place: [])
     """What could still produce a time at input 0 of an operator: (scope, operator, time)."""
     worker_log: Logger | None = None

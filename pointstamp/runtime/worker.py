@@ -84,6 +84,7 @@ class Worker:
             report_taken=control.publish_taken,
             fail=self._fail,
             later=self.timers.after,
+            clock=self.timers.now,
             explain=self._explain,
             worker_log=log,
             in_flight=control.in_flight,
@@ -253,12 +254,19 @@ class Worker:
         ...     input.send(("a", 1))
         ...     input.close()
         ...     worker.step_while(lambda: not snapshot.done)
-        ...     return checkpoint.seal(0, [snapshot.part], {}).structure
+        ...     return checkpoint.commit_manifest(0, [snapshot.part], {}).structure
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     ps.execute(main, folder)
         [{'sums/StateMachine': {'states': 'keys and values'}}]
         """
         return self._snapshots.begin(epoch, write, background=background)
+
+    def abandon_snapshot(self, snapshot: Snapshot) -> None:
+        """Give up a snapshot of this worker; the next one is of everything.
+
+        Call it on every worker, so that no later part refers to files of one that is removed.
+        """
+        self._snapshots.abandon(snapshot)
 
     def step(self) -> bool:
         """Do the work at hand; whether any dataflow is incomplete.
