@@ -14,7 +14,7 @@ import heapq
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import count, pairwise
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 
 import numpy as np
 
@@ -26,12 +26,17 @@ from pointstamp.containers.event_times import (
     with_bounds,
 )
 from pointstamp.containers.gather import take
-from pointstamp.containers.keys import alike, check_rows_key
+from pointstamp.containers.keys import alike, check_key, check_rows_key
+from pointstamp.containers.kind import Key
 from pointstamp.dataflow.capability import Capability, InputCapability
+from pointstamp.dataflow.error_policy import Failed, OnError
 from pointstamp.dataflow.handles import Frontier, Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Exchange
+from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import BuildError, UsageError
+from pointstamp.operators.errors_as_data import screened
+from pointstamp.operators.user_code import refuse_async_of
 from pointstamp.operators.window_assigners import (
     IDENTITY_CLOCK,
     EventClock,
@@ -48,7 +53,7 @@ if TYPE_CHECKING:
 
 
 def window(
-    stream: Stream[Any],
+    stream: StreamCore[Any],
     windows: Sliding | Sessions,
     time: Any,
     key: Any,
@@ -346,7 +351,7 @@ def _all_together(given: Any) -> Any:
     return np.zeros(len(given), np.int64) if is_batch else 0
 
 
-def _clock(stream: Stream[Any], clock: EventClock | None, name: str) -> EventClock:
+def _clock(stream: StreamCore[Any], clock: EventClock | None, name: str) -> EventClock:
     timestamp = stream.scope.timestamp
     if not timestamp.total:
         raise BuildError(
@@ -359,3 +364,99 @@ def _clock(stream: Stream[Any], clock: EventClock | None, name: str) -> EventClo
             f"{timestamp.name} stand for: give clock=EventClock(event_time, timestamp)"
         )
     return clock or IDENTITY_CLOCK
+
+
+class WindowMethods(StreamCore[T]):
+    """Windows of event time. Methods of `Stream`."""
+
+    @overload
+    def window(
+        self,
+        windows: Sliding | Sessions,
+        time: Any = None,
+        key: Key = None,
+        lateness: int = 0,
+        clock: EventClock | None = None,
+        *,
+        on_error: Literal["route"],
+    ) -> tuple[Stream[Any], Stream[T], Stream[Failed[T]]]: ...
+
+    @overload
+    def window(
+        self,
+        windows: Sliding | Sessions,
+        time: Any = None,
+        key: Key = None,
+        lateness: int = 0,
+        clock: EventClock | None = None,
+        *,
+        on_error: Literal["raise", "drop"] = "raise",
+    ) -> tuple[Stream[Any], Stream[T]]: ...
+
+    def window(
+        self,
+        windows: Sliding | Sessions,
+        time: Any = None,
+        key: Key = None,
+        lateness: int = 0,
+        clock: EventClock | None = None,
+        *,
+        on_error: OnError = "raise",
+    ) -> Any:
+        """The records in windows of event time, each window when it is complete; and late ones.
+
+        Timestamps and event times are integers, or a `clock` says how timestamps map to them;
+        timestamps that are not in one line, as in a loop, are refused.
+
+        The stream's timestamps say how far event time has come: a record may lie up to
+        `lateness` behind its timestamp. Those that lie further behind are late, and are
+        in no window. A window `[start, end)` is complete, and released, at the
+        timestamp `end + lateness`; all that are open, at the end of the input.
+
+        Parameters
+        ----------
+        windows : Tumbling, Sliding or Sessions
+            `pointstamp.Tumbling(size)`, for one.
+        time : callable or str, optional
+            Event times, which are integers: on rows a function of the record, on columns a
+            column's name (of integers or Arrow times, in their unit), or an expression (of
+            record batches). The default is the timestamp.
+        key : callable, str, or sequence of str, optional
+            Windows are of records of equal key, as for `exchange`; without one, all
+            records are together, on one worker.
+        lateness : int
+            How far a record may lie behind its timestamp, in event time.
+        clock : EventClock, optional
+            How timestamps map to event times; the default is that they are the same.
+        on_error : {"raise", "route", "drop"}
+            As for `exchange`, where `time` or `key` fails or does not fit; with "route" a third
+            stream has the failures.
+
+        Returns
+        -------
+        (Stream, Stream)
+            Of rows, a stream of `Window(key, start, end, records)`. Of columns, one of
+            the records with the columns `window_start` and `window_end`, in which all
+            windows that are released together are one batch (with each key's records
+            anywhere in it). And the late records as they came.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     done, late = scope.to_stream([3, 12, 14]).window(ps.Tumbling(10), time=lambda x: x)
+        ...     return done
+        >>> for time, window in ps.testing.collect(build):
+        ...     print(time, window)
+        10 Window(key=None, start=0, end=10, records=[3])
+        20 Window(key=None, start=10, end=20, records=[12, 14])
+        """
+        refuse_async_of("Window", time, key)
+        check_key(key, "Window")
+
+        def check(batch: Any) -> None:
+            if time is not None:
+                event_times(batch, time, "Window")
+            if key is not None:
+                kind_of(batch).hashes(batch, key)
+
+        good, *failed = screened(self, "Window", check, on_error, chosen=[time, key])
+        return (*window(good, windows, time, key, lateness, clock), *failed)
