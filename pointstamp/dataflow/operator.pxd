@@ -48,6 +48,8 @@ cdef class Operator(LocalOperator):
     cpdef bint holds(self) except -1
     cpdef bint is_complete(self) except -1
     cpdef changed(self)
-    cpdef collected(self, CapabilityCounts counts)
+    # `object`, as it hands a method of it on: of a typed one Cython would take the bare C
+    # function, whose first argument is of another type than the caller's.
+    cpdef collected(self, object counts)
     @cython.locals(output=Output, input_=Input, capabilities=CapabilityCounts)
     cpdef abandon(self)

@@ -32,16 +32,22 @@ from random import Random
 from types import FrameType
 from typing import Any, TypeVar
 
-from greenlet import getcurrent, greenlet
-
 from pointstamp.communication.communicator import Channel
 from pointstamp.communication.failure import Failure, failure, first_cause
 from pointstamp.communication.simulated import SimulatedCommunicator, SimulatedNetwork
 from pointstamp.communication.target import check_workers, run_target
 from pointstamp.dataflow.logging_protocol import LoggerFactory
-from pointstamp.errors import StalledError
+from pointstamp.errors import MissingExtraError, StalledError
 from pointstamp.runtime.schedule import Decision, Schedule
 from pointstamp.runtime.worker import Worker, is_eager, live
+
+try:
+    from greenlet import getcurrent, greenlet
+except ImportError as cause:
+    raise MissingExtraError(
+        "simulate runs workers as greenlets, and greenlet is not installed here: "
+        "pip install 'pointstamp[simulate]'"
+    ) from cause
 
 Result = TypeVar("Result")
 
