@@ -77,12 +77,11 @@ def _function(module: Any, name: str) -> FunctionType:
     found = module
     for part in name.split("."):
         found = getattr_static(found, part)
-    while not isinstance(found, FunctionType):
-        found = next(
-            inner
-            for slot in ("fget", "__func__", "__wrapped__", "func")
-            if (inner := getattr(found, slot, None)) is not None
-        )
-    while hasattr(found, "__wrapped__"):
-        found = found.__wrapped__
+    while True:
+        slots = ("__wrapped__", "fget", "__func__")
+        inner = next((i for slot in slots if (i := getattr(found, slot, None)) is not None), None)
+        if inner is None:
+            break
+        found = inner
+    assert isinstance(found, FunctionType), found
     return found
