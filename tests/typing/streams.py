@@ -7,6 +7,7 @@ ignore that is not needed is an error.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
 from typing import Any, TypeAlias, assert_type
 
 import pyarrow as pa
@@ -48,6 +49,10 @@ async def ticks(input: ps.AsyncInput) -> AsyncIterator[float]:
 
 def untyped(x):  # type: ignore[no-untyped-def]
     return x
+
+
+def longer(key: int, text: str, n: int) -> int:
+    return key + n + len(text)
 
 
 def doubled(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -259,8 +264,20 @@ def captured(scope: ps.Scope, texts: ps.Stream[str]) -> None:
 
 def of_event_time(texts: ps.Stream[str]) -> None:
     done, late = texts.window(ps.Tumbling(10), time=len, key=words, lateness=1)
-    assert_type(done, ps.Stream[Any])
+    assert_type(done, ps.Stream[ps.Window[list[str], str]])
     assert_type(late, ps.Stream[str])
+    counts, _ = texts.count_window(ps.Sessions(timedelta(1)), "when", parsed)
+    assert_type(counts, ps.Stream[ps.WindowResult[int, int]])
+    folded, _ = texts.fold_window(longer, ps.Tumbling(10), len, parsed, default=0)
+    assert_type(folded, ps.Stream[ps.WindowResult[int, int]])
+    by_name, _ = texts.fold_window([("spent", "sum")], ps.Tumbling(10), "when", "user")
+    assert_type(by_name, ps.Stream[Any])
+    reduced, _, failed = texts.reduce_window(max, ps.Tumbling(10), len, on_error="route")
+    assert_type(reduced, ps.Stream[ps.WindowResult[Any, str]])
+    assert_type(failed, ps.Stream[ps.Failed[str]])
+    numbers = texts.map(parsed)
+    _, late, late_numbers = texts.join_window(numbers, ps.Tumbling(10), len, how="left")
+    assert_type(late_numbers, ps.Stream[int])
     assert_type(texts.join(texts.map(parsed), words, str, retain=True), ps.Stream[Any])
 
 
