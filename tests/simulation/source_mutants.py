@@ -1,6 +1,7 @@
 """Planted bugs in engines that random dataflows hardly reach, one line each.
 
-Every mutant says which random program (`engines`) must catch it within `N_RUNS` runs.
+Every mutant says which random program (`engines`) must catch it within `N_RUNS` runs. Texts
+that are changed are those of the modules: where a module changes, its mutants follow.
 """
 
 from __future__ import annotations
@@ -8,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.simulation.engines import messages, progress, shared_memory
+from tests.simulation.engines import (
+    control_plane,
+    epochs,
+    messages,
+    progress,
+    shared_memory,
+    windows,
+)
 from tests.simulation.planting import Planting
 
 N_RUNS = 40
@@ -284,6 +292,194 @@ SOURCE_MUTANTS = [
             "The silence of a peer counts more than its word.",
             "if self._failure is None or (self._failure.lost and not found.lost):",
             "if self._failure is None or found.lost:",
+        ),
+    ),
+    *_of(
+        "communication.control",
+        control_plane.check_control,
+        (
+            "A request that is refused is answered with the refusal.",
+            "        kind = FrameKind.REFUSAL\n",
+            "",
+        ),
+        (
+            "A request's answer goes to the one that was asked last.",
+            "future = connection.requests.pop(found.channel, None)",
+            "future = connection.requests.pop(max(connection.requests, default=0), None)",
+        ),
+        (
+            "Requests that wait are not told that the connection has ended.",
+            '        connection.fail_requests(reason or "it closed the connection")\n',
+            "",
+        ),
+        (
+            "A connection that is cut passes for one that was closed.",
+            'self._lose(connection, "the connection ended without a goodbye")',
+            "self._close(connection, None)",
+        ),
+        (
+            "The goodbye is said before what was sent.",
+            "self.is_closing = self.put(frame(FrameKind.GOODBYE, 0, [])) or self.is_closing",
+            "self.unsent.extendleft(frame(FrameKind.GOODBYE, 0, []))",
+        ),
+        (
+            "Of what a socket took a part, the whole is sent again.",
+            "        unsent[0] = memoryview(unsent[0])[n_bytes:]\n",
+            "        pass\n",
+        ),
+    ),
+    *_of(
+        "dataflow.alignment",
+        epochs.check_alignment,
+        (
+            "What is of the epoch of a snapshot has to wait for it as well.",
+            "return self.limit is not None and self.epochs.of(time) > self.limit",
+            "return self.limit is not None and self.epochs.of(time) >= self.limit",
+        ),
+        (
+            "Batches of later epochs are let in while a snapshot is waited for.",
+            "        if aligner.holds_back(item[0]):\n",
+            "        if aligner.holds_back(item[0]) and aligner.limit == aligner.begun:\n",
+        ),
+        (
+            "A snapshot is taken when the first input is complete.",
+            "of(time) <= epoch for counts in self._counts for time in counts.frontier",
+            "of(time) <= epoch for counts in self._counts[:1] for time in counts.frontier",
+        ),
+        (
+            "A snapshot is taken although a capability of its epoch is held.",
+            ") and not any(of(time) <= epoch for held in self._held for time in held)",
+            ")",
+        ),
+        (
+            "What waited for a snapshot is not looked at again where another one follows at once.",
+            "if self._aside and self._aligner.limit != self._limit:",
+            "if self._aside and self._aligner.limit is None:",
+        ),
+        (
+            "The frontier shows the epoch after a snapshot as if nothing of it waited.",
+            "        if super().less_than(time):\n            return True\n"
+            "        return self.aligner is not None and self.aligner.holds_back(time)",
+            "        return super().less_than(time)",
+        ),
+        (
+            "A snapshot of which batches have begun what is later is not refused.",
+            "begun = self.begun\n",
+            "begun = BEFORE_ALL\n",
+        ),
+    ),
+    *_of(
+        "checkpoint.keyed_state",
+        epochs.check_keyed_state,
+        (
+            "A key that was taken away is not told.",
+            "        super().__delitem__(key)\n        self._changed.add(key)\n",
+            "        super().__delitem__(key)\n",
+        ),
+        (
+            "Of a table that is told whole, bins that are empty by now keep what they had.",
+            "            changes[bin] = BinDelta(_rows([], []))\n",
+            "            pass\n",
+        ),
+        (
+            "What is loaded has the keys of all workers.",
+            "                if not is_ours:\n                    continue\n",
+            "",
+        ),
+        (
+            "A table that was loaded says that it holds nothing.",
+            "        self._told = set(bins_of(self._hashes(list(self))).tolist())\n",
+            "",
+        ),
+        (
+            "Batches that grow only are told from the beginning again, as if they were new.",
+            "        self._told.update(bin for bin, change in changes.items() if "
+            "change.batch.num_rows)\n        self._added = []\n",
+            "        self._told.update(bin for bin, change in changes.items() if "
+            "change.batch.num_rows)\n",
+        ),
+    ),
+    *_of(
+        "checkpoint.input_log",
+        epochs.check_log,
+        (
+            "An attempt that was committed is removed when it is aborted.",
+            "            if attempt.name not in kept:\n",
+            "            if attempt.name not in kept or attempt.rows:\n",
+        ),
+        (
+            "How far an input went on is lost when its last record is pruned.",
+            'reached = pruned["inputs"].get(input, {}).get("reached", BEFORE_ALL + 1)',
+            "reached = BEFORE_ALL + 1",
+        ),
+        (
+            "An input goes on with the next epoch, whatever its commit said.",
+            "goes_on = epoch + 1 if until is None else until",
+            "goes_on = epoch + 1",
+        ),
+        (
+            "Pruning removes what the snapshot has not.",
+            "attempts = self._attempts(input, epoch) if epoch > upto else ()",
+            "attempts = self._attempts(input, epoch) if epoch > upto + 1 else ()",
+        ),
+        (
+            "Records that were lost from the middle of the log are not missed.",
+            "if record.previous == last and record.number == last.number + 1:",
+            "if record.number > last.number:",
+        ),
+    ),
+    *_of(
+        "operators.window_state",
+        windows.check_windows,
+        (
+            "Sessions that are a gap apart are one.",
+            "(np.diff(times) >= self._gap)",
+            "(np.diff(times) > self._gap)",
+        ),
+        (
+            "A session that joins two is put with one of them.",
+            "touched = [pane for pane in known if pane.start < end and start < pane.end]",
+            "touched = [pane for pane in known if pane.start < end and start < pane.end][:1]",
+        ),
+        (
+            "A session that became part of another is released, too.",
+            "        other.is_over = True\n",
+            "",
+        ),
+        (
+            "Records of a batch are put into the windows of those that stood there before.",
+            "records, starts = records[order], starts[order]",
+            "starts = starts[order]",
+        ),
+    ),
+    *_of(
+        "operators.window_assigners",
+        windows.check_windows,
+        (
+            "Sliding windows leave out the earliest.",
+            "steps = range(-(-size // slide))",
+            "steps = range(size // slide)",
+        ),
+        (
+            "The end of a window is in it.",
+            "within = starts + size > times[records]",
+            "within = starts + size >= times[records]",
+        ),
+    ),
+    *_of(
+        "operators.window_operator",
+        windows.check_windows,
+        (
+            "A window is released when its end is reached, and not lateness later.",
+            "held.downgrade(self._clock.timestamp(end + self._lateness))\n"
+            "            if any(input_.frontier.less_than(held.time)",
+            "held.downgrade(self._clock.timestamp(end + self._lateness))\n"
+            "            if any(input_.frontier.less_than(held.time - self._lateness)",
+        ),
+        (
+            "A window that ends before all that are open waits for those.",
+            "if held is None or wanted < held.time:",
+            "if held is None:",
         ),
     ),
 ]

@@ -7,6 +7,7 @@ import os
 import pytest
 
 from pointstamp.communication import mesh
+from tests.simulation.engines import control_plane
 from tests.simulation.planting import Planting, StalePlanting
 from tests.simulation.source_mutants import N_RUNS, SOURCE_MUTANTS, hunt_source
 
@@ -21,8 +22,15 @@ def no_lingering(monkeypatch):
     monkeypatch.setattr(mesh, "LINGER_S", 0.0)
 
 
+@pytest.fixture
+def impatient(monkeypatch):
+    """Where there is a bug, what does not come will not come."""
+    monkeypatch.setattr(control_plane, "PATIENCE_S", 1.0)
+
+
 @pytest.mark.interpreted
 @pytest.mark.parametrize("mutant", SOURCE_MUTANTS, ids=lambda mutant: mutant.what)
+@pytest.mark.usefixtures("impatient")
 def test_a_bug_planted_in_an_engine_is_caught(mutant, record_property):
     found = hunt_source(mutant)
     assert found is not None, f"{N_RUNS} runs of {mutant.program.__name__} saw nothing"
@@ -43,8 +51,8 @@ def test_without_a_bug_nothing_is_found_for_long(name):
         PROGRAMS[name](seed)
 
 
-def test_there_are_forty_and_each_says_what_it_is():
-    assert len({mutant.what for mutant in SOURCE_MUTANTS}) == len(SOURCE_MUTANTS) >= 40
+def test_there_are_seventy_and_each_says_what_it_is():
+    assert len({mutant.what for mutant in SOURCE_MUTANTS}) == len(SOURCE_MUTANTS) >= 70
     assert all(mutant.what.endswith(".") and "\n" not in mutant.what for mutant in SOURCE_MUTANTS)
 
 

@@ -6,6 +6,7 @@ from collections import Counter, deque
 from random import Random
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +17,7 @@ from pointstamp.checkpoint.deltas import TableDelta
 from pointstamp.checkpoint.keyed_state import KeyedBatches, KeyedRows, by_key
 from pointstamp.containers import Arrays
 from pointstamp.dataflow.alignment import AlignedFrontier, EpochAligner, Epochs
-from pointstamp.errors import UsageError
+from pointstamp.errors import CorruptCheckpointError, UsageError
 from pointstamp.progress.timestamp import Int, Product, Timestamp
 from tests.checkpoint.bucket import Bucket
 
@@ -41,6 +42,12 @@ class _Total:
 
     def take_delta(self) -> Any:
         return self.total
+
+    def load(self, batches: Any, index: int, peers: int) -> None:
+        raise NotImplementedError
+
+    def begin_anew(self) -> None:
+        raise NotImplementedError
 
 
 def check_alignment(seed: int) -> None:
@@ -318,6 +325,27 @@ def check_log(seed: int) -> None:
             }
             assert found == {e: own for e, own in expected.items() if e > pruned}
             assert list(found) == sorted(found)
+    for each, expected in model.items():
+        epochs = [epoch for epoch in expected if epoch > pruned]
+        if len(epochs) > 1:
+            _check_gap(bucket, log, each, rng.choice(epochs[:-1]))
+
+
+def _check_gap(bucket: _Fuse, log: Checkpoint, input: str, epoch: int) -> None:
+    """A commit record that is lost from the middle of the log is missed."""
+    [name] = [
+        name
+        for name in bucket.objects
+        if name.startswith(f"root/log/{quote(input, safe='')}/")
+        and f"{epoch:020}/" in name
+        and name.endswith(".json")
+    ]
+    del bucket.objects[name]
+    try:
+        list(log.committed(input, -1))
+    except CorruptCheckpointError:
+        return
+    raise AssertionError(f"{name} was removed, and nothing was said")
 
 
 def _prune(rng: Random, log: Checkpoint, reached: dict[str, int]) -> int:
@@ -326,7 +354,7 @@ def _prune(rng: Random, log: Checkpoint, reached: dict[str, int]) -> int:
     epoch = min(reached.values()) - 1
     if epoch < 0 or (latest is not None and latest.epoch >= epoch):
         return -1
-    log.seal(epoch, [log.write_part(epoch, 0, {}, None)], {})
+    log.commit_manifest(epoch, [log.write_part(epoch, 0, {}, None)], {})
     log.prune(rng.choice([1, 2]))
     return epoch
 
@@ -339,5 +367,3 @@ def _cut(values: list[int]) -> list[pa.RecordBatch]:
         for part in (values[:middle], values[middle:])
         if part
     ]
-
-

@@ -126,7 +126,7 @@ def check_blocks(seed: int) -> None:
         first = memory.layout.arena_byte(1)
         states = memory.layout.states_byte(1)
         out: dict[int, tuple[Any, memoryview | None, bytes]] = {}
-        for _ in range(rng.choice([60, 60, 400])):
+        for _ in range(rng.choice([60, 60, 60, 300])):
             n_bytes = rng.choice([1, 4096, 5000, 1 << 16, rng.randrange(1, ARENA_BYTES // 3)])
             if rng.random() < 0.6:
                 block = arena.take(n_bytes)

@@ -53,6 +53,8 @@ def check_windows(seed: int) -> None:
             behind.inspect_batch(lambda t, batch: late.append((t, _plain(batch))))
         for now, events in sent:
             input.advance_to(now)
+            for _ in range(seed % 3):
+                worker.step()
             own = events[worker.index :: worker.peers]
             for start in range(0, len(own), 3):
                 input.send_batch(_batch(own[start : start + 3], is_columns))
@@ -70,7 +72,8 @@ def check_windows(seed: int) -> None:
     expected = _expected(kind, windows, on_time, has_key)
     found = _found(results, is_columns, has_key)
     assert found == {
-        (end + lateness, start, end, key): records for (start, end, key), records in expected.items()
+        (end + lateness, start, end, key): records
+        for (start, end, key), records in expected.items()
     }
 
 
