@@ -184,12 +184,12 @@ def test_a_program_that_waits_for_ever_is_reported_unasked(
                 kept.clear()
             return not probe.done
 
-        if spins:
-            while is_waiting():
+        while is_waiting():
+            if spins:
                 worker.step()
                 time.sleep(0.001)
-        else:
-            worker.step_while(lambda: (worker.step_or_park(0.01), is_waiting())[1])
+            else:
+                worker.step_or_park(0.01)
 
     ps.execute(main, workers=workers, threads=True)
     assert stalls.texts[0].startswith("nothing has advanced for ")
@@ -203,9 +203,12 @@ def test_an_input_that_is_not_advanced_while_the_program_waits_is_reported(stall
             input, stream = scope.new_input("edges")
             probe = stream.probe()
         input.send(1)  # and no advance_to
-        worker.step_while(
-            lambda: probe.less_than(1) and not (worker.step_or_park(0.01), stalls.came.is_set())[1]
+        rescue = threading.Thread(
+            target=lambda: (stalls.came.wait(20), worker.environment.defer(input.close))
         )
+        rescue.start()
+        worker.step_while(lambda: probe.less_than(1))
+        rescue.join()
 
     ps.execute(main)
     (text,) = stalls.texts
