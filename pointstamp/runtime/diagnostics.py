@@ -64,7 +64,8 @@ def is_stalled(worker: Worker) -> bool:
 
     - an operator of this worker keeps a capability, and nothing that is outstanding could
       make it let go, or
-    - the program waits for what only its own inputs hold back, or
+    - only this worker's inputs, or records that its operators leave where they are, hold back
+      what the program waits for, or
     - a peer has not built a dataflow.
 
     A thread, a timer, or something begun outside may change that, so where there is one the
@@ -80,8 +81,8 @@ def is_stalled(worker: Worker) -> bool:
     kinds = {holder.what for holder in found if holder.is_here}
     if HolderKind.CAPABILITY in kinds or any(h.what is HolderKind.UNBUILT for h in found):
         return True
-    own_inputs = [h for h in found if h.is_here and h.what is HolderKind.INPUT]
-    return worker.is_waiting and bool(found) and len(own_inputs) == len(found)
+    own = HolderKind.INPUT, HolderKind.RECORDS
+    return bool(found) and all(h.is_here and h.what in own for h in found)
 
 
 def account(worker: Worker, frame: FrameType | None) -> str:

@@ -163,7 +163,7 @@ def keeping(scope: Any, kept: list[Any]) -> ps.Probe:
     def build(capability: Any, info: Any) -> Any:
         kept.append(capability.delayed(2))
         capability.drop()
-        return lambda input, output: None
+        return lambda input, output: list(input) and None
 
     probe: ps.Probe = scope.to_stream([1]).unary(ps.Pipeline(), "Keeper", build).probe()
     return probe
