@@ -450,7 +450,7 @@ class OperatorBuilder(Generic[S]):
             name,
             scope.timestamp,
             scope.activation(self._node),
-            environment.call,
+            environment.defer,
             environment.watcher,
         )
         self._inputs: list[Input] = []

@@ -10,8 +10,7 @@ cdef class ProgressExchange:
     cdef object _log
     cdef list _outbox
 
-    cpdef share(self, scope, updates)
     @cython.locals(outbox=list)
     cpdef send(self)
     @cython.locals(subgraph=Subgraph)
-    cpdef receive(self)
+    cdef _receive(self)

@@ -55,6 +55,8 @@ class Worker:
     watchdog_s : float, optional
         Warn, through logging, when nothing has advanced for so many seconds and a
         dataflow is not complete. The thread that makes the worker must be its own.
+    stall_s : float, optional
+        The same, but only if this worker itself holds back what it waits for.
     in_flight_bytes : int
         About how much a channel may have in flight to one peer until the dataflow's sources
         wait, on all workers; 0 for no limit.
@@ -67,6 +69,7 @@ class Worker:
         eager: bool = False,
         log: Logger | None = None,
         watchdog_s: float | None = None,
+        stall_s: float | None = None,
         in_flight_bytes: int = LIMIT_BYTES,
     ) -> None:
         self.communicator = communicator
@@ -111,7 +114,14 @@ class Worker:
         """Whether it waits at this moment for something to do."""
         self._failure: BaseException | None = None
         self._snapshots = Snapshots(self.environment)
-        self._watchdog = None if watchdog_s is None else Watchdog(self, watchdog_s)
+        self.n_steps = 0
+        self.is_waiting = False
+        """Whether the program waits in `step_while` or `run`, and does nothing else meanwhile."""
+        self._watchdog: Watchdog | None = None
+        if watchdog_s is not None:
+            self._watchdog = Watchdog(self, watchdog_s)
+        elif stall_s is not None:
+            self._watchdog = Watchdog(self, stall_s, is_patient=True)
 
     @property
     def index(self) -> int:
@@ -292,6 +302,7 @@ class Worker:
                 "or ask to be activated, and return"
             )
         self._is_stepping = True
+        self.n_steps += 1
         try:
             self._take_in()
             self._visit_dataflows()
@@ -361,8 +372,12 @@ class Worker:
 
     def step_while(self, condition: Callable[[], bool]) -> None:
         """Step until `condition()` is false, parking when there is nothing to do."""
-        while condition():
-            self.step_or_park()
+        was_waiting, self.is_waiting = self.is_waiting, True
+        try:
+            while condition():
+                self.step_or_park()
+        finally:
+            self.is_waiting = was_waiting
 
     def run(self) -> None:
         """Step until every dataflow is complete.
@@ -380,6 +395,7 @@ class Worker:
                     f"run() would never return: input {handle.name!r} of worker {self.index} is "
                     f"still open, at {handle.time}; close() it first"
                 )
+        was_waiting, self.is_waiting = self.is_waiting, True
         try:
             self._control.begin_waiting()
             if self._log is not None:
@@ -391,6 +407,7 @@ class Worker:
                 self.step_or_park()
         finally:
             self._control.end_waiting()
+            self.is_waiting = was_waiting
 
     def keep_within(self, n_epochs: int, input: InputHandle, probe: Probe) -> None:
         """Step until at most `n_epochs` epochs of `input` are unfinished at `probe`.
