@@ -175,11 +175,13 @@ class Log:
         """See `Checkpoint.commit`."""
         chosen = tuple(attempts)
         name = f"{_folder(input, epoch)}/{_COMMITTED}"
-        if epoch <= self.pruned() or self._objects.size(name) is not None:
+        if epoch <= self.pruned():
             return False
-        if input not in self._last:
-            self._last[input] = self._found_last(input)
-        reached, last = self._last[input]
+        # Left out until the new record is there: what fails half-way may have written it.
+        known = self._last.pop(input, None)
+        if self._objects.size(name) is not None:
+            return False
+        reached, last = known or self._found_last(input)
         if epoch < reached:
             return False
         for attempt in chosen:
@@ -195,8 +197,6 @@ class Log:
         is_written = self._objects.create(name, [data])
         if is_written:
             self._last[input] = goes_on, link
-        else:
-            del self._last[input]  # another program commits, too
         return is_written
 
     def abort(self, input: str, epoch: int, staged: Iterable[Staged]) -> None:

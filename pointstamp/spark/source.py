@@ -33,8 +33,17 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pointstamp.errors import EpochError, ServiceError, UsageError
-from pointstamp.service.staging import StagingHandle
-from pointstamp.service.status import TICK_S
+from pointstamp.service.protocol import (
+    TICK_S,
+    Abort,
+    AwaitCompletion,
+    AwaitEpoch,
+    Commit,
+    Discard,
+    GetStatus,
+    ReadEpochs,
+    StagingHandle,
+)
 from pointstamp.spark.access import Access, check_columns
 
 if TYPE_CHECKING:
@@ -216,20 +225,20 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Release the batch at its epoch, and wait until that has passed; again is the same."""
         epoch = self._epoch(batchId)
-        with self._access.link(0) as link:
-            link.commit(self._input, epoch, _staged(messages), epoch + 1)
+        with self._access.worker(0) as worker:
+            worker.ask(Commit(self._input, epoch, tuple(_staged(messages)), epoch + 1))
             until = monotonic() + self._timeout_s
-            while not link.await_completion(epoch, TICK_S):
+            while not worker.ask(AwaitCompletion(epoch, TICK_S)):
                 if monotonic() > until:
                     raise EpochError(
                         f"epoch {epoch} of input {self._input!r} is committed, and not complete "
-                        f"after {self._timeout_s:g} s: {link.status()}"
+                        f"after {self._timeout_s:g} s: {worker.ask(GetStatus())}"
                     )
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Drop what the tasks of the batch have staged."""
-        with self._access.link(0) as link:
-            link.abort(_staged(messages))
+        with self._access.worker(0) as worker:
+            worker.ask(Abort(tuple(_staged(messages))))
 
     def _epoch(self, batch: int) -> int:
         return self._first_epoch + batch
@@ -254,19 +263,19 @@ def _read(
 ) -> Iterator[pa.RecordBatch]:
     """The batches of a part, for whose epochs it waits; in a task."""
     assert isinstance(part, Part)
-    with access.link(part.worker) as link:
+    with access.worker(part.worker) as worker:
         until = monotonic() + patience_s
-        while monotonic() < until and not link.wait(output, part.upto, TICK_S):
+        while monotonic() < until and not worker.ask(AwaitEpoch(part.upto, output, TICK_S)):
             pass
         # One worker said that these epochs are complete; another may still have to hear of it.
-        for _, batch in link.stream(output, part.after, part.upto, TICK_S * 10):
+        for _, batch in worker.stream(ReadEpochs(output, part.after, part.upto, TICK_S * 10)):
             yield batch
 
 
 def _frontier(access: Access, output: str) -> tuple[int, int]:
     """(the first epoch that is kept, the first that is not complete) of an output."""
-    with access.link(0) as link:
-        status = link.status()
+    with access.worker(0) as worker:
+        status = worker.ask(GetStatus())
     frontier = status.outputs[output]
     return status.discarded[output] + 1, status.end if frontier is None else frontier
 
@@ -306,8 +315,8 @@ class StreamReader(DataSourceStreamReader):
     def commit(self, end: dict[str, int]) -> None:
         """Let the workers discard what comes before."""
         if end["epoch"] > 0:
-            with self._access.link(0) as link:
-                link.discard(self._output, end["epoch"] - 1)
+            with self._access.worker(0) as worker:
+                worker.ask(Discard(self._output, end["epoch"] - 1))
 
 
 class Reader(DataSourceReader):
