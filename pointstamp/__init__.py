@@ -39,30 +39,33 @@ if TYPE_CHECKING:
     from pointstamp.dataflow.pact import Pipeline as Pipeline
     from pointstamp.dataflow.results import Err as Err
     from pointstamp.dataflow.results import Ok as Ok
+    from pointstamp.dataflow.stash import Stash as Stash
     from pointstamp.formats.events import Events as Events
     from pointstamp.formats.events import Messages as Messages
     from pointstamp.formats.events import Progress as Progress
     from pointstamp.observability.log import Log as Log
+    from pointstamp.operators.event_clock import EventClock as EventClock
+    from pointstamp.operators.event_clock import TimestampClock as TimestampClock
     from pointstamp.operators.flow_control import Reading as Reading
     from pointstamp.operators.probe import Probe as Probe
     from pointstamp.operators.scope import Scope as Scope
     from pointstamp.operators.shared_input import SharedInput as SharedInput
     from pointstamp.operators.stream import Stream as Stream
-    from pointstamp.operators.window_assigners import EventClock as EventClock
     from pointstamp.operators.window_assigners import Sessions as Sessions
     from pointstamp.operators.window_assigners import Sliding as Sliding
     from pointstamp.operators.window_assigners import Tumbling as Tumbling
     from pointstamp.operators.window_assigners import Window as Window
+    from pointstamp.operators.window_assigners import WindowResult as WindowResult
     from pointstamp.progress.timestamp import Int as Int
     from pointstamp.progress.timestamp import Product as Product
     from pointstamp.progress.timestamp import Timestamp as Timestamp
     from pointstamp.progress.timestamp import Unit as Unit
     from pointstamp.runtime.barrier import Barrier as Barrier
     from pointstamp.runtime.execute import execute as execute
+    from pointstamp.runtime.run_worker import run_worker as run_worker
     from pointstamp.runtime.sequencer import Sequencer as Sequencer
     from pointstamp.runtime.simulate import simulate as simulate
     from pointstamp.runtime.worker import Worker as Worker
-    from pointstamp.runtime.worker import run_worker as run_worker
     from pointstamp.service.embedded import serve as serve
     from pointstamp.service.restart_policy import RestartPolicy as RestartPolicy
     from pointstamp.service.service import Service as Service
@@ -76,7 +79,8 @@ _HOMES = {
     "Broadcast": "pointstamp.dataflow.pact",
     "Capability": "pointstamp.dataflow.capability",
     "CapabilitySet": "pointstamp.dataflow.capability_set",
-    "EventClock": "pointstamp.operators.window_assigners",
+    "EventClock": "pointstamp.operators.event_clock",
+    "TimestampClock": "pointstamp.operators.event_clock",
     "Communicator": "pointstamp.communication.communicator",
     "Connect": "pointstamp.communication.event_sockets",
     "Distribute": "pointstamp.dataflow.pact",
@@ -105,14 +109,16 @@ _HOMES = {
     "Sessions": "pointstamp.operators.window_assigners",
     "SharedInput": "pointstamp.operators.shared_input",
     "Sliding": "pointstamp.operators.window_assigners",
+    "Stash": "pointstamp.dataflow.stash",
     "Stream": "pointstamp.operators.stream",
     "Timestamp": "pointstamp.progress.timestamp",
     "Tumbling": "pointstamp.operators.window_assigners",
     "Unit": "pointstamp.progress.timestamp",
     "Window": "pointstamp.operators.window_assigners",
+    "WindowResult": "pointstamp.operators.window_assigners",
     "Worker": "pointstamp.runtime.worker",
     "execute": "pointstamp.runtime.execute",
-    "run_worker": "pointstamp.runtime.worker",
+    "run_worker": "pointstamp.runtime.run_worker",
     "serve": "pointstamp.service.embedded",
     "simulate": "pointstamp.runtime.simulate",
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -178,7 +179,7 @@ def _task(
 
         from pointstamp.communication.communicator import Communicator
         from pointstamp.communication.target import run_target
-        from pointstamp.runtime.worker import run_worker
+        from pointstamp.runtime.run_worker import run_worker
         from pointstamp.service.worker_control import run_service_worker
         from pointstamp.spark.task import hosts_of, rendezvous
 
@@ -190,7 +191,7 @@ def _task(
             mine = replace(config, host="0.0.0.0", name=hosts[me])
 
         def work(communicator: Communicator) -> None:
-            run_worker(communicator, run_service_worker, spec, mine)
+            run_worker(communicator, run_service_worker, spec, mine, responder=nullcontext)
 
         run_target(rendezvous(context, config.control.secret), work)
         for batch in batches:
