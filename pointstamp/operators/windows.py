@@ -26,7 +26,7 @@ from pointstamp.containers.event_times import (
     with_bounds,
 )
 from pointstamp.containers.gather import take
-from pointstamp.containers.keys import alike, check_rows_key
+from pointstamp.containers.keys import canonical_key, check_rows_key
 from pointstamp.dataflow.capability import Capability, InputCapability
 from pointstamp.dataflow.handles import Frontier, Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
@@ -184,7 +184,9 @@ class _FixedWindows:
         key = self._key
         check_rows_key(key, part[0])
         for record in part:
-            window.rows.setdefault(None if key is None else alike(key(record)), []).append(record)
+            window.rows.setdefault(None if key is None else canonical_key(key(record)), []).append(
+                record
+            )
 
     def release(self, frontier: Frontier, output: Output) -> None:
         while self._ends:
