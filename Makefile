@@ -9,6 +9,7 @@ COMPILED := $(VENV)/.compiled
 WARM := $(VENV)/.warm
 CLASSES := $(VENV)/spark.jsa
 ENGINES := $(VENV)/.bench
+WHEELWRIGHTS := $(VENV)/.wheels
 SOURCES := setup.py pointstamp/compiled.py $(wildcard $(foreach layer, containers progress \
 	communication dataflow operators runtime, pointstamp/$(layer)/*.py pointstamp/$(layer)/*.pxd))
 
@@ -28,7 +29,7 @@ PYTEST_ARGS ?= -n 2 --dist loadgroup
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run check test soak bench bench-spark lock clean
+.PHONY: help setup run check test soak bench bench-spark wheels changelog lock clean
 
 help:
 	@echo "make run    find the motifs of a graph on Spark (EDGES=file, PATTERN=..., WORKERS=2)"
@@ -37,6 +38,8 @@ help:
 	@echo "make soak   the long random runs"
 	@echo "make bench  measure all, beside its peers, and write docs/benchmarks.md (half an hour)"
 	@echo "make bench-spark  and what Spark takes long for: services, large graphs (half an hour)"
+	@echo "make wheels  build the wheels of a release into dist/, for every Python at hand"
+	@echo "make changelog  write the sentences of changes.d/ into CHANGELOG.md"
 	@echo "make setup  only set up .venv, and compile the core where there is a C compiler"
 	@echo "make lock   resolve requirements.lock again"
 	@echo "make clean  remove what the others made"
@@ -83,7 +86,7 @@ soak: $(STAMP) $(COMPILED)
 # The engines beside which we are measured are many and large, so they are not in the lock.
 $(ENGINES): $(STAMP) pyproject.toml
 	$(BIN)/uv pip install --quiet --no-config --python $(BIN)/python --no-build-isolation \
-		--editable '.[spark,java,bench]'
+		--editable '.[cli,spark,java,bench]'
 	@touch $@
 
 bench: $(ENGINES) $(COMPILED)
@@ -93,8 +96,19 @@ bench-spark: $(ENGINES) $(COMPILED)
 	$(BIN)/python -m benchmarks service_latency service_throughput service_loop \
 		service_recovery spark_triangles spark_real_graphs
 
+$(WHEELWRIGHTS): $(STAMP) pyproject.toml
+	$(BIN)/uv pip install --quiet --no-config --python $(BIN)/python --no-build-isolation \
+		--editable '.[wheels]'
+	@touch $@
+
+wheels: $(WHEELWRIGHTS)
+	$(BIN)/python scripts/wheels.py
+
+changelog:
+	@python3 scripts/changelog.py
+
 lock: $(STAMP)
-	$(BIN)/uv pip compile pyproject.toml --extra spark --extra java --extra dev --universal --python-version 3.11 \
+	$(BIN)/uv pip compile pyproject.toml --extra cli --extra simulate --extra spark --extra java --extra dev --universal --python-version 3.11 \
 		--no-config --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate \
 		--upgrade --custom-compile-command 'make lock' --output-file requirements.lock
 

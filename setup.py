@@ -1,5 +1,9 @@
 """Compiles the modules of `pointstamp/compiled.py`, where Cython and a C compiler are.
 
+A compiler is `CC`, or that of this Python, or else ziglang from the package registry. What
+was compiled in place already, of these very sources, is taken as it is, unless `CC` names
+another compiler. `POINTSTAMP_COMPILED=0` makes the wheel that runs everywhere, `py3-none-any`.
+
 Everything else about the package is in `pyproject.toml`. If anything here fails, the
 package is built without: it runs as it is, slower.
 """
@@ -11,6 +15,7 @@ import runpy
 import shutil
 import sys
 import sysconfig
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +32,22 @@ DIRECTIVES = {
     "binding": True,
 }
 
+FLAGS = [
+    "-O2",
+    "-g0",
+    # Cython hands methods on as functions of another type where a declaration misleads it:
+    # undefined behaviour, which clang and newer gcc refuse by themselves.
+    "-Werror=incompatible-pointer-types",
+    "-Wno-sign-compare",
+]
+
 
 def extensions() -> list[Extension]:
     """One for each module; none where Cython is missing, or was told not to."""
     if os.environ.get(COMPILED["SWITCH"]) == "0":
         return []
     compiler = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()[0]
-    if shutil.which(compiler) is None:
+    if shutil.which(compiler) is None and not use_zig():
         print(f"setup: no C compiler ({compiler}), so the core runs as it is", file=sys.stderr)
         return []
     try:
@@ -46,7 +60,7 @@ def extensions() -> list[Extension]:
         Extension(
             module,
             [str(COMPILED["source"](module).relative_to(ROOT))],
-            extra_compile_args=["-O2", "-g0", "-w"],
+            extra_compile_args=FLAGS,
         )
         for module in COMPILED["MODULES"]
     ]
@@ -57,6 +71,15 @@ def extensions() -> list[Extension]:
     except CompileError as error:
         print(f"setup: the core runs as it is, for Cython refuses {error}", file=sys.stderr)
         return []
+
+
+def use_zig() -> bool:
+    """Have ziglang compile, where it is installed; whether it is."""
+    if find_spec("ziglang") is None:
+        return False
+    os.environ["CC"] = f"{sys.executable} -m ziglang cc"
+    os.environ["LDSHARED"] = f"{sys.executable} -m ziglang cc -shared"
+    return True
 
 
 class BuildAllOrNone(build_ext):
@@ -74,7 +97,7 @@ class BuildAllOrNone(build_ext):
         written = package / COMPILED["DIGEST"]
         if self.extensions:
             written.unlink(missing_ok=True)
-        if self.extensions:
+        if self.extensions and not self.at_hand():
             print("setup: compiling the core (a minute the first time)", file=sys.stderr)
         try:
             super().run()
@@ -86,6 +109,27 @@ class BuildAllOrNone(build_ext):
             return
         if self.extensions:
             written.write_text(COMPILED["digest"]() + "\n")
+
+    def at_hand(self) -> bool:
+        """Whether all was compiled in place already, and may be copied."""
+        digest = ROOT / "pointstamp" / COMPILED["DIGEST"]
+        return (
+            not self.inplace
+            and not self.editable_mode
+            and "CC" not in os.environ
+            and digest.exists()
+            and digest.read_text().strip() == COMPILED["digest"]()
+        )
+
+    def build_extension(self, ext: Extension) -> None:
+        """Compile a module, or copy its library."""
+        if not self.at_hand():
+            super().build_extension(ext)
+            return
+        target = Path(self.get_ext_fullpath(ext.name))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        source = COMPILED["source"](ext.name)
+        shutil.copy2(source.with_name(target.name), target)
 
     def get_outputs(self) -> list[str]:
         """The digest belongs to them."""

@@ -55,6 +55,7 @@ MODULES = (
     "pointstamp.dataflow.handles",
     "pointstamp.dataflow.notificator",
     "pointstamp.dataflow.operator",
+    "pointstamp.dataflow.scope_core",
     "pointstamp.operators.counting",
     "pointstamp.operators.feedback",
     "pointstamp.operators.generic",
@@ -62,6 +63,7 @@ MODULES = (
     "pointstamp.operators.sources",
     "pointstamp.operators.split_merge",
     "pointstamp.operators.stateless",
+    "pointstamp.operators.transform",
     "pointstamp.operators.scope",
     "pointstamp.runtime.worker",
 )

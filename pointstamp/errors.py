@@ -42,6 +42,7 @@
     |   |-- StoppedError            it was stopped, or aborted
     |   `-- EpochError              an epoch that is not complete in time, or forgotten
     |-- SparkSetupError             Spark or Java is absent or too small
+    |-- MissingExtraError           a package of an extra that is not installed (says which)
     `-- InternalError               a bug of ours; please report it
 
     UserWarning
@@ -300,6 +301,10 @@ class EpochError(ServiceError):
 
 class SparkSetupError(PointstampError):
     """Spark or Java is absent, or too small for what was asked."""
+
+
+class MissingExtraError(PointstampError):
+    """A package that an extra brings, `pip install 'pointstamp[cli]'`, is not installed."""
 
 
 class InternalError(PointstampError):

@@ -32,7 +32,7 @@ from pointstamp.errors import OperatorError, WorkerError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from pointstamp.service.flight_server import Certificates
+    from pointstamp.communication.tls import Certificates
 
 SETTLE_S = 2.0
 """How long what was told to stop may take until it is gone."""
@@ -303,7 +303,7 @@ def spark() -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     """A certificate of 127.0.0.1 that has signed itself, for doors that encrypt."""
-    from pointstamp.service.flight_server import Certificates
+    from pointstamp.communication.tls import Certificates
 
     if shutil.which("openssl") is None:
         pytest.skip("no openssl to make a certificate with")

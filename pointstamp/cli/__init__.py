@@ -45,8 +45,17 @@ def _run() -> None:
 
         print_version()
         return
-    from pointstamp.cli.app import app
-
+    try:
+        from pointstamp.cli.app import app
+    except ModuleNotFoundError as error:
+        if error.name not in ("typer", "rich"):
+            raise
+        print(
+            f"pointstamp: the command line needs {error.name}, which is not installed here: "
+            "pip install 'pointstamp[cli]'",
+            file=sys.stderr,
+        )
+        sys.exit(streams.MISUSED)
     app()
 
 

@@ -26,9 +26,9 @@ def explain(pid: Pid, timeout: Timeout = 5.0) -> None:
 
     Exit status: 0 if every process with workers answered, 1 if one did not, 2 if there is none.
     """
-    from pointstamp.runtime.question import ask, find
+    from pointstamp.runtime.introspection import ask, find_responders
 
-    found = find(pid)
+    found = find_responders(pid)
     if not found:
         print(
             f"pointstamp: process {pid} runs no workers that can be asked: none are there at the "

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from pointstamp.observability.path import Critical
-    from pointstamp.observability.summary import Summary
+    from pointstamp.observability.summary import RunSummary
 
 MAX_PARTS = 30
 """How many parts of a critical path are shown one by one; JSON has all."""
@@ -62,7 +62,7 @@ def log(file: Folder, epoch: EpochTime = None, top: Top = 20, json: Json = False
         raise typer.Exit(streams.unwritten(error)) from None
 
 
-def as_json(file: str, summary: Summary) -> str:
+def as_json(file: str, summary: RunSummary) -> str:
     """All that is known, on one line."""
     from dataclasses import asdict
     from json import dumps
@@ -76,7 +76,7 @@ def as_json(file: str, summary: Summary) -> str:
     return dumps({"command": "log", "log": file, **told})
 
 
-def print_summary(file: str, summary: Summary, top: int, out: IO[str]) -> None:
+def print_summary(file: str, summary: RunSummary, top: int, out: IO[str]) -> None:
     """Tables, for people."""
     console = _console(out)
     _print_workers(console, file, summary)
@@ -116,7 +116,7 @@ def _console(out: IO[str]) -> Console:
     return console
 
 
-def _print_workers(console: Console, file: str, summary: Summary) -> None:
+def _print_workers(console: Console, file: str, summary: RunSummary) -> None:
     n = len(summary.workers)
     console.print(f"{file}: {n} worker{'s' if n != 1 else ''}", soft_wrap=True)
     rows = [
@@ -140,7 +140,7 @@ def _print_workers(console: Console, file: str, summary: Summary) -> None:
     _print_table(console, headings, rows)
 
 
-def _print_operators(console: Console, summary: Summary, top: int) -> None:
+def _print_operators(console: Console, summary: RunSummary, top: int) -> None:
     shown = [each for each in summary.operators if each.activations]
     console.print(f"\nself time per operator{_of(top, len(shown))}", soft_wrap=True)
     rows = [
@@ -156,7 +156,7 @@ def _print_operators(console: Console, summary: Summary, top: int) -> None:
     _print_table(console, ("time", "share", "activations", "operator", "address"), rows, texts=2)
 
 
-def _print_channels(console: Console, summary: Summary, top: int) -> None:
+def _print_channels(console: Console, summary: RunSummary, top: int) -> None:
     shown = sorted(summary.channels, key=lambda each: -each.records)
     console.print(f"\nrecords per channel{_of(top, len(shown))}", soft_wrap=True)
     rows = [
@@ -174,7 +174,7 @@ def _print_channels(console: Console, summary: Summary, top: int) -> None:
     _print_table(console, headings, rows, texts=2)
 
 
-def _print_epochs(console: Console, summary: Summary) -> None:
+def _print_epochs(console: Console, summary: RunSummary) -> None:
     if not summary.epochs:
         console.print("\nno epoch was seen from its input to a probe", soft_wrap=True)
         return

@@ -57,6 +57,14 @@ class FrameKind(IntEnum):
     """The next piece of a message that was started."""
     ROWS = 12
     """A message of rows, without the codec's header."""
+    MESSAGE = 13
+    """In a control connection: an object, which its type's handler takes."""
+    REQUEST = 14
+    """In a control connection: an object that wants an answer; the channel is its number."""
+    RESPONSE = 15
+    """The answer to the request of that number."""
+    REFUSAL = 16
+    """The exception that answering the request of that number raised."""
 
 
 class Frame(NamedTuple):

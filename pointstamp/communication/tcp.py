@@ -420,7 +420,7 @@ class _Rendezvous:
             # A peer that calls twice gave up its first connection.
             if peer in self.connections:
                 self._part_from(peer)
-            _tune(pending.connection)
+            tune(pending.connection)
             self.connections[peer] = pending.connection
             self.wants[peer] = pending.handshake.peer_wants
             self._selector.register(pending.connection, selectors.EVENT_READ, peer)
@@ -528,7 +528,7 @@ def _resolve(host: str, port: int, flags: int = 0) -> list[tuple[Any, ...]]:
     return socket.getaddrinfo(host or None, port, socket.AF_UNSPEC, socket.SOCK_STREAM, 0, flags)
 
 
-def _tune(connection: socket.socket) -> None:
+def tune(connection: socket.socket) -> None:
     """Send small frames at once; notice a machine that is gone."""
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

@@ -20,6 +20,6 @@ def groups(batch: Any, key: Any, operator: str) -> Iterator[tuple[Any, Any]]:
 def aggregated(batch: Any, key: Any, aggregates: Any, operator: str) -> Any:
     """One record for each distinct key."""
     kind = kind_of(batch)
-    if not kind.has_columns:
-        kind.column(batch, named_aggregates.named_columns(key, aggregates)[0], operator)
+    if not kind.has_columns and (named := named_aggregates.named_columns(key, aggregates)):
+        kind.column(batch, named[0], operator)
     return named_aggregates.aggregated(kind_of(batch).to_arrow(batch), key, aggregates, operator)

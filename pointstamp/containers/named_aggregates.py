@@ -69,6 +69,7 @@ def aggregated(
     ----------
     batch : pyarrow.RecordBatch, not empty
     key : str or sequence of str
+        None of the names: all records are one group.
     aggregates : sequence of (column, function) or (column, function, options)
         As for `pyarrow.TableGroupBy.aggregate`.
 
@@ -82,7 +83,8 @@ def aggregated(
     {'k': [7, 9], 'x_sum': [4, 2]}
     """
     names = _names(batch, key, operator)
-    column_names(named_columns(key, aggregates), batch.schema.names, operator)
+    if named := named_columns(key, aggregates):
+        column_names(named, batch.schema.names, operator)
     table = pa.Table.from_batches([batch])
     found = _aggregate(table, names, list(aggregates), names, operator)
     return found.combine_chunks().to_batches()[0]
@@ -173,6 +175,8 @@ def _names(batch: pa.RecordBatch, key: Any, operator: str) -> list[str]:
             f"{operator} was given batches of columns and the key {key!r}: name the columns of the "
             "key"
         )
+    if not isinstance(key, str) and not len(key):
+        return []
     return column_names(key, batch.schema.names, operator)
 
 

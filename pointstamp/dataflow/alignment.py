@@ -22,7 +22,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pointstamp.dataflow.capability import Holdings
+from pointstamp.dataflow.capability import CapabilityCounts
 from pointstamp.errors import UsageError
 from pointstamp.progress.antichain import MutableAntichain
 
@@ -173,9 +173,9 @@ class EpochAligner:
         self.limit = self._pending[0][0]
         self._activate()
 
-    def after(self, holdings: Sequence[Holdings]) -> bool:
+    def after(self, capabilities: Sequence[CapabilityCounts]) -> bool:
         """Called when the logic has run; whether it has to again."""
-        for held, own in zip(self._held, holdings, strict=True):
+        for held, own in zip(self._held, capabilities, strict=True):
             for time, change in own.changes:
                 held[time] += change
                 if not held[time]:

@@ -3,7 +3,7 @@ cimport cython
 from pointstamp.progress.change_batch cimport ChangeBatch
 
 
-cdef class Holdings:
+cdef class CapabilityCounts:
     cdef readonly object operator
     cdef readonly Py_ssize_t output
     cdef readonly object timestamp
@@ -29,13 +29,13 @@ cdef class Holdings:
 
 cdef class Capability:
     cdef readonly object time
-    cdef readonly Holdings _holdings
+    cdef readonly CapabilityCounts _counts
     cdef readonly bint live
 
     cpdef Capability delayed(self, object time)
     cpdef downgrade(self, object time)
     cpdef drop(self)
-    cpdef check(self, object what, object holdings=*)
+    cpdef check(self, object what, object counts=*)
 
 
 cdef class InputCapability:
@@ -45,6 +45,6 @@ cdef class InputCapability:
 
     cpdef Capability retain(self, Py_ssize_t output=*)
     cpdef Capability delayed(self, object time, Py_ssize_t output=*)
-    cpdef check(self, object what, object holdings=*)
-    cdef Holdings _holdings(self, object what, Py_ssize_t output, object wanted=*)
+    cpdef check(self, object what, object counts=*)
+    cdef CapabilityCounts _counts(self, object what, Py_ssize_t output, object wanted=*)
     cdef _arrives(self, Py_ssize_t output, object wanted=*)

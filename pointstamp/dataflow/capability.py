@@ -23,15 +23,15 @@ from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.timestamp import Int, Timestamp
 
 
-def _ignore(holdings: Holdings) -> None:
-    """For holdings that no worker looks after."""
+def _ignore(counts: CapabilityCounts) -> None:
+    """For counts that no worker looks after."""
 
 
 def nobody() -> None:
     """Told in place of the operator, when the dataflow is dropped."""
 
 
-class Holdings:
+class CapabilityCounts:
     """The capabilities that an operator holds at one of its outputs, counted."""
 
     __slots__ = (
@@ -54,7 +54,7 @@ class Holdings:
         output: int,
         timestamp: Timestamp,
         changed: Callable[[], None],
-        late: Callable[[Holdings], None] = _ignore,
+        late: Callable[[CapabilityCounts], None] = _ignore,
         watcher: Any = None,
     ) -> None:
         self.operator = operator
@@ -142,13 +142,13 @@ class Capability:
     can hold what is kept per time; the mapping then owns the one that is its key.
     """
 
-    __slots__ = ("_holdings", "live", "time")
+    __slots__ = ("_counts", "live", "time")
 
-    def __init__(self, time: Any, holdings: Holdings) -> None:
-        self.live = False  # for `__del__`, of what has no holdings
-        watcher = holdings.watcher
+    def __init__(self, time: Any, counts: CapabilityCounts) -> None:
+        self.live = False  # for `__del__`, of what was not counted yet
+        watcher = counts.watcher
         self.time = time
-        self._holdings = holdings
+        self._counts = counts
         self.live = True
         if watcher is not None:
             watcher.holds(self, time)
@@ -156,8 +156,8 @@ class Capability:
     def delayed(self, time: Any) -> Capability:
         """Another capability, for `time`, which must not be earlier."""
         self.check("delay")
-        time = self._holdings.check_not_before(self.time, time, "delay")
-        return self._holdings.add(time)
+        time = self._counts.check_not_before(self.time, time, "delay")
+        return self._counts.add(time)
 
     def downgrade(self, time: Any) -> None:
         """Keep the right to send at `time` or later only.
@@ -167,37 +167,37 @@ class Capability:
         self.check("downgrade")
         if time == self.time:
             return
-        time = self._holdings.check_not_before(self.time, time, "downgrade")
-        self._holdings.move(self.time, time)
+        time = self._counts.check_not_before(self.time, time, "downgrade")
+        self._counts.move(self.time, time)
         self.time = time
-        if self._holdings.watcher is not None:
-            self._holdings.watcher.holds(self, time)
+        if self._counts.watcher is not None:
+            self._counts.watcher.holds(self, time)
 
     def drop(self) -> None:
         """Let go. Dropping twice is once."""
         if self.live:
             self.live = False
-            self._holdings.remove(self.time)
-            if self._holdings.watcher is not None:
-                self._holdings.watcher.lets_go(self)
+            self._counts.remove(self.time)
+            if self._counts.watcher is not None:
+                self._counts.watcher.lets_go(self)
 
-    def check(self, what: str, holdings: Holdings | None = None) -> None:
-        """Raise unless this is live, and (if given) a capability of `holdings`."""
+    def check(self, what: str, counts: CapabilityCounts | None = None) -> None:
+        """Raise unless this is live, and (if given) one that `counts` has."""
         if not self.live:
             raise CapabilityError(
-                f"operator {self._holdings.operator!r} cannot {what} with its capability for "
+                f"operator {self._counts.operator!r} cannot {what} with its capability for "
                 f"{self.time}: it was dropped; drop it after its last use"
             )
-        if holdings is not None and holdings is not self._holdings:
-            if self._holdings.is_dropped:
+        if counts is not None and counts is not self._counts:
+            if self._counts.is_dropped:
                 raise DroppedError(
-                    f"operator {self._holdings.operator!r} cannot {what} at {self.time}: its "
+                    f"operator {self._counts.operator!r} cannot {what} at {self.time}: its "
                     "dataflow was dropped"
                 )
             raise CapabilityError(
-                f"operator {holdings.operator!r} cannot {what} at output {holdings.output} with a "
-                f"capability for output {self._holdings.output} of operator "
-                f"{self._holdings.operator!r}: retain one for the output to send from"
+                f"operator {counts.operator!r} cannot {what} at output {counts.output} with a "
+                f"capability for output {self._counts.output} of operator "
+                f"{self._counts.operator!r}: retain one for the output to send from"
             )
 
     def __enter__(self) -> Capability:
@@ -209,9 +209,9 @@ class Capability:
     def __del__(self) -> None:
         if self.live:
             self.live = False
-            self._holdings.collected(self.time)
-            if self._holdings.watcher is not None:
-                self._holdings.watcher.lets_go(self)
+            self._counts.collected(self.time)
+            if self._counts.watcher is not None:
+                self._counts.watcher.lets_go(self)
 
     def __copy__(self) -> Capability:
         return self.delayed(self.time)
@@ -228,14 +228,14 @@ class Capability:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Capability):
             return NotImplemented
-        return self.time == other.time and self._holdings is other._holdings
+        return self.time == other.time and self._counts is other._counts
 
     def __hash__(self) -> int:
         return hash(self.time)
 
     def __repr__(self) -> str:
         state = "" if self.live else " (dropped)"
-        return f"Capability({self.time!r} at {self._holdings.operator!r}{state})"
+        return f"Capability({self.time!r} at {self._counts.operator!r}{state})"
 
 
 class InputCapability:
@@ -254,15 +254,15 @@ class InputCapability:
 
     def retain(self, output: int = 0) -> Capability:
         """A capability for the time of the batch, at one of the outputs."""
-        return self._holdings("retain", output).add(self._arrives(output))
+        return self._counts("retain", output).add(self._arrives(output))
 
     def delayed(self, time: Any, output: int = 0) -> Capability:
         """A capability for a later time, at one of the outputs."""
-        holdings = self._holdings("delay", output)
-        time = holdings.check_not_before(self._arrives(output, time), time, "delay")
-        return holdings.add(time)
+        counts = self._counts("delay", output)
+        time = counts.check_not_before(self._arrives(output, time), time, "delay")
+        return counts.add(time)
 
-    def check(self, what: str, holdings: Holdings | None = None) -> None:
+    def check(self, what: str, counts: CapabilityCounts | None = None) -> None:
         """Raise unless the operator is still at work on the batch."""
         if self._round != self._input.round:
             raise CapabilityError(
@@ -270,17 +270,19 @@ class InputCapability:
                 "of that time was consumed when the operator returned; retain() a capability "
                 "while it runs"
             )
-        if holdings is not None:
-            self._holdings(what, holdings.output, holdings)
-            if self._arrives(holdings.output, self.time) != self.time:
+        if counts is not None:
+            self._counts(what, counts.output, counts)
+            if self._arrives(counts.output, self.time) != self.time:
                 raise CapabilityError(
                     f"operator {self._input.name!r} cannot {what} at {self.time}: its input leads "
-                    f"to output {holdings.output} at {self._arrives(holdings.output)}"
+                    f"to output {counts.output} at {self._arrives(counts.output)}"
                 )
 
-    def _holdings(self, what: str, output: int, wanted: Holdings | None = None) -> Holdings:
+    def _counts(
+        self, what: str, output: int, wanted: CapabilityCounts | None = None
+    ) -> CapabilityCounts:
         self.check(what)
-        outputs: list[Holdings] = self._input.holdings
+        outputs: list[CapabilityCounts] = self._input.capabilities
         if not 0 <= output < len(outputs) or (wanted and outputs[output] is not wanted):
             raise CapabilityError(
                 f"operator {self._input.name!r} cannot {what} at {self.time} at output {output}"
@@ -296,7 +298,7 @@ class InputCapability:
         """
         if self._input.stays[output]:
             return self.time
-        timestamp = self._input.holdings[output].timestamp
+        timestamp = self._input.capabilities[output].timestamp
         first = None
         for summary in self._input.summaries[output]:
             time = summary.results_in(self.time)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from pointstamp.dataflow.capability import Capability, Holdings
+from pointstamp.dataflow.capability import Capability, CapabilityCounts
 from pointstamp.errors import CapabilityError
 from pointstamp.progress.antichain import Antichain
 
@@ -45,11 +45,11 @@ class CapabilitySet:
     [(1, 'a'), (1, 'b')]
     """
 
-    __slots__ = ("_capabilities", "_holdings")
+    __slots__ = ("_capabilities", "_counts")
 
     def __init__(self, capabilities: Iterable[Capability] = ()) -> None:
         self._capabilities: list[Capability] = []
-        self._holdings: Holdings | None = None
+        self._counts: CapabilityCounts | None = None
         """Of the output that they are for; None until there was one."""
         for capability in capabilities:
             self.insert(capability)
@@ -76,14 +76,14 @@ class CapabilitySet:
                 f"a CapabilitySet holds capabilities, and was given {capability!r} "
                 f"({type(capability).__name__}); retain() one from what was received"
             )
-        capability.check("join a CapabilitySet", self._holdings)
-        self._holdings = capability._holdings
+        capability.check("join a CapabilitySet", self._counts)
+        self._counts = capability._counts
         before = self._before(capability.time)
         if before is not None:
             if before is not capability:
                 capability.drop()
             return
-        less_equal = self._holdings.timestamp.less_equal
+        less_equal = self._counts.timestamp.less_equal
         after = [held for held in self._capabilities if less_equal(capability.time, held.time)]
         self._capabilities = [held for held in self._capabilities if held not in after]
         self._capabilities.append(capability)
@@ -139,9 +139,9 @@ class CapabilitySet:
 
     def _before(self, time: Any) -> Capability | None:
         """One that allows to send at `time`."""
-        if self._holdings is None:
+        if self._counts is None:
             return None
-        timestamp = self._holdings.timestamp
+        timestamp = self._counts.timestamp
         time = timestamp.check(time)
         for capability in self._capabilities:
             if timestamp.less_equal(capability.time, time):
@@ -150,13 +150,13 @@ class CapabilitySet:
 
     def _least(self, times: list[Any]) -> Antichain:
         """Those of `times` that no other of them comes before."""
-        if self._holdings is None:
+        if self._counts is None:
             return Antichain(lambda a, b: False)
-        timestamp = self._holdings.timestamp
+        timestamp = self._counts.timestamp
         return Antichain(timestamp.less_equal, map(timestamp.check, times))
 
     def _refusal(self, what: str, times: list[Any]) -> CapabilityError:
-        who = "" if self._holdings is None else f" of operator {self._holdings.operator!r}"
+        who = "" if self._counts is None else f" of operator {self._counts.operator!r}"
         missing = [time for time in times if not self.less_equal(time)]
         return CapabilityError(
             f"a CapabilitySet{who} cannot {what} {', '.join(map(repr, missing))}: it has "

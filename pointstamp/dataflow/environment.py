@@ -11,13 +11,14 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pointstamp.communication.communicator import Channel, Communicator
 from pointstamp.dataflow.backpressure import LIMIT_BYTES, Backpressure, InFlight
 from pointstamp.dataflow.channels import BUDGET, Pusher, Queue
 from pointstamp.dataflow.durability import DataflowState
-from pointstamp.dataflow.logging_protocol import Log
+from pointstamp.dataflow.logging_protocol import Logger
 from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.explanation import Holder
 
@@ -74,9 +75,11 @@ class Environment:
     _event_loop: EventLoop | None = None
     later: Callable[[float, Callable[[], None]], None] = field(default=lambda seconds, call: None)
     """Calls a function after so many seconds; the clock is the worker's."""
-    log: Log | None = None
+    clock: Callable[[], float] = field(default=monotonic)
+    """That clock: seconds since some moment; in a simulation it is drawn with the schedule."""
+    log: Logger | None = None
     """What is built now tells this log what it does; None: nobody."""
-    worker_log: Log | None = None
+    worker_log: Logger | None = None
     """The worker's log, if it has one: what is not logged itself can read it."""
     explain: Callable[[int, int, Any], list[Holder]] = field(default=lambda *place: [])
     """Who could still produce a time at input 0 of an operator: (scope, operator, time)."""

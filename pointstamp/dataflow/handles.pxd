@@ -1,7 +1,7 @@
 cimport cython
 
 from pointstamp.containers.builder cimport Builder
-from pointstamp.dataflow.capability cimport Holdings
+from pointstamp.dataflow.capability cimport CapabilityCounts
 from pointstamp.dataflow.channels cimport Queue, Tee
 from pointstamp.progress.antichain cimport MutableAntichain
 
@@ -20,7 +20,7 @@ cdef class Input:
     cdef readonly Py_ssize_t port
     cdef readonly Queue _queue
     cdef readonly Frontier frontier
-    cdef readonly list holdings
+    cdef readonly list capabilities
     cdef readonly object summaries
     cdef readonly list stays
     cdef readonly Py_ssize_t round
@@ -35,7 +35,7 @@ cdef class Output:
     cdef readonly Tee _tee
     cdef readonly Builder _builder
     cdef readonly object _time
-    cdef readonly Holdings holdings
+    cdef readonly CapabilityCounts counts
 
     cpdef session(self, object capability)
     cpdef push(self, object time, object batch)

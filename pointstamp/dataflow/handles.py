@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pointstamp.containers.builder import Builder
-from pointstamp.dataflow.capability import Capability, Holdings, InputCapability, nobody
+from pointstamp.dataflow.capability import Capability, CapabilityCounts, InputCapability, nobody
 from pointstamp.dataflow.channels import Queue, Tee
 from pointstamp.progress.antichain import Antichain, MutableAntichain
 
@@ -53,7 +53,16 @@ class Frontier:
 class Input:
     """One input of an operator."""
 
-    __slots__ = ("_queue", "frontier", "holdings", "name", "port", "round", "stays", "summaries")
+    __slots__ = (
+        "_queue",
+        "capabilities",
+        "frontier",
+        "name",
+        "port",
+        "round",
+        "stays",
+        "summaries",
+    )
 
     def __init__(
         self,
@@ -61,7 +70,7 @@ class Input:
         port: int,
         queue: Queue,
         counts: MutableAntichain,
-        holdings: list[Holdings],
+        capabilities: list[CapabilityCounts],
         summaries: Sequence[Antichain],
         identity: Any,
     ) -> None:
@@ -69,7 +78,7 @@ class Input:
         self.port = port
         self._queue = queue
         self.frontier = Frontier(counts)
-        self.holdings = holdings
+        self.capabilities = capabilities
         self.summaries = summaries
         self.stays = [list(paths) == [identity] for paths in summaries]
         """Per output: whether times arrive there as they are."""
@@ -118,17 +127,17 @@ class Input:
 class Output:
     """One output of an operator."""
 
-    __slots__ = ("_builder", "_tee", "_time", "holdings")
+    __slots__ = ("_builder", "_tee", "_time", "capabilities")
 
-    def __init__(self, tee: Tee, holdings: Holdings) -> None:
+    def __init__(self, tee: Tee, capabilities: CapabilityCounts) -> None:
         self._tee = tee
         self._builder = Builder(self._send)
         self._time: Any = None
-        self.holdings = holdings
+        self.capabilities = capabilities
 
     def session(self, capability: Capability | InputCapability) -> Session:
         """Send at the time of `capability` (which must be live, and of this output)."""
-        capability.check("send", self.holdings)
+        capability.check("send", self.capabilities)
         return Session(self, capability)
 
     def push(self, time: Any, batch: Any) -> None:
@@ -154,8 +163,11 @@ class Output:
         self._tee.pushers.clear()
         self._builder = Builder(_nowhere)
         # Of nobody, so that no capability fits: who sends all the same is told.
-        self.holdings = Holdings(
-            self.holdings.operator, self.holdings.output, self.holdings.timestamp, nobody
+        self.capabilities = CapabilityCounts(
+            self.capabilities.operator,
+            self.capabilities.output,
+            self.capabilities.timestamp,
+            nobody,
         )
 
     def _send(self, batch: Any) -> None:
@@ -187,7 +199,7 @@ class Session:
 
     def _builder(self) -> Builder:
         # At each call: the capability may have been dropped, or downgraded, since.
-        self._capability.check("send", self._output.holdings)
+        self._capability.check("send", self._output.capabilities)
         return self._output.at(self._capability.time)
 
     def __enter__(self) -> Session:

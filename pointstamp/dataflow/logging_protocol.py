@@ -19,14 +19,13 @@ from pointstamp.progress.operate import Operate
 from pointstamp.progress.topology import Port
 
 if TYPE_CHECKING:
-    from pointstamp.dataflow.capability import Holdings
+    from pointstamp.dataflow.capability import CapabilityCounts
     from pointstamp.dataflow.channels import Queue
     from pointstamp.dataflow.operator import Operator
-    from pointstamp.operators.scope import Scope
-    from pointstamp.operators.stream import Stream
+    from pointstamp.dataflow.scope_core import ScopeCore
 
 
-class Log(Protocol):
+class Logger(Protocol):
     """The log of one worker, used from that worker's thread alone."""
 
     now: Callable[[], int]
@@ -43,8 +42,8 @@ class Log(Protocol):
     def operate(self, scope: int, node: int, operator: Operate) -> Operate:
         """What to put in the place of something else that speaks `Operate`."""
 
-    def holdings(self, operator: Operator) -> Callable[..., Holdings]:
-        """What to make an operator's holdings with: called as `Holdings` is."""
+    def capabilities(self, operator: Operator) -> Callable[..., CapabilityCounts]:
+        """What to make an operator's capabilities with: called as `CapabilityCounts` is."""
 
     def channel(self, channel: Channel) -> Channel:
         """What to use in place of a channel between workers."""
@@ -59,7 +58,7 @@ class Log(Protocol):
     ) -> None:
         """The queue is that of an input, and of a stream from `source` in the same scope."""
 
-    def stream(self, scope: Scope, what: str) -> Stream[Any]:
+    def stream(self, scope: ScopeCore[Any], what: str) -> Any:
         """The events of one type, in a dataflow of this worker."""
 
     # While it runs.
@@ -89,14 +88,14 @@ class Log(Protocol):
         """Write what there is, and let go of everything."""
 
 
-class Logging(Protocol):
+class LoggerFactory(Protocol):
     """What is to be logged, and where: makes the log of each worker."""
 
     def prepare(self) -> None:
         """Called once, before any worker begins, and where the program was started."""
 
-    def simulated(self) -> Logging:
+    def simulated(self) -> LoggerFactory:
         """The same, by a clock that all workers of a simulation share, and that is no clock."""
 
-    def begin(self, communicator: Communicator) -> Log:
+    def begin(self, communicator: Communicator) -> Logger:
         """The log of a worker; called by that worker."""

@@ -1,6 +1,6 @@
 cimport cython
 
-from pointstamp.dataflow.capability cimport Holdings
+from pointstamp.dataflow.capability cimport CapabilityCounts
 from pointstamp.dataflow.handles cimport Input, Output
 from pointstamp.progress.antichain cimport MutableAntichain
 from pointstamp.progress.change_batch cimport ChangeBatch
@@ -18,7 +18,7 @@ cdef class Operator(LocalOperator):
     cdef public Py_ssize_t outputs
     cdef readonly list frontier_interest
     cdef readonly list frontiers
-    cdef readonly list holdings
+    cdef readonly list capabilities
     cdef readonly list initial
     cdef readonly list consumed
     cdef readonly list produced
@@ -42,12 +42,14 @@ cdef class Operator(LocalOperator):
         counts=MutableAntichain,
     )
     cpdef push_external_progress(self, object changes)
-    @cython.locals(output=Output, input_=Input, holdings=Holdings, is_active=bint)
+    @cython.locals(output=Output, input_=Input, capabilities=CapabilityCounts, is_active=bint)
     cpdef Progress pull_internal_progress(self)
-    @cython.locals(holdings=Holdings)
+    @cython.locals(capabilities=CapabilityCounts)
     cpdef bint holds(self) except -1
     cpdef bint is_complete(self) except -1
     cpdef changed(self)
-    cpdef collected(self, Holdings holdings)
-    @cython.locals(output=Output, input_=Input, holdings=Holdings)
+    # `object`, as it hands a method of it on: of a typed one Cython would take the bare C
+    # function, whose first argument is of another type than the caller's.
+    cpdef collected(self, object counts)
+    @cython.locals(output=Output, input_=Input, capabilities=CapabilityCounts)
     cpdef abandon(self)

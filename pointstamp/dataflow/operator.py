@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import get_ident
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pointstamp.dataflow.activator import ThreadActivator
 from pointstamp.dataflow.alignment import AlignedFrontier, EpochAligner
-from pointstamp.dataflow.capability import Capability, Holdings, nobody
+from pointstamp.dataflow.capability import Capability, CapabilityCounts, nobody
 from pointstamp.dataflow.channels import Tee
 from pointstamp.dataflow.durability import NO_STATE, OperatorState
 from pointstamp.dataflow.environment import Environment
@@ -31,10 +31,12 @@ from pointstamp.progress.timestamp import Timestamp, summary_less_equal
 
 if TYPE_CHECKING:
     from pointstamp.checkpoint.keyed_columns import KeyedColumns
-    from pointstamp.operators.scope import Scope
-    from pointstamp.operators.stream import Stream
+    from pointstamp.dataflow.scope_core import ScopeCore
+    from pointstamp.dataflow.stream_core import StreamCore
 
 Logic = Callable[[list[Input], list[Output]], Any]
+
+S = TypeVar("S")
 
 UNFINISHED = object()
 """What a logic returns to have the dataflow wait for it although it holds no capability:
@@ -191,11 +193,11 @@ class Operator(LocalOperator):
         "_summaries",
         "_wake",
         "aligner",
+        "capabilities",
         "complete",
         "consumed",
         "frontier_interest",
         "frontiers",
-        "holdings",
         "initial",
         "inputs",
         "name",
@@ -226,7 +228,7 @@ class Operator(LocalOperator):
         self.outputs = 0
         self.frontier_interest: list[Interest] = []
         self.frontiers: list[MutableAntichain] = []
-        self.holdings: list[Holdings] = []
+        self.capabilities: list[CapabilityCounts] = []
         self.initial: list[bool] = []
         self.consumed: list[ChangeBatch] = []
         self.produced: list[ChangeBatch] = []
@@ -243,13 +245,13 @@ class Operator(LocalOperator):
 
     @property
     def holds_capability(self) -> bool:
-        """Whether any output's holdings are not empty."""
+        """Whether any output's capabilities are not empty."""
         return self.holds()
 
     def holds(self) -> bool:
         """The same, for a scope that is compiled."""
-        for holdings in self.holdings:
-            if holdings.n_held:
+        for capabilities in self.capabilities:
+            if capabilities.n_held:
                 return True
         return False
 
@@ -306,10 +308,10 @@ class Operator(LocalOperator):
         finally:
             self._running = False
         # From here on a collected capability is the worker's to settle; those before are ours.
-        for holdings in self.holdings:
-            holdings.settle()
+        for capabilities in self.capabilities:
+            capabilities.settle()
         is_active = again is True
-        if self.aligner is not None and self.aligner.after(self.holdings):
+        if self.aligner is not None and self.aligner.after(self.capabilities):
             is_active = True
         for input_ in self._inputs:
             if input_.end_round():
@@ -322,10 +324,10 @@ class Operator(LocalOperator):
         if not self._running:
             self._wake()
 
-    def collected(self, holdings: Holdings) -> None:
+    def collected(self, capabilities: CapabilityCounts) -> None:
         """A capability was garbage; unless we settle it anyway, the worker has to."""
         if not (self._running and get_ident() == self._owner):
-            self._call(holdings.settle_late)
+            self._call(capabilities.settle_late)
 
     def abandon(self) -> None:
         """Let go of the logic, of what it holds and of what waits for it, and say nothing.
@@ -335,8 +337,8 @@ class Operator(LocalOperator):
         """
         # First, so that capabilities that go with the logic are not reported.
         self._wake = nobody
-        for holdings in self.holdings:
-            holdings.abandon()
+        for capabilities in self.capabilities:
+            capabilities.abandon()
         self._logic = _idle
         for output in self._outputs:
             output.abandon()
@@ -349,7 +351,7 @@ class Operator(LocalOperator):
         self._logic = logic
         self._inputs = inputs
         self._outputs = outputs
-        held = [holdings.changes for holdings in self.holdings]
+        held = [capabilities.changes for capabilities in self.capabilities]
         self._idle = Progress(held, self.consumed, self.produced, False)
         self._active = Progress(held, self.consumed, self.produced, True)
 
@@ -385,7 +387,7 @@ def _is_users(code: Any) -> bool:
     return str(getattr(code, "__module__", "")).partition(".")[0] != "pointstamp"
 
 
-class OperatorBuilder:
+class OperatorBuilder(Generic[S]):
     """Makes an operator with any numbers of inputs and outputs.
 
     Connect inputs and outputs first, then call `build` with a function that is
@@ -395,7 +397,7 @@ class OperatorBuilder:
     the dataflow wait for it without a capability.
     """
 
-    def __init__(self, scope: Scope, name: str) -> None:
+    def __init__(self, scope: ScopeCore[S], name: str) -> None:
         self._scope = scope
         self._node = scope.reserve(name)
         environment = scope.environment
@@ -435,7 +437,7 @@ class OperatorBuilder:
 
     def new_input(
         self,
-        stream: Stream[Any],
+        stream: StreamCore[Any],
         pact: Pact,
         interest: Interest = Interest.ALWAYS,
         summaries: Sequence[Any] | None = None,
@@ -474,9 +476,7 @@ class OperatorBuilder:
         )
         return port
 
-    def new_output(
-        self, *, initial: bool = True, summaries: Sequence[Any] | None = None
-    ) -> Stream[Any]:
+    def new_output(self, *, initial: bool = True, summaries: Sequence[Any] | None = None) -> S:
         """A new output, as a stream.
 
         Parameters
@@ -495,8 +495,8 @@ class OperatorBuilder:
         operator.outputs += 1
         produced: ChangeBatch = ChangeBatch()
         tee = Tee(operator.name, produced, scope.environment.fail)
-        make = Holdings if self._log is None else self._log.holdings(operator)
-        holdings = make(
+        make = CapabilityCounts if self._log is None else self._log.capabilities(operator)
+        capabilities = make(
             operator.name,
             port,
             operator.timestamp,
@@ -505,9 +505,9 @@ class OperatorBuilder:
             operator.watcher,
         )
         operator.produced.append(produced)
-        operator.holdings.append(holdings)
+        operator.capabilities.append(capabilities)
         operator.initial.append(initial)
-        self._outputs.append(Output(tee, holdings))
+        self._outputs.append(Output(tee, capabilities))
         self._connect(
             [(input_, port) for input_ in range(operator.inputs)], summaries, f"output {port}"
         )
@@ -526,18 +526,20 @@ class OperatorBuilder:
         # The list is made in the call, so that no name here keeps a capability alive.
         logic = make_logic(
             [
-                holdings.add(operator.timestamp.minimum)
-                for holdings, initial in zip(operator.holdings, operator.initial, strict=True)
+                capabilities.add(operator.timestamp.minimum)
+                for capabilities, initial in zip(
+                    operator.capabilities, operator.initial, strict=True
+                )
                 if initial
             ],
             self.info,
         )
         if self.states.durable_state is not None and _is_users(code or make_logic):
             self.states.check_said()
-        for holdings in operator.holdings:
+        for capabilities in operator.capabilities:
             # The initial capabilities are known to all; only what changes is news.
-            if operator.initial[holdings.output]:
-                holdings.changes.update(operator.timestamp.minimum, -1)
+            if operator.initial[capabilities.output]:
+                capabilities.changes.update(operator.timestamp.minimum, -1)
         operator.set_logic(logic, self._inputs, self._outputs)
         self._scope.install(self._node, operator)
 
@@ -608,7 +610,7 @@ class OperatorBuilder:
         ]
         operator.set_summaries(table)
         self._inputs = [
-            Input(operator.name, port, queue, counts, operator.holdings, table[port], identity)
+            Input(operator.name, port, queue, counts, operator.capabilities, table[port], identity)
             for port, (queue, counts) in enumerate(
                 zip(self._queues, operator.frontiers, strict=True)
             )

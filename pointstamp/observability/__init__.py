@@ -6,8 +6,8 @@ them as columns, and a dataflow of the same worker can read them as they happen
 (`Scope.log_stream`).
 """
 
-from pointstamp.observability.events import EVENTS as EVENTS
-from pointstamp.observability.events import EventType as EventType
+from pointstamp.observability.event_types import EVENTS as EVENTS
+from pointstamp.observability.event_types import EventType as EventType
 from pointstamp.observability.log import Log as Log
 from pointstamp.observability.reading import LoggedRun as LoggedRun
 from pointstamp.observability.reading import read as read

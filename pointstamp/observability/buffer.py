@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pointstamp.formats.arrow_stream_file import Column, batch_of, schema_of
-from pointstamp.observability.events import MOMENTS, EventType
+from pointstamp.observability.event_types import MOMENTS, EventType
 
 CAPACITY = 4096
 """Events in a full buffer."""
@@ -32,7 +32,7 @@ class Buffer:
     on_full : callable
         Called with the buffer when it is full; must `take`.
 
-    >>> from pointstamp.observability.events import TEXTS
+    >>> from pointstamp.observability.event_types import TEXTS
     >>> buffer = Buffer(TEXTS, 100, lambda buffer: None)
     >>> buffer.add_with(("begun",), 7)
     >>> buffer.take().to_pylist()

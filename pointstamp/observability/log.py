@@ -17,8 +17,8 @@ from time import perf_counter_ns, time_ns
 
 from pointstamp.communication.communicator import Communicator
 from pointstamp.errors import FileFormatError, UsageError
-from pointstamp.observability.events import EVENTS, SUFFIX, worker_folder
-from pointstamp.observability.worker_log import Clock, WorkerLog
+from pointstamp.observability.event_types import EVENTS, SUFFIX, worker_folder
+from pointstamp.observability.worker_log import LogClock, WorkerLog
 
 
 @dataclass(frozen=True)
@@ -77,10 +77,10 @@ class Log:
     def begin(self, communicator: Communicator) -> WorkerLog:
         """The log of one worker."""
         if self.ticks is not None:
-            clock = Clock(self.ticks, 0, "ticks")
+            clock = LogClock(self.ticks, 0, "ticks")
         else:
             # What each worker's own clock shows, as the moments of one that all have.
-            clock = Clock(perf_counter_ns, time_ns() - perf_counter_ns(), "ns")
+            clock = LogClock(perf_counter_ns, time_ns() - perf_counter_ns(), "ns")
         folder = None
         if self.path is not None:
             folder = worker_folder(self.path, communicator.index)

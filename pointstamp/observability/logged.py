@@ -13,11 +13,11 @@ from typing import Any
 
 from pointstamp.communication.communicator import Channel, Message
 from pointstamp.containers import Arrays, kind_of
-from pointstamp.dataflow.capability import Capability, Holdings
+from pointstamp.dataflow.capability import Capability, CapabilityCounts
 from pointstamp.dataflow.channels import Queue
 from pointstamp.dataflow.operator import Operator
 from pointstamp.observability.buffer import Buffer
-from pointstamp.observability.events import NONE
+from pointstamp.observability.event_types import NONE
 from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.operate import Changes, Operate, Progress
 
@@ -87,7 +87,7 @@ class LoggedOperate:
         return getattr(self._operate, name)
 
 
-class LoggedHoldings(Holdings):
+class LoggedCapabilities(CapabilityCounts):
     """Tells of the capabilities that an operator holds."""
 
     __slots__ = ("_buffer", "_lost", "_now", "_number")
@@ -107,24 +107,24 @@ class LoggedHoldings(Holdings):
         self._lost = lost
 
     def add(self, time: Any) -> Capability:
-        """As `Holdings`."""
+        """As `CapabilityCounts`."""
         self._buffer.add_with((time,), self._now(), self._number, self.output, +1)
         return super().add(time)
 
     def remove(self, time: Any) -> None:
-        """As `Holdings`."""
+        """As `CapabilityCounts`."""
         self._buffer.add_with((time,), self._now(), self._number, self.output, -1)
         super().remove(time)
 
     def move(self, time: Any, new_time: Any) -> None:
-        """As `Holdings`."""
+        """As `CapabilityCounts`."""
         at = self._now()
         self._buffer.add_with((new_time,), at, self._number, self.output, +1)
         self._buffer.add_with((time,), at, self._number, self.output, -1)
         super().move(time, new_time)
 
     def collected(self, time: Any) -> None:
-        """As `Holdings`; told by the worker later, as this may be any thread, inside anything."""
+        """See `CapabilityCounts`. Logged later, by the worker: this may be any thread."""
         self._lost.append((self._number, self.output, time))
         super().collected(time)
 

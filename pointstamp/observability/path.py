@@ -35,7 +35,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pointstamp.errors import UsageError
-from pointstamp.observability.events import NONE
+from pointstamp.observability.event_types import NONE
 from pointstamp.observability.reading import LoggedRun, WorkerEvents
 
 Moments = npt.NDArray[np.int64]
@@ -62,7 +62,7 @@ class Epoch:
 
 
 @dataclass(frozen=True)
-class Part:
+class PathSegment:
     """A part of a critical path: an activation, a message, or the worker's own."""
 
     kind: str
@@ -84,7 +84,7 @@ class Critical:
     """The critical path of an epoch, from its beginning to its end."""
 
     epoch: Epoch
-    parts: list[Part] = field(default_factory=list)
+    parts: list[PathSegment] = field(default_factory=list)
 
     def by_name(self) -> list[tuple[str, str, int, int]]:
         """(kind, name, how many parts, their time) of what is alike, longest first."""
@@ -142,9 +142,9 @@ class _Walk:
         self._epoch = epoch
         self._activities = {events.index: _Activities(events, run) for events in run.workers}
         self._arrivals = _arrivals(run, epoch.number)
-        self._parts: list[Part] = []
+        self._parts: list[PathSegment] = []
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[PathSegment]:
         """All, from the beginning to the end."""
         worker, moment = self._epoch.worker, self._epoch.ended
         while moment > self._epoch.began:
@@ -172,7 +172,7 @@ class _Walk:
     def _add(self, kind: str, name: str, worker: int, began: int, ended: int) -> None:
         began = max(began, self._epoch.began)
         if ended > began:
-            self._parts.append(Part(kind, name, worker, began, ended))
+            self._parts.append(PathSegment(kind, name, worker, began, ended))
 
 
 class _Activities:

@@ -14,7 +14,7 @@ import numpy as np
 
 from pointstamp.errors import FileFormatError, UsageError
 from pointstamp.formats.arrow_stream_file import Column, Streamed, read_stream
-from pointstamp.observability.events import EVENTS, SUFFIX, VERSION, EventType
+from pointstamp.observability.event_types import EVENTS, SUFFIX, VERSION, EventType
 
 Columns = dict[str, Column]
 """Columns by name: numbers and bools as arrays, texts as lists."""

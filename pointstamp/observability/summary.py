@@ -76,7 +76,7 @@ class WorkerSum:
 
 
 @dataclass
-class Summary:
+class RunSummary:
     """All sums of a log."""
 
     unit: str
@@ -90,7 +90,7 @@ class Summary:
     missing: list[str] = field(default_factory=list)
 
 
-def summarize(run: LoggedRun, epoch: str | None = None) -> Summary:
+def summarize(run: LoggedRun, epoch: str | None = None) -> RunSummary:
     """Sum up a log; with the critical path of one epoch, by default of the slowest.
 
     Raises
@@ -108,7 +108,7 @@ def summarize(run: LoggedRun, epoch: str | None = None) -> Summary:
     for each in operators.values():
         each.share = each.self_time / total if total else 0.0
     found = epochs(run)
-    return Summary(
+    return RunSummary(
         run.unit,
         sorted(operators.values(), key=lambda each: -each.self_time),
         [channels[number] for number in sorted(channels)],

@@ -25,11 +25,11 @@ from pointstamp.communication.communicator import Channel
 from pointstamp.errors import UsageError
 from pointstamp.formats.arrow_stream_file import StreamFile
 from pointstamp.observability.buffer import Buffer
-from pointstamp.observability.events import EVENTS, NONE, SUFFIX, VERSION, EventType
+from pointstamp.observability.event_types import EVENTS, NONE, SUFFIX, VERSION, EventType
 from pointstamp.observability.live import LogSource, log_source
 from pointstamp.observability.logged import (
+    LoggedCapabilities,
     LoggedChannel,
-    LoggedHoldings,
     LoggedOperate,
     LoggedOperator,
     LoggedQueue,
@@ -52,7 +52,7 @@ TELL_EVERY_S = 0.01
 
 
 @dataclass(frozen=True)
-class Clock:
+class LogClock:
     """What the moments of a log are."""
 
     now: Callable[[], int]
@@ -63,9 +63,9 @@ class Clock:
 
 
 class WorkerLog:
-    """What one worker tells; see `pointstamp.dataflow.logging_protocol.Log`."""
+    """What one worker tells; see `pointstamp.dataflow.logging_protocol.Logger`."""
 
-    def __init__(self, index: int, peers: int, clock: Clock, folder: Path | None) -> None:
+    def __init__(self, index: int, peers: int, clock: LogClock, folder: Path | None) -> None:
         self.now = clock.now
         self._clock = clock
         self._index = index
@@ -95,14 +95,14 @@ class WorkerLog:
     # While a dataflow is built.
 
     def begin_scope(self, number: int, parent: int | None, node: int, name: str) -> None:
-        """See `Log`."""
+        """See `Logger`."""
         if parent is None:
             self._scopes[number] = self._register("dataflow", NONE, number, name)
         else:
             self._scopes[number] = self._made("scope", parent, node, name)
 
     def operator(self, scope: int, node: int, name: str) -> Callable[..., Operator]:
-        """See `Log`."""
+        """See `Logger`."""
         return partial(
             LoggedOperator,
             self._made("operator", scope, node, name),
@@ -112,31 +112,31 @@ class WorkerLog:
         )
 
     def operate(self, scope: int, node: int, operator: Operate) -> Any:
-        """See `Log`."""
+        """See `Logger`."""
         number = self._operators.get((scope, node))
         if number is None:  # a scope was told of when it began
             number = self._made("operator", scope, node, operator.name)
         return LoggedOperate(number, self.now, self._schedules, operator)
 
-    def holdings(self, operator: Any) -> Callable[..., LoggedHoldings]:
-        """See `Log`."""
+    def capabilities(self, operator: Any) -> Callable[..., LoggedCapabilities]:
+        """See `Logger`."""
         capabilities = self._buffers["capabilities"]
-        return partial(LoggedHoldings, operator.number, self.now, capabilities, self._lost)
+        return partial(LoggedCapabilities, operator.number, self.now, capabilities, self._lost)
 
     def channel(self, channel: Channel) -> Channel:
-        """See `Log`."""
+        """See `Logger`."""
         return LoggedChannel(channel, self._index, self.now, self._messages)
 
     def queue(
         self, wake: Callable[[], None], consumed: ChangeBatch, channel: Channel | None
     ) -> Queue:
-        """See `Log`."""
+        """See `Logger`."""
         return LoggedQueue(self._index, self.now, self._messages, wake, consumed, channel)
 
     def connect(
         self, queue: Any, operator: Any, port: int, scope: int, source: Port, pact: str
     ) -> None:
-        """See `Log`."""
+        """See `Logger`."""
         number = self._n_channels
         self._n_channels += 1
         if isinstance(queue, LoggedQueue):
@@ -192,11 +192,11 @@ class WorkerLog:
     # While it runs.
 
     def visited(self, scope: int, began: int) -> None:
-        """See `Log`."""
+        """See `Logger`."""
         self._schedules.add(self.now(), began, self._scopes[scope])
 
     def progress_sent(self, scope: int, n_updates: int) -> None:
-        """See `Log`."""
+        """See `Logger`."""
         number = self._scopes.get(scope)
         if number is not None:
             at = self.now()
@@ -205,13 +205,13 @@ class WorkerLog:
                     self._progress.add(at, number, n_updates, self._index, peer, True)
 
     def progress_received(self, scope: int, sender: int, n_updates: int) -> None:
-        """See `Log`."""
+        """See `Logger`."""
         number = self._scopes.get(scope)
         if number is not None:
             self._progress.add(self.now(), number, n_updates, sender, self._index, False)
 
     def park(self, park: Callable[[float | None], None], timeout_s: float | None) -> None:
-        """See `Log`."""
+        """See `Logger`."""
         if self._every and self._has_news():
             until_s = self._every / 1e9
             timeout_s = until_s if timeout_s is None else min(timeout_s, until_s)
@@ -220,11 +220,11 @@ class WorkerLog:
         self._parks.add(self.now(), began)
 
     def text(self, text: str) -> None:
-        """See `Log`."""
+        """See `Logger`."""
         self._buffers["texts"].add_with((text,), self.now())
 
     def tick(self) -> None:
-        """See `Log`."""
+        """See `Logger`."""
         if self._lost:
             self._tell_lost()
         if self._clock.unit == "ns":
@@ -238,7 +238,7 @@ class WorkerLog:
             self._last = self.now()
 
     def end_streams(self) -> None:
-        """See `Log`."""
+        """See `Logger`."""
         self._tell_lost()
         self._empty_all()
         for sources in self._sources.values():
@@ -248,7 +248,7 @@ class WorkerLog:
         self._write_every(WRITE_EVERY_S)
 
     def close(self) -> None:
-        """See `Log`."""
+        """See `Logger`."""
         try:
             self._tell_lost()
             self._empty_all()

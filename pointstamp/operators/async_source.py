@@ -20,16 +20,16 @@ from pointstamp.dataflow.environment import Environment
 from pointstamp.dataflow.event_loop import Advanced, AsyncInput, Ended, Generating, Given, Outcomes
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
+from pointstamp.dataflow.scope_core import ScopeCore
 from pointstamp.errors import BuildError
 from pointstamp.operators.asynchronous import raise_
 
 if TYPE_CHECKING:
-    from pointstamp.operators.scope import Scope
     from pointstamp.operators.stream import Stream
 
 
 def async_source(
-    scope: Scope,
+    scope: ScopeCore[Any],
     generate: Callable[[AsyncInput], AsyncIterator[Any]],
     *,
     batches: bool,
@@ -50,7 +50,7 @@ def async_source(
     environment = scope.environment
     builder = OperatorBuilder(scope, name)
     builder.states.refuse(NOT_REPLAYED)
-    stream = builder.new_output()
+    stream: Stream[Any] = builder.new_output()
 
     def make_logic(capabilities: list[Capability], info: OperatorInfo) -> Callable[..., None]:
         outcomes = Outcomes(environment.call, info.activate)

@@ -27,13 +27,14 @@ from pointstamp.dataflow.event_loop import EventLoop, Flights, Landed, Outcomes
 from pointstamp.dataflow.handles import Input, Output, Session
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.operator_error import blame
+from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import BuildError
 from pointstamp.operators.errors_as_data import Failures
-from pointstamp.operators.stateless import PIPELINE, rows
+from pointstamp.operators.transform import PIPELINE, rows
 from pointstamp.progress.operate import Interest
 
 if TYPE_CHECKING:
-    from pointstamp.operators.stream import Stream
+    pass
 
 CONCURRENCY = 64
 """How many coroutines of an operator are under way at a time, unless it is said."""
@@ -63,7 +64,7 @@ BY_BATCH = _Form(
 
 
 def map_(
-    stream: Stream[Any],
+    stream: StreamCore[Any],
     function: Callable[[Any], Any],
     on_error: OnError,
     concurrency: int | None,
@@ -78,7 +79,7 @@ def map_(
 
 
 def flat_map(
-    stream: Stream[Any],
+    stream: StreamCore[Any],
     function: Callable[[Any], Any],
     on_error: OnError,
     concurrency: int | None,
@@ -96,7 +97,7 @@ def flat_map(
 
 
 def map_batches(
-    stream: Stream[Any],
+    stream: StreamCore[Any],
     function: Callable[[Any], Any],
     on_error: OnError,
     concurrency: int | None,
@@ -120,7 +121,7 @@ def _awaitable(made: Any, function: Any, operator: str) -> Awaitable[Any]:
 
 
 def _operator(
-    stream: Stream[Any],
+    stream: StreamCore[Any],
     name: str,
     call: Callable[[Any], Awaitable[Any]],
     form: _Form,

@@ -14,21 +14,25 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Pipeline
+from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import UsageError
-from pointstamp.formats.events import EventTarget, Messages, Part, Progress
+from pointstamp.formats.events import Events, EventTarget, Messages, Part, Progress
 from pointstamp.progress.operate import Interest
 
 if TYPE_CHECKING:
-    from pointstamp.operators.stream import Stream
+    pass
 
 
-def capture(stream: Stream[Any], to: Any, name: str = "Capture") -> None:
+U = TypeVar("U")
+
+
+def capture(stream: StreamCore[Any], to: Any, name: str = "Capture") -> None:
     """See `Stream.capture`."""
     scope = stream.scope
     target = _target(to)
@@ -89,3 +93,48 @@ def _target(to: Any) -> EventTarget:
         f"a stream can be captured to the path of a folder, to Events, Accept or Connect; "
         f"found {to!r}"
     )
+
+
+class CaptureMethods(StreamCore[T]):
+    """Capturing. Methods of `Stream`."""
+
+    @overload
+    def capture(self) -> Events: ...
+
+    @overload
+    def capture(self, to: U) -> U: ...
+
+    def capture(self, to: Any = None) -> Any:
+        """Write down what this stream does: its batches at their times, and its progress.
+
+        `Scope.replay` makes the stream again from it. Each worker captures its part.
+
+        Parameters
+        ----------
+        to : path, Events, Connect or Accept, optional
+            A path names a folder, for a file of each worker: an Arrow IPC stream, whose
+            end is the end of the capture, so that a file that was cut off is known by
+            it. `Connect` and `Accept` send the part to another computation. The default is
+            new `Events`, in memory.
+
+        Returns
+        -------
+        what was given as `to`, or the new Events
+
+        >>> import pointstamp as ps
+        >>> def record(worker):
+        ...     with worker.dataflow() as scope:
+        ...         events = scope.to_stream(["a", "b"]).capture()
+        ...     worker.run()
+        ...     return events
+        >>> [events] = ps.execute(record)
+        >>> for event in events:
+        ...     print(event)
+        Messages(time=0, batch=['a', 'b'])
+        Progress(changes=[(0, -1)])
+        >>> ps.testing.collect(lambda scope: scope.replay(events))
+        [(0, 'a'), (0, 'b')]
+        """
+        to = Events() if to is None else to
+        capture(self, to)
+        return to

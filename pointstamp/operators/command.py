@@ -29,6 +29,7 @@ from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Frontier, Input, Output
 from pointstamp.dataflow.operator import UNFINISHED, OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Pipeline
+from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import BuildError, CommandError, PointstampError
 from pointstamp.formats.pipe_framing import ArrowStream, Framing, Lines
 from pointstamp.operators.child import Answer, Child, End, Mark
@@ -54,46 +55,6 @@ class Program:
     cwd: str | None
     name: str
     """Of the operator."""
-
-
-def command(
-    stream: Stream[Any],
-    command: Sequence[str],
-    *,
-    form: str = "text",
-    marker: str | None = None,
-    ok: Collection[int] = (0,),
-    env: Mapping[str, str] | None = None,
-    cwd: str | None = None,
-    name: str = "Command",
-) -> Stream[Any]:
-    """See `Stream.command`."""
-    words = _checked_command(command, name, env, cwd)
-    program = Program(
-        words,
-        _framing(form, marker, name),
-        marker is not None,
-        frozenset(ok),
-        env,
-        cwd,
-        name,
-    )
-    scope = stream.scope
-    builder = OperatorBuilder(scope, name)
-    if marker is not None:
-        builder.states.refuse("what its process keeps from one time to the next is not known")
-    # A process that lives on is to be told when nothing more comes, also when nothing is held.
-    interest = Interest.IF_CAPABILITY if marker is None else Interest.ALWAYS
-    builder.new_input(stream, Pipeline(), interest)
-    result = builder.new_output(initial=False)
-
-    def make_logic(capabilities: list[Capability], info: OperatorInfo) -> Callable[..., Any]:
-        logic = _Logic(program, scope.timestamp, partial(scope.environment.call, info.activate))
-        scope.environment.closers.callback(logic.close)
-        return logic.run
-
-    builder.build(make_logic)
-    return result
 
 
 def _checked_command(
@@ -354,3 +315,102 @@ def _said(error: BaseException) -> str:
 def _ended(status: int, ok: frozenset[int]) -> str:
     how = f"was ended by signal {-status}" if status < 0 else f"exited with status {status}"
     return f"{how} (fine would be {', '.join(map(str, sorted(ok)))})"
+
+
+class CommandMethods(StreamCore[T]):
+    """External programs. Methods of `Stream`."""
+
+    def command(
+        self,
+        command: Sequence[str],
+        *,
+        form: str = "text",
+        marker: str | None = None,
+        ok: Collection[int] = (0,),
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        name: str = "Command",
+    ) -> Stream[Any]:
+        """Run the records through an external program, one on each worker.
+
+        Its standard input gets the records of this worker, and what it writes to its
+        standard output are the results, at the same time. A time at which there are no
+        records is not asked for. The worker does not wait for it. It is killed when the
+        dataflow goes: when a worker fails, or the dataflow is dropped.
+
+        Parameters
+        ----------
+        command : sequence of str
+            The program, looked for on the path, and its arguments. No shell is involved.
+        form : str
+            How records travel. `"text"`: each is a `str`, and a line in UTF-8. `"bytes"`:
+            each is a `bytes`, and a line. `"arrow"`: batches of columns, as an Arrow IPC
+            stream in either direction.
+        marker : str, optional
+            Without it a process is started for each time, and told by the end of its
+            input that the time is complete. With it one process is asked for all times, one
+            after the other: after the last record of each it gets a mark, and it must send
+            the mark back when it has answered, and flushed, everything before it. In lines
+            the mark is the line `marker`. In Arrow it is a batch without records whose
+            custom metadata has `marker` under the key `"pointstamp"`.
+        ok : collection of int
+            The exit statuses that are no failure: `(0, 1)` for grep, which exits with 1
+            where nothing matches.
+        env : mapping, optional
+            Its environment variables, if not this process's.
+        cwd : str, optional
+            The folder that it runs in, if not this process's.
+        name : str
+            Of the operator.
+
+        Raises
+        ------
+        BuildError
+            If there is no such program. The other errors come while it runs:
+        CommandError
+            If it exits with another status, or does not answer as it should. The error
+            has the status, the last lines of its standard error, and the time. What it
+            writes there is shown nowhere else.
+        ContainerError, DataError
+            If a record is not of the form, or would not be one line.
+
+        Notes
+        -----
+        A process costs some milliseconds at each time; with a marker, only the first. Most
+        programs keep what they write until it is 4 KiB, or their input ends: with a marker
+        they must be told to flush lines (`sed -u`, `grep --line-buffered`), or nobody gets on.
+        Nothing bounds what waits to be written to a program that is slow.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     words = scope.to_stream(["plum", "apple", "pear"])
+        ...     return words.command(["grep", "pl"], ok=(0, 1))
+        >>> ps.testing.collect(build)
+        [(0, 'apple'), (0, 'plum')]
+        """
+        words = _checked_command(command, name, env, cwd)
+        program = Program(
+            words,
+            _framing(form, marker, name),
+            marker is not None,
+            frozenset(ok),
+            env,
+            cwd,
+            name,
+        )
+        scope = self.scope
+        builder = OperatorBuilder(scope, name)
+        if marker is not None:
+            builder.states.refuse("what its process keeps from one time to the next is not known")
+        # A process that lives on is to be told when nothing more comes, also when nothing is held.
+        interest = Interest.IF_CAPABILITY if marker is None else Interest.ALWAYS
+        builder.new_input(self, Pipeline(), interest)
+        result: Stream[Any] = builder.new_output(initial=False)
+
+        def make_logic(capabilities: list[Capability], info: OperatorInfo) -> Callable[..., Any]:
+            logic = _Logic(program, scope.timestamp, partial(scope.environment.call, info.activate))
+            scope.environment.closers.callback(logic.close)
+            return logic.run
+
+        builder.build(make_logic)
+        return result

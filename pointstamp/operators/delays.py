@@ -20,9 +20,11 @@ from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.notificator import Notificator
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Pipeline
+from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import BuildError
 from pointstamp.operators.generic import operator_notify
-from pointstamp.operators.stateless import rows
+from pointstamp.operators.transform import rows
+from pointstamp.operators.user_code import check_function
 from pointstamp.progress.timestamp import Timestamp
 
 if TYPE_CHECKING:
@@ -32,20 +34,7 @@ Parts = Iterable[tuple[Any, Any]]
 """New times, and the records for each."""
 
 
-def delay(stream: Stream[Any], function: Any, name: str = "Delay") -> Stream[Any]:
-    """See `Stream.delay`."""
-    of_rows = callable(function) and not is_expression(function)
-    parts = _rows_by_time if of_rows else columns_by_time
-    return delayed(stream, name, lambda time, batch: parts(time, batch, function, name))
-
-
-def delay_total(stream: Stream[Any], function: Any, name: str = "DelayTotal") -> Stream[Any]:
-    """See `Stream.delay_total`."""
-    check_total(stream, name)
-    return delay(stream, function, name)
-
-
-def check_total(stream: Stream[Any], name: str) -> None:
+def check_total(stream: StreamCore[Any], name: str) -> None:
     """Raise unless any two times of the stream are ordered."""
     timestamp = stream.scope.timestamp
     if not timestamp.total:
@@ -53,42 +42,6 @@ def check_total(stream: Stream[Any], name: str) -> None:
             f"{name} needs times any two of which are ordered; those of scope "
             f"{stream.scope.name!r} are of {timestamp!r}: use delay"
         )
-
-
-def delay_batch(
-    stream: Stream[Any], function: Callable[[Any], Any], name: str = "DelayBatch"
-) -> Stream[Any]:
-    """See `Stream.delay_batch`."""
-    return delayed(stream, name, lambda time, batch: [(function(time), batch)])
-
-
-def reclock(stream: Stream[Any], clock: Stream[Any], name: str = "Reclock") -> Stream[Any]:
-    """See `Stream.reclock`."""
-    timestamp = stream.scope.timestamp
-
-    def build(capability: Capability, info: OperatorInfo) -> Callable[..., None]:
-        capability.drop()
-        info.states.refuse(
-            "what waits for its clock may be of epochs that are complete, and is not stored; "
-            "delay the records themselves, or reclock in a dataflow that is not durable"
-        )
-        early = _Early(timestamp)
-
-        def logic(data: Input, ticks: Input, output: Output, notificator: Notificator) -> None:
-            while (item := data.pull()) is not None:
-                early.put(*item)
-            for time, _ in ticks:
-                notificator.notify_at(time.retain())
-            for capability in notificator:
-                with capability, output.session(capability) as session:
-                    for batch in early.take(capability.time):
-                        session.give_batch(batch)
-            if not len(notificator) and ticks.frontier.is_empty():
-                early.clear()  # no clock will ever have a time for them
-
-        return logic
-
-    return operator_notify([stream, clock], [Pipeline(), Pipeline()], name, build, ())
 
 
 class _Early:
@@ -123,7 +76,7 @@ class _Early:
         self._heap.clear()
 
 
-def delayed(stream: Stream[Any], name: str, parts: Callable[[Any, Any], Parts]) -> Stream[Any]:
+def delayed(stream: StreamCore[Any], name: str, parts: Callable[[Any, Any], Parts]) -> Stream[Any]:
     """Keep the parts of each batch, `parts(time, batch)`, until their times are complete."""
 
     def build(capability: Capability, info: OperatorInfo) -> Callable[..., None]:
@@ -138,7 +91,7 @@ def delayed(stream: Stream[Any], name: str, parts: Callable[[Any, Any], Parts]) 
                 notificator.notify_at(restored.pop())
             for time, batch in input_:
                 for wanted, part in parts(time.time, batch):
-                    new_time = output.holdings.check_not_before(time.time, wanted, "delay")
+                    new_time = output.capabilities.check_not_before(time.time, wanted, "delay")
                     if new_time not in held:
                         held[new_time] = []
                         notificator.notify_at(time.delayed(new_time))
@@ -180,3 +133,102 @@ def _rows_by_time(time: Any, batch: Any, function: Callable[[Any, Any], Any], na
 def columns_by_time(time: Any, batch: Any, column: Any, name: str) -> Parts:
     """The records of a batch of columns for each new time, which `column` gives."""
     return split_by_value(batch, integers_of(batch, column, name))
+
+
+class DelayMethods(StreamCore[T]):
+    """Operators that move records to later times. Methods of `Stream`."""
+
+    def delay(self, function: Any, *, name: str = "Delay") -> Stream[T]:
+        """Move each record to a later time, and send it when that is complete.
+
+        Parameters
+        ----------
+        function : callable, str or pyarrow.compute.Expression
+            On rows `function(record, time)` gives the new time; on columns the name
+            of a column of integer times, or an expression (of record batches).
+
+        Raises
+        ------
+        CapabilityError
+            While it runs, for a new time that is not at or after the old one.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     return scope.to_stream([7, 5]).delay(lambda record, time: time + record)
+        >>> ps.testing.collect(build)
+        [(5, 5), (7, 7)]
+        """
+        check_function(function, name, or_columns=True)
+        of_rows = callable(function) and not is_expression(function)
+        parts = _rows_by_time if of_rows else columns_by_time
+        return delayed(self, name, lambda time, batch: parts(time, batch, function, name))
+
+    def delay_total(self, function: Any, *, name: str = "DelayTotal") -> Stream[T]:
+        """`delay`, in a scope in which any two times are ordered.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     return scope.to_stream([7, 5]).delay_total(lambda record, time: time + record)
+        >>> ps.testing.collect(build)
+        [(5, 5), (7, 7)]
+        """
+        check_function(function, name, or_columns=True)
+        check_total(self, name)
+        return self.delay(function, name=name)
+
+    def delay_batch(self, function: Callable[[Any], Any], *, name: str = "DelayBatch") -> Stream[T]:
+        """Move whole batches to the time `function(time)`, and send them when that is complete.
+
+        Raises
+        ------
+        CapabilityError
+            While it runs, for a new time that is not at or after the old one.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     return scope.to_stream("ab").delay_batch(lambda time: time + 3)
+        >>> ps.testing.collect(build)
+        [(3, 'a'), (3, 'b')]
+        """
+        check_function(function, name)
+        return delayed(self, name, lambda time, batch: [(function(time), batch)])
+
+    def reclock(self, clock: StreamCore[Any], *, name: str = "Reclock") -> Stream[T]:
+        """Move each record to the next time of `clock`, and send it when that is complete.
+
+        The times of the clock are those of its records, whatever they are, on this
+        worker. A record waits for the first of them that is at or after its own time;
+        if none ever is, the record is not sent.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     clock = scope.to_stream([5, 10]).delay(lambda record, time: record)
+        ...     return scope.to_stream([3, 8, 11]).delay(lambda record, time: record).reclock(clock)
+        >>> ps.testing.collect(build)
+        [(5, 3), (10, 8)]
+        """
+        timestamp = self.scope.timestamp
+
+        def build(capability: Capability, info: OperatorInfo) -> Callable[..., None]:
+            capability.drop()
+            info.states.refuse(
+                "what waits for its clock may be of epochs that are complete, and is not stored; "
+                "delay the records themselves, or reclock in a dataflow that is not durable"
+            )
+            early = _Early(timestamp)
+
+            def logic(data: Input, ticks: Input, output: Output, notificator: Notificator) -> None:
+                while (item := data.pull()) is not None:
+                    early.put(*item)
+                for time, _ in ticks:
+                    notificator.notify_at(time.retain())
+                for capability in notificator:
+                    with capability, output.session(capability) as session:
+                        for batch in early.take(capability.time):
+                            session.give_batch(batch)
+                if not len(notificator) and ticks.frontier.is_empty():
+                    early.clear()  # no clock will ever have a time for them
+
+            return logic
+
+        return operator_notify([self, clock], [Pipeline(), Pipeline()], name, build, ())

@@ -21,20 +21,17 @@ from typing import TYPE_CHECKING, Any
 from pointstamp.containers import kind_of
 from pointstamp.containers.keys import check_rows_key
 from pointstamp.containers.kind import Key
-from pointstamp.containers.routes import place, split_by_column
 from pointstamp.dataflow.environment import Environment
 from pointstamp.dataflow.error_policy import Failed, OnError, check_on_error, detached
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder
-from pointstamp.dataflow.pact import Distribute, Exchange
+from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import ContainerError
-from pointstamp.operators import routing
-from pointstamp.operators.split_merge import divider
-from pointstamp.operators.stateless import PIPELINE, is_of_columns, kept, pass_on, rows
+from pointstamp.operators.transform import PIPELINE, is_of_columns, kept, rows
 from pointstamp.progress.operate import Interest
 
 if TYPE_CHECKING:
-    from pointstamp.operators.stream import Stream
+    pass
 
 
 class Failures:
@@ -66,7 +63,7 @@ Attempt = Callable[[Any, Any, Failures], Sequence[Any]]
 
 
 def divert(
-    stream: Stream[Any], name: str, attempt: Attempt, on_error: OnError, n_outputs: int = 1
+    stream: StreamCore[Any], name: str, attempt: Attempt, on_error: OnError, n_outputs: int = 1
 ) -> Any:
     """The streams of what `attempt` gives, and for "route" one more of what failed."""
     check_on_error(on_error, name)
@@ -102,7 +99,7 @@ class _Divert:
 
 
 def map_(
-    stream: Stream[Any], function: Callable[[Any], Any], on_error: OnError, name: str = "Map"
+    stream: StreamCore[Any], function: Callable[[Any], Any], on_error: OnError, name: str = "Map"
 ) -> Any:
     """See `Stream.map`."""
 
@@ -115,7 +112,7 @@ def map_(
 
 
 def flat_map(
-    stream: Stream[Any],
+    stream: StreamCore[Any],
     function: Callable[[Any], Iterable[Any]],
     on_error: OnError,
     name: str = "FlatMap",
@@ -131,7 +128,9 @@ def flat_map(
     return divert(stream, name, attempt, on_error)
 
 
-def filter_(stream: Stream[Any], predicate: Any, on_error: OnError, name: str = "Filter") -> Any:
+def filter_(
+    stream: StreamCore[Any], predicate: Any, on_error: OnError, name: str = "Filter"
+) -> Any:
     """See `Stream.filter`."""
 
     def keep(time: Any, batch: Any, failures: Failures) -> Sequence[Any]:
@@ -146,81 +145,11 @@ def filter_(stream: Stream[Any], predicate: Any, on_error: OnError, name: str = 
     return divert(stream, name, attempt, on_error)
 
 
-def branch(stream: Stream[Any], predicate: Any, on_error: OnError, name: str = "Branch") -> Any:
-    """See `Stream.branch`."""
-    split = divider(predicate)
-
-    def divide(time: Any, batch: Any, failures: Failures) -> Sequence[Any]:
-        parts: tuple[list[Any], list[Any]] = ([], [])
-        each(rows(batch, name), lambda x: parts[bool(predicate(x))].append(x), failures)
-        return parts
-
-    def divide_columns(time: Any, batch: Any, failures: Failures) -> Sequence[Any]:
-        return of_batch(batch, lambda: split(batch, predicate, name), failures, predicate)
-
-    attempt = divide_columns if is_of_columns(predicate) else divide
-    return divert(stream, name, attempt, on_error, 2)
-
-
-def partition(
-    stream: Stream[Any], n: int, route: Any, on_error: OnError, name: str = "Partition"
-) -> Any:
-    """See `Stream.partition`."""
-    routing.check_places(n, name)
-
-    def divide(time: Any, batch: Any, failures: Failures) -> Sequence[Any]:
-        parts: list[list[Any]] = [[] for _ in range(n)]
-
-        def send(record: Any) -> None:
-            parts[place(route(record), n, f"{name}: the record {record!r}")].append(record)
-
-        each(rows(batch, name), send, failures)
-        return parts
-
-    def divide_columns(time: Any, batch: Any, failures: Failures) -> Sequence[Any]:
-        return of_batch(batch, lambda: split_by_column(batch, route, n, name), failures, route)
-
-    attempt = divide_columns if is_of_columns(route) else divide
-    made = divert(stream, name, attempt, on_error, n)
-    streams = list(made) if isinstance(made, tuple) else [made]
-    return (streams[:n], streams[n]) if on_error == "route" else streams
-
-
-def branch_when(
-    stream: Stream[Any],
-    predicate: Callable[[Any], Any],
-    on_error: OnError,
-    name: str = "BranchWhen",
-) -> Any:
-    """See `Stream.branch_when`."""
-
-    def divide(time: Any, batch: Any, failures: Failures) -> Sequence[Any]:
-        return of_batch(batch, lambda: routing.whole(predicate(time), batch), failures)
-
-    return divert(stream, name, divide, on_error, 2)
-
-
-def ok_err(stream: Stream[Any], function: Any, on_error: OnError, name: str = "OkErr") -> Any:
-    """See `Stream.ok_err`."""
-    if is_of_columns(function):
-        err, ok, *failed = branch(stream, function, on_error, name)
-        return (ok, err, *failed)
-
-    def divide(time: Any, batch: Any, failures: Failures) -> Sequence[Any]:
-        parts: tuple[list[Any], list[Any]] = ([], [])
-
-        def judge(record: Any) -> None:
-            is_err, value = routing.judged(record, function, name)
-            parts[is_err].append(value)
-
-        each(rows(batch, name), judge, failures)
-        return parts
-
-    return divert(stream, name, divide, on_error, 2)
-
-
 def map_batches(
-    stream: Stream[Any], function: Callable[[Any], Any], on_error: OnError, name: str = "MapBatches"
+    stream: StreamCore[Any],
+    function: Callable[[Any], Any],
+    on_error: OnError,
+    name: str = "MapBatches",
 ) -> Any:
     """See `Stream.map_batches`."""
 
@@ -234,69 +163,8 @@ def map_batches(
     return divert(stream, name, attempt, on_error)
 
 
-def inspect(
-    stream: Stream[Any], function: Callable[[Any], Any], on_error: OnError, name: str = "Inspect"
-) -> Any:
-    """See `Stream.inspect`."""
-
-    def look(time: Any, batch: Any, failures: Failures) -> Sequence[Any]:
-        bad = each(kind_of(batch).records(batch), function, failures)
-        return (_without(batch, bad),)
-
-    return divert(stream, name, look, on_error)
-
-
-def inspect_batch(
-    stream: Stream[Any],
-    function: Callable[[Any, Any], Any],
-    on_error: OnError,
-    name: str = "InspectBatch",
-) -> Any:
-    """See `Stream.inspect_batch`."""
-
-    def look(time: Any, batch: Any, failures: Failures) -> Sequence[Any]:
-        try:
-            function(time, batch)
-        except Exception as error:  # noqa: BLE001  (user code: what it raises is data)
-            failures.note(batch, error, kind_of(batch).length(batch))
-            return ()
-        return (batch,)
-
-    return divert(stream, name, look, on_error)
-
-
-def exchange(stream: Stream[Any], key: Key, on_error: OnError, name: str = "Exchange") -> Any:
-    """See `Stream.exchange`. The keys are tried before, so they are computed twice."""
-
-    def check(batch: Any) -> object:
-        return kind_of(batch).hashes(batch, key)
-
-    tried = screen(stream, f"{name}Key", check, on_error, chosen=[key])
-    return _then(tried, lambda good: pass_on(good, name, Exchange(key)))
-
-
-def distribute(
-    stream: Stream[Any],
-    route: Callable[[Any, Any], int],
-    on_error: OnError,
-    name: str = "Distribute",
-) -> Any:
-    """See `Stream.distribute`. The route is tried before, so it is asked twice."""
-    peers = stream.scope.peers
-
-    def attempt(time: Any, batch: Any, failures: Failures) -> Sequence[Any]:
-        def whole() -> Sequence[Any]:
-            place(route(time, batch), peers, f"{name}: a batch at {time}")
-            return (batch,)
-
-        return of_batch(batch, whole, failures)
-
-    tried = divert(stream, f"{name}Route", attempt, on_error)
-    return _then(tried, lambda good: pass_on(good, name, Distribute(route)))
-
-
 def screen(
-    stream: Stream[Any],
+    stream: StreamCore[Any],
     name: str,
     check: Callable[[Any], object],
     on_error: OnError,
@@ -366,14 +234,6 @@ def of_batch(
         return ()
 
 
-def _then(tried: Any, go_on: Callable[[Stream[Any]], Stream[Any]]) -> Any:
-    """What is made of the good ones, with the failures beside it where they are routed."""
-    if isinstance(tried, tuple):
-        good, failed = tried
-        return go_on(good), failed
-    return go_on(tried)
-
-
 def _without(batch: Any, bad: Sequence[int]) -> Any:
     """`batch` without the records of these indices."""
     if not bad:
@@ -383,3 +243,30 @@ def _without(batch: Any, bad: Sequence[int]) -> Any:
     runs = zip(starts, stops, strict=True)
     left = [kind.slice(batch, start, stop) for start, stop in runs if start < stop]
     return kind.concat(left) if left else None
+
+
+def screened(
+    stream: StreamCore[Any],
+    name: str,
+    check: Callable[[Any], object],
+    on_error: OnError,
+    *,
+    chosen: Iterable[Any],
+) -> tuple[Any, ...]:
+    """The records for which `check(batch)` does not fail, and if routed the failures.
+
+    With "raise" it is the stream itself: the operator behind it will raise.
+    """
+    if on_error == "raise":
+        return (stream,)
+    made = screen(stream, name, check, on_error, chosen=chosen)
+    return made if isinstance(made, tuple) else (made,)
+
+
+def screened_keys(
+    stream: StreamCore[Any], key: Key, on_error: OnError, name: str
+) -> tuple[Any, ...]:
+    """`screened`, for keys that fail or cannot be hashed."""
+    return screened(
+        stream, name, lambda batch: kind_of(batch).hashes(batch, key), on_error, chosen=[key]
+    )

@@ -19,31 +19,23 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pointstamp.containers import kind_of
-from pointstamp.containers.event_times import event_times
-from pointstamp.containers.expressions import is_expression
 from pointstamp.containers.kind import Key
 from pointstamp.dataflow.error_policy import Failed, OnError, check_on_error
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder
-from pointstamp.errors import CapabilityError
-from pointstamp.operators import delays, grouping, stream_joins, windows
+from pointstamp.dataflow.stream_core import StreamCore
+from pointstamp.operators import grouping
 from pointstamp.operators.errors_as_data import (
     Failures,
-    divert,
-    each,
     map_batches,
-    of_batch,
-    screen,
+    screened_keys,
 )
 from pointstamp.operators.split_merge import concatenate
-from pointstamp.operators.stateless import PIPELINE, rows
-from pointstamp.operators.window_assigners import EventClock, Sessions, Sliding
+from pointstamp.operators.transform import PIPELINE
 from pointstamp.progress.operate import Interest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pointstamp.operators.stream import Stream
+    pass
 
 
 class _Outcome(NamedTuple):
@@ -70,83 +62,11 @@ class _SoFar:
         return [self.value] if self.is_any else []
 
 
-# To later times.
-
-
-def delay(stream: Stream[Any], function: Any, on_error: OnError, name: str = "Delay") -> Any:
-    """See `Stream.delay`."""
-    check_time = _check_time(stream, name)
-
-    def of_rows(time: Any, batch: Any, failures: Failures) -> Sequence[Any]:
-        parts: dict[Any, list[Any]] = {}
-
-        def place(record: Any) -> None:
-            parts.setdefault(check_time(time, function(record, time)), []).append(record)
-
-        each(rows(batch, name), place, failures)
-        return (list(parts.items()),)
-
-    def of_columns(time: Any, batch: Any, failures: Failures) -> Sequence[Any]:
-        def parts() -> Sequence[Any]:
-            found = list(delays.columns_by_time(time, batch, function, name))
-            return ([(check_time(time, wanted), part) for wanted, part in found],)
-
-        return of_batch(batch, parts, failures, function)
-
-    is_of_rows = callable(function) and not is_expression(function)
-    return _delayed(stream, of_rows if is_of_rows else of_columns, on_error, name)
-
-
-def delay_total(
-    stream: Stream[Any], function: Any, on_error: OnError, name: str = "DelayTotal"
-) -> Any:
-    """See `Stream.delay_total`."""
-    delays.check_total(stream, name)
-    return delay(stream, function, on_error, name)
-
-
-def delay_batch(
-    stream: Stream[Any],
-    function: Callable[[Any], Any],
-    on_error: OnError,
-    name: str = "DelayBatch",
-) -> Any:
-    """See `Stream.delay_batch`."""
-    check_time = _check_time(stream, name)
-
-    def attempt(time: Any, batch: Any, failures: Failures) -> Sequence[Any]:
-        return of_batch(batch, lambda: ([(check_time(time, function(time)), batch)],), failures)
-
-    return _delayed(stream, attempt, on_error, name)
-
-
-def _delayed(stream: Stream[Any], attempt: Any, on_error: OnError, name: str) -> Any:
-    """Delay what an attempt gives: rows of (new time, container)."""
-    timed, failed = _pair(divert(stream, name, attempt, on_error))
-    return _with(delays.delayed(timed, name, lambda time, parts: parts), failed)
-
-
-def _check_time(stream: Stream[Any], name: str) -> Callable[[Any, Any], Any]:
-    """What gives a time that was asked for as its type has it, if it is not too early."""
-    timestamp = stream.scope.timestamp
-
-    def check(time: Any, wanted: Any) -> Any:
-        wanted = timestamp.check(wanted)
-        if not timestamp.less_equal(time, wanted):
-            raise CapabilityError(
-                f"operator {name!r} cannot delay to {wanted} what has time {time}: that is not at "
-                "or after it"
-            )
-        return wanted
-
-    return check
-
-
 # What the records of a time, or of a key, come to.
 
 
 def accumulate(
-    stream: Stream[Any],
+    stream: StreamCore[Any],
     default: Any,
     logic: Callable[[Any, Any], Any],
     on_error: OnError,
@@ -162,7 +82,7 @@ def accumulate(
 
 
 def aggregate(
-    stream: Stream[Any],
+    stream: StreamCore[Any],
     fold: Any,
     emit: Callable[..., Any] | None,
     key: Key,
@@ -173,12 +93,15 @@ def aggregate(
     """See `Stream.aggregate`."""
     note = _Note(stream, name, on_error)
     of_columns = grouping.is_of_columns(key)
-    keyed, unkeyed = _keyed(stream, key, on_error, name)
+    keyed, *unkeyed = screened_keys(
+        stream, _first_of_pair if key is None else key, on_error, f"{name}Key"
+    )
     if not callable(fold):
         # Arrow's aggregates fail for all records together, so there is nobody to blame.
         answers = grouping.aggregate(keyed, fold, None, key, None, name)
-        results, failed = _pair(map_batches(answers, emit or _same, on_error, name))
-        return _with(results, failed, unkeyed)
+        made = map_batches(answers, emit or _same, on_error, name)
+        results, *failed = made if isinstance(made, tuple) else (made,)
+        return _with(results, *failed, *unkeyed)
     whole_emit = emit or grouping.pair
 
     def tried(of: Any, value: Any, so_far: _SoFar) -> _SoFar:
@@ -196,11 +119,11 @@ def aggregate(
         return _Outcome(results, so_far.failed)
 
     outcomes = grouping.aggregate(keyed, tried, tried_emit, key, _SoFar(default), name)
-    return _taken_apart(outcomes, on_error, name, unkeyed)
+    return _taken_apart(outcomes, on_error, name, *unkeyed)
 
 
 def state_machine(
-    stream: Stream[Any],
+    stream: StreamCore[Any],
     fold: grouping.Fold,
     key: Key,
     default: Any,
@@ -210,7 +133,9 @@ def state_machine(
     """See `Stream.state_machine`."""
     note = _Note(stream, name, on_error)
     of_columns = grouping.is_of_columns(key)
-    keyed, unkeyed = _keyed(stream, key, on_error, name)
+    keyed, *unkeyed = screened_keys(
+        stream, _first_of_pair if key is None else key, on_error, f"{name}Key"
+    )
 
     def tried(of: Any, value: Any, state: Any) -> tuple[Any, list[_Outcome]]:
         try:
@@ -224,7 +149,7 @@ def state_machine(
         return new_state, [_Outcome(answers, [])]
 
     outcomes = grouping.state_machine(keyed, tried, key, default, name)
-    return _taken_apart(outcomes, on_error, name, unkeyed)
+    return _taken_apart(outcomes, on_error, name, *unkeyed)
 
 
 class _Note:
@@ -232,7 +157,7 @@ class _Note:
 
     __slots__ = ("_failures",)
 
-    def __init__(self, stream: Stream[Any], name: str, on_error: OnError) -> None:
+    def __init__(self, stream: StreamCore[Any], name: str, on_error: OnError) -> None:
         check_on_error(on_error, name)
         self._failures = Failures(name, stream.scope.environment, on_error)
 
@@ -253,70 +178,16 @@ class _Note:
         return so_far
 
 
-def _keyed(stream: Stream[Any], key: Key, on_error: OnError, name: str) -> tuple[Any, Any]:
-    """The records that have a key, and the failures of the others (None if not routed)."""
-    pair_key = _first_of_pair if key is None else key
-    return _pair(_screened_keys(stream, pair_key, on_error, f"{name}Key"))
-
-
-def _screened_keys(stream: Stream[Any], key: Key, on_error: OnError, name: str) -> Any:
-    return screen(
-        stream, name, lambda batch: kind_of(batch).hashes(batch, key), on_error, chosen=[key]
-    )
-
-
 def _first_of_pair(record: Any) -> Any:
     of, _ = record
     return of
-
-
-# Windows and joins.
-
-
-def window(
-    stream: Stream[Any],
-    windows_: Sliding | Sessions,
-    time: Any,
-    key: Any,
-    lateness: int,
-    clock: EventClock | None,
-    on_error: OnError,
-    name: str = "Window",
-) -> Any:
-    """See `Stream.window`."""
-
-    def check(batch: Any) -> None:
-        if time is not None:
-            event_times(batch, time, name)
-        if key is not None:
-            kind_of(batch).hashes(batch, key)
-
-    good, failed = _pair(screen(stream, name, check, on_error, chosen=[time, key]))
-    done, late = windows.window(good, windows_, time, key, lateness, clock, name)
-    return (done, late) if failed is None else (done, late, failed)
-
-
-def join(
-    left: Stream[Any],
-    right: Stream[Any],
-    keys: tuple[Any, Any],
-    *,
-    retain: bool,
-    on_error: OnError,
-    name: str = "Join",
-) -> Any:
-    """See `Stream.join`."""
-    good_left, failed_left = _pair(_screened_keys(left, keys[0], on_error, f"{name}Left"))
-    good_right, failed_right = _pair(_screened_keys(right, keys[1], on_error, f"{name}Right"))
-    pairs = stream_joins.join(good_left, good_right, keys, retain=retain, name=name)
-    return _with(pairs, failed_left, failed_right)
 
 
 # Taking outcomes apart, and putting streams together.
 
 
 def _taken_apart(
-    outcomes: Stream[Any], on_error: OnError, name: str, unkeyed: Stream[Any] | None = None
+    outcomes: StreamCore[Any], on_error: OnError, name: str, *unkeyed: StreamCore[Any]
 ) -> Any:
     """The results of a stream of outcomes, and, if routed, what failed."""
     builder = OperatorBuilder(outcomes.scope, f"{name}Outcomes")
@@ -324,7 +195,7 @@ def _taken_apart(
     results = builder.new_output(initial=False)
     failed = builder.new_output(initial=False) if on_error == "route" else None
     builder.build(lambda capabilities, info: _take_apart)
-    return _with(results, failed, unkeyed)
+    return _with(results, failed, *unkeyed)
 
 
 def _take_apart(inputs: list[Input], outputs: list[Output]) -> None:
@@ -339,12 +210,7 @@ def _take_apart(inputs: list[Input], outputs: list[Output]) -> None:
             outputs[1].push(time, failed)
 
 
-def _pair(streams: Any) -> tuple[Any, Any]:
-    """(results, failures or None) of what an operator gave for its `on_error`."""
-    return streams if isinstance(streams, tuple) else (streams, None)
-
-
-def _with(results: Any, *failed: Stream[Any] | None) -> Any:
+def _with(results: Any, *failed: StreamCore[Any] | None) -> Any:
     """The results, and all failures as one stream if they are routed."""
     routed = [stream for stream in failed if stream is not None]
     if not routed:

@@ -15,12 +15,13 @@ from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Pipeline
-from pointstamp.errors import FeedbackError, LoopWarning
+from pointstamp.dataflow.scope_core import ScopeCore
+from pointstamp.dataflow.stream_core import StreamCore
+from pointstamp.errors import BuildError, FeedbackError, LoopWarning
 from pointstamp.progress.operate import Interest
 from pointstamp.progress.timestamp import Summary, Timestamp
 
 if TYPE_CHECKING:
-    from pointstamp.operators.scope import Scope
     from pointstamp.operators.stream import Stream
 
 FAR = 2
@@ -31,7 +32,7 @@ class Loop:
     """The open end of a feedback, to be connected once."""
 
     def __init__(
-        self, scope: Scope, summary: Summary, name: str, expect: int | None = None
+        self, scope: ScopeCore[Any], summary: Summary, name: str, expect: int | None = None
     ) -> None:
         self.scope = scope
         self._expect = expect
@@ -39,9 +40,9 @@ class Loop:
         self._summary = summary
         self._builder = OperatorBuilder(scope, name)
         self.connected = False
-        self.stream = self._builder.new_output(initial=False)
+        self.stream: Stream[Any] = self._builder.new_output(initial=False)
 
-    def connect(self, stream: Stream[Any]) -> None:
+    def connect(self, stream: StreamCore[Any]) -> None:
         """Let `stream` flow around, at later times."""
         if self.connected:
             raise FeedbackError(
@@ -74,6 +75,14 @@ class Loop:
 
         self._builder.build(make_logic)
 
+    def check_connected(self) -> None:
+        """Raise unless it was connected."""
+        if not self.connected:
+            raise FeedbackError(
+                f"feedback {self.name!r} of {self.scope.path} was never connected; call "
+                "connect(stream) on its handle before the scope ends"
+            )
+
     def _changes_epoch(self) -> bool:
         """Whether a time may come back at a later epoch."""
         first, epochs = self.scope.timestamp.minimum, self.scope.epochs()
@@ -81,7 +90,7 @@ class Loop:
         return time is not None and epochs.of(time) != epochs.of(first)
 
 
-def _watch(scope: Scope, name: str, summary: Summary, expect: int | None) -> _Watch | None:
+def _watch(scope: ScopeCore[Any], name: str, summary: Summary, expect: int | None) -> _Watch | None:
     """What warns of too many rounds, where a number is expected."""
     if expect is None:
         return None
@@ -122,3 +131,49 @@ class _Watch:
         self._far = far
         # Times with a round of `far` or later do not pass it.
         self._within = self._timestamp.bounded(self._timestamp.identity, far + 1)
+
+
+class FeedbackMethods(ScopeCore["Stream[Any]"]):
+    """Loops. Methods of `Scope`."""
+
+    def feedback(
+        self,
+        summary: Any,
+        limit: int | None = None,
+        name: str = "Feedback",
+        *,
+        expect: int | None = None,
+    ) -> tuple[Loop, Stream[Any]]:
+        """The two ends of a loop: connect one, build on the other.
+
+        Parameters
+        ----------
+        summary
+            How time advances around the loop: an int advances an integer time, or
+            the inner coordinate of a product.
+        limit : int, optional
+            Times whose (inner) coordinate would reach it never arrive.
+        expect : int, optional
+            Warn (`LoopWarning`) when times come whose (inner) coordinate is beyond twice
+            as much, and each time that it doubles.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     loop, again = scope.feedback(1, limit=3)
+        ...     result = scope.to_stream([10]).concat(again)
+        ...     loop.connect(result.map(lambda x: x + 1))
+        ...     return result
+        >>> ps.testing.collect(build)
+        [(0, 10), (1, 11), (2, 12)]
+        """
+        advance = self.timestamp.summary(summary)
+        if limit is not None:
+            if type(limit) is not int or limit < 0:
+                raise BuildError(
+                    f"feedback {name!r} of {self.path} cannot have a limit of {limit!r}: it is an "
+                    "integer, and 0 is the least"
+                )
+            advance = self.timestamp.bounded(advance, limit)
+        loop = Loop(self, advance, name, expect)
+        self.checks.append(loop.check_connected)
+        return loop, loop.stream

@@ -18,12 +18,12 @@ from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.durability import NOT_REPLAYED
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
+from pointstamp.dataflow.scope_core import ScopeCore
 from pointstamp.errors import BuildError, UsageError
 from pointstamp.operators.probe import Probe
 from pointstamp.progress.timestamp import Int
 
 if TYPE_CHECKING:
-    from pointstamp.operators.scope import Scope
     from pointstamp.operators.stream import Stream
 
 
@@ -57,7 +57,12 @@ class _Reader:
     """The logic: one reading for each activation, if the probe has come far enough."""
 
     def __init__(
-        self, scope: Scope, capability: Capability, info: OperatorInfo, read: Read, probe: Probe
+        self,
+        scope: ScopeCore[Any],
+        capability: Capability,
+        info: OperatorInfo,
+        read: Read,
+        probe: Probe,
     ) -> None:
         self._timestamp = scope.timestamp
         self._target = scope.timestamp.minimum
@@ -99,44 +104,6 @@ class _Reader:
             self._probe.listeners.remove(self._activate)
 
 
-def iterator_source(
-    scope: Scope, read: Read, probe: Probe, name: str = "IteratorSource"
-) -> Stream[Any]:
-    """See `Scope.iterator_source`."""
-    builder = OperatorBuilder(scope, name)
-    builder.states.refuse(NOT_REPLAYED)
-    stream = builder.new_output()
-
-    def make_logic(
-        capabilities: list[Capability], info: OperatorInfo
-    ) -> Callable[[list[Input], list[Output]], bool]:
-        return _Reader(scope, capabilities.pop(), info, read, probe).run
-
-    builder.build(make_logic)
-    return stream
-
-
-def flow_controlled(
-    scope: Scope,
-    batches: Iterable[tuple[int, Any]],
-    probe: Probe,
-    ahead: int = 1,
-    name: str = "FlowControlled",
-) -> Stream[Any]:
-    """See `Scope.flow_controlled`."""
-    if scope.timestamp is not Int:
-        raise BuildError(
-            f"source {name!r} counts how far it runs ahead, and scope {scope.name!r} has times of "
-            f"{scope.timestamp!r}; iterator_source() is for times that are not integers"
-        )
-    if ahead < 1:
-        raise BuildError(
-            f"source {name!r} would never send anything: it may run {ahead} times ahead, and what "
-            "it sends has to be at least 1 ahead of what is complete"
-        )
-    return iterator_source(scope, _read_ahead(iter(batches), ahead), probe, name)
-
-
 def _read_ahead(batches: Iterator[tuple[int, Any]], ahead: int) -> Read:
     """Read a batch at a time, each when all times `ahead` before its own are complete."""
     upcoming: list[tuple[int, Any]] = []
@@ -150,3 +117,80 @@ def _read_ahead(batches: Iterator[tuple[int, Any]], ahead: int) -> Read:
         return Reading(found, target=0) if found else None
 
     return read
+
+
+class FlowControlMethods(ScopeCore["Stream[Any]"]):
+    """Sources that wait for a probe. Methods of `Scope`."""
+
+    def flow_controlled(
+        self,
+        batches: Iterable[tuple[int, Any]],
+        probe: Probe,
+        ahead: int = 1,
+        name: str = "FlowControlled",
+    ) -> Stream[Any]:
+        """The batches of an iterable of (time, batch), read on only as `probe` advances.
+
+        Parameters
+        ----------
+        batches : iterable of (int, container)
+            Times that do not go back, each with a list of records, or columns. One
+            batch is read before it may be sent.
+        probe : Probe
+            Says what is complete; put it where the work is done, which may be later
+            than this call, with `probe_with`.
+        ahead : int
+            How far to run ahead: a batch of time t is sent when all times up to
+            `t - ahead` are complete, so that at most so many times are at work.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     probe = ps.Probe()
+        ...     lines = scope.flow_controlled([(0, ["a", "b"]), (3, ["c"])], probe, ahead=2)
+        ...     return lines.map(str.upper).probe_with(probe)
+        >>> ps.testing.collect(build)
+        [(0, 'A'), (0, 'B'), (3, 'C')]
+        """
+        if self.timestamp is not Int:
+            raise BuildError(
+                f"source {name!r} counts how far it runs ahead, and scope {self.name!r} has times "
+                f"of {self.timestamp!r}; iterator_source() is for times that are not integers"
+            )
+        if ahead < 1:
+            raise BuildError(
+                f"source {name!r} would never send anything: it may run {ahead} times ahead, and "
+                "what it sends has to be at least 1 ahead of what is complete"
+            )
+        return self.iterator_source(_read_ahead(iter(batches), ahead), probe, name)
+
+    def iterator_source(
+        self, read: Read, probe: Probe, name: str = "IteratorSource"
+    ) -> Stream[Any]:
+        """A source that says itself how far `probe` must have come before it reads on.
+
+        `read(time)` gives a `Reading`: what to send at `time` or later, and the target
+        that the probe has to reach before the next call. It gives None at the end.
+        Times may be of any type.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     probe = ps.Probe()
+        ...     def read(time):
+        ...         if time == 3:
+        ...             return None
+        ...         return ps.Reading([(time, [10 * time])], target=time, lower_bound=time + 1)
+        ...     return scope.iterator_source(read, probe).probe_with(probe)
+        >>> ps.testing.collect(build)
+        [(0, 0), (1, 10), (2, 20)]
+        """
+        builder = OperatorBuilder(self, name)
+        builder.states.refuse(NOT_REPLAYED)
+        stream = builder.new_output()
+
+        def make_logic(
+            capabilities: list[Capability], info: OperatorInfo
+        ) -> Callable[[list[Input], list[Output]], bool]:
+            return _Reader(self, capabilities.pop(), info, read, probe).run
+
+        builder.build(make_logic)
+        return stream

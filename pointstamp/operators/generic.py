@@ -22,6 +22,7 @@ from pointstamp.dataflow.notificator import Notificator
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.operator_error import blame
 from pointstamp.dataflow.pact import Pact
+from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import OperatorError
 from pointstamp.progress.operate import Interest
 
@@ -73,7 +74,7 @@ class _Logic:
 
 
 def operator(
-    streams: Sequence[Stream[Any]],
+    streams: Sequence[StreamCore[Any]],
     pacts: Sequence[Pact],
     name: str,
     build: Build,
@@ -83,7 +84,7 @@ def operator(
     builder = OperatorBuilder(streams[0].scope, name)
     for stream, pact in zip(streams, pacts, strict=True):
         builder.new_input(stream, pact, interest)
-    result = builder.new_output()
+    result: Stream[Any] = builder.new_output()
 
     def make_logic(capabilities: list[Capability], info: OperatorInfo) -> Callable[..., Any]:
         logic = build(capabilities.pop(), info)
@@ -94,7 +95,7 @@ def operator(
 
 
 def operator_notify(
-    streams: Sequence[Stream[Any]],
+    streams: Sequence[StreamCore[Any]],
     pacts: Sequence[Pact],
     name: str,
     build: Build,
@@ -109,7 +110,7 @@ def operator_notify(
     builder = OperatorBuilder(streams[0].scope, name)
     for stream, pact in zip(streams, pacts, strict=True):
         builder.new_input(stream, pact, Interest.IF_CAPABILITY)
-    result = builder.new_output()
+    result: Stream[Any] = builder.new_output()
     frontiers = [Frontier(counts) for counts in builder.frontiers]
     notificator = Notificator(streams[0].scope.timestamp, frontiers, early=early)
 
@@ -124,3 +125,151 @@ def operator_notify(
 
     builder.build(make_logic, build)
     return result
+
+
+class GenericMethods(StreamCore[T]):
+    """Operators with code of the user's. Methods of `Stream`."""
+
+    def unary(self, pact: Pact, name: str, build: Unary) -> Stream[Any]:
+        """An operator that reads this stream; `logic(input, output)`.
+
+        `build(capability, info)` is called once on each worker, with the right to send at the
+        least time or later, and gives the logic; see `pointstamp.operators.generic`.
+
+        >>> import pointstamp as ps
+        >>> def double(capability, info):
+        ...     def logic(input, output):
+        ...         for time, batch in input:
+        ...             output.session(time).give_batch([2 * x for x in batch])
+        ...     return logic
+        >>> ps.testing.collect(lambda s: s.to_stream([1, 2]).unary(ps.Pipeline(), "Double", double))
+        [(0, 2), (0, 4)]
+        """
+        return operator([self], [pact], name, build, Interest.NEVER)
+
+    def unary_frontier(self, pact: Pact, name: str, build: Unary) -> Stream[Any]:
+        """The same; `input.frontier` says what may still come, and moves are a reason to run.
+
+        >>> import pointstamp as ps
+        >>> def last(capability, info):
+        ...     kept = []  # the last of all records, and the right to send it
+        ...     def logic(input, output):
+        ...         for time, batch in input:
+        ...             kept[:] = [(time.retain(), batch[-1])]
+        ...         if kept and input.frontier.is_empty():
+        ...             [(capability, record)] = kept
+        ...             with capability:
+        ...                 output.session(capability).give(record)
+        ...             kept.clear()
+        ...     return logic
+        >>> def build(scope):
+        ...     return scope.to_stream([1, 2]).unary_frontier(ps.Pipeline(), "Last", last)
+        >>> ps.testing.collect(build)
+        [(0, 2)]
+        """
+        return operator([self], [pact], name, build, Interest.ALWAYS)
+
+    def unary_notify(
+        self, pact: Pact, name: str, build: UnaryNotify, initial: Iterable[Any] = ()
+    ) -> Stream[Any]:
+        """The same with notifications; `logic(input, output, notificator)`.
+
+        `initial` are times to be notified of without asking.
+
+        >>> import pointstamp as ps
+        >>> def total(capability, info):
+        ...     sums = {}
+        ...     def logic(input, output, notificator):
+        ...         for time, batch in input:
+        ...             sums[time.time] = sums.get(time.time, 0) + sum(batch)
+        ...             notificator.notify_at(time.retain())
+        ...         for capability in notificator:
+        ...             with capability:
+        ...                 output.session(capability).give(sums.pop(capability.time))
+        ...     return logic
+        >>> def build(scope):
+        ...     numbers = scope.to_stream([1, 2, 3]).delay(lambda x, time: x // 2)
+        ...     return numbers.unary_notify(ps.Pipeline(), "Total", total)
+        >>> ps.testing.collect(build)
+        [(0, 1), (1, 5)]
+        """
+        return operator_notify([self], [pact], name, build, initial)
+
+    def binary(
+        self, other: StreamCore[Any], pact1: Pact, pact2: Pact, name: str, build: Binary
+    ) -> Stream[Any]:
+        """An operator that reads two streams; `logic(input1, input2, output)`.
+
+        >>> import pointstamp as ps
+        >>> def tagged(capability, info):
+        ...     def logic(left, right, output):
+        ...         for tag, input in (("left", left), ("right", right)):
+        ...             for time, batch in input:
+        ...                 output.session(time).give_many((tag, x) for x in batch)
+        ...     return logic
+        >>> def build(scope):
+        ...     one, two, here = scope.to_stream([1]), scope.to_stream([2]), ps.Pipeline()
+        ...     return one.binary(two, here, here, "Tagged", tagged)
+        >>> ps.testing.collect(build)
+        [(0, ('left', 1)), (0, ('right', 2))]
+        """
+        return operator([self, other], [pact1, pact2], name, build, Interest.NEVER)
+
+    def binary_frontier(
+        self, other: StreamCore[Any], pact1: Pact, pact2: Pact, name: str, build: Binary
+    ) -> Stream[Any]:
+        """The same; both inputs' frontiers are seen, and moves are a reason to run.
+
+        >>> import pointstamp as ps
+        >>> def first_then_second(capability, info):
+        ...     waiting = []
+        ...     def logic(first, second, output):
+        ...         for time, batch in first:
+        ...             output.session(time).give_batch(batch)
+        ...         for time, batch in second:
+        ...             waiting.append((time.retain(), batch))
+        ...         while waiting and first.frontier.is_empty():
+        ...             capability, batch = waiting.pop()
+        ...             with capability:
+        ...                 output.session(capability).give_batch(batch)
+        ...     return logic
+        >>> def build(scope):
+        ...     one, two, here = scope.to_stream([1]), scope.to_stream([2]), ps.Pipeline()
+        ...     return one.binary_frontier(two, here, here, "InTurn", first_then_second)
+        >>> ps.testing.collect(build)
+        [(0, 1), (0, 2)]
+        """
+        return operator([self, other], [pact1, pact2], name, build, Interest.ALWAYS)
+
+    def binary_notify(
+        self,
+        other: StreamCore[Any],
+        pact1: Pact,
+        pact2: Pact,
+        name: str,
+        build: BinaryNotify,
+        initial: Iterable[Any] = (),
+    ) -> Stream[Any]:
+        """The same with notifications; `logic(input1, input2, output, notificator)`.
+
+        A time is complete when nothing at or before it can come at either input.
+
+        >>> import pointstamp as ps
+        >>> def sizes(capability, info):
+        ...     counts = {}
+        ...     def logic(left, right, output, notificator):
+        ...         for side, input in enumerate((left, right)):
+        ...             for time, batch in input:
+        ...                 counts.setdefault(time.time, [0, 0])[side] += len(batch)
+        ...                 notificator.notify_at(time.retain())
+        ...         for capability in notificator:
+        ...             with capability:
+        ...                 output.session(capability).give(tuple(counts.pop(capability.time)))
+        ...     return logic
+        >>> def build(scope):
+        ...     one, two, here = scope.to_stream("ab"), scope.to_stream("c"), ps.Pipeline()
+        ...     return one.binary_notify(two, here, here, "Sizes", sizes)
+        >>> ps.testing.collect(build)
+        [(0, (2, 1))]
+        """
+        return operator_notify([self, other], [pact1, pact2], name, build, initial)

@@ -27,6 +27,7 @@ from pointstamp.dataflow.handles import Input, Output, Session
 from pointstamp.dataflow.notificator import Notificator
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Exchange, Pact, Pipeline
+from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import BuildError, ContainerError, DataError
 from pointstamp.operators.generic import operator_notify
 
@@ -43,14 +44,17 @@ Keyed = Iterable[tuple[Any, Any]]
 
 
 def accumulate(
-    stream: Stream[Any], default: Any, logic: Callable[[Any, Any], Any], name: str = "Accumulate"
+    stream: StreamCore[Any],
+    default: Any,
+    logic: Callable[[Any, Any], Any],
+    name: str = "Accumulate",
 ) -> Stream[Any]:
     """See `Stream.accumulate`."""
     return _answered(stream, Pipeline(), name, lambda: _Total(deepcopy(default), logic))
 
 
 def aggregate(
-    stream: Stream[Any],
+    stream: StreamCore[Any],
     fold: Any,
     emit: Callable[..., Any] | None = None,
     key: Key = None,
@@ -67,7 +71,7 @@ def aggregate(
 
 
 def state_machine(
-    stream: Stream[Any],
+    stream: StreamCore[Any],
     fold: Fold,
     key: Key = None,
     default: Any = None,
@@ -127,7 +131,7 @@ class _Answer(Protocol):
 
 
 def _answered(
-    stream: Stream[Any], pact: Pact, name: str, make: Callable[[], _Answer]
+    stream: StreamCore[Any], pact: Pact, name: str, make: Callable[[], _Answer]
 ) -> Stream[Any]:
     """Have each time answered by an object that `make` gives for it."""
 

@@ -33,13 +33,15 @@ from pointstamp.dataflow.notificator import Notificator
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.operator_error import blame
 from pointstamp.dataflow.pact import Broadcast, Pipeline
+from pointstamp.dataflow.scope_core import ScopeCore
+from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import BuildError, OperatorError
-from pointstamp.operators.stateless import is_of_columns, kept
+from pointstamp.operators.split_merge import concatenate
+from pointstamp.operators.transform import is_of_columns, kept
 from pointstamp.operators.user_code import refuse_async_of
 from pointstamp.progress.operate import Interest
 
 if TYPE_CHECKING:
-    from pointstamp.operators.scope import Scope
     from pointstamp.operators.stream import Stream
 
 AGAIN, LEAVE = 0, 1
@@ -158,34 +160,6 @@ class Measured:
         return value
 
 
-def iterate(
-    stream: Stream[Any],
-    body: Callable[[Stream[Any]], Stream[Any]],
-    until: Any = None,
-    limit: int | None = None,
-    *,
-    measure: Callable[[Any], Any] | None = None,
-    combine: Callable[[Any, Any], Any] = add,
-    expect: int | None = None,
-    report: Callable[[Round], Any] | None = None,
-    name: str = "Iterate",
-) -> Stream[Any]:
-    """See `Stream.iterate`."""
-    refuse_async_of(name, body, until, measure, combine, report)
-    rule = _rule(until, measure, combine, name)
-    if limit is not None and (type(limit) is not int or limit < 0):
-        raise BuildError(
-            f"loop {name!r} cannot have a limit of {limit!r} rounds: it is an integer, and 0 is "
-            "the least"
-        )
-    with stream.scope.iterative(name=name) as inner:
-        loop, again = inner.feedback(1, expect=expect)
-        records = stream.enter(inner).concat(again)
-        going, leaving = _decide(records, _measure(records, rule), rule, limit, report)
-        loop.connect(_checked(body(going), inner))
-        return leaving.leave()
-
-
 def _rule(until: Any, measure: Any, combine: Any, name: str) -> Rule:
     if measure is not None:
         if not callable(until):
@@ -204,7 +178,7 @@ def _rule(until: Any, measure: Any, combine: Any, name: str) -> Rule:
     return Every(until, name)
 
 
-def _checked(result: Any, inner: Scope) -> Stream[Any]:
+def _checked(result: Any, inner: ScopeCore[Any]) -> Stream[Any]:
     """What the body gave, if that can go round."""
     scope = getattr(result, "scope", None)
     if scope is not inner:
@@ -213,14 +187,15 @@ def _checked(result: Any, inner: Scope) -> Stream[Any]:
             f"the body of loop {inner.name!r} must give a stream of the loop's own scope, made of "
             f"the stream that it is given; it gave {found}"
         )
-    return result  # type: ignore[no-any-return]  # what has our scope is a stream
+    stream: Stream[Any] = result
+    return stream
 
 
-def _measure(records: Stream[Any], rule: Rule) -> Stream[Any]:
+def _measure(records: StreamCore[Any], rule: Rule) -> Stream[Any]:
     """(worker, number, records, value) of what arrived at once of each time."""
     builder = OperatorBuilder(records.scope, "Measure")
     builder.new_input(records, Pipeline(), Interest.NEVER)
-    result = builder.new_output(initial=False)
+    result: Stream[Any] = builder.new_output(initial=False)
 
     def make_logic(
         capabilities: list[Capability], info: OperatorInfo
@@ -249,8 +224,8 @@ def _both(rule: Rule, a: tuple[int, Any], b: tuple[int, Any]) -> tuple[int, Any]
 
 
 def _decide(
-    records: Stream[Any],
-    values: Stream[Any],
+    records: StreamCore[Any],
+    values: StreamCore[Any],
     rule: Rule,
     limit: int | None,
     report: Callable[[Round], Any] | None,
@@ -353,3 +328,98 @@ class _Rounds:
 
 def _order(value: tuple[int, int, Any]) -> tuple[int, int]:
     return value[:2]
+
+
+class IterateMethods(StreamCore[T]):
+    """Loops with a condition. Methods of `Stream`."""
+
+    def iterate(
+        self,
+        body: Callable[[Stream[T]], Stream[T]],
+        until: Any = None,
+        limit: int | None = None,
+        *,
+        measure: Callable[[Any], Any] | None = None,
+        combine: Callable[[Any, Any], Any] = add,
+        expect: int | None = None,
+        report: Callable[[Round], Any] | None = None,
+        name: str = "Iterate",
+    ) -> Stream[T]:
+        """Apply `body` to all records, again and again, until a condition holds for them.
+
+        The records of a time are round 0, and what the body makes of a round is the next.
+        The loop of a time stops at the first round for which the condition holds, round 0
+        included: its records, on all workers, are the result, at that time. A round
+        without records is the last, too. All workers agree on each round; loops of
+        different times do not wait for each other.
+
+        Parameters
+        ----------
+        body : callable
+            Gets a stream, of a scope of its own, and gives one made of it.
+        until : callable, str or pyarrow.compute.Expression, optional
+            The round is the last if this is true of each of its records: on rows a function of
+            the record, on columns the name of a column of booleans, or an expression. With
+            `measure`, a function of what all its records were measured to be. Without
+            `until`, the loop stops when a round has the same records as the one before, in any
+            order (told by hashes of 64 bits, so records must be hashable as for `exchange`).
+        limit : int, optional
+            The body is applied at most so many times; what there is then is the result.
+        measure : callable, optional
+            The value of a batch, as in `measure=sum`.
+        combine : callable, optional
+            The value of two batches together; their order must not matter. It adds.
+        expect : int, optional
+            Warn (`LoopWarning`) after twice as many rounds, and each time that they double.
+        report : callable, optional
+            Called on every worker, for each round, with a `Round`: the `time`, the `round`,
+            of all workers the number of records `n_records` and their `value`, and whether
+            it `is_last`.
+        name : str
+            For messages to people.
+
+        Raises
+        ------
+        BuildError
+            If the body gives something else, or there can be no such condition. When built.
+
+        Notes
+        -----
+        A round costs a small message from each worker with records to each other, beside
+        what the body does, and one exchange of progress. Records that are not done wait on
+        their worker until the round is complete on all.
+
+        Examples
+        --------
+        Until nothing changes:
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     numbers = scope.to_stream([6, 40] if scope.index == 0 else [])
+        ...     return numbers.iterate(lambda again: again.map(lambda x: x // 2 if x > 3 else x))
+        >>> ps.testing.collect(build, workers=2)
+        [(0, 2), (0, 3)]
+
+        Until the sum is below 12; it is 46, then 23, then 11:
+
+        >>> def build(scope):
+        ...     numbers = scope.to_stream([6, 40] if scope.index == 0 else [])
+        ...     half = lambda again: again.exchange().map(lambda x: x // 2)
+        ...     return numbers.iterate(half, measure=sum, until=lambda total: total < 12)
+        >>> ps.testing.collect(build, workers=2)
+        [(0, 1), (0, 10)]
+        """
+        refuse_async_of(name, body, until, measure, combine, report)
+        rule = _rule(until, measure, combine, name)
+        if limit is not None and (type(limit) is not int or limit < 0):
+            raise BuildError(
+                f"loop {name!r} cannot have a limit of {limit!r} rounds: it is an integer, and 0 "
+                "is the least"
+            )
+        with self.scope.iterative(name=name) as inner:
+            loop, again = inner.feedback(1, expect=expect)
+            records = concatenate([self.enter(inner), again])
+            going, leaving = _decide(records, _measure(records, rule), rule, limit, report)
+            loop.connect(_checked(body(going), inner))
+            result: Stream[T] = leaving.leave()
+            return result

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Frontier, Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Pipeline
+from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.progress.explanation import Holder
 from pointstamp.progress.operate import Interest
 
 if TYPE_CHECKING:
     from pointstamp.dataflow.environment import Environment
-    from pointstamp.operators.stream import Stream
 
 
 class Probe:
@@ -112,7 +112,7 @@ class Probe:
         return f"Probe({self.elements})"
 
 
-def probe_with(stream: Stream[Any], probe: Probe, name: str = "Probe") -> None:
+def probe_with(stream: StreamCore[Any], probe: Probe, name: str = "Probe") -> None:
     """Let `probe` watch the end of `stream`."""
     builder = OperatorBuilder(stream.scope, name)
     builder.new_input(stream, Pipeline(), Interest.ALWAYS)
@@ -140,3 +140,46 @@ def probe_with(stream: Stream[Any], probe: Probe, name: str = "Probe") -> None:
 
 def _explain(environment: Environment, scope: int, node: int, time: Any) -> list[Holder]:
     return environment.explain(scope, node, time)
+
+
+class ProbeMethods(StreamCore[T]):
+    """Probes. Methods of `Stream`."""
+
+    def probe(self) -> Probe:
+        """A handle that tells whether times are still possible at the end of this stream.
+
+        >>> import pointstamp as ps
+        >>> def main(worker):
+        ...     with worker.dataflow() as scope:
+        ...         input, stream = scope.new_input()
+        ...         probe = stream.probe()
+        ...     input.advance_to(3)
+        ...     worker.step_while(lambda: probe.less_than(3))
+        ...     return probe.less_than(3), probe.less_equal(3), probe.elements
+        >>> ps.execute(main)
+        [(False, True, [3])]
+        """
+        probe = Probe()
+        probe_with(self, probe)
+        return probe
+
+    def probe_with(self, probe: Probe) -> Self:
+        """Let an existing `probe` watch this stream too; gives the stream back.
+
+        >>> import pointstamp as ps
+        >>> def main(worker):
+        ...     probe = ps.Probe()
+        ...     with worker.dataflow() as scope:
+        ...         slow, first = scope.new_input()
+        ...         fast, second = scope.new_input()
+        ...         first.probe_with(probe)
+        ...         second.probe_with(probe)
+        ...     fast.advance_to(9)
+        ...     slow.advance_to(2)
+        ...     worker.step_while(lambda: probe.less_than(2))
+        ...     return probe.less_than(3)
+        >>> ps.execute(main)
+        [True]
+        """
+        probe_with(self, probe)
+        return self

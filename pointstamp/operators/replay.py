@@ -19,6 +19,7 @@ from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.durability import NOT_REPLAYED
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
+from pointstamp.dataflow.scope_core import ScopeCore
 from pointstamp.errors import EventError, TruncatedError, UsageError
 from pointstamp.formats.events import (
     Event,
@@ -31,42 +32,10 @@ from pointstamp.progress.antichain import MutableAntichain
 from pointstamp.progress.timestamp import Timestamp
 
 if TYPE_CHECKING:
-    from pointstamp.operators.scope import Scope
     from pointstamp.operators.stream import Stream
 
 Wake = Callable[[], None]
 Open = Callable[[Wake], EventReader]
-
-
-def replay(scope: Scope, sources: Any, *, partial: bool, name: str = "Replay") -> Stream[Any]:
-    """See `Scope.replay`."""
-    opens = _opens(scope, sources, partial)
-    builder = OperatorBuilder(scope, name)
-    builder.states.refuse(NOT_REPLAYED)
-    stream = builder.new_output()
-
-    def make_logic(
-        capabilities: list[Capability], info: OperatorInfo
-    ) -> Callable[[list[Input], list[Output]], bool]:
-        environment = scope.environment
-        wake = partial_call(environment.call, info.activate)
-        parts = []
-        with capabilities.pop() as least:
-            for open_ in opens:
-                reader = open_(wake)
-                held = least.delayed(least.time)
-                environment.closers.callback(reader.close)
-                parts.append(_Part(reader, held, scope.timestamp))
-
-        def logic(inputs: list[Input], outputs: list[Output]) -> bool:
-            # A batch of each part per activation, so that what it sets off goes on meanwhile.
-            more = [part.go_on(outputs[0]) for part in parts]
-            return any(more)
-
-        return logic
-
-    builder.build(make_logic)
-    return stream
 
 
 class _Part:
@@ -190,7 +159,7 @@ class _CompleteOnly:
         self._reader.close()
 
 
-def _opens(scope: Scope, sources: Any, partial: bool) -> list[Open]:
+def _opens(scope: ScopeCore[Any], sources: Any, partial: bool) -> list[Open]:
     """What opens each part that this worker replays."""
     if isinstance(sources, (str, os.PathLike)):
         from pointstamp.formats.capture_files import captured_files
@@ -250,3 +219,69 @@ def _limit(files: Iterable[Any], timestamp: Timestamp) -> MutableAntichain:
             for time, change in [(timestamp.minimum, 1), *changes]:
                 limit.change(time, change)
     return limit
+
+
+class ReplayMethods(ScopeCore["Stream[Any]"]):
+    """Replaying captured streams. Methods of `Scope`."""
+
+    def replay(self, sources: Any, *, partial: bool = False, name: str = "Replay") -> Stream[Any]:
+        """A stream that was captured, again: its batches at their times, and its progress.
+
+        As many workers as one likes can replay what others captured: each part is
+        replayed by one of them, and a time is complete when it is so in all parts.
+
+        Parameters
+        ----------
+        sources : path, or sequence of Events, Connect, Accept or iterables of events
+            A path is that of the folder (or of one file) that was captured to, the same
+            on all workers, which share its files. Else every worker gives its own.
+        partial : bool
+            Of files of a capture that was interrupted, or goes on: replay the times that
+            are complete in all of them, and leave out the others. Without it they are an
+            error, where they end.
+
+        Raises
+        ------
+        TruncatedError
+            When it comes to where a file was cut off; says which, and at which byte.
+            A file that is still written to ends where it ends just then.
+        FileFormatError
+            For files that are no capture, or damaged, or not all there.
+        PeerLostError
+            When a connection ends before its stream.
+        EventError
+            When events contradict each other.
+
+        >>> import pointstamp as ps
+        >>> events = [ps.Messages(0, ["a"]), ps.Progress([(5, 1), (0, -1)]),
+        ...           ps.Messages(7, ["b"]), ps.Progress([(5, -1)])]
+        >>> ps.testing.collect(lambda scope: scope.replay([events]))
+        [(0, 'a'), (7, 'b')]
+        """
+        opens = _opens(self, sources, partial)
+        builder = OperatorBuilder(self, name)
+        builder.states.refuse(NOT_REPLAYED)
+        stream = builder.new_output()
+
+        def make_logic(
+            capabilities: list[Capability], info: OperatorInfo
+        ) -> Callable[[list[Input], list[Output]], bool]:
+            environment = self.environment
+            wake = partial_call(environment.call, info.activate)
+            parts = []
+            with capabilities.pop() as least:
+                for open_ in opens:
+                    reader = open_(wake)
+                    held = least.delayed(least.time)
+                    environment.closers.callback(reader.close)
+                    parts.append(_Part(reader, held, self.timestamp))
+
+            def logic(inputs: list[Input], outputs: list[Output]) -> bool:
+                # A batch of each part per activation, so that what it sets off goes on meanwhile.
+                more = [part.go_on(outputs[0]) for part in parts]
+                return any(more)
+
+            return logic
+
+        builder.build(make_logic)
+        return stream

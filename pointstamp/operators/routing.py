@@ -14,42 +14,14 @@ from typing import TYPE_CHECKING, Any
 from pointstamp.containers.expressions import is_expression
 from pointstamp.containers.routes import place, split_by_column
 from pointstamp.dataflow.results import Err, Ok
+from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import BuildError, RouteError
-from pointstamp.operators.split_merge import branch, divide
-from pointstamp.operators.stateless import rows
+from pointstamp.operators.split_merge import divide, divider
+from pointstamp.operators.transform import rows
+from pointstamp.operators.user_code import check_function
 
 if TYPE_CHECKING:
     from pointstamp.operators.stream import Stream
-
-
-def partition(
-    stream: Stream[Any], n: int, route: Any, name: str = "Partition"
-) -> list[Stream[Any]]:
-    """See `Stream.partition`."""
-    check_places(n, name)
-    split = _split_rows if callable(route) and not is_expression(route) else split_by_column
-    return divide(stream, name, n, lambda time, batch: split(batch, route, n, name))
-
-
-def branch_when(
-    stream: Stream[Any], predicate: Callable[[Any], Any], name: str = "BranchWhen"
-) -> tuple[Stream[Any], Stream[Any]]:
-    """See `Stream.branch_when`."""
-    where_false, where_true = divide(
-        stream, name, 2, lambda time, batch: whole(predicate(time), batch)
-    )
-    return where_false, where_true
-
-
-def ok_err(
-    stream: Stream[Any], function: Any, name: str = "OkErr"
-) -> tuple[Stream[Any], Stream[Any]]:
-    """See `Stream.ok_err`."""
-    if is_expression(function) or isinstance(function, str):
-        err, ok = branch(stream, function, name)
-    else:
-        ok, err = divide(stream, name, 2, lambda time, batch: _results(batch, function, name))
-    return ok, err
 
 
 def check_places(n: Any, name: str) -> None:
@@ -93,3 +65,87 @@ def _results(batch: Any, function: Callable[[Any], Any], name: str) -> tuple[lis
         is_err, value = judged(record, function, name)
         parts[is_err].append(value)
     return parts
+
+
+class RoutingMethods(StreamCore[T]):
+    """Operators that split a stream in several ways. Methods of `Stream`."""
+
+    def partition(self, n: int, route: Any, *, name: str = "Partition") -> list[Stream[T]]:
+        """`n` streams; `route` says to which of them each record goes.
+
+        Parameters
+        ----------
+        n : int
+            How many.
+        route : callable, str or pyarrow.compute.Expression
+            On rows a function of the record that gives an index, from 0 on; on columns
+            the name of a column of indices, or an expression (of record batches).
+
+        Raises
+        ------
+        RouteError
+            While it runs, for an index that is not below `n`.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     even, odd = scope.to_stream(range(4)).partition(2, lambda x: x % 2)
+        ...     return odd
+        >>> ps.testing.collect(build)
+        [(0, 1), (0, 3)]
+        """
+        check_function(route, name, or_columns=True)
+        check_places(n, name)
+        split = _split_rows if callable(route) and not is_expression(route) else split_by_column
+        return divide(self, name, n, lambda time, batch: split(batch, route, n, name))
+
+    def branch_when(
+        self, predicate: Callable[[Any], Any], *, name: str = "BranchWhen"
+    ) -> tuple[Stream[T], Stream[T]]:
+        """The batches at whose time `predicate(time)` is false, and those where it is true.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     letters = scope.to_stream("ab").delay(lambda letter, time: time + ord(letter))
+        ...     before, after = letters.branch_when(lambda time: time > ord("a"))
+        ...     return after
+        >>> ps.testing.collect(build)
+        [(98, 'b')]
+        """
+        check_function(predicate, name)
+        where_false, where_true = divide(
+            self, name, 2, lambda time, batch: whole(predicate(time), batch)
+        )
+        return where_false, where_true
+
+    def ok_err(self, function: Any, *, name: str = "OkErr") -> tuple[Stream[Any], Stream[Any]]:
+        """The values that `function` gives as `Ok`, and those that it gives as `Err`.
+
+        Parameters
+        ----------
+        function : callable, str or pyarrow.compute.Expression
+            On rows a function of the record that gives `ps.Ok(value)` or
+            `ps.Err(value)`; on columns the name of a column of booleans, or an
+            expression, which is true for the records of the first stream. The others,
+            null among them, are the second.
+
+        Raises
+        ------
+        RouteError
+            While it runs, if the function gives anything else.
+
+        >>> import pointstamp as ps
+        >>> def read(text):
+        ...     return ps.Ok(int(text)) if text.isdigit() else ps.Err(text)
+        >>> def build(scope):
+        ...     numbers, others = scope.to_stream(["1", "x"]).ok_err(read)
+        ...     return numbers.map(lambda n: n + 1).concat(others.map(len))
+        >>> ps.testing.collect(build)
+        [(0, 1), (0, 2)]
+        """
+        check_function(function, name, or_columns=True)
+        if is_expression(function) or isinstance(function, str):
+            parts = divider(function)
+            err, ok = divide(self, name, 2, lambda time, batch: parts(batch, function, name))
+        else:
+            ok, err = divide(self, name, 2, lambda time, batch: _results(batch, function, name))
+        return ok, err

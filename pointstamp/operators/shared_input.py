@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.errors import BuildError, InputError
-from pointstamp.operators.sources import InputHandle, new_input
+from pointstamp.operators.sources import InputHandle
 from pointstamp.progress.timestamp import Int, Timestamp
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class SharedInput:
                 f"input {self.name!r} has times of {self.timestamp!r}, and scope {scope.name!r} "
                 f"has times of {scope.timestamp!r}; make an input for each type"
             )
-        handle, stream = new_input(scope, self.name)
+        handle, stream = scope.new_input(self.name)
         handle.advance_to(self.time)
         self._forget_dropped()
         self._handles.append(handle)

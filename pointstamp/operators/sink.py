@@ -9,20 +9,42 @@ from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Pact
+from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.progress.operate import Interest
 
 if TYPE_CHECKING:
-    from pointstamp.operators.stream import Stream
+    pass
 
 
-def sink(stream: Stream[Any], pact: Pact, name: str, logic: Callable[[Input], Any]) -> None:
-    """See `Stream.sink`."""
-    builder = OperatorBuilder(stream.scope, name)
-    builder.new_input(stream, pact, Interest.ALWAYS)
+class SinkMethods(StreamCore[T]):
+    """The end of a stream. Methods of `Stream`."""
 
-    def make_logic(
-        capabilities: list[Capability], info: OperatorInfo
-    ) -> Callable[[list[Input], list[Output]], Any]:
-        return lambda inputs, outputs: logic(inputs[0])
+    def sink(self, pact: Pact, name: str, logic: Callable[[Input], Any]) -> None:
+        """An operator that reads this stream and sends nothing; `logic(input)`.
 
-    builder.build(make_logic)
+        `input.frontier` says what may still come, and its moves are a reason to run.
+
+        >>> import pointstamp as ps
+        >>> def main(worker):
+        ...     events = []
+        ...     def logic(input):
+        ...         for time, batch in input:
+        ...             events.append((time.time, batch))
+        ...         if input.frontier.is_empty():
+        ...             events.append("end")
+        ...     with worker.dataflow() as scope:
+        ...         scope.to_stream([1, 2]).sink(ps.Pipeline(), "Events", logic)
+        ...     worker.run()
+        ...     return events
+        >>> ps.execute(main)
+        [[(0, [1, 2]), 'end']]
+        """
+        builder = OperatorBuilder(self.scope, name)
+        builder.new_input(self, pact, Interest.ALWAYS)
+
+        def make_logic(
+            capabilities: list[Capability], info: OperatorInfo
+        ) -> Callable[[list[Input], list[Output]], Any]:
+            return lambda inputs, outputs: logic(inputs[0])
+
+        builder.build(make_logic)

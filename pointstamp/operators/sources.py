@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from pointstamp.containers.builder import PREFERRED_RECORDS
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.durability import NOT_REPLAYED
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
+from pointstamp.dataflow.scope_core import ScopeCore
+from pointstamp.dataflow.stream_core import T
 from pointstamp.errors import DroppedError, InputError
 from pointstamp.operators.generic import Build
+from pointstamp.operators.user_code import is_async
 from pointstamp.progress.timestamp import Timestamp
 
 if TYPE_CHECKING:
-    from pointstamp.operators.scope import Scope
+    from pointstamp.dataflow.event_loop import AsyncInput
     from pointstamp.operators.stream import Stream
 
 
@@ -116,120 +119,218 @@ class InputHandle:
         return f"InputHandle({self.name!r}, {'closed' if self.is_closed else self.time!r})"
 
 
-def new_input(scope: Scope, name: str = "Input") -> tuple[InputHandle, Stream[Any]]:
-    """See `Scope.new_input`."""
-    builder = OperatorBuilder(scope, name)
-    builder.set_role("input")
-    stream = builder.new_output()
-    handles: list[InputHandle] = []
-
-    def make_logic(
-        capabilities: list[Capability], info: OperatorInfo
-    ) -> Callable[[list[Input], list[Output]], None]:
-        (output,) = builder.output_handles
-        handles.append(
-            InputHandle(
-                name,
-                scope.timestamp,
-                capabilities.pop(),
-                output,
-                info.activate,
-                info.is_throttled,
-            )
-        )
-        durable_state = scope.environment.durable_state
-        if durable_state is not None and durable_state.is_restored:
-            handles[0].advance_to(scope.epochs().first(durable_state.first_epoch))
-        # What was given to the handle is flushed after this, as for any operator.
-        return lambda inputs, outputs: None
-
-    builder.build(make_logic)
-    (handle,) = handles
-    scope.environment.inputs.append(handle)
-    return handle, stream
-
-
-def empty(scope: Scope, name: str = "Empty") -> Stream[Any]:
-    """See `Scope.empty`."""
-    builder = OperatorBuilder(scope, name)
-    stream = builder.new_output(initial=False)
-    builder.build(lambda capabilities, info: lambda inputs, outputs: None)
-    return stream
-
-
-def to_stream(scope: Scope, records: Iterable[Any], name: str = "ToStream") -> Stream[Any]:
-    """See `Scope.to_stream`."""
-    builder = OperatorBuilder(scope, name)
-    stream = builder.new_output()
-
-    def make_logic(
-        capabilities: list[Capability], info: OperatorInfo
-    ) -> Callable[[list[Input], list[Output]], bool]:
-        capability = capabilities.pop()
-        remaining = iter(() if _is_over(scope) else records)
-
-        def logic(inputs: list[Input], outputs: list[Output]) -> bool:
-            if info.is_throttled():
-                return False
-            # One batch per activation, so that what it sets off can go on meanwhile.
-            batch = list(islice(remaining, PREFERRED_RECORDS))
-            if batch:
-                outputs[0].push(capability.time, batch)
-                return True
-            capability.drop()
-            return False
-
-        return logic
-
-    builder.build(make_logic)
-    return stream
-
-
-def batches_to_stream(
-    scope: Scope, batches: Iterable[Any], name: str = "FromBatches"
-) -> Stream[Any]:
-    """See `Scope.batches_to_stream`."""
-    builder = OperatorBuilder(scope, name)
-    stream = builder.new_output()
-
-    def make_logic(
-        capabilities: list[Capability], info: OperatorInfo
-    ) -> Callable[[list[Input], list[Output]], bool]:
-        capability = capabilities.pop()
-        remaining = iter(() if _is_over(scope) else batches)
-
-        def logic(inputs: list[Input], outputs: list[Output]) -> bool:
-            if capability.live and not info.is_throttled():
-                for batch in remaining:
-                    with outputs[0].session(capability) as session:
-                        session.give_batch(batch)
-                    return True
-                capability.drop()
-            return False
-
-        return logic
-
-    builder.build(make_logic)
-    return stream
-
-
-def _is_over(scope: Scope) -> bool:
+def _is_over(scope: ScopeCore[Any]) -> bool:
     """Whether the least time was complete when the program ran before: what is sent then was."""
     durable_state = scope.environment.durable_state
     return durable_state is not None and durable_state.is_restored
 
 
-def source(scope: Scope, build: Build, name: str = "Source") -> Stream[Any]:
-    """See `Scope.source`."""
-    builder = OperatorBuilder(scope, name)
-    builder.states.refuse(NOT_REPLAYED)
-    stream = builder.new_output()
+class SourceMethods(ScopeCore["Stream[Any]"]):
+    """Where records come from. Methods of `Scope`."""
 
-    def make_logic(
-        capabilities: list[Capability], info: OperatorInfo
-    ) -> Callable[[list[Input], list[Output]], Any]:
-        logic = build(capabilities.pop(), info)
-        return lambda inputs, outputs: logic(outputs[0])
+    def new_input(self, name: str = "Input") -> tuple[InputHandle, Stream[Any]]:
+        """An input to be driven by this program: its handle and its stream.
 
-    builder.build(make_logic)
-    return stream
+        >>> import pointstamp as ps
+        >>> def main(worker):
+        ...     seen = []
+        ...     with worker.dataflow() as scope:
+        ...         input, stream = scope.new_input()
+        ...         stream.inspect_batch(lambda time, batch: seen.append((time, batch)))
+        ...     input.send("a")
+        ...     input.advance_to(4)
+        ...     input.send("b")
+        ...     input.close()
+        ...     worker.run()
+        ...     return seen
+        >>> ps.execute(main)
+        [[(0, ['a']), (4, ['b'])]]
+        """
+        builder = OperatorBuilder(self, name)
+        builder.set_role("input")
+        stream = builder.new_output()
+        handles: list[InputHandle] = []
+
+        def make_logic(
+            capabilities: list[Capability], info: OperatorInfo
+        ) -> Callable[[list[Input], list[Output]], None]:
+            (output,) = builder.output_handles
+            handles.append(
+                InputHandle(
+                    name,
+                    self.timestamp,
+                    capabilities.pop(),
+                    output,
+                    info.activate,
+                    info.is_throttled,
+                )
+            )
+            durable_state = self.environment.durable_state
+            if durable_state is not None and durable_state.is_restored:
+                handles[0].advance_to(self.epochs().first(durable_state.first_epoch))
+            # What was given to the handle is flushed after this, as for any operator.
+            return lambda inputs, outputs: None
+
+        builder.build(make_logic)
+        (handle,) = handles
+        self.environment.inputs.append(handle)
+        return handle, stream
+
+    def to_stream(self, records: Iterable[T], *, name: str = "ToStream") -> Stream[T]:
+        """The records of an iterable, at the least time. Every worker gives its own.
+
+        >>> import pointstamp as ps
+        >>> ps.testing.collect(lambda scope: scope.to_stream("ab"))
+        [(0, 'a'), (0, 'b')]
+        """
+        builder = OperatorBuilder(self, name)
+        stream = builder.new_output()
+
+        def make_logic(
+            capabilities: list[Capability], info: OperatorInfo
+        ) -> Callable[[list[Input], list[Output]], bool]:
+            capability = capabilities.pop()
+            remaining = iter(() if _is_over(self) else records)
+
+            def logic(inputs: list[Input], outputs: list[Output]) -> bool:
+                if info.is_throttled():
+                    return False
+                # One batch per activation, so that what it sets off can go on meanwhile.
+                batch = list(islice(remaining, PREFERRED_RECORDS))
+                if batch:
+                    outputs[0].push(capability.time, batch)
+                    return True
+                capability.drop()
+                return False
+
+            return logic
+
+        builder.build(make_logic)
+        return stream
+
+    def batches_to_stream(
+        self, batches: Iterable[Any], *, name: str = "FromBatches"
+    ) -> Stream[Any]:
+        """The same for an iterable of containers, such as Arrow record batches.
+
+        >>> import pointstamp as ps
+        >>> ps.testing.collect(lambda scope: scope.batches_to_stream([[1, 2], [3]]))
+        [(0, 1), (0, 2), (0, 3)]
+        """
+        builder = OperatorBuilder(self, name)
+        stream = builder.new_output()
+
+        def make_logic(
+            capabilities: list[Capability], info: OperatorInfo
+        ) -> Callable[[list[Input], list[Output]], bool]:
+            capability = capabilities.pop()
+            remaining = iter(() if _is_over(self) else batches)
+
+            def logic(inputs: list[Input], outputs: list[Output]) -> bool:
+                if capability.live and not info.is_throttled():
+                    for batch in remaining:
+                        with outputs[0].session(capability) as session:
+                            session.give_batch(batch)
+                        return True
+                    capability.drop()
+                return False
+
+            return logic
+
+        builder.build(make_logic)
+        return stream
+
+    def empty(self, *, name: str = "Empty") -> Stream[Any]:
+        """A stream without records, complete from the start.
+
+        >>> import pointstamp as ps
+        >>> ps.testing.collect(lambda scope: scope.empty())
+        []
+        """
+        builder = OperatorBuilder(self, name)
+        stream = builder.new_output(initial=False)
+        builder.build(lambda capabilities, info: lambda inputs, outputs: None)
+        return stream
+
+    def async_source(
+        self,
+        generate: Callable[[AsyncInput], AsyncIterator[T]],
+        *,
+        batches: bool = False,
+        buffer: int = 1024,
+    ) -> Stream[T]:
+        """What an asynchronous generator yields, each worker running its own.
+
+        Until it ends, the worker keeps the right to send at the time at which it is. It
+        runs in the worker's event loop, and is cancelled when the dataflow ends early.
+
+        Parameters
+        ----------
+        generate : callable
+            An asynchronous generator function. It is called with an `AsyncInput`, whose
+            `advance_to(time)` says at which time the next records are given (at first the
+            least), and whose `index` and `peers` say which worker it is.
+        batches : bool
+            Whether it yields containers rather than records.
+        buffer : int
+            How many records (or containers) it may yield before the worker has sent them;
+            after so many it waits.
+
+        >>> import pointstamp as ps
+        >>> async def ticks(input):
+        ...     for round in range(3):
+        ...         yield "tick"
+        ...         input.advance_to(round + 1)
+        >>> ps.testing.collect(lambda scope: scope.async_source(ticks))
+        [(0, 'tick'), (1, 'tick'), (2, 'tick')]
+        """
+        # Not at the top: it imports asyncio.
+        from pointstamp.operators import async_source
+
+        return async_source.async_source(self, generate, batches=batches, buffer=buffer)
+
+    @overload
+    def source(
+        self, build: Callable[[AsyncInput], AsyncIterator[T]], name: str = "Source"
+    ) -> Stream[T]: ...
+
+    @overload
+    def source(self, build: Build, name: str = "Source") -> Stream[Any]: ...
+
+    def source(self, build: Any, name: str = "Source") -> Stream[Any]:
+        """An operator without inputs, with code of the user's; `logic(output)`.
+
+        An asynchronous generator function is run as `async_source` does.
+
+        `build(capability, info)` is called once on each worker and returns the logic,
+        which is called once, and again whenever it returns True or `info` was asked
+        for it: at once (`activate`), after a time (`activate_after`) or by another
+        thread (`thread_activator`). The stream ends when the capability is dropped.
+
+        >>> import pointstamp as ps
+        >>> def build(capability, info):
+        ...     def logic(output):
+        ...         with output.session(capability) as session:
+        ...             session.give(capability.time ** 2)
+        ...         capability.downgrade(capability.time + 1)
+        ...         if capability.time == 3:
+        ...             capability.drop()
+        ...         return capability.live
+        ...     return logic
+        >>> ps.testing.collect(lambda scope: scope.source(build))
+        [(0, 0), (1, 1), (2, 4)]
+        """
+        if is_async(build):
+            return self.async_source(build)
+        builder = OperatorBuilder(self, name)
+        builder.states.refuse(NOT_REPLAYED)
+        stream = builder.new_output()
+
+        def make_logic(
+            capabilities: list[Capability], info: OperatorInfo
+        ) -> Callable[[list[Input], list[Output]], Any]:
+            logic = build(capabilities.pop(), info)
+            return lambda inputs, outputs: logic(outputs[0])
+
+        builder.build(make_logic)
+        return stream

@@ -1,137 +1,263 @@
-"""Operators that turn each batch into another at once: map, filter and their kin.
-
-They hold no capability and care for no frontier, so progress never visits them.
-"""
+"""Operators that turn each record, or batch, into others at once: map, filter and their kin."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from pointstamp.containers import kind_of
-from pointstamp.containers.expressions import filter_batch, is_expression
-from pointstamp.containers.flags import split_by_flag
-from pointstamp.dataflow.handles import Input, Output
-from pointstamp.dataflow.operator import OperatorBuilder
-from pointstamp.dataflow.pact import Pact, Pipeline
-from pointstamp.errors import ContainerError
-from pointstamp.progress.operate import Interest
+from pointstamp.dataflow.error_policy import Failed, OnError
+from pointstamp.operators import errors_as_data
+from pointstamp.operators.transform import is_of_columns, kept, rows, transform
+from pointstamp.operators.user_code import check_callable, check_function, is_async
 
 if TYPE_CHECKING:
     from pointstamp.operators.stream import Stream
+    from pointstamp.operators.transform import Predicate
 
-PIPELINE = Pipeline()
+from pointstamp.dataflow.stream_core import StreamCore, T
 
-
-def transform(
-    stream: Stream[Any], name: str, function: Callable[[Any, Any], Any], pact: Pact = PIPELINE
-) -> Stream[Any]:
-    """Replace every batch by `function(time, batch)`, or by nothing where it is None."""
-    builder = OperatorBuilder(stream.scope, name)
-    builder.new_input(stream, pact, Interest.NEVER)
-    result = builder.new_output(initial=False)
-
-    builder.build(lambda capabilities, info: _Transform(function).run)
-    return result
+U = TypeVar("U")
 
 
-class _Transform:
-    """The logic: takes what has come, and sends what `function` makes of it."""
+class MapMethods(StreamCore[T]):
+    """Operators that turn each record, or each batch, into others at once. Methods of `Stream`."""
 
-    __slots__ = ("_function",)
+    @overload
+    def map(
+        self,
+        function: Callable[[T], Coroutine[Any, Any, U]],
+        *,
+        on_error: Literal["route"],
+        concurrency: int | None = None,
+    ) -> tuple[Stream[U], Stream[Failed[T]]]: ...
 
-    def __init__(self, function: Callable[[Any, Any], Any]) -> None:
-        self._function = function
+    @overload
+    def map(
+        self,
+        function: Callable[[T], Coroutine[Any, Any, U]],
+        *,
+        on_error: Literal["raise", "drop"] = "raise",
+        concurrency: int | None = None,
+    ) -> Stream[U]: ...
 
-    def run(self, inputs: list[Input], outputs: list[Output]) -> None:
-        input_, output = inputs[0], outputs[0]
-        while (item := input_.pull()) is not None:
-            changed = self._function(item[0], item[1])
-            if changed is not None:
-                output.push(item[0], changed)
+    @overload
+    def map(
+        self, function: Callable[[T], U], *, on_error: Literal["route"]
+    ) -> tuple[Stream[U], Stream[Failed[T]]]: ...
 
+    @overload
+    def map(
+        self, function: Callable[[T], U], *, on_error: Literal["raise", "drop"] = "raise"
+    ) -> Stream[U]: ...
 
-def rows(batch: Any, operator: str) -> list[Any]:
-    """`batch` if it is a list, else an error that says what to use instead."""
-    if type(batch) is list:
-        return batch
-    raise ContainerError(
-        f"{operator} takes one record at a time, and this stream carries batches of "
-        f"{kind_of(batch).name} ({type(batch).__name__}); use map_batches, or name a column, "
-        "or of record batches give an expression, where the operator takes one"
-    )
+    def map(
+        self,
+        function: Callable[[T], Any],
+        *,
+        on_error: OnError = "raise",
+        concurrency: int | None = None,
+    ) -> Any:
+        """Replace each record by `function(record)`.
 
+        Parameters
+        ----------
+        function : callable
+            Of a record. With an `async def` many records wait at the same time, in the
+            worker's event loop, while the worker goes on; in which order, within a time,
+            results are sent is then up to it. When the dataflow ends early it is cancelled.
+        on_error : {"raise", "route", "drop"}
+            Where `function` raises: stop everything (`OperatorError`); send the record and
+            the error on a second stream, as a `Failed`; or leave the record out, and count
+            it in `Worker.dropped`. `KeyboardInterrupt` and `SystemExit` always stop.
+        concurrency : int, optional
+            How many calls of an `async def` may be under way on each worker (64). With it,
+            `function` may be anything that returns what can be awaited.
 
-def map_(stream: Stream[Any], function: Callable[[Any], Any], name: str = "Map") -> Stream[Any]:
-    """See `Stream.map`."""
-    return transform(stream, name, lambda time, batch: [function(x) for x in rows(batch, name)])
+        Returns
+        -------
+        Stream, or a pair of streams
+            With "route", (results, failures).
 
+        Examples
+        --------
+        >>> import pointstamp as ps
+        >>> seen = ps.testing.collect(lambda scope: scope.to_stream([1, 2]).map(lambda x: x + 1))
+        >>> seen
+        [(0, 2), (0, 3)]
+        >>> def failures(scope):
+        ...     numbers, failed = scope.to_stream(["1", "one"]).map(int, on_error="route")
+        ...     return failed.map(lambda f: (f.record, f.operator, type(f.error).__name__))
+        >>> ps.testing.collect(failures)
+        [(0, ('one', 'Map', 'ValueError'))]
+        >>> async def double(x):
+        ...     return 2 * x
+        >>> ps.testing.collect(lambda scope: scope.to_stream([1, 2]).map(double, concurrency=2))
+        [(0, 2), (0, 4)]
+        """
+        check_callable(function, "Map")
+        if concurrency is not None or is_async(function):
+            from pointstamp.operators import asynchronous
 
-def flat_map(
-    stream: Stream[Any], function: Callable[[Any], Iterable[Any]], name: str = "FlatMap"
-) -> Stream[Any]:
-    """See `Stream.flat_map`."""
-    return transform(
-        stream,
-        name,
-        lambda time, batch: list(chain.from_iterable(map(function, rows(batch, name)))),
-    )
+            return asynchronous.map_(self, function, on_error, concurrency)
+        if on_error != "raise":
+            return errors_as_data.map_(self, function, on_error)
+        return transform(self, "Map", lambda time, batch: [function(x) for x in rows(batch, "Map")])
 
+    @overload
+    def flat_map(
+        self,
+        function: Callable[[T], Coroutine[Any, Any, Iterable[U]]],
+        *,
+        on_error: Literal["route"],
+        concurrency: int | None = None,
+    ) -> tuple[Stream[U], Stream[Failed[T]]]: ...
 
-def filter_(stream: Stream[Any], predicate: Any, name: str = "Filter") -> Stream[Any]:
-    """See `Stream.filter`."""
-    if is_of_columns(predicate):
-        return transform(stream, name, lambda time, batch: kept(batch, predicate, name))
-    return transform(
-        stream, name, lambda time, batch: [x for x in rows(batch, name) if predicate(x)]
-    )
+    @overload
+    def flat_map(
+        self,
+        function: Callable[[T], Coroutine[Any, Any, Iterable[U]]],
+        *,
+        on_error: Literal["raise", "drop"] = "raise",
+        concurrency: int | None = None,
+    ) -> Stream[U]: ...
 
+    @overload
+    def flat_map(
+        self,
+        function: Callable[[T], AsyncIterator[U]],
+        *,
+        on_error: Literal["route"],
+        concurrency: int | None = None,
+    ) -> tuple[Stream[U], Stream[Failed[T]]]: ...
 
-def is_of_columns(chosen: Any) -> bool:
-    """Whether it is a column's name or an expression, rather than a function of a record."""
-    return isinstance(chosen, str) or is_expression(chosen)
+    @overload
+    def flat_map(
+        self,
+        function: Callable[[T], AsyncIterator[U]],
+        *,
+        on_error: Literal["raise", "drop"] = "raise",
+        concurrency: int | None = None,
+    ) -> Stream[U]: ...
 
+    @overload
+    def flat_map(
+        self, function: Callable[[T], Iterable[U]], *, on_error: Literal["route"]
+    ) -> tuple[Stream[U], Stream[Failed[T]]]: ...
 
-def kept(batch: Any, predicate: Any, name: str) -> Any:
-    """The records of a batch of columns for which a column, or an expression, is true."""
-    if isinstance(predicate, str):
-        return split_by_flag(batch, predicate, name)[1]
-    return filter_batch(batch, predicate)
+    @overload
+    def flat_map(
+        self, function: Callable[[T], Iterable[U]], *, on_error: Literal["raise", "drop"] = "raise"
+    ) -> Stream[U]: ...
 
+    def flat_map(
+        self,
+        function: Callable[[T], Any],
+        *,
+        on_error: OnError = "raise",
+        concurrency: int | None = None,
+    ) -> Any:
+        """Replace each record by the records of `function(record)`.
 
-def map_batches(
-    stream: Stream[Any], function: Callable[[Any], Any], name: str = "MapBatches"
-) -> Stream[Any]:
-    """See `Stream.map_batches`."""
-    return transform(stream, name, lambda time, batch: function(batch))
+        The parameters are those of `map`. An `async def` may return an iterable or be an
+        asynchronous generator. A record gives all of its results, or none if that fails.
 
+        >>> import pointstamp as ps
+        >>> ps.testing.collect(lambda scope: scope.to_stream([2, 0, 1]).flat_map(range))
+        [(0, 0), (0, 0), (0, 1)]
+        >>> async def countdown(n):
+        ...     for i in range(n, 0, -1):
+        ...         yield i
+        >>> ps.testing.collect(lambda scope: scope.to_stream([2]).flat_map(countdown))
+        [(0, 1), (0, 2)]
+        """
+        check_callable(function, "FlatMap")
+        if concurrency is not None or is_async(function):
+            from pointstamp.operators import asynchronous
 
-def inspect(
-    stream: Stream[Any], function: Callable[[Any], Any], name: str = "Inspect"
-) -> Stream[Any]:
-    """See `Stream.inspect`."""
+            return asynchronous.flat_map(self, function, on_error, concurrency)
+        if on_error != "raise":
+            return errors_as_data.flat_map(self, function, on_error)
+        return transform(
+            self,
+            "FlatMap",
+            lambda time, batch: list(chain.from_iterable(map(function, rows(batch, "FlatMap")))),
+        )
 
-    def look(time: Any, batch: Any) -> Any:
-        for record in kind_of(batch).records(batch):
-            function(record)
-        return batch
+    @overload
+    def filter(
+        self, predicate: Predicate[T], *, on_error: Literal["route"]
+    ) -> tuple[Stream[T], Stream[Failed[T]]]: ...
 
-    return transform(stream, name, look)
+    @overload
+    def filter(
+        self, predicate: Predicate[T], *, on_error: Literal["raise", "drop"] = "raise"
+    ) -> Stream[T]: ...
 
+    def filter(self, predicate: Any, *, on_error: OnError = "raise") -> Any:
+        """Keep the records for which `predicate` is true.
 
-def inspect_batch(
-    stream: Stream[Any], function: Callable[[Any, Any], Any], name: str = "InspectBatch"
-) -> Stream[Any]:
-    """See `Stream.inspect_batch`."""
+        Parameters
+        ----------
+        predicate : callable, str or pyarrow.compute.Expression
+            On rows a function of the record; on columns the name of a column of
+            booleans, or an expression (of record batches). Records for which it is
+            null are not kept.
+        on_error : {"raise", "route", "drop"}
+            As for `map`; an expression fails for the whole batch.
 
-    def look(time: Any, batch: Any) -> Any:
-        function(time, batch)
-        return batch
+        >>> import pointstamp as ps
+        >>> ps.testing.collect(lambda scope: scope.to_stream([1, 2, 3]).filter(lambda x: x > 1))
+        [(0, 2), (0, 3)]
+        """
+        check_function(predicate, "Filter", or_columns=True)
+        if on_error != "raise":
+            return errors_as_data.filter_(self, predicate, on_error)
+        if is_of_columns(predicate):
+            return transform(self, "Filter", lambda time, batch: kept(batch, predicate, "Filter"))
+        return transform(
+            self, "Filter", lambda time, batch: [x for x in rows(batch, "Filter") if predicate(x)]
+        )
 
-    return transform(stream, name, look)
+    @overload
+    def map_batches(
+        self,
+        function: Callable[[Any], Any],
+        *,
+        on_error: Literal["route"],
+        concurrency: int | None = None,
+    ) -> tuple[Stream[Any], Stream[Failed[Any]]]: ...
 
+    @overload
+    def map_batches(
+        self,
+        function: Callable[[Any], Any],
+        *,
+        on_error: Literal["raise", "drop"] = "raise",
+        concurrency: int | None = None,
+    ) -> Stream[Any]: ...
 
-def pass_on(stream: Stream[Any], name: str, pact: Pact) -> Stream[Any]:
-    """Hand batches on as they are; what matters is the pact."""
-    return transform(stream, name, lambda time, batch: batch, pact)
+    def map_batches(
+        self,
+        function: Callable[[Any], Any],
+        *,
+        on_error: OnError = "raise",
+        concurrency: int | None = None,
+    ) -> Any:
+        """Replace each batch by `function(batch)`, a container, or None for nothing.
+
+        The parameters are those of `map`; what fails is a batch, as the one record of a
+        `Failed`, and "drop" counts its records.
+
+        >>> import pointstamp as ps
+        >>> ps.testing.collect(lambda scope: scope.to_stream([3, 1]).map_batches(sorted))
+        [(0, 1), (0, 3)]
+        """
+        check_callable(function, "MapBatches")
+        if concurrency is not None or is_async(function):
+            from pointstamp.operators import asynchronous
+
+            return asynchronous.map_batches(self, function, on_error, concurrency)
+        if on_error != "raise":
+            return errors_as_data.map_batches(self, function, on_error)
+        return transform(self, "MapBatches", lambda time, batch: function(batch))

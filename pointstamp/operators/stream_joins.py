@@ -13,15 +13,22 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from pointstamp.containers.join_index import JoinIndex, index_for, paired
+from pointstamp.containers.keys import check_key
+from pointstamp.containers.kind import Key
 from pointstamp.dataflow.capability import Capability, InputCapability
 from pointstamp.dataflow.durability import OperatorState
+from pointstamp.dataflow.error_policy import Failed, OnError
 from pointstamp.dataflow.handles import Frontier, Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Exchange
+from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import BuildError
+from pointstamp.operators.errors_as_data import screened_keys
+from pointstamp.operators.split_merge import concatenate
+from pointstamp.operators.user_code import refuse_async_of
 from pointstamp.progress.operate import Interest
 from pointstamp.progress.timestamp import Timestamp
 
@@ -30,9 +37,12 @@ if TYPE_CHECKING:
     from pointstamp.operators.stream import Stream
 
 
+U = TypeVar("U")
+
+
 def join(
-    left: Stream[Any],
-    right: Stream[Any],
+    left: StreamCore[Any],
+    right: StreamCore[Any],
     keys: tuple[Any, Any],
     *,
     retain: bool,
@@ -44,7 +54,7 @@ def join(
     builder = OperatorBuilder(left.scope, name)
     for stream, key in zip((left, right), keys, strict=True):
         builder.new_input(stream, Exchange(key), Interest.ALWAYS)
-    result = builder.new_output(initial=False)
+    result: Stream[Any] = builder.new_output(initial=False)
 
     def make_logic(
         capabilities: list[Capability], info: OperatorInfo
@@ -199,3 +209,84 @@ def _check_keys(keys: tuple[Any, Any], name: str) -> None:
             f"operator {name!r} has keys of {sizes[0]} and {sizes[1]} columns, {keys[0]!r} and "
             f"{keys[1]!r}: give as many on both sides"
         )
+
+
+class JoinMethods(StreamCore[T]):
+    """Joins with another stream. Methods of `Stream`."""
+
+    @overload
+    def join(
+        self,
+        other: StreamCore[U],
+        key: Key = None,
+        other_key: Key = None,
+        *,
+        retain: bool = False,
+        on_error: Literal["route"],
+    ) -> tuple[Stream[Any], Stream[Failed[Any]]]: ...
+
+    @overload
+    def join(
+        self,
+        other: StreamCore[U],
+        key: Key = None,
+        other_key: Key = None,
+        *,
+        retain: bool = False,
+        on_error: Literal["raise", "drop"] = "raise",
+    ) -> Stream[Any]: ...
+
+    def join(
+        self,
+        other: StreamCore[U],
+        key: Key = None,
+        other_key: Key = None,
+        *,
+        retain: bool = False,
+        on_error: OnError = "raise",
+    ) -> Any:
+        """Pairs of a record of this stream and one of `other`, of equal key.
+
+        It is an inner join: what has no partner is not sent. Each pair leaves as soon as both
+        of its records are there. Both streams are exchanged by key, and carry one kind of
+        container. In columns a null is no key, and a NaN is none anywhere.
+
+        Parameters
+        ----------
+        key : callable, str, or sequence of str, optional
+            On rows a function of the record (the default: the record itself); on
+            columns a column's name, or several.
+        other_key : optional
+            The same for `other`; the default is `key`.
+        retain : bool
+            False: records of equal time meet, and what has come is forgotten when
+            its time is complete. True: records of all times meet, each pair at the
+            least time at or after both, and all that has come is kept until the other
+            stream ends; times of a type of your own need a `join` method.
+        on_error : {"raise", "route", "drop"}
+            As for `exchange`, for the keys; with "route" a second stream has the failures of
+            both streams, whose operators are "JoinLeft" and "JoinRight".
+
+        Returns
+        -------
+        Stream
+            Of rows, pairs of records; of columns, the columns of this stream and then
+            those of `other` without its key, with "_right" after names that are taken.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     ages = scope.to_stream([("ann", 40), ("bob", 50)])
+        ...     towns = scope.to_stream([("bob", "Rome"), ("eve", "Oslo")])
+        ...     return ages.join(towns, lambda person: person[0])
+        >>> ps.testing.collect(build)
+        [(0, (('bob', 50), ('bob', 'Rome')))]
+        """
+        keys = (key, key if other_key is None else other_key)
+        refuse_async_of("Join", *keys)
+        check_key(keys[0], "Join")
+        check_key(keys[1], "Join")
+        left, *failed_left = screened_keys(self, keys[0], on_error, "JoinLeft")
+        right, *failed_right = screened_keys(other, keys[1], on_error, "JoinRight")
+        pairs = join(left, right, keys, retain=retain)
+        failed = [*failed_left, *failed_right]
+        return (pairs, concatenate(failed)) if failed else pairs

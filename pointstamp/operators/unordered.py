@@ -17,9 +17,9 @@ from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.durability import NOT_REPLAYED
 from pointstamp.dataflow.handles import Input, Output, Session
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
+from pointstamp.dataflow.scope_core import ScopeCore
 
 if TYPE_CHECKING:
-    from pointstamp.operators.scope import Scope
     from pointstamp.operators.stream import Stream
 
 
@@ -86,22 +86,45 @@ class UnorderedSession:
         """Nothing to do: what was given is sent with the next step."""
 
 
-def unordered_input(
-    scope: Scope, name: str = "UnorderedInput"
-) -> tuple[tuple[UnorderedInput, Capability], Stream[Any]]:
-    """See `Scope.unordered_input`."""
-    builder = OperatorBuilder(scope, name)
-    builder.states.refuse(NOT_REPLAYED)
-    stream = builder.new_output()
-    made: list[tuple[UnorderedInput, Capability]] = []
+class UnorderedInputMethods(ScopeCore["Stream[Any]"]):
+    """Inputs that are open at many times. Methods of `Scope`."""
 
-    def make_logic(
-        capabilities: list[Capability], info: OperatorInfo
-    ) -> Callable[[list[Input], list[Output]], None]:
-        (output,) = builder.output_handles
-        made.append((UnorderedInput(name, output, info.activate), capabilities.pop()))
-        # What was given is flushed after this, as for any operator.
-        return lambda inputs, outputs: None
+    def unordered_input(
+        self, name: str = "UnorderedInput"
+    ) -> tuple[tuple[UnorderedInput, Capability], Stream[Any]]:
+        """An input that may be open at many times at once, in no order.
 
-    builder.build(make_logic)
-    return made.pop(), stream
+        Gives `(handle, capability), stream`. What may still be sent is what there are
+        capabilities for: the first, at the least time, and those made from it. They
+        are the caller's, who drops each when nothing more comes at its time; the
+        dataflow is not complete before, and nobody else closes this input.
+
+        >>> import pointstamp as ps
+        >>> def main(worker):
+        ...     seen = []
+        ...     with worker.dataflow() as scope:
+        ...         (input, first), stream = scope.unordered_input()
+        ...         stream.inspect_batch(lambda time, batch: seen.append((time, batch)))
+        ...     with first.delayed(5) as later, first:
+        ...         input.send(later, "b")
+        ...         input.send(first, "a")
+        ...     worker.run()
+        ...     return seen
+        >>> ps.execute(main)
+        [[(5, ['b']), (0, ['a'])]]
+        """
+        builder = OperatorBuilder(self, name)
+        builder.states.refuse(NOT_REPLAYED)
+        stream = builder.new_output()
+        made: list[tuple[UnorderedInput, Capability]] = []
+
+        def make_logic(
+            capabilities: list[Capability], info: OperatorInfo
+        ) -> Callable[[list[Input], list[Output]], None]:
+            (output,) = builder.output_handles
+            made.append((UnorderedInput(name, output, info.activate), capabilities.pop()))
+            # What was given is flushed after this, as for any operator.
+            return lambda inputs, outputs: None
+
+        builder.build(make_logic)
+        return made.pop(), stream

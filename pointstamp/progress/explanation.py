@@ -36,7 +36,7 @@ Place = tuple[int, int]
 """(scope, location): the scope by its place in the list of `layouts`."""
 
 
-class Held(Enum):
+class HolderKind(Enum):
     """What it is that holds a time back."""
 
     INPUT = "an input that is open"
@@ -44,7 +44,7 @@ class Held(Enum):
     RECORDS = "records that wait, or are under way"
     SCOPE = "something in a scope, or around it, of which no more is known"
     UNBUILT = "a worker that has not built the dataflow yet"
-    UNTOLD = "nobody: the news has not come to the place in question yet"
+    NOT_YET_SEEN = "nobody: the news has not come to the place in question yet"
     UNREPORTED = "something that was let go, and that no step has reported yet"
 
 
@@ -52,13 +52,13 @@ class Held(Enum):
 class Holder:
     """One pointstamp that could still lead to a time at a place.
 
-    >>> print(Holder(Held.INPUT, 0, 2, True, "'edges' [1]", (1,), 0, 3, 1, 4,
+    >>> print(Holder(HolderKind.INPUT, 0, 2, True, "'edges' [1]", (1,), 0, 3, 1, 4,
     ...              ("'edges' [1]", "'Probe' [2]")))
     this worker (0) has not advanced input 'edges' [1] beyond 3: 4 at 'Probe' [2], \
 by 'edges' [1] -> 'Probe' [2]
     """
 
-    what: Held
+    what: HolderKind
     worker: int | None
     """Whose it is; None if it is a peer's, and there are several, or if it is under way."""
     peers: int
@@ -91,24 +91,24 @@ by 'edges' [1] -> 'Probe' [2]
         return f"{said}: {self.arrives} at {self.path[-1]}, by {' -> '.join(self.path)}"
 
     def _said(self) -> str:
-        if self.what is Held.INPUT:
+        if self.what is HolderKind.INPUT:
             return f"{self.who} has not advanced input {self.operator} beyond {self.time}"
-        if self.what is Held.CAPABILITY:
+        if self.what is HolderKind.CAPABILITY:
             what = "a capability" if self.count == 1 else f"{self.count} capabilities"
             return f"{self.who} holds {what} at {self.time} for output {self.port} of " + (
                 self.operator
             )
-        if self.what is Held.RECORDS:
+        if self.what is HolderKind.RECORDS:
             what = "1 record" if self.count == 1 else f"{self.count} records"
             where = f"input {self.port} of {self.operator}"
             if self.is_here:
                 return f"{what} at {self.time} wait at {where} of {self.who}"
             return f"{what} at {self.time} are under way to {where}, or wait there at a peer"
-        if self.what is Held.UNBUILT:
+        if self.what is HolderKind.UNBUILT:
             return f"{self.who} has not built dataflow {self.operator} yet"
-        if self.what is Held.UNTOLD:
+        if self.what is HolderKind.NOT_YET_SEEN:
             return f"nobody holds {self.time} back, which {self.operator} is told in the next step"
-        if self.what is Held.UNREPORTED:
+        if self.what is HolderKind.UNREPORTED:
             return (
                 f"{self.who} has let go of {self.time} at output {self.port} of {self.operator}, "
                 "and has not told anybody yet; step it"
@@ -413,16 +413,16 @@ def _holders(
     scope = scopes[stamp.place[0]]
     node, port, is_target = scope.topology.ports[stamp.place[1]]
     if stamp.is_implied:
-        what = Held.SCOPE
+        what = HolderKind.SCOPE
     elif is_target:
-        what = Held.RECORDS
+        what = HolderKind.RECORDS
     else:
-        what = Held.INPUT if stamp.place in own.inputs else Held.CAPABILITY
+        what = HolderKind.INPUT if stamp.place in own.inputs else HolderKind.CAPABILITY
     label = scope.label(node) if node else f"what is outside of scope {scope.names[-1]!r}"
     path = _path(scopes, arrival) if arrival is not None else (label,)
     arrives = stamp.time if arrival is None else arrival.time
 
-    def holder(what: Held, worker: int | None, is_here: bool, count: int) -> Holder:
+    def holder(what: HolderKind, worker: int | None, is_here: bool, count: int) -> Holder:
         address = (*scope.address, node)
         return Holder(
             what, worker, peers, is_here, label, address, port, stamp.time, count, arrives, path
@@ -439,7 +439,7 @@ def _holders(
         worker = 1 - index if peers == 2 and not is_target else None
         yield holder(what, worker, False, others)
     elif stamp.mine <= 0:
-        yield holder(Held.UNREPORTED, index, True, stamp.counted)
+        yield holder(HolderKind.UNREPORTED, index, True, stamp.counted)
 
 
 def _path(scopes: list[Layout], arrival: _Trace) -> tuple[str, ...]:

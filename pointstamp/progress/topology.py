@@ -50,7 +50,7 @@ class Node:
     """Of a scope: the operators on a way through it, from an input to an output, in words."""
 
 
-class Step(NamedTuple):
+class PathStep(NamedTuple):
     """One step from a location to the next."""
 
     to: int
@@ -73,7 +73,7 @@ class Topology:
             self.first.append(len(self.ports))
             self.ports.extend((index, port, True) for port in range(node.inputs))
             self.ports.extend((index, port, False) for port in range(node.outputs))
-        self.steps: list[list[Step]] = [[] for _ in self.ports]
+        self.steps: list[list[PathStep]] = [[] for _ in self.ports]
         self.consumers: list[list[tuple[int, int]]] = [[] for _ in self.ports]
         """Per source: (target, copies) of every stream that leaves it."""
         for edge in edges:
@@ -104,7 +104,7 @@ class Topology:
 
     def add_outside_step(self, output: int, input_: int, summary: Any) -> None:
         """Add a path that runs outside, from a scope output to a scope input."""
-        self.steps[self.target(0, output)].append(Step(self.source(0, input_), summary))
+        self.steps[self.target(0, output)].append(PathStep(self.source(0, input_), summary))
 
     def check_cycles(self, scope: str = "") -> None:
         """Raise `CycleError` if some cycle need not advance time, naming its path.
@@ -147,11 +147,11 @@ class Topology:
 
     def summaries_to_outputs(self) -> list[list[tuple[int, Any]]]:
         """Per location, (scope output, summary) for each minimal path inside the scope."""
-        backwards: list[list[Step]] = [[] for _ in self.ports]
+        backwards: list[list[PathStep]] = [[] for _ in self.ports]
         for location, steps in enumerate(self.steps):
             if self.ports[location][0] or not self.ports[location][2]:  # not a step outside
                 for to, summary in steps:
-                    backwards[to].append(Step(location, summary))
+                    backwards[to].append(PathStep(location, summary))
         found: list[list[tuple[int, Any]]] = [[] for _ in self.ports]
         for output in range(self.nodes[0].inputs):
             start = self.target(0, output)
@@ -212,7 +212,7 @@ class Topology:
 
     def _add_edge(self, edge: Edge) -> None:
         source, target = self.source(*edge.source), self.target(*edge.target)
-        self.steps[source].append(Step(target, None))
+        self.steps[source].append(PathStep(target, None))
         self.consumers[source].append((target, edge.copies))
 
     def _add_internal_steps(self, index: int, node: Node) -> None:
@@ -228,11 +228,11 @@ class Topology:
         for port, row in enumerate(node.summaries):
             for output, summaries in enumerate(row):
                 self.steps[self.target(index, port)].extend(
-                    Step(self.source(index, output), summary) for summary in summaries
+                    PathStep(self.source(index, output), summary) for summary in summaries
                 )
 
     def _closure(
-        self, start: int, steps: list[list[Step]], compose: Callable[[Any, Any], Any]
+        self, start: int, steps: list[list[PathStep]], compose: Callable[[Any, Any], Any]
     ) -> dict[int, Antichain]:
         """The minimal summaries of all paths from `start`, by location."""
         found = {start: Antichain(summary_less_equal, [self.timestamp.identity])}

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from pointstamp.errors import StructureError
 
 
-class Drop(NamedTuple):
+class DataflowDrop(NamedTuple):
     """One drop, and where in the order of a worker's doings it stands."""
 
     n_built: int
@@ -31,10 +31,10 @@ class Drops:
     """What worker `index` and its peers dropped, in order.
 
     >>> drops = Drops(0, peers=2)
-    >>> drops.hear(1, Drop(2, 1, "odd"))
+    >>> drops.hear(1, DataflowDrop(2, 1, "odd"))
     >>> [(peer, drop.name) for peer, drop in drops.ahead()]
     [(1, 'odd')]
-    >>> drops.note(Drop(2, 1, "odd"))
+    >>> drops.note(DataflowDrop(2, 1, "odd"))
     >>> list(drops.ahead())
     []
     """
@@ -43,12 +43,12 @@ class Drops:
         self._index = index
         self._peers = peers
         self.n_dropped = 0
-        self._own: dict[int, Drop] = {}
+        self._own: dict[int, DataflowDrop] = {}
         self._n_heard: dict[int, int] = {}
-        self._heard: dict[tuple[int, int], Drop] = {}
+        self._heard: dict[tuple[int, int], DataflowDrop] = {}
         self._n_compared: dict[int, int] = {}
 
-    def note(self, drop: Drop) -> None:
+    def note(self, drop: DataflowDrop) -> None:
         """This worker has dropped one more."""
         which = self.n_dropped
         self.n_dropped += 1
@@ -59,7 +59,7 @@ class Drops:
             if (peer, which) in self._heard:
                 self._compare(peer, which, self._heard.pop((peer, which)))
 
-    def hear(self, peer: int, drop: Drop) -> None:
+    def hear(self, peer: int, drop: DataflowDrop) -> None:
         """A peer has dropped one more."""
         which = self._n_heard.get(peer, 0)
         self._n_heard[peer] = which + 1
@@ -68,12 +68,12 @@ class Drops:
         else:
             self._heard[peer, which] = drop
 
-    def ahead(self) -> Iterator[tuple[int, Drop]]:
+    def ahead(self) -> Iterator[tuple[int, DataflowDrop]]:
         """What peers have dropped, and this worker has not, or not yet."""
         for (peer, _), drop in self._heard.items():
             yield peer, drop
 
-    def _compare(self, peer: int, which: int, theirs: Drop) -> None:
+    def _compare(self, peer: int, which: int, theirs: DataflowDrop) -> None:
         own = self._own[which]
         if theirs != own:
             raise StructureError(

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 from pointstamp.communication.communicator import Communicator
 from pointstamp.communication.launch import run_processes, run_single, run_threads
 from pointstamp.dataflow.backpressure import LIMIT_BYTES
-from pointstamp.dataflow.logging_protocol import Logging
+from pointstamp.dataflow.logging_protocol import LoggerFactory
 from pointstamp.errors import UsageError
-from pointstamp.runtime.attention import answering
+from pointstamp.runtime.signal_handler import responding
 from pointstamp.runtime.watchdog import check_after_s
 from pointstamp.runtime.worker import is_eager, run_worker
 
@@ -24,7 +24,7 @@ def execute(
     workers: int = 1,
     threads: bool = False,
     progress: str = "demand",
-    log: Logging | None = None,
+    log: LoggerFactory | None = None,
     watchdog_s: float | None = None,
     in_flight_bytes: int = LIMIT_BYTES,
 ) -> list[Result]:
@@ -85,7 +85,7 @@ def execute(
     program = os.getpid()
 
     def target(communicator: Communicator) -> Result:
-        with answering(program):
+        with responding(program):
             return run_worker(
                 communicator,
                 main,
@@ -101,6 +101,6 @@ def execute(
     if workers == 1:
         return run_single(target)
     if threads:
-        with answering():
+        with responding():
             return run_threads(target, workers)
     return run_processes(target, workers)

@@ -32,16 +32,22 @@ from random import Random
 from types import FrameType
 from typing import Any, TypeVar
 
-from greenlet import getcurrent, greenlet
-
 from pointstamp.communication.communicator import Channel
 from pointstamp.communication.failure import Failure, failure, first_cause
 from pointstamp.communication.simulated import SimulatedCommunicator, SimulatedNetwork
 from pointstamp.communication.target import check_workers, run_target
-from pointstamp.dataflow.logging_protocol import Logging
-from pointstamp.errors import StalledError
+from pointstamp.dataflow.logging_protocol import LoggerFactory
+from pointstamp.errors import MissingExtraError, StalledError
 from pointstamp.runtime.schedule import Decision, Schedule
 from pointstamp.runtime.worker import Worker, is_eager, live
+
+try:
+    from greenlet import getcurrent, greenlet
+except ImportError as cause:
+    raise MissingExtraError(
+        "simulate runs workers as greenlets, and greenlet is not installed here: "
+        "pip install 'pointstamp[simulate]'"
+    ) from cause
 
 Result = TypeVar("Result")
 
@@ -67,7 +73,7 @@ def simulate(
     crash: bool = False,
     replay: Sequence[Decision] = (),
     progress: str = "demand",
-    log: Logging | None = None,
+    log: LoggerFactory | None = None,
 ) -> list[Result]:
     """Call `main(worker, *args)` on each of several workers, in this thread.
 
@@ -152,7 +158,7 @@ class Simulation:
         serialize: bool = False,
         max_decisions: int = MAX_DECISIONS,
         progress: str = "demand",
-        log: Logging | None = None,
+        log: LoggerFactory | None = None,
     ) -> None:
         check_workers(workers)
         is_eager(progress)  # raises here and not in each worker, if it is neither

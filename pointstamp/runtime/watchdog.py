@@ -3,7 +3,7 @@
 A thread beside the worker looks now and then how many changes of counts the worker's
 scopes have seen. A record taken, a capability moved, the news of a peer: each is one.
 If none has come for the set time, and some dataflow is not complete, it logs a warning
-with what `why.account` knows, once for each such pause.
+with what `diagnostics.account` knows, once for each such pause.
 
 The time should be longer than the longest pause that is in order: between two inputs
 of a program that waits for them, or of the slowest single batch.
@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pointstamp.errors import UsageError
-from pointstamp.runtime.why import account, frame_of
+from pointstamp.runtime.diagnostics import account, frame_of
 
 if TYPE_CHECKING:
     from pointstamp.runtime.worker import Worker

@@ -24,7 +24,7 @@ from pointstamp.communication.communicator import Communicator
 from pointstamp.dataflow.backpressure import LIMIT_BYTES, Backpressure
 from pointstamp.dataflow.durability import DataflowState
 from pointstamp.dataflow.environment import Environment
-from pointstamp.dataflow.logging_protocol import Log, Logging
+from pointstamp.dataflow.logging_protocol import Logger, LoggerFactory
 from pointstamp.errors import BuildError, InputError, StructureError, UsageError
 from pointstamp.operators.probe import Probe
 from pointstamp.operators.scope import Scope
@@ -32,10 +32,10 @@ from pointstamp.operators.sources import InputHandle
 from pointstamp.progress.explanation import Holder
 from pointstamp.progress.subgraph import Subgraph
 from pointstamp.progress.timestamp import Int, Timestamp
-from pointstamp.runtime import why
-from pointstamp.runtime.attention import attending
-from pointstamp.runtime.breath import breathe
-from pointstamp.runtime.drops import Drop, Drops
+from pointstamp.runtime import diagnostics
+from pointstamp.runtime.drops import DataflowDrop, Drops
+from pointstamp.runtime.signal_handler import responding_for
+from pointstamp.runtime.signal_poll import poll_signals
 from pointstamp.runtime.snapshots import Snapshot, Snapshots, Write
 from pointstamp.runtime.timers import Timers
 from pointstamp.runtime.watchdog import Watchdog
@@ -97,7 +97,7 @@ class Worker:
         communicator: Communicator,
         *,
         eager: bool = False,
-        log: Log | None = None,
+        log: Logger | None = None,
         watchdog_s: float | None = None,
         in_flight_bytes: int = LIMIT_BYTES,
     ) -> None:
@@ -106,6 +106,7 @@ class Worker:
         self.environment.fail = self._fail
         self.timers = Timers()
         self.environment.later = self.timers.after
+        self.environment.clock = self.timers.now
         self.environment.explain = self._explain
         self.environment.in_flight_bytes = in_flight_bytes
         self.environment.took = self._tell_taken
@@ -292,12 +293,19 @@ class Worker:
         ...     input.send(("a", 1))
         ...     input.close()
         ...     worker.step_while(lambda: not snapshot.done)
-        ...     return checkpoint.seal(0, [snapshot.part], {}).structure
+        ...     return checkpoint.commit_manifest(0, [snapshot.part], {}).structure
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     ps.execute(main, folder)
         [{'sums/StateMachine': {'states': 'keys and values'}}]
         """
         return self._snapshots.begin(epoch, write, background=background)
+
+    def abandon_snapshot(self, snapshot: Snapshot) -> None:
+        """Give up a snapshot of this worker; the next one is of everything.
+
+        Call it on every worker, so that no later part refers to files of one that is removed.
+        """
+        self._snapshots.abandon(snapshot)
 
     def step(self) -> bool:
         """Do the work at hand; whether there is more right away.
@@ -307,7 +315,7 @@ class Worker:
         UsageError
             When called by an operator of this worker.
         """
-        breathe()
+        poll_signals()
         if self._failure is not None:
             # What the failed step left half-done cannot go on, and must not look complete.
             raise self._failure
@@ -449,7 +457,7 @@ class Worker:
         found.is_dropped = True
         if self._by_name.get(found.name) is found:
             del self._by_name[found.name]
-        drop = Drop(self._n_built, found.number, found.name)
+        drop = DataflowDrop(self._n_built, found.number, found.name)
         for peer in self._others():
             self._control.send(peer, "dropped", [tuple(drop)])
         self._flush()
@@ -511,7 +519,7 @@ class Worker:
 
         Of all that is outstanding, what follows from nothing else that is.
         """
-        return why.all_causes(self)
+        return diagnostics.all_causes(self)
 
     def stop_watching(self) -> None:
         """End the watchdog, if there is one."""
@@ -531,7 +539,7 @@ class Worker:
             raise UsageError(
                 "explain() was called while the dataflow is being built; call it after that"
             )
-        return why.holders(self, scope, node, time)
+        return diagnostics.holders(self, scope, node, time)
 
     def _fail(self, error: BaseException) -> None:
         """Have the next step raise `error`, whoever has caught it meanwhile."""
@@ -620,7 +628,7 @@ class Worker:
             if number in self._uncompared:
                 self._compare(sender, number)
         elif tag == "dropped":
-            self._drops.hear(sender, Drop(*batch[0]))
+            self._drops.hear(sender, DataflowDrop(*batch[0]))
             self._check_dropped()
         elif tag == "taken":
             self._take_acknowledgement(sender, *batch[0])
@@ -824,7 +832,7 @@ def run_worker(
     main: Callable[..., Result],
     *args: Any,
     progress: str = "demand",
-    log: Logging | None = None,
+    log: LoggerFactory | None = None,
     watchdog_s: float | None = None,
     in_flight_bytes: int = LIMIT_BYTES,
 ) -> Result:
@@ -841,7 +849,7 @@ def run_worker(
         log=log,
         watchdog_s=watchdog_s,
         in_flight_bytes=in_flight_bytes,
-        attention=attending,
+        responder=responding_for,
     )
 
 
@@ -850,12 +858,12 @@ def live(
     main: Callable[..., Result],
     *args: Any,
     progress: str = "demand",
-    log: Logging | None = None,
+    log: LoggerFactory | None = None,
     watchdog_s: float | None = None,
     in_flight_bytes: int = LIMIT_BYTES,
-    attention: Callable[[Worker], AbstractContextManager[None]] = nullcontext,  # type: ignore[assignment]  # it gives the worker, which nobody asks for
+    responder: Callable[[Worker], AbstractContextManager[None]] = nullcontext,  # type: ignore[assignment]  # it gives the worker, which nobody asks for
 ) -> Result:
-    """What `run_worker` does, with `attention` to the worker meanwhile."""
+    """What `run_worker` does, with a `responder` for the worker meanwhile."""
     with ExitStack() as stack:
         kept = None if log is None else stack.enter_context(closing(log.begin(communicator)))
         worker = Worker(
@@ -866,7 +874,7 @@ def live(
             in_flight_bytes=in_flight_bytes,
         )
         stack.callback(worker.close)
-        stack.enter_context(attention(worker))
+        stack.enter_context(responder(worker))
         result = main(worker, *args)
         worker.finish()
     return result

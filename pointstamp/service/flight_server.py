@@ -10,12 +10,13 @@ from __future__ import annotations
 import hmac
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.flight
 
+from pointstamp.communication.tls import Certificates
 from pointstamp.errors import PointstampError, ServiceError, UsageError
 from pointstamp.service.service_worker import ServiceWorker
 from pointstamp.service.staging import StagingHandle
@@ -28,23 +29,6 @@ PROTOCOL = 1
 
 MAX_WAIT_S = 5.0
 """The longest that a call waits for an epoch; who wants to wait longer calls again."""
-
-
-@dataclass(frozen=True)
-class Certificates:
-    """What a server needs to encrypt: PEM, as bytes.
-
-    Attributes
-    ----------
-    chain, key : bytes
-        The certificate of the machines that workers run on, and its private key.
-    roots : bytes
-        By which clients know that certificate; it itself, if it has signed itself.
-    """
-
-    chain: bytes
-    key: bytes = field(repr=False)
-    roots: bytes
 
 
 def token_of(secret: bytes) -> str:

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pointstamp.communication.authentication import new_secret
+from pointstamp.communication.tls import Certificates
 from pointstamp.runtime.worker import Worker
 from pointstamp.service.checkpoint_config import CheckpointConfig
 from pointstamp.service.desk import Desk, Line
 from pointstamp.service.flight_client import RemoteWorker
-from pointstamp.service.flight_server import Certificates, FlightServer, token_of
+from pointstamp.service.flight_server import FlightServer, token_of
 from pointstamp.service.service_worker import ServiceWorker
 from pointstamp.service.spec import ServiceSpec
 from pointstamp.service.staging import StagingHandle

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from pointstamp.dataflow.logging_protocol import Logging
+    from pointstamp.dataflow.logging_protocol import LoggerFactory
 
 MapInArrow = Callable[[Iterable["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 
@@ -56,7 +56,7 @@ def run(
     spark: SparkSession | None = None,
     *,
     progress: str = "demand",
-    log: Logging | None = None,
+    log: LoggerFactory | None = None,
     fused: bool = False,
 ) -> DataFrame:
     """A DataFrame of what a dataflow makes of others. Lazy: nothing runs before an action.

@@ -18,7 +18,7 @@ from pointstamp.spark.session import context_of, count_slots, session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from pointstamp.service.flight_server import Certificates
+    from pointstamp.communication.tls import Certificates
     from pointstamp.service.service import Service
 
 

@@ -21,7 +21,7 @@ from pointstamp.communication import tcp
 from pointstamp.communication.communicator import Communicator
 from pointstamp.communication.failure import Failure, failure
 from pointstamp.containers.conform import conform
-from pointstamp.dataflow.logging_protocol import Logging
+from pointstamp.dataflow.logging_protocol import LoggerFactory
 from pointstamp.errors import BuildError
 from pointstamp.operators.building import built, name_of
 from pointstamp.operators.scope import Scope
@@ -52,7 +52,7 @@ class Job:
     secret: bytes = field(repr=False)
     eager: bool = False
     """Whether workers tell each other of progress at once."""
-    log: Logging | None = None
+    log: LoggerFactory | None = None
     fused: bool = False
     """Whether rows are records of the one input and of the result, and not packed batches."""
 

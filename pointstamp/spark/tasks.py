@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
+    from pointstamp.communication.tls import Certificates
     from pointstamp.service.checkpoint_config import CheckpointConfig
-    from pointstamp.service.flight_server import Certificates
     from pointstamp.service.service import Service
     from pointstamp.service.spec import ServiceSpec
 

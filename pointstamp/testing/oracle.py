@@ -170,9 +170,9 @@ class Oracle:
         self._maps: dict[int, _Map] = {}
         self._instances: dict[tuple[int, int], _Instance] = {}
         self._live: dict[int, tuple[int, Any]] = {}
-        """By a capability's id: the id of its holdings, and its time."""
+        """By a capability's id: the id of its capabilities, and its time."""
         self._sources: dict[int, tuple[int, Place]] = {}
-        """By the id of holdings: dataflow and place."""
+        """By the id of capabilities: dataflow and place."""
         self._listeners: dict[int, tuple[_Instance, tuple[int, ...], int]] = {}
         """By the id of an operator: where it is."""
         self._channels: dict[int, tuple[int, Callable[[Any], tuple[Place, Any]]]] = {}
@@ -196,7 +196,7 @@ class Oracle:
 
     def holds(self, capability: Capability, time: Any) -> None:
         """A capability was made, or moved."""
-        self._live[id(capability)] = (id(capability._holdings), time)
+        self._live[id(capability)] = (id(capability._counts), time)
 
     def lets_go(self, capability: Capability) -> None:
         """A capability was dropped, or collected."""
@@ -341,8 +341,8 @@ class Oracle:
     def _pointstamps(self, number: int) -> set[tuple[Place, Any]]:
         """Everything of a dataflow that is unfinished, on any worker or between two."""
         found: set[tuple[Place, Any]] = set()
-        for holdings, time in self._live.values():
-            dataflow, place = self._sources.get(holdings, (None, None))
+        for capabilities, time in self._live.values():
+            dataflow, place = self._sources.get(capabilities, (None, None))
             if dataflow == number and place is not None:
                 found.add((place, time))
         simulation = self._simulation
@@ -398,8 +398,8 @@ class Oracle:
         number = instance.number
         instance.operators[scope, node] = operator
         self._listeners[id(operator)] = (instance, scope, node)
-        for port, holdings in enumerate(operator.holdings):
-            self._sources[id(holdings)] = (number, Place(scope, node, port, False))
+        for port, capabilities in enumerate(operator.capabilities):
+            self._sources[id(capabilities)] = (number, Place(scope, node, port, False))
         for port, input_ in enumerate(operator._inputs):
             self._bind_queue(number, input_._queue, Place(scope, node, port, True))
 

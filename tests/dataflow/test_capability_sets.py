@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pointstamp as ps
-from pointstamp.dataflow.capability import Holdings
+from pointstamp.dataflow.capability import CapabilityCounts
 from pointstamp.errors import CapabilityError, TimestampError
 from tests.dataflow.carried import settle
 
@@ -20,18 +20,18 @@ class Held:
     """An output at which capabilities can be made, and are counted."""
 
     def __init__(self, timestamp: Any = Pairs) -> None:
-        self.holdings = Holdings("Keeper", 0, timestamp, lambda: None)
+        self.capabilities = CapabilityCounts("Keeper", 0, timestamp, lambda: None)
         self._changes: dict[Any, int] = {}
 
     def at(self, *times: Any) -> list[ps.Capability]:
         """New capabilities."""
-        return [self.holdings.add(time) for time in times]
+        return [self.capabilities.add(time) for time in times]
 
     def times(self) -> list[Any]:
         """Of all capabilities that are held, by what was reported."""
-        for time, change in self.holdings.changes.drain():
+        for time, change in self.capabilities.changes.drain():
             self._changes[time] = self._changes.get(time, 0) + change
-        assert self.holdings.n_held == sum(self._changes.values())
+        assert self.capabilities.n_held == sum(self._changes.values())
         return sorted(time for time, n in self._changes.items() for _ in range(n))
 
 

@@ -12,17 +12,17 @@ import numpy as np
 import pytest
 
 import pointstamp as ps
-from pointstamp.dataflow.capability import Holdings
+from pointstamp.dataflow.capability import CapabilityCounts
 from pointstamp.errors import CapabilityError, StructureError, WorkerError
 from pointstamp.progress.timestamp import Advance, Int, Timestamp
 
 
-def holdings() -> Holdings:
-    return Holdings("op", 0, Int, lambda: None)
+def capabilities() -> CapabilityCounts:
+    return CapabilityCounts("op", 0, Int, lambda: None)
 
 
 def test_a_collected_capability_is_counted_when_the_worker_looks() -> None:
-    held = holdings()
+    held = capabilities()
     cap: Any = held.add(3)
     held.changes.drain()
     del cap
@@ -37,7 +37,7 @@ def test_a_collected_capability_is_counted_when_the_worker_looks() -> None:
 def test_capabilities_collected_by_other_threads_do_not_disturb_the_counts() -> None:
     """The collector runs in whatever thread allocates; counting is the worker's alone."""
     n_threads, n_each = 4, 2_000
-    held = holdings()
+    held = capabilities()
     batches = [[held.add(time % 5) for time in range(n_each)] for _ in range(n_threads)]
     threads = [threading.Thread(target=batch.clear) for batch in batches]
     counted = sum(change for _, change in held.changes.drain())
@@ -76,7 +76,7 @@ def test_a_capability_in_a_circle_is_let_go_by_the_collector() -> None:
 
 
 def test_a_copy_is_a_capability_of_its_own_and_none_travels() -> None:
-    held = holdings()
+    held = capabilities()
     cap = held.add(1)
     twins = [copy.copy(cap), copy.deepcopy(cap)]
     assert held.n_held == 3
@@ -90,7 +90,7 @@ def test_a_copy_is_a_capability_of_its_own_and_none_travels() -> None:
 
 
 def test_a_numpy_time_becomes_an_int_and_does_not_wrap_around() -> None:
-    held = holdings()
+    held = capabilities()
     cap = held.add(250)
     later = cap.delayed(np.uint8(255))
     assert type(later.time) is int

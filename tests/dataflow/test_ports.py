@@ -95,7 +95,7 @@ def test_a_loop_through_ports_that_are_not_connected_is_none() -> None:
             def logic(inputs: Any, outputs: Any) -> None:
                 for input, output in zip(inputs, outputs, strict=True):
                     for time, batch in input:
-                        with time.retain(output.holdings.output) as cap:
+                        with time.retain(output.capabilities.output) as cap:
                             output.session(cap).give_batch(batch)
 
             return logic

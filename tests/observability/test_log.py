@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import pointstamp as ps
-from pointstamp.dataflow.capability import Holdings
+from pointstamp.dataflow.capability import CapabilityCounts
 from pointstamp.dataflow.channels import Queue
 from pointstamp.dataflow.operator import Operator
 from pointstamp.errors import BuildError, FileFormatError, StalledError, UsageError, WorkerError
@@ -239,7 +239,7 @@ def built(worker: Any) -> set[type]:
     with worker.dataflow() as scope:
         stream = scope.to_stream([1]).exchange().count()
         found = {type(child) for child in scope._children.values()}
-        found |= {type(h) for child in scope._children.values() for h in child.holdings}
+        found |= {type(h) for child in scope._children.values() for h in child.capabilities}
         found |= {type(q._queue) for child in scope._children.values() for q in child._inputs}
         stream.probe()
     return found
@@ -248,12 +248,12 @@ def built(worker: Any) -> set[type]:
 def test_without_a_log_the_ordinary_classes_are_made() -> None:
     for workers in (1, 2):
         for found in ps.execute(built, workers=workers, threads=True):
-            assert found == {Operator, Holdings, Queue}
+            assert found == {Operator, CapabilityCounts, Queue}
 
 
 def test_with_a_log_others_are(tmp_path: Path) -> None:
     (found,) = ps.execute(built, log=Log(tmp_path))
-    assert found.isdisjoint({Operator, Holdings, Queue})
+    assert found.isdisjoint({Operator, CapabilityCounts, Queue})
     assert LoggedOperator in found
 
 

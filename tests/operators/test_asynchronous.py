@@ -178,10 +178,10 @@ def test_one_capability_is_held_per_time() -> None:
         n_held = []
         for _ in range(10):
             worker.step()
-        n_held.append(operator.holdings[0].n_held)
+        n_held.append(operator.capabilities[0].n_held)
         worker.environment.event_loop().call(opened.set)
         worker.step_while(lambda: not probe.done)
-        return [*n_held, operator.holdings[0].n_held]
+        return [*n_held, operator.capabilities[0].n_held]
 
     assert ps.execute(main) == [[3, 0]]
 

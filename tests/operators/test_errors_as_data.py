@@ -98,9 +98,6 @@ BY_RECORD: dict[str, Callable[[Any, Any], Any]] = {
     "Filter": lambda stream, on_error: stream.filter(
         lambda x: refuses(x) is not None, on_error=on_error
     ),
-    "Inspect": lambda stream, on_error: stream.inspect(refuses, on_error=on_error),
-    "Branch": lambda stream, on_error: stream.branch(lambda x: refuses(x) > 9, on_error=on_error),
-    "ExchangeKey": lambda stream, on_error: stream.exchange(refuses, on_error=on_error),
 }
 
 
@@ -116,29 +113,11 @@ def test_route_sends_what_fails_with_its_error_on_a_second_stream(
     assert dropped == 0
 
 
-@pytest.mark.parametrize("operator", [name for name in BY_RECORD if name != "Branch"])
+@pytest.mark.parametrize("operator", BY_RECORD)
 def test_drop_leaves_out_what_fails_and_counts_it(operator: str, workers: int) -> None:
     good, _, dropped = outcome(lambda s: BY_RECORD[operator](rows(s), "drop"), workers)
     assert good == GOOD
     assert dropped == 4
-
-
-def test_branch_may_drop_and_keeps_two_streams(workers: int) -> None:
-    def build(scope: Any) -> Any:
-        small, large = BY_RECORD["Branch"](rows(scope), "drop")
-        return small.map(lambda x: -x).concat(large)
-
-    good, _, dropped = outcome(build, workers)
-    assert good == sorted(x if x > 9 else -x for x in GOOD)
-    assert dropped == 4
-
-
-def test_branch_keeps_its_order_with_the_failures_last() -> None:
-    def build(scope: Any) -> Any:
-        small, large, failed = BY_RECORD["Branch"](rows(scope), "route")
-        return small.map(lambda x: -x).concat(large), failed
-
-    assert outcome(build, 1)[0] == sorted(x if x > 9 else -x for x in GOOD)
 
 
 @pytest.mark.parametrize("operator", BY_RECORD)
@@ -148,10 +127,6 @@ def test_raise_is_the_default_and_stops_everything(operator: str) -> None:
             BY_RECORD[operator](rows(scope), "raise")
         worker.run()
 
-    if operator == "ExchangeKey":  # with one worker no key is asked for
-        with pytest.raises(WorkerError, match="is refused"):
-            ps.execute(main, workers=2, threads=True)
-        return
     with pytest.raises(WorkerError, match="0 is refused") as caught:
         ps.execute(main)
     assert (caught.value.operator, caught.value.time) == (operator, 0)
@@ -172,13 +147,6 @@ def test_failures_are_sent_at_the_time_of_their_record() -> None:
     assert ps.execute(main) == [[(0, 5), (6, 10)]]
 
 
-@pytest.mark.parametrize("make", [rows, columns, arrays])
-def test_inspect_keeps_the_other_records_of_a_batch(make: Any, workers: int) -> None:
-    good, bad, _ = outcome(lambda s: make(s).inspect(refuses, on_error="route"), workers)
-    assert good == GOOD
-    assert sorted(plain(failed.record) for failed in bad) == BAD
-
-
 def doubled(batch: Any) -> Any:
     """Fails on a batch with 19 in it."""
     kind = ps.containers.kind_of(batch)
@@ -188,22 +156,15 @@ def doubled(batch: Any) -> Any:
 
 
 @pytest.mark.parametrize("make", [rows, columns, arrays])
-def test_map_batches_and_inspect_batch_fail_for_the_whole_batch(make: Any, workers: int) -> None:
-    def looked(stream: Any, on_error: Any) -> Any:
-        return stream.inspect_batch(lambda _, batch: doubled(batch), on_error=on_error)
-
-    def mapped(stream: Any, on_error: Any) -> Any:
-        return stream.map_batches(doubled, on_error=on_error)
-
-    for act, times in ((mapped, 2), (looked, 1)):
-        good, bad, _ = outcome(lambda s, act=act: act(make(s), "route"), workers)
-        (failed,) = bad
-        kind = ps.containers.kind_of(failed.record)
-        lost = [plain(record) for record in kind.records(failed.record)]
-        assert 19 in lost
-        assert sorted(good + times * lost) == sorted(times * NUMBERS)
-        good, _, dropped = outcome(lambda s, act=act: act(make(s), "drop"), workers)
-        assert (dropped, len(good)) == (len(lost), times * (20 - len(lost)))
+def test_map_batches_fails_for_the_whole_batch(make: Any, workers: int) -> None:
+    good, bad, _ = outcome(lambda s: make(s).map_batches(doubled, on_error="route"), workers)
+    (failed,) = bad
+    kind = ps.containers.kind_of(failed.record)
+    lost = [plain(record) for record in kind.records(failed.record)]
+    assert 19 in lost
+    assert sorted(good + 2 * lost) == sorted(2 * NUMBERS)
+    good, _, dropped = outcome(lambda s: make(s).map_batches(doubled, on_error="drop"), workers)
+    assert (dropped, len(good)) == (len(lost), 2 * (20 - len(lost)))
 
 
 def test_an_expression_fails_for_the_whole_batch(workers: int) -> None:
@@ -216,8 +177,6 @@ def test_an_expression_fails_for_the_whole_batch(workers: int) -> None:
     good, bad, _ = outcome(lambda s: columns(s).filter(expression, on_error="route"), workers)
     assert good == kept
     assert [sorted(f.record["x"].to_pylist()) for f in bad] == [sorted(lost)]
-    good, bad, _ = outcome(lambda s: columns(s).branch(expression, on_error="route"), workers)
-    assert good == sorted(set(NUMBERS) - set(lost))
     good, _, dropped = outcome(lambda s: columns(s).filter(expression, on_error="drop"), workers)
     assert (good, dropped) == (kept, len(lost))
 
@@ -239,20 +198,21 @@ def test_a_missing_column_is_an_error_of_the_batch() -> None:
 def test_keys_that_cannot_be_hashed_are_routed(workers: int) -> None:
     def build(scope: Any) -> Any:
         mixed = [1, object(), "a"] if scope.index == 0 else []
-        return scope.to_stream(mixed).exchange(on_error="route")
+        good, failed = scope.to_stream(mixed).aggregate(
+            lambda key, record, n: n + 1, key=lambda x: x, default=0, on_error="route"
+        )
+        return good.map(lambda pair: str(pair[0])), failed
 
-    def texts(stream: Any) -> Any:
-        good, failed = stream
-        return good.map(str), failed
-
-    good, bad, _ = outcome(lambda s: texts(build(s)), workers)
+    good, bad, _ = outcome(build, workers)
     assert good == ["1", "a"]
     (failed,) = bad
     assert isinstance(failed.error, KeyHashError)
 
 
 def test_a_key_of_columns_fails_for_the_batch(workers: int) -> None:
-    good, bad, _ = outcome(lambda s: columns(s).exchange("nowhere", on_error="route"), workers)
+    good, bad, _ = outcome(
+        lambda s: columns(s).aggregate([("x", "sum")], key="nowhere", on_error="route"), workers
+    )
     assert good == []
     assert sum(len(failed.record) for failed in bad) == 20
 
@@ -261,7 +221,7 @@ def test_the_wrong_kind_of_stream_is_never_routed() -> None:
     for build in (
         lambda s: columns(s).map(refuses, on_error="route"),
         lambda s: rows(s).filter(pc.field("x") > 0, on_error="drop"),
-        lambda s: rows(s).exchange("x", on_error="drop"),
+        lambda s: rows(s).aggregate([("x", "sum")], key="x", on_error="drop"),
     ):
         with pytest.raises(WorkerError) as caught:
             outcome(build, 1)
@@ -296,6 +256,28 @@ def test_a_record_gives_all_of_its_results_or_none() -> None:
 def test_another_word_is_refused_when_the_dataflow_is_built() -> None:
     with pytest.raises(WorkerError, match="'raise', 'route' and 'drop', not 'ignore'"):
         outcome(lambda s: rows(s).map(refuses, on_error="ignore"), 1)
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments"),
+    [
+        ("exchange", [refuses]),
+        ("distribute", [lambda time, batch: 0]),
+        ("inspect", [refuses]),
+        ("inspect_batch", [print]),
+        ("branch", [refuses]),
+        ("partition", [2, refuses]),
+        ("branch_when", [refuses]),
+        ("ok_err", [refuses]),
+        ("delay", [refuses]),
+        ("delay_total", [refuses]),
+        ("delay_batch", [refuses]),
+    ],
+)
+def test_only_what_maps_or_folds_has_a_policy(method: str, arguments: list[Any]) -> None:
+    """Elsewhere one writes a map before it."""
+    with pytest.raises(WorkerError, match="unexpected keyword argument 'on_error'"):
+        outcome(lambda s: getattr(rows(s), method)(*arguments, on_error="drop"), 1)
 
 
 @pytest.mark.parametrize("method", ["filter", "inspect", "inspect_batch", "branch"])

@@ -1,4 +1,4 @@
-"""Errors as data where records or states are kept, and where a record has several ways to go."""
+"""Errors as data where records or states are kept."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 import pointstamp as ps
 from pointstamp.containers import kind_of
-from pointstamp.errors import BuildError, CapabilityError, DataError, RouteError
+from pointstamp.errors import BuildError, DataError
 from pointstamp.testing import collect
 from tests.dataflow.carried import arrays, cause_of, columns, rows
 
@@ -56,12 +56,6 @@ def put_together(streams: Any) -> tuple[Any, Any]:
 Act = Callable[[Any, Any], Any]
 
 ON_ROWS: dict[str, Act] = {
-    "Partition": lambda s, on_error: s.partition(3, lambda r: refuses(r) % 3, on_error=on_error),
-    "OkErr": lambda s, on_error: s.ok_err(
-        lambda r: ps.Ok(r) if refuses(r) > 7 else ps.Err(r), on_error=on_error
-    ),
-    "Delay": lambda s, on_error: s.delay(lambda r, time: refuses(r), on_error=on_error),
-    "DelayTotal": lambda s, on_error: s.delay_total(lambda r, time: refuses(r), on_error=on_error),
     "StateMachineKey": lambda s, on_error: s.state_machine(
         lambda k, r, n: (n + 1, [r]), key=lambda r: refuses(r) % 3, default=0, on_error=on_error
     ),
@@ -245,55 +239,6 @@ def test_accumulate_leaves_out_the_batches_on_which_it_fails(workers: int) -> No
     assert len(good) <= 1  # a worker on which all failed has no value
 
 
-@pytest.mark.parametrize("make", [rows, columns, arrays])
-def test_batches_that_have_nowhere_to_go_are_failures(make: Any, workers: int) -> None:
-    def refused(scope: Any, act: Act) -> Any:
-        return act(make(scope, "kx", RECORDS), "route")
-
-    def never(*args: Any) -> Any:
-        raise ValueError("no")
-
-    for act, error in (
-        (lambda s, e: s.branch_when(never, on_error=e), ValueError),
-        (lambda s, e: s.delay_batch(never, on_error=e), ValueError),
-        (lambda s, e: s.delay_batch(lambda time: -1, on_error=e), ps.errors.TimestampError),
-        (lambda s, e: s.distribute(never, on_error=e), ValueError),
-        (lambda s, e: s.distribute(lambda time, batch: 7, on_error=e), RouteError),
-    ):
-        good, bad, _ = outcome(lambda s, act=act: put_together(refused(s, act)), workers)
-        assert good == []
-        assert sum(kind_of(f.record).length(f.record) for _, f in bad) == 20
-        assert {type(f.error) for _, f in bad} == {error}
-
-
-def test_a_time_before_the_records_own_is_a_failure(workers: int) -> None:
-    def build(scope: Any) -> Any:
-        later = rows(scope, "kx", RECORDS).delay_batch(lambda time: 10)
-        return later.delay(lambda r, time: r[1], on_error="route")
-
-    good, bad, _ = outcome(build, workers)
-    assert [time for time, _ in good] == list(range(10, 20))
-    assert sorted((time, f.record[1]) for time, f in bad) == [(10, x) for x in range(10)]
-    assert {type(f.error) for _, f in bad} == {CapabilityError}
-
-
-@pytest.mark.parametrize("make", [columns, arrays])
-def test_on_columns_routes_and_delays_fail_for_the_batch(make: Any, workers: int) -> None:
-    def build(act: Act) -> Callable[[Any], Any]:
-        return lambda scope: put_together(act(make(scope, "kx", RECORDS), "route"))
-
-    good, bad, _ = outcome(build(lambda s, e: s.partition(4, "k", on_error=e)), workers)
-    assert [record for _, record in good] == sorted(RECORDS, key=repr)
-    for act in (
-        lambda s, e: s.partition(2, "x", on_error=e),  # 2 to 19 are nowhere
-        lambda s, e: s.delay("nowhere", on_error=e),
-    ):
-        good, bad, _ = outcome(build(act), workers)
-        failed = [r for _, f in bad for r in kind_of(f.record).records(f.record)]
-        assert sorted([*failed, *(record for _, record in good)]) == sorted(RECORDS)
-        assert max(failed) == (3, 19)
-
-
 @pytest.mark.parametrize("make", [columns, arrays])
 def test_a_column_of_booleans_is_a_predicate_that_may_fail(make: Any, workers: int) -> None:
     """A name is no function of a record: it is asked of the batch."""
@@ -308,27 +253,15 @@ def test_a_column_of_booleans_is_a_predicate_that_may_fail(make: Any, workers: i
         return make(scope, "kx", RECORDS).map_batches(flag)
 
     even = [(*r, True) for r in RECORDS if r[1] % 2 == 0]
-    odd = [(*r, False) for r in RECORDS if r[1] % 2]
     good, bad, _ = outcome(lambda s: flagged(s).filter("even", on_error="route"), workers)
     assert ([record for _, record in good], bad) == (sorted(even, key=repr), [])
-    for act in ("branch", "ok_err"):
-        good, bad, _ = outcome(
-            lambda s, act=act: put_together(getattr(flagged(s), act)("even", on_error="route")),
-            workers,
-        )
-        assert ([record for _, record in good], bad) == (sorted(even + odd, key=repr), [])
-    for act in ("filter", "branch", "ok_err"):
-        good, bad, _ = outcome(
-            lambda s, act=act: put_together(getattr(flagged(s), act)("x", on_error="route")),
-            workers,
-        )
-        assert (good, {type(f.error) for _, f in bad}) == ([], {ps.errors.SchemaError})
+    good, bad, _ = outcome(lambda s: flagged(s).filter("x", on_error="route"), workers)
+    assert (good, {type(f.error) for _, f in bad}) == ([], {ps.errors.SchemaError})
 
 
-@pytest.mark.parametrize("act", ["filter", "branch", "ok_err"])
-def test_a_column_of_rows_is_an_error_of_the_program(act: str) -> None:
+def test_a_column_of_rows_is_an_error_of_the_program() -> None:
     def build(scope: Any) -> Any:
-        return getattr(rows(scope, "kx", RECORDS), act)("k", on_error="route")[0]
+        return rows(scope, "kx", RECORDS).filter("k", on_error="route")[0]
 
     _, cause = cause_of(build)
     assert isinstance(cause, ps.errors.ColumnError)

@@ -7,7 +7,7 @@ from typing import Any
 
 from pointstamp.progress.antichain import Antichain
 from pointstamp.progress.change_batch import ChangeBatch
-from pointstamp.progress.explanation import Held, Own, causes, explain, layouts
+from pointstamp.progress.explanation import HolderKind, Own, causes, explain, layouts
 from pointstamp.progress.operate import Interest, Progress
 from pointstamp.progress.subgraph import Subgraph, root
 from pointstamp.progress.timestamp import Advance, Int, Product, summary_less_equal
@@ -63,7 +63,7 @@ def test_a_capability_is_named_with_its_path_and_where_it_arrives() -> None:
     found = explain(layouts(scope), Own(), (0, graph.target(3, 0)), 5, 0, 3)
     (holder,) = found
     assert (holder.what, holder.worker, holder.time, holder.arrives) == (
-        Held.CAPABILITY,
+        HolderKind.CAPABILITY,
         None,
         3,
         5,
@@ -104,7 +104,7 @@ def test_what_was_let_go_and_not_reported_says_to_step() -> None:
     own.pending[0, place] = Counter({3: -1, 5: +1})
     own.held[0, place] = Counter({5: 1})
     found = explain(layouts(scope), own, (0, scope.topology.target(2, 0)), 4, 0, 1)
-    assert [holder.what for holder in found] == [Held.UNREPORTED]
+    assert [holder.what for holder in found] == [HolderKind.UNREPORTED]
     assert "step it" in str(found[0])
 
 

@@ -307,7 +307,7 @@ except KeyboardInterrupt:
 
 
 def test_a_loop_of_operators_alone_can_be_interrupted() -> None:
-    assert "pointstamp.runtime.breath" not in MODULES
+    assert "pointstamp.runtime.signal_poll" not in MODULES
     ran = subprocess.run(
         [sys.executable, "-c", ROUND_AND_ROUND],
         capture_output=True,

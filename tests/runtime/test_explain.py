@@ -8,7 +8,7 @@ import pytest
 
 import pointstamp as ps
 from pointstamp.errors import UsageError
-from pointstamp.progress.explanation import Held
+from pointstamp.progress.explanation import HolderKind
 
 CARRIERS = [
     pytest.param({"workers": 1}, id="one"),
@@ -36,7 +36,7 @@ def test_an_input_that_was_not_advanced_is_named(carrier: Any) -> None:
         worker.step_while(lambda: probe.less_than(3))
         meet(worker)
         found = probe.explain(4)
-        assert all(h.what is Held.INPUT and h.operator == "'edges' [1]" for h in found)
+        assert all(h.what is HolderKind.INPUT and h.operator == "'edges' [1]" for h in found)
         assert all(h.path == ("'edges' [1]", "'Exchange' [2]", "'Probe' [3]") for h in found)
         assert probe.explain(2) == []
         meet(worker)
@@ -101,7 +101,7 @@ def test_records_that_an_operator_leaves_in_its_queue_are_named() -> None:
             operator.changed()
         return [holder.what, holder.operator, holder.port, holder.count, holder.is_here]
 
-    assert ps.execute(main) == [[Held.RECORDS, "'Lazy' [2]", 0, 2, True]]
+    assert ps.execute(main) == [[HolderKind.RECORDS, "'Lazy' [2]", 0, 2, True]]
 
 
 def test_a_scope_is_opened_up_down_to_the_operator() -> None:
@@ -151,7 +151,7 @@ def test_whoever_forgot_to_step_is_told_so() -> None:
         worker.step()
         return holder.what, told.what, probe.explain(0), [h.time for h in probe.explain()]
 
-    assert ps.execute(main) == [(Held.UNREPORTED, Held.UNTOLD, [], [1])]
+    assert ps.execute(main) == [(HolderKind.UNREPORTED, HolderKind.NOT_YET_SEEN, [], [1])]
 
 
 def test_a_peer_that_has_not_built_the_dataflow_is_named() -> None:
@@ -163,7 +163,7 @@ def test_a_peer_that_has_not_built_the_dataflow_is_named() -> None:
             probe = scope.to_stream([1]).probe()
         found = probe.explain(0)
         meet_later(worker, built=True)
-        return [str(h) for h in found if h.what is Held.UNBUILT]
+        return [str(h) for h in found if h.what is HolderKind.UNBUILT]
 
     def meet_later(worker: Any, built: bool = False) -> None:
         if not built:

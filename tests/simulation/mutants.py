@@ -28,7 +28,7 @@ from pointstamp.progress.operate import Changes, Interest, Progress, Summaries
 from pointstamp.progress.reachability import Tracker
 from pointstamp.progress.subgraph import Subgraph, Updates
 from pointstamp.progress.timestamp import summary_less_equal
-from pointstamp.progress.topology import Node, Step, Topology
+from pointstamp.progress.topology import Node, PathStep, Topology
 from pointstamp.testing.oracle import LivenessError, SafetyError
 from tests.simulation.random_dataflows import (
     AnswerError,
@@ -264,7 +264,7 @@ def _first_path_only() -> list[Patch]:
     """Where several paths lead through a scope, the one found first counts, not the earliest."""
 
     def bugged(
-        self: Topology, start: int, steps: list[list[Step]], compose: Callable[[Any, Any], Any]
+        self: Topology, start: int, steps: list[list[PathStep]], compose: Callable[[Any, Any], Any]
     ) -> dict[int, Antichain]:
         found = {start: Antichain(summary_less_equal, [self.timestamp.identity])}
         work = [(start, self.timestamp.identity)]

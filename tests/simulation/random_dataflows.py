@@ -285,7 +285,7 @@ class _Building:
         self, scope: Scope, plan: OperatorPlan, streams: Sequence[Stream[Any]]
     ) -> list[Stream[Any]]:
         """An operator that does as it likes."""
-        builder: OperatorBuilder = scope.operator(plan.name)
+        builder: OperatorBuilder[Any] = scope.operator(plan.name)
         for stream, pact in zip(streams, plan.pacts, strict=True):
             builder.new_input(stream, _pact(pact), plan.interest)
         outputs = [

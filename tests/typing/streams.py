@@ -7,6 +7,7 @@ ignore that is not needed is an error.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
 from typing import Any, TypeAlias, assert_type
 
 import pyarrow as pa
@@ -15,7 +16,6 @@ import pyarrow.compute as pc
 import pointstamp as ps
 
 TextsOrFailed: TypeAlias = tuple[ps.Stream[str], ps.Stream[ps.Failed[str]]]
-TextsOrBatches: TypeAlias = tuple[ps.Stream[str], ps.Stream[ps.Failed[Any]]]
 
 
 def parsed(text: str) -> int:
@@ -49,6 +49,10 @@ async def ticks(input: ps.AsyncInput) -> AsyncIterator[float]:
 
 def untyped(x):  # type: ignore[no-untyped-def]
     return x
+
+
+def longer(key: int, text: str, n: int) -> int:
+    return key + n + len(text)
 
 
 def doubled(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -136,38 +140,18 @@ def errors_as_data(texts: ps.Stream[str]) -> None:
     assert_type(texts.flat_map(words, on_error="route"), TextsOrFailed)
     assert_type(texts.filter(lambda text: text.isdigit(), on_error="route"), TextsOrFailed)
     assert_type(texts.filter(lambda text: text.isdigit(), on_error="drop"), ps.Stream[str])
-    assert_type(texts.inspect(print, on_error="route"), TextsOrFailed)
-    assert_type(texts.exchange(lambda text: text[0], on_error="route"), TextsOrFailed)
-    assert_type(texts.inspect_batch(print, on_error="route"), TextsOrBatches)
     assert_type(
         texts.map_batches(doubled, on_error="route"),
         tuple[ps.Stream[Any], ps.Stream[ps.Failed[Any]]],
     )
-    assert_type(
-        texts.branch(lambda text: text.isdigit(), on_error="route"),
-        tuple[ps.Stream[str], ps.Stream[str], ps.Stream[ps.Failed[str]]],
-    )
 
 
 def errors_in_state(texts: ps.Stream[str]) -> None:
-    assert_type(
-        texts.partition(2, len, on_error="route"),
-        tuple[list[ps.Stream[str]], ps.Stream[ps.Failed[str]]],
-    )
-    assert_type(texts.partition(2, len, on_error="drop"), list[ps.Stream[str]])
-    _, _, failed = texts.ok_err(lambda text: ps.Ok(text), on_error="route")
-    assert_type(failed, ps.Stream[ps.Failed[str]])
-    _, _, batches = texts.branch_when(lambda time: time > 3, on_error="route")
-    assert_type(batches, ps.Stream[ps.Failed[Any]])
-    assert_type(texts.delay(lambda text, time: time, on_error="route"), TextsOrFailed)
-    assert_type(texts.delay_total("moment", on_error="drop"), ps.Stream[str])
-    assert_type(texts.delay_batch(lambda time: time, on_error="route"), TextsOrBatches)
-    assert_type(texts.distribute(lambda time, batch: 0, on_error="route"), TextsOrBatches)
     anything = texts.aggregate(lambda key, text, n: n + 1, key=len, on_error="route")
     assert_type(anything, tuple[ps.Stream[Any], ps.Stream[ps.Failed[Any]]])
     machine = texts.state_machine(lambda key, text, n: (n, [n]), key=len, on_error="drop")
     assert_type(machine, ps.Stream[Any])
-    numbers, batches = texts.accumulate(0, lambda n, batch: n + len(batch), on_error="route")
+    numbers, _ = texts.accumulate(0, lambda n, batch: n + len(batch), on_error="route")
     assert_type(numbers, ps.Stream[int])
     joined = texts.join(texts, len, on_error="route")
     assert_type(joined, tuple[ps.Stream[Any], ps.Stream[ps.Failed[Any]]])
@@ -280,8 +264,20 @@ def captured(scope: ps.Scope, texts: ps.Stream[str]) -> None:
 
 def of_event_time(texts: ps.Stream[str]) -> None:
     done, late = texts.window(ps.Tumbling(10), time=len, key=words, lateness=1)
-    assert_type(done, ps.Stream[Any])
+    assert_type(done, ps.Stream[ps.Window[list[str], str]])
     assert_type(late, ps.Stream[str])
+    counts, _ = texts.count_window(ps.Sessions(timedelta(1)), "when", parsed)
+    assert_type(counts, ps.Stream[ps.WindowResult[int, int]])
+    folded, _ = texts.fold_window(longer, ps.Tumbling(10), len, parsed, default=0)
+    assert_type(folded, ps.Stream[ps.WindowResult[int, int]])
+    by_name, _ = texts.fold_window([("spent", "sum")], ps.Tumbling(10), "when", "user")
+    assert_type(by_name, ps.Stream[Any])
+    reduced, _, failed = texts.reduce_window(max, ps.Tumbling(10), len, on_error="route")
+    assert_type(reduced, ps.Stream[ps.WindowResult[Any, str]])
+    assert_type(failed, ps.Stream[ps.Failed[str]])
+    numbers = texts.map(parsed)
+    _, late, late_numbers = texts.join_window(numbers, ps.Tumbling(10), len, how="left")
+    assert_type(late_numbers, ps.Stream[int])
     assert_type(texts.join(texts.map(parsed), words, str, retain=True), ps.Stream[Any])
 
 
@@ -291,7 +287,8 @@ def wrong(texts: ps.Stream[str]) -> None:
     numbers.concat(texts)  # type: ignore[arg-type]
     texts.map(parsed, on_error="ignore")  # type: ignore[call-overload]
     texts.filter(1)  # type: ignore[call-overload]
-    texts.inspect(print, concurrency=2)  # type: ignore[call-overload]
+    texts.inspect(print, concurrency=2)  # type: ignore[call-arg]
+    texts.exchange(len, on_error="drop")  # type: ignore[call-arg]
 
 
 def executing() -> None:

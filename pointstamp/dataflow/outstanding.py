@@ -17,29 +17,29 @@ import gc
 from collections import Counter, defaultdict
 from typing import Any
 
-from pointstamp.dataflow.capability import Capability, Holdings
+from pointstamp.dataflow.capability import Capability, CapabilityCounts
 from pointstamp.dataflow.operator import Operator
 from pointstamp.progress.explanation import Layout, Own
 
 
-def held_here(scopes: list[Layout]) -> Own:
+def local_outstanding(scopes: list[Layout]) -> Own:
     """What this worker knows of itself, for `explanation.explain`."""
     own = Own()
-    capabilities = _capabilities()
+    live = _live_capabilities()
     for index, scope in enumerate(scopes):
         _note_entered(own, index, scopes)
         for node, operator in enumerate(scope.subgraph.children, start=1):
             if isinstance(operator, Operator):
-                _note_operator(own, index, scope, node, operator, capabilities)
+                _note_operator(own, index, scope, node, operator, live)
     return own
 
 
-def _capabilities() -> dict[int, Counter[Any]]:
-    """The times of all live capabilities of this process, by the identity of their holdings."""
+def _live_capabilities() -> dict[int, Counter[Any]]:
+    """The times of all live capabilities of this process, by the identity of their counts."""
     found: dict[int, Counter[Any]] = defaultdict(Counter)
     for thing in gc.get_objects():
         if type(thing) is Capability and thing.live:
-            found[id(thing._holdings)][thing.time] += 1
+            found[id(thing._counts)][thing.time] += 1
     return found
 
 
@@ -49,7 +49,7 @@ def _note_operator(
     scope: Layout,
     node: int,
     operator: Operator,
-    capabilities: dict[int, Counter[Any]],
+    live: dict[int, Counter[Any]],
 ) -> None:
     topology = scope.topology
     for port, input_ in enumerate(operator._inputs):
@@ -58,12 +58,12 @@ def _note_operator(
             own.held[place][time] += n_records
         for time, n_records in _items(operator.consumed[port]):
             own.held[place][time] += n_records
-    holdings: Holdings
-    for port, holdings in enumerate(operator.holdings):
+    counts: CapabilityCounts
+    for port, counts in enumerate(operator.capabilities):
         source = topology.source(node, port)
         place = (index, source)
-        own.held[place].update(capabilities.get(id(holdings), {}))
-        for time, change in _items(holdings.changes):
+        own.held[place].update(live.get(id(counts), {}))
+        for time, change in _items(counts.changes):
             own.pending[place][time] += change
         for time, n_records in _items(operator.produced[port]):
             _note_sent(own, index, scope, source, time, n_records)

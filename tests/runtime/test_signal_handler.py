@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 import pointstamp as ps
-from pointstamp.runtime import attention
-from pointstamp.runtime.question import Mark, ask, find
+from pointstamp.runtime import signal_handler
+from pointstamp.runtime.introspection import Responder, ask, find_responders
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="Linux has it")
 
@@ -109,8 +109,8 @@ def test_workers_that_are_parked_tell_what_they_wait_for(tmp_path: Path) -> None
 
 def test_any_process_of_the_program_may_be_named(tmp_path: Path) -> None:
     with running(tmp_path, "parked", 2, n_ready=2) as process:
-        first, second = find(process.pid)
-        assert find(second.pid) == find(first.pid) == [first, second]
+        first, second = find_responders(process.pid)
+        assert find_responders(second.pid) == find_responders(first.pid) == [first, second]
         assert process.pid not in (first.pid, second.pid)
         answers = ask([second], patience_s=20)
     assert "worker 1 of 2" in (answers[second.pid] or "")
@@ -175,33 +175,33 @@ def test_a_handler_that_was_there_is_not_replaced() -> None:
 
 def test_the_handler_goes_with_the_last_worker() -> None:
     def inner(worker: Any) -> bool:
-        return signal.getsignal(signal.SIGUSR1) is attention._answer
+        return signal.getsignal(signal.SIGUSR1) is signal_handler._answer
 
     def outer(worker: Any) -> list[bool]:
         return [inner(worker), *ps.execute(inner), inner(worker)]
 
     assert ps.execute(outer) == [[True] * 3]
     assert signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL
-    assert find(os.getpid()) == []
+    assert find_responders(os.getpid()) == []
 
 
 def test_a_question_is_answered_once_and_not_after_its_time() -> None:
-    mark = Mark(1)
+    responder = Responder(1)
     try:
-        assert mark.question() is None
-        os.pwrite(mark._fd, b"?abc 1e18", 0)
-        assert mark.question() == "abc"
-        mark.answer("abc", "text")
-        assert mark.question() is None
-        os.ftruncate(mark._fd, 0)
-        os.pwrite(mark._fd, b"?abc 0.0", 0)
-        assert mark.question() is None
+        assert responder.pending_question() is None
+        os.pwrite(responder._fd, b"?abc 1e18", 0)
+        assert responder.pending_question() == "abc"
+        responder.answer("abc", "text")
+        assert responder.pending_question() is None
+        os.ftruncate(responder._fd, 0)
+        os.pwrite(responder._fd, b"?abc 0.0", 0)
+        assert responder.pending_question() is None
     finally:
-        mark.close()
+        responder.close()
 
 
 def test_a_process_that_is_stopped_does_not_keep_the_asker(tmp_path: Path) -> None:
     with running(tmp_path, "parked", 1) as process:
         process.send_signal(signal.SIGSTOP)
-        assert ask(find(process.pid), patience_s=0.2) == {process.pid: None}
+        assert ask(find_responders(process.pid), patience_s=0.2) == {process.pid: None}
         process.send_signal(signal.SIGCONT)

@@ -27,8 +27,8 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from pointstamp.runtime.question import Mark
-from pointstamp.runtime.why import account
+from pointstamp.runtime.diagnostics import account
+from pointstamp.runtime.introspection import Responder
 
 if TYPE_CHECKING:
     from pointstamp.runtime.worker import Worker
@@ -38,47 +38,47 @@ SIGNAL = getattr(signal, "SIGUSR1", None)
 
 _workers: dict[int, tuple[weakref.ref[Worker], int]] = {}
 """By identity: the workers that live, and their threads."""
-_n_attending = 0
-_mark: Mark | None = None
+_n_responding = 0
+_responder: Responder | None = None
 
 
 @contextlib.contextmanager
-def attending(worker: Worker) -> Iterator[None]:
+def responding_for(worker: Worker) -> Iterator[None]:
     """Answer for `worker`, which this thread runs, as long as the block lasts."""
     _workers[id(worker)] = (weakref.ref(worker), threading.get_ident())
     try:
-        with answering():
+        with responding():
             yield
     finally:
         del _workers[id(worker)]
 
 
 @contextlib.contextmanager
-def answering(program: int = 0) -> Iterator[None]:
+def responding(program: int = 0) -> Iterator[None]:
     """Answer the signal during the block, which is of the program that process began.
 
     Outside of the main thread nothing happens, as Python wants it; nor inside of
     another such block, or where the signal is in use.
     """
-    global _n_attending, _mark
+    global _n_responding, _responder
     if threading.current_thread() is not threading.main_thread() or SIGNAL is None:
         yield
         return
-    is_ours = _n_attending == 0 and signal.getsignal(SIGNAL) is signal.SIG_DFL
+    is_ours = _n_responding == 0 and signal.getsignal(SIGNAL) is signal.SIG_DFL
     if is_ours:
-        _mark = Mark(program or os.getpid())
+        _responder = Responder(program or os.getpid())
         signal.signal(SIGNAL, _answer)
-    _n_attending += 1
+    _n_responding += 1
     try:
         yield
     finally:
-        _n_attending -= 1
+        _n_responding -= 1
         if is_ours:
             if signal.getsignal(SIGNAL) is _answer:
                 signal.signal(SIGNAL, signal.SIG_DFL)
-            mark, _mark = _mark, None
-            if mark is not None:
-                mark.close()
+            responder, _responder = _responder, None
+            if responder is not None:
+                responder.close()
 
 
 def accounts(frame: FrameType | None = None) -> str:
@@ -96,10 +96,10 @@ def accounts(frame: FrameType | None = None) -> str:
 
 def _answer(number: int, frame: FrameType | None) -> None:
     try:
-        nonce = _mark.question() if _mark is not None else None
+        nonce = _responder.pending_question() if _responder is not None else None
         text = accounts(frame)
-        if nonce is not None and _mark is not None:
-            _mark.answer(nonce, text)
+        if nonce is not None and _responder is not None:
+            _responder.answer(nonce, text)
             return
     except Exception:  # noqa: BLE001  (it would be raised anywhere in the program)
         text = traceback.format_exc()

@@ -31,13 +31,13 @@ PATIENCE_S = 5.0
 LOOK_S = 0.01
 
 
-class Mark:
+class Responder:
     """The file in memory of a process that answers."""
 
     def __init__(self, program: int) -> None:
         self._fd = os.memfd_create(f"{LABEL}{program}") if hasattr(os, "memfd_create") else -1
 
-    def question(self) -> str | None:
+    def pending_question(self) -> str | None:
         """The nonce of a question that waits for its answer, if there is one."""
         if self._fd < 0:
             return None
@@ -61,7 +61,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Marked:
+class RespondingProcess:
     """A process that answers, as another one sees it."""
 
     pid: int
@@ -70,21 +70,23 @@ class Marked:
     """Of its file in memory."""
 
 
-def find(pid: int) -> list[Marked]:
+def find_responders(pid: int) -> list[RespondingProcess]:
     """The processes with workers of the program that `pid` is part of.
 
     Of the process itself, of those that it started, and of the others that were
     started together with these.
     """
-    found = [mark for each in (pid, *_descendants(pid)) for mark in _marks(each)]
-    programs = {mark.program for mark in found}
+    found = [process for each in (pid, *_descendants(pid)) for process in _responding(each)]
+    programs = {process.program for process in found}
     for program in programs - {pid}:
-        found += [mark for each in (program, *_descendants(program)) for mark in _marks(each)]
-    unique = {mark.pid: mark for mark in found if mark.program in programs}
+        found += [
+            process for each in (program, *_descendants(program)) for process in _responding(each)
+        ]
+    unique = {process.pid: process for process in found if process.program in programs}
     return [unique[each] for each in sorted(unique)]
 
 
-def ask(found: list[Marked], patience_s: float = PATIENCE_S) -> dict[int, str | None]:
+def ask(found: list[RespondingProcess], patience_s: float = PATIENCE_S) -> dict[int, str | None]:
     """What each process answers; None if it does not.
 
     Raises
@@ -93,14 +95,14 @@ def ask(found: list[Marked], patience_s: float = PATIENCE_S) -> dict[int, str | 
         If they are another user's.
     """
     until = time.monotonic() + patience_s
-    answers: dict[int, str | None] = {mark.pid: None for mark in found}
+    answers: dict[int, str | None] = {process.pid: None for process in found}
     with contextlib.ExitStack() as stack:
         asked = {}
-        for mark in found:
+        for process in found:
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-                fd = stack.enter_context(_opened(mark.path))
+                fd = stack.enter_context(_opened(process.path))
                 fcntl.flock(fd, fcntl.LOCK_EX)  # one asker at a time
-                asked[mark.pid] = fd, _put(mark.pid, fd, until)
+                asked[process.pid] = fd, _put(process.pid, fd, until)
         while asked and time.monotonic() < until:
             for pid, (fd, nonce) in list(asked.items()):
                 answer = _answer(fd, nonce)
@@ -135,13 +137,13 @@ def _answer(fd: int, nonce: str) -> str | None:
     return said[len(start) : -1] if said.startswith(start) and said.endswith("\0") else None
 
 
-def _marks(pid: int) -> Iterator[Marked]:
+def _responding(pid: int) -> Iterator[RespondingProcess]:
     try:
         for path in Path(f"/proc/{pid}/fd").iterdir():
             with contextlib.suppress(OSError):
                 _, labelled, rest = str(path.readlink()).partition(LABEL)
                 if labelled:
-                    yield Marked(pid, int(rest.split()[0]), path)
+                    yield RespondingProcess(pid, int(rest.split()[0]), path)
     except (FileNotFoundError, PermissionError):
         return  # it has ended, or is somebody else's
 

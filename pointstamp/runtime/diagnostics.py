@@ -14,9 +14,9 @@ from itertools import islice
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pointstamp.dataflow.held import held_here
 from pointstamp.dataflow.operator import Operator
-from pointstamp.progress.explanation import Held, Holder, Layout, causes, explain, layouts
+from pointstamp.dataflow.outstanding import local_outstanding
+from pointstamp.progress.explanation import Holder, HolderKind, Layout, causes, explain, layouts
 from pointstamp.progress.subgraph import Subgraph
 
 if TYPE_CHECKING:
@@ -36,14 +36,14 @@ def holders(worker: Worker, scope: int, node: int, time: Any) -> list[Holder]:
     for dataflow in worker._dataflows.values():
         if scope in dataflow.scopes:
             scopes = _layouts(dataflow)
-            subgraph, own = worker._subgraphs[scope], held_here(scopes)
+            subgraph, own = worker._subgraphs[scope], local_outstanding(scopes)
             at = _place(scopes, subgraph, node)
             found = _unbuilt(worker, dataflow)
             for each in subgraph.frontier(node, 0) if time is None else [time]:
                 found += explain(scopes, own, at, each, worker.index, worker.peers)
             if found or time is None:
                 return found
-            return [_untold(worker, scopes[at[0]], node, time)]
+            return [_not_yet_seen(worker, scopes[at[0]], node, time)]
     return []
 
 
@@ -53,7 +53,7 @@ def all_causes(worker: Worker) -> list[Holder]:
     for dataflow in list(worker._dataflows.values()):
         scopes = _layouts(dataflow)
         found += _unbuilt(worker, dataflow)
-        found += causes(scopes, held_here(scopes), worker.index, worker.peers)
+        found += causes(scopes, local_outstanding(scopes), worker.index, worker.peers)
     return found
 
 
@@ -97,7 +97,7 @@ def _dataflow_lines(worker: Worker) -> Iterator[str]:
         yield "  all dataflows that it has built are complete"
     for dataflow in list(worker._dataflows.values()):
         scopes = _layouts(dataflow)
-        own = held_here(scopes)
+        own = local_outstanding(scopes)
         place = worker.index, worker.peers
         yield f"  dataflow {dataflow.name!r}"
         yield from (f"    {holder}" for holder in _unbuilt(worker, dataflow))
@@ -139,18 +139,22 @@ def _place(scopes: list[Layout], subgraph: Subgraph, node: int) -> tuple[int, in
     return index, scopes[index].topology.target(node, 0)
 
 
-def _untold(worker: Worker, scope: Layout, node: int, time: Any) -> Holder:
+def _not_yet_seen(worker: Worker, scope: Layout, node: int, time: Any) -> Holder:
     """Nobody, but the operator that is asked about has not been visited since."""
     label, address = scope.label(node), (*scope.address, node)
     index, peers = worker.index, worker.peers
-    return Holder(Held.UNTOLD, index, peers, True, label, address, 0, time, 1, time, (label,))
+    return Holder(
+        HolderKind.NOT_YET_SEEN, index, peers, True, label, address, 0, time, 1, time, (label,)
+    )
 
 
 def _unbuilt(worker: Worker, dataflow: Any) -> list[Holder]:
     """The peers that have not built a dataflow yet, so that it cannot start."""
     peers = worker.peers
     return [
-        Holder(Held.UNBUILT, peer, peers, False, repr(dataflow.name), (), 0, None, 1, None, ())
+        Holder(
+            HolderKind.UNBUILT, peer, peers, False, repr(dataflow.name), (), 0, None, 1, None, ()
+        )
         for peer in range(peers)
         if peer != worker.index and peer not in dataflow.agreed
     ]

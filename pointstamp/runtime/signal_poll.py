@@ -9,5 +9,5 @@ is *not* compiled is one: this module must stay out of `pointstamp/compiled.py`.
 from __future__ import annotations
 
 
-def breathe() -> None:
+def poll_signals() -> None:
     """Raise what the handlers of signals raise, and let other threads run if it is time."""

@@ -1,0 +1,76 @@
+"""The core of a stream: the output of an operator that others can read.
+
+A stream belongs to a scope and holds no data. It knows its scope, its source port, and the
+tee that pushes batches to its readers. Operators are methods of its subclass
+`pointstamp.operators.stream.Stream`; scopes make that one, through the class that they were
+handed, so that nothing here knows an operator.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+
+from pointstamp.dataflow.channels import Tee
+from pointstamp.progress.topology import Port
+
+if TYPE_CHECKING:
+    from pointstamp.dataflow.scope_core import ScopeCore
+
+T = TypeVar("T")
+
+
+class StreamCore(Generic[T]):
+    """What a `Stream` is without its operators."""
+
+    scope: Any
+    """Of its own class of scopes, which only that says."""
+
+    def __init__(self, scope: ScopeCore[Any], source: Port, tee: Tee) -> None:
+        self.scope = scope
+        self.source = source
+        self.tee = tee
+
+    def enter(self, inner: ScopeCore[Any]) -> Self:
+        """This stream inside `inner`, a scope of this one.
+
+        Raises
+        ------
+        BuildError
+            If `inner` is not directly in this stream's scope.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     with scope.iterative() as inner:
+        ...         inside = scope.to_stream([1]).enter(inner)
+        ...         times = inside.inspect_batch(lambda time, batch: print("inside", time))
+        ...         return times.leave()
+        >>> ps.testing.collect(build)
+        inside (0, 0)
+        [(0, 1)]
+        """
+        inside: Self = inner.enter(self)
+        return inside
+
+    def leave(self) -> Self:
+        """This stream in the scope around its own, at the times without their inner part.
+
+        Raises
+        ------
+        BuildError
+            If it is of the outermost scope.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     with scope.iterative() as inner:
+        ...         loop, again = inner.feedback(1, limit=3)
+        ...         numbers = scope.to_stream([1]).enter(inner).concat(again)
+        ...         loop.connect(numbers.map(lambda x: 2 * x))
+        ...         return numbers.leave()
+        >>> ps.testing.collect(build)  # rounds 0, 1 and 2, all of time 0
+        [(0, 1), (0, 2), (0, 4)]
+        """
+        outside: Self = self.scope.leave(self)
+        return outside
+
+    def __repr__(self) -> str:
+        return f"Stream({self.source} of scope {self.scope.name!r})"

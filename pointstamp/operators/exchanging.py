@@ -1,0 +1,67 @@
+"""Operators that move records to other workers, and change nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pointstamp.dataflow.pact import Broadcast, Distribute, Exchange
+from pointstamp.operators.transform import pass_on
+from pointstamp.operators.user_code import check_function, refuse_async
+
+if TYPE_CHECKING:
+    from pointstamp.operators.stream import Stream
+
+from pointstamp.dataflow.stream_core import StreamCore, T
+
+
+class ExchangeMethods(StreamCore[T]):
+    """Operators that move records between workers. Methods of `Stream`."""
+
+    def exchange(self, key: Any = None) -> Stream[T]:
+        """Send records of equal key to the same worker.
+
+        Parameters
+        ----------
+        key : callable, str, sequence of str or pyarrow.compute.Expression, optional
+            On rows a function of the record (the default: the record itself); on
+            columns a column's name, or several, or an expression (of record batches).
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     numbers = scope.to_stream(range(4) if scope.index == 0 else [])
+        ...     return numbers.exchange(lambda x: x)
+        >>> ps.testing.collect(build, workers=2)
+        [(0, 0), (0, 1), (0, 2), (0, 3)]
+        """
+        refuse_async(key, "Exchange")
+        return pass_on(self, "Exchange", Exchange(key))
+
+    def broadcast(self) -> Stream[T]:
+        """Send every record to every worker.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     return scope.to_stream(["hi"] if scope.index == 0 else []).broadcast()
+        >>> ps.testing.collect(build, workers=2)
+        [(0, 'hi'), (0, 'hi')]
+        """
+        return pass_on(self, "Broadcast", Broadcast())
+
+    def distribute(self, route: Callable[[Any, Any], int]) -> Stream[T]:
+        """Send each batch whole to the worker `route(time, batch)`.
+
+        Raises
+        ------
+        RouteError
+            While it runs, for an index that no worker has.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     letters = scope.to_stream("ab" if scope.index == 0 else "c")
+        ...     return letters.distribute(lambda time, batch: 1).map(lambda x: (scope.index, x))
+        >>> ps.testing.collect(build, workers=2)
+        [(0, (1, 'a')), (0, (1, 'b')), (0, (1, 'c'))]
+        """
+        check_function(route, "Distribute")
+        return pass_on(self, "Distribute", Distribute(route))

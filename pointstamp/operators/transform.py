@@ -1,0 +1,84 @@
+"""Operators that turn each batch into another at once, and what map, filter and others are made of.
+
+They hold no capability and care for no frontier, so progress never visits them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pointstamp.containers import kind_of
+from pointstamp.containers.expressions import filter_batch, is_expression
+from pointstamp.containers.flags import split_by_flag
+from pointstamp.dataflow.handles import Input, Output
+from pointstamp.dataflow.operator import OperatorBuilder
+from pointstamp.dataflow.pact import Pact, Pipeline
+from pointstamp.dataflow.stream_core import StreamCore, T
+from pointstamp.errors import ContainerError
+from pointstamp.progress.operate import Interest
+
+if TYPE_CHECKING:
+    from pointstamp.containers.expressions import Expression
+    from pointstamp.operators.stream import Stream
+
+    Predicate: TypeAlias = Callable[[T], object] | str | Expression
+    """Of a record; or the name of a column of booleans, or an expression, of columns."""
+
+PIPELINE = Pipeline()
+
+
+def transform(
+    stream: StreamCore[Any], name: str, function: Callable[[Any, Any], Any], pact: Pact = PIPELINE
+) -> Stream[Any]:
+    """Replace every batch by `function(time, batch)`, or by nothing where it is None."""
+    builder = OperatorBuilder(stream.scope, name)
+    builder.new_input(stream, pact, Interest.NEVER)
+    result: Stream[Any] = builder.new_output(initial=False)
+
+    builder.build(lambda capabilities, info: _Transform(function).run)
+    return result
+
+
+class _Transform:
+    """The logic: takes what has come, and sends what `function` makes of it."""
+
+    __slots__ = ("_function",)
+
+    def __init__(self, function: Callable[[Any, Any], Any]) -> None:
+        self._function = function
+
+    def run(self, inputs: list[Input], outputs: list[Output]) -> None:
+        input_, output = inputs[0], outputs[0]
+        while (item := input_.pull()) is not None:
+            changed = self._function(item[0], item[1])
+            if changed is not None:
+                output.push(item[0], changed)
+
+
+def rows(batch: Any, operator: str) -> list[Any]:
+    """`batch` if it is a list, else an error that says what to use instead."""
+    if type(batch) is list:
+        return batch
+    raise ContainerError(
+        f"{operator} takes one record at a time, and this stream carries batches of "
+        f"{kind_of(batch).name} ({type(batch).__name__}); use map_batches, or name a column, "
+        "or of record batches give an expression, where the operator takes one"
+    )
+
+
+def is_of_columns(chosen: Any) -> bool:
+    """Whether it is a column's name or an expression, rather than a function of a record."""
+    return isinstance(chosen, str) or is_expression(chosen)
+
+
+def kept(batch: Any, predicate: Any, name: str) -> Any:
+    """The records of a batch of columns for which a column, or an expression, is true."""
+    if isinstance(predicate, str):
+        return split_by_flag(batch, predicate, name)[1]
+    return filter_batch(batch, predicate)
+
+
+def pass_on(stream: StreamCore[Any], name: str, pact: Pact) -> Stream[Any]:
+    """Hand batches on as they are; what matters is the pact."""
+    return transform(stream, name, lambda time, batch: batch, pact)

@@ -1,0 +1,344 @@
+"""Control connections: messages and requests both ways, strangers, losses, TLS."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import socket
+import threading
+import time
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+
+import pytest
+
+from pointstamp.communication import control
+from pointstamp.communication.authentication import new_secret
+from pointstamp.communication.control import ControlClient, ControlServer, WorkerConfig
+from pointstamp.errors import (
+    AuthenticationError,
+    CommunicationError,
+    InternalError,
+    PeerLostError,
+    RendezvousError,
+    UsageError,
+)
+
+SECRET = new_secret()
+SOON_S = 30.0
+"""How long what should happen at once may take on a busy machine."""
+
+
+@dataclass(frozen=True)
+class Say:
+    """A message of the tests."""
+
+    text: str | bytes
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A request of the tests."""
+
+    n: int
+
+
+def config(server: ControlServer, **changes) -> WorkerConfig:
+    return replace(WorkerConfig(server.address, SECRET), **changes)
+
+
+@contextlib.contextmanager
+def connected(n_clients=1, *, certificates=None, handlers=None, client_handlers=None):
+    """A server, as many clients, and what the server's events say, in a queue."""
+    events: queue.Queue = queue.Queue()
+    server = ControlServer(
+        SECRET,
+        handlers={Say: lambda one, said: events.put((one.worker, said.text)), **(handlers or {})},
+        on_open=lambda one: events.put((one.worker, "open")),
+        on_close=lambda one, reason: events.put((one.worker, "closed", reason)),
+        certificates=certificates,
+    )
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(server)
+        clients = [
+            stack.enter_context(
+                ControlClient.connect(
+                    config(server, certificates=certificates),
+                    worker,
+                    client_handlers,
+                    lambda _, reason: events.put(("client", reason)),
+                )
+            )
+            for worker in range(n_clients)
+        ]
+        for _ in clients:
+            assert events.get(timeout=SOON_S)[1] == "open"
+        yield server, clients, events
+
+
+def test_messages_arrive_in_order_from_both_ends():
+    arrived: queue.Queue = queue.Queue()
+    handlers = {Say: lambda _, said: arrived.put(said.text)}
+    with connected(3, client_handlers=handlers) as (server, clients, events):
+        for n in range(100):
+            clients[1].send(Say(f"{n}"))
+            server.connections()[2].send(Say(f"{n}"))
+        assert [events.get(timeout=SOON_S) for _ in range(100)] == [(1, f"{n}") for n in range(100)]
+        assert [arrived.get(timeout=SOON_S) for _ in range(100)] == [f"{n}" for n in range(100)]
+
+
+@pytest.mark.parametrize("is_encrypted", [False, True])
+def test_large_messages_travel_both_ways_at_once(is_encrypted, request):
+    certificates = request.getfixturevalue("certificates") if is_encrypted else None
+    large = os.urandom(1 << 20) * 20
+    arrived: queue.Queue = queue.Queue()
+    handlers = {Say: lambda _, said: arrived.put(said.text)}
+    with connected(1, certificates=certificates, client_handlers=handlers) as found:
+        server, [client], events = found
+        server.connections()[0].send(Say(large))
+        client.send(Say(large))
+        assert events.get(timeout=SOON_S) == (0, large)
+        assert arrived.get(timeout=SOON_S) == large
+
+
+def test_either_end_answers_requests():
+    answer = {Ask: lambda _, ask: ask.n + 1}
+    with connected(2, handlers=answer, client_handlers=answer) as (server, clients, _):
+        assert [client.ask(Ask(n), SOON_S) for n, client in enumerate(clients)] == [1, 2]
+        assert server.connections()[1].ask(Ask(7), SOON_S) == 8
+
+
+def test_an_answer_may_come_later_and_others_overtake_it():
+    later: Future = Future()
+    with connected(handlers={Ask: lambda _, ask: later if ask.n == 0 else ask.n}) as (
+        _,
+        [client],
+        _events,
+    ):
+        waiting = client.request(Ask(0))
+        assert client.ask(Ask(5), SOON_S) == 5
+        assert not waiting.done()
+        later.set_result("at last")
+        assert waiting.result(SOON_S) == "at last"
+
+
+def test_what_a_handler_raises_is_raised_where_the_answer_is_waited_for():
+    def refuse(_, ask):
+        raise LookupError(f"no {ask.n}")
+
+    with connected(handlers={Ask: refuse}) as (_, [client], _events):
+        with pytest.raises(LookupError, match="no 3"):
+            client.ask(Ask(3), SOON_S)
+        with pytest.raises(UsageError, match=r"type float; the types that are taken: Ask, Say"):
+            client.ask(1.5, SOON_S)
+
+
+def test_an_exception_that_cannot_be_carried_is_told_in_words():
+    class Odd(Exception):
+        def __reduce__(self):
+            raise TypeError
+
+    def refuse(*_):
+        raise Odd("in words")
+
+    with (
+        connected(handlers={Ask: refuse}) as (_, [client], _events),
+        pytest.raises(CommunicationError, match="Odd: in words"),
+    ):
+        client.ask(Ask(3), SOON_S)
+
+
+def test_a_handler_of_a_message_that_raises_ends_nothing(caplog):
+    def fail(*_):
+        raise ValueError("in a handler")
+
+    with connected(handlers={float: fail}) as (_, [client], events):
+        client.send(1.5)
+        client.send(Say("next"))
+        assert events.get(timeout=SOON_S) == (0, "next")
+    assert "in a handler" in caplog.text
+
+
+def test_a_handler_that_would_wait_for_its_own_thread_is_refused():
+    def wait(connection, _):
+        connection.ask(Say("?"))
+
+    with (
+        connected(handlers={Ask: wait}) as (_, [client], _events),
+        pytest.raises(InternalError, match="return a future"),
+    ):
+        client.ask(Ask(1), SOON_S)
+
+
+def test_a_request_that_is_not_answered_in_time_is_named():
+    with (
+        connected(handlers={Ask: lambda *_: Future()}) as (_, [client], _events),
+        pytest.raises(RendezvousError, match=r"did not answer Ask in 0\.05 s"),
+    ):
+        client.ask(Ask(1), 0.05)
+
+
+def test_a_goodbye_is_no_loss():
+    with connected(2) as (server, clients, events):
+        clients[0].end()
+        assert events.get(timeout=SOON_S) == (0, "closed", None)
+        clients[1].request(Ask(1))
+        server.close()
+        assert events.get(timeout=SOON_S) == ("client", None)
+
+
+def test_a_connection_that_is_cut_is_lost_and_its_requests_fail():
+    never = {Ask: lambda *_: Future()}
+    with connected(2, client_handlers=never) as (server, clients, events):
+        waiting = server.connections()[1].request(Ask(1))
+        clients[1].stream.shutdown(socket.SHUT_RDWR)
+        lost = [events.get(timeout=SOON_S) for _ in range(2)]
+        reason = "the connection ended without a goodbye"
+        assert sorted(lost, key=str) == [("client", reason), (1, "closed", reason)]
+        with pytest.raises(PeerLostError, match="worker 1 is gone"):
+            waiting.result(SOON_S)
+        with pytest.raises(PeerLostError):
+            clients[1].ask(Ask(1), SOON_S)
+        clients[1].send(Say("to nobody"))
+        clients[0].send(Say("here"))
+        assert events.get(timeout=SOON_S) == (0, "here")
+
+
+def test_idle_strangers_keep_no_worker_out(monkeypatch):
+    monkeypatch.setattr(control, "MAX_PENDING", 4)
+    with contextlib.ExitStack() as stack, ControlServer(SECRET) as server:
+        strangers = [
+            stack.enter_context(socket.create_connection(server.address)) for _ in range(8)
+        ]
+        with ControlClient.connect(config(server), 0) as client:
+            with pytest.raises(UsageError):
+                client.ask(Ask(1), SOON_S)
+            # The eldest had to go.
+            strangers[0].settimeout(SOON_S)
+            while strangers[0].recv(100):
+                pass
+            assert list(server.connections()) == [0]
+
+
+def test_a_stranger_has_only_so_long(monkeypatch):
+    monkeypatch.setattr(control, "HANDSHAKE_S", 0.1)
+    with ControlServer(SECRET) as server, socket.create_connection(server.address) as stranger:
+        stranger.settimeout(SOON_S)
+        data = b"?"
+        while data:  # its greeting, and then the end
+            data = stranger.recv(100)
+
+
+def test_another_secret_is_refused_at_both_ends():
+    with ControlServer(SECRET) as server:
+        with pytest.raises(AuthenticationError):
+            ControlClient.connect(config(server, secret=new_secret()), 0)
+        assert server.connections() == {}
+
+
+def test_nothing_is_unpickled_of_a_client_that_speaks_before_its_proof():
+    with ControlServer(SECRET) as server, socket.create_connection(server.address) as stranger:
+        stranger.settimeout(SOON_S)
+        stranger.sendall(b"GET / HTTP/1.0\r\n" * 5)
+        with contextlib.suppress(ConnectionError):
+            while stranger.recv(100):
+                pass
+        assert server.connections() == {}
+
+
+def test_a_server_that_is_not_there_is_named():
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = free.getsockname()
+    with pytest.raises(RendezvousError, match=rf"worker 3 cannot reach .* port {address[1]}"):
+        ControlClient.connect(WorkerConfig(address, SECRET), 3, timeout_s=0.2)
+
+
+def test_with_certificates_who_has_none_is_refused(certificates):
+    with (
+        ControlServer(SECRET, certificates=certificates) as server,
+        pytest.raises((RendezvousError, AuthenticationError)),
+    ):
+        ControlClient.connect(config(server), 0, timeout_s=1.0)
+
+
+def test_with_certificates_what_travels_is_encrypted(certificates, monkeypatch):
+    seen = bytearray()
+    relay = socket.create_server(("127.0.0.1", 0))
+    with connected(1, certificates=certificates) as (server, _, events), relay:
+
+        def carry(source, target):
+            with contextlib.suppress(OSError):
+                while data := source.recv(1 << 16):
+                    seen.extend(data)
+                    target.sendall(data)
+
+        def run():
+            client, _ = relay.accept()
+            with client, socket.create_connection(server.address) as behind:
+                back = threading.Thread(target=carry, args=(behind, client))
+                back.start()
+                carry(client, behind)
+                behind.shutdown(socket.SHUT_WR)
+                back.join()
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        through = config(server, control=relay.getsockname(), certificates=certificates)
+        with ControlClient.connect(through, 1) as client:
+            assert events.get(timeout=SOON_S) == (1, "open")
+            client.send(Say("a word that nobody else may read"))
+            assert events.get(timeout=SOON_S) == (1, "a word that nobody else may read")
+        thread.join()
+    assert b"nobody else" not in seen
+    assert b"PtStamp" not in seen
+
+
+def test_a_forked_child_has_no_control_connection():
+    with connected() as (_, [client], events):
+        child = os.fork()
+        if child == 0:
+            client.send(Say("from a child"))
+            client.flush(0.2)
+            os._exit(0)
+        os.waitpid(child, 0)
+        client.send(Say("from the worker"))
+        assert events.get(timeout=SOON_S) == (0, "from the worker")
+
+
+def test_groups_are_apart_and_of_two_connections_the_newer_counts():
+    with ControlServer(SECRET) as server:
+        with (
+            ControlClient.connect(config(server, group="a"), 0) as one,
+            ControlClient.connect(config(server, group="b"), 0) as two,
+            ControlClient.connect(config(server, group="b"), 0) as three,
+        ):
+            for each in (one, two, three):
+                with pytest.raises(UsageError):
+                    each.ask(Ask(0), SOON_S)
+            assert list(server.connections("a")) == [0]
+            newer = server.connections("b")[0]
+            assert newer.stream.getpeername() == three.stream.getsockname()
+        assert server.connections("c") == {}
+
+
+def test_a_server_need_not_listen():
+    said: queue.Queue = queue.Queue()
+    ours, theirs = socket.socketpair()
+    with ControlServer(host=None, handlers={Say: lambda one, m: said.put((one, m))}) as server:
+        adopted = server.adopt(ours, 5)
+        with ControlClient(theirs, 5) as client:
+            client.send(Say("hello"))
+            assert said.get(timeout=SOON_S) == (adopted, Say("hello"))
+
+
+def test_a_short_secret_is_refused():
+    with pytest.raises(UsageError, match="at least 16 bytes"):
+        ControlServer(b"short")
+
+
+def test_it_waits_without_using_the_processor():
+    with connected():
+        before = time.process_time()
+        time.sleep(0.5)
+        assert time.process_time() - before < 0.25

@@ -1,0 +1,123 @@
+"""Wheels run where nothing but they and what they name is installed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from pointstamp import build_info
+
+ROOT = Path(__file__).resolve().parent.parent
+SHIPPED = ("pointstamp", "setup.py", "pyproject.toml", "README.md", "LICENSE")
+
+PROGRAM = """
+import pointstamp as ps
+
+def main(worker, upto):
+    seen = []
+    with worker.dataflow() as scope:
+        numbers = scope.to_stream(range(worker.index, upto, worker.peers))
+        numbers.map(lambda n: n * n).exchange(lambda n: n).inspect(seen.append)
+    worker.run()
+    return sum(seen)
+
+if __name__ == "__main__":
+    print(ps.build_info())
+    print(sum(ps.execute(main, 10, workers=2)))
+    try:
+        ps.simulate
+    except ps.errors.MissingExtraError as error:
+        print(error)
+"""
+
+
+def run(*command: object, **kwargs: object) -> subprocess.CompletedProcess[str]:
+    ran = subprocess.run(
+        [*map(str, command)], capture_output=True, text=True, check=False, **kwargs
+    )
+    assert ran.returncode == kwargs.pop("status", 0), ran.stdout + ran.stderr
+    return ran
+
+
+def wheel_of(folder: Path, **environment: str) -> Path:
+    """A wheel of this checkout, made in a copy of it."""
+    copy = folder / "checkout"
+    copy.mkdir()
+    for name in SHIPPED:
+        source = ROOT / name
+        copied = shutil.copytree if source.is_dir() else shutil.copy2
+        copied(source, copy / name)
+    arguments = ("--no-deps", "--no-build-isolation", "-qq", "-w", folder, copy)
+    without = {key: value for key, value in os.environ.items() if key not in ("CC", "LDSHARED")}
+    run(sys.executable, "-m", "pip", "wheel", *arguments, env={**without, **environment})
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def installed(folder: Path, wheel: Path) -> Path:
+    """The Python of an environment with the wheel and what it needs, and nothing else."""
+    uv = Path(sys.executable).with_name("uv")
+    python = folder / "environment" / "bin" / "python"
+    run(uv, "venv", "-q", "--no-config", "--python", sys.executable, folder / "environment")
+    locked = ROOT / "requirements.lock"
+    arguments = ("-q", "--no-config", "--python", python, "--constraint", locked)
+    run(uv, "pip", "install", *arguments, wheel)
+    return python
+
+
+def check(folder: Path, wheel: Path, mode: str) -> None:
+    python = installed(folder, wheel)
+    (folder / "program.py").write_text(PROGRAM)
+    bare = {"PATH": os.environ["PATH"], "HOME": str(folder)}
+    ran = run(python, folder / "program.py", cwd=folder, env=bare)
+    said = ran.stdout.splitlines()
+    assert said[:2] == [mode, str(sum(n * n for n in range(10)))]
+    assert said[2].endswith("pip install 'pointstamp[simulate]'")
+
+    command = python.with_name("pointstamp")
+    assert run(command, "--version", env=bare).stdout.endswith(f"({mode})\n")
+    refused = subprocess.run(
+        [command, "--help"], capture_output=True, text=True, check=False, env=bare
+    )
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "pip install 'pointstamp[cli]'" in refused.stderr
+
+
+def test_the_pure_wheel_runs_in_an_empty_environment(tmp_path):
+    wheel = wheel_of(tmp_path, POINTSTAMP_COMPILED="0")
+    assert wheel.name.endswith("-py3-none-any.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert not [name for name in names if name.endswith((".so", ".sha256"))]
+    assert not [name for name in names if name.startswith(("tests", "benchmarks", "examples"))]
+    check(tmp_path, wheel, "interpreted: it was installed without a C compiler")
+
+
+@pytest.mark.skipif(build_info() != "compiled", reason="nothing is compiled here")
+def test_the_compiled_wheel_runs_compiled_in_an_empty_environment(tmp_path):
+    wheel = wheel_of(tmp_path)
+    assert "py3-none-any" not in wheel.name
+    check(tmp_path, wheel, "compiled")
+
+
+def test_the_page_of_the_package_has_what_a_registry_shows(tmp_path):
+    metadata = "setuptools.build_meta.prepare_metadata_for_build_wheel(sys.argv[1])"
+    code = f"import sys, setuptools.build_meta; {metadata}"
+    without = {**os.environ, "POINTSTAMP_COMPILED": "0"}
+    run(sys.executable, "-c", code, tmp_path, cwd=ROOT, env=without)
+    (written,) = tmp_path.glob("*.dist-info/METADATA")
+    said = written.read_text()
+    for line in (
+        "Author: The Pointstamp developers",
+        "Project-URL: Changelog,",
+        "Description-Content-Type: text/markdown",
+        "Provides-Extra: cli",
+        "Provides-Extra: simulate",
+        "\n# Pointstamp\n",
+    ):
+        assert line in said
