@@ -278,7 +278,20 @@ def of_event_time(texts: ps.Stream[str]) -> None:
     numbers = texts.map(parsed)
     _, late, late_numbers = texts.join_window(numbers, ps.Tumbling(10), len, how="left")
     assert_type(late_numbers, ps.Stream[int])
-    assert_type(texts.join(texts.map(parsed), words, str, retain=True), ps.Stream[Any])
+    assert_type(late, ps.Stream[str])
+
+
+def joined(texts: ps.Stream[str]) -> None:
+    numbers = texts.map(parsed)
+    assert_type(texts.join(numbers, words, str, retain=True), ps.Stream[tuple[str, int]])
+    assert_type(texts.join(numbers), ps.Stream[tuple[str, int]])
+    assert_type(texts.join(numbers, "key"), ps.Stream[Any])
+    assert_type(texts.join(numbers, ["key", "day"], how="full"), ps.Stream[Any])
+    assert_type(texts.join(numbers, len, how="left"), ps.Stream[tuple[str, int | None]])
+    assert_type(texts.join(numbers, len, how="right"), ps.Stream[tuple[str | None, int]])
+    assert_type(texts.join(numbers, how="full"), ps.Stream[tuple[str | None, int | None]])
+    assert_type(texts.join(numbers, len, how="semi"), ps.Stream[str])
+    assert_type(texts.join(numbers, "key", how="anti"), ps.Stream[str])
 
 
 def wrong(texts: ps.Stream[str]) -> None:
@@ -286,6 +299,7 @@ def wrong(texts: ps.Stream[str]) -> None:
     numbers.map(parsed)  # type: ignore[arg-type]
     numbers.concat(texts)  # type: ignore[arg-type]
     texts.map(parsed, on_error="ignore")  # type: ignore[call-overload]
+    texts.join(numbers, how="outer")  # type: ignore[call-overload]
     texts.filter(1)  # type: ignore[call-overload]
     texts.inspect(print, concurrency=2)  # type: ignore[call-arg]
     texts.exchange(len, on_error="drop")  # type: ignore[call-arg]
