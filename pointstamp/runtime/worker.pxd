@@ -13,7 +13,7 @@ cdef class _Dataflow:
     cdef public object closers
     cdef public bint is_queued
     cdef readonly bint is_logged
-    cdef public object flow
+    cdef public object backpressure
     cdef public set agreed
     cdef public list inputs
     cdef public bint is_dropped
@@ -51,8 +51,8 @@ cdef class Worker:
     cdef readonly bint is_parked
     cdef object _watchdog
     cdef object _snapshots
-    cdef dict _meters
-    cdef set _unsettled
+    cdef dict _in_flight
+    cdef set _discountable
     cdef dict _told_early
     cdef object _failure
     cdef object _log
