@@ -118,7 +118,7 @@ class CheckpointConfig:
             elif name not in self.start.allow_missing:
                 raise CheckpointStructureError(
                     f"{self.checkpoint} has records of output {name!r}, which this service has "
-                    f"not: its outputs are {', '.join(map(repr, outputs))}. If nobody needs them "
+                    f"not: its outputs are {', '.join(map(repr, outputs))}. If they are not needed "
                     f"any more, say so: allow_missing=[{name!r}]"
                 )
 

@@ -19,6 +19,8 @@ import threading
 import time
 from pathlib import Path
 
+from pointstamp.checkpoint.descriptor_reserve import DescriptorReserve
+
 IDLE_S = 10.0
 """How long a connection may be without a call that presents the token."""
 
@@ -65,6 +67,7 @@ class ConnectionGuard:
         self._idle_s = idle_s
         self._authenticated: set[Peer] = set()
         self._since: dict[Peer, float] = {}
+        self._reserve = DescriptorReserve()  # without one there is no way to look, either
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="pointstamp-guard", daemon=True)
         if _DESCRIPTORS.is_dir():
@@ -74,19 +77,20 @@ class ConnectionGuard:
         """A client has made a call with the token: `ipv4:127.0.0.1:4711`, as gRPC says."""
         host, _, port = peer.partition(":")[2].rpartition(":")
         if port.isdigit():
-            self._authenticated.add(
-                (host.strip("[]").replace("%5B", "").replace("%5D", ""), int(port))
-            )
+            host = host.replace("%5B", "").replace("%5D", "").strip("[]")
+            self._authenticated.add((host.removeprefix("::ffff:"), int(port)))
 
     def close(self) -> None:
         """Look no more."""
         self._is_over.set()
         if self._thread.ident is not None:
             self._thread.join()
+        self._reserve.close()
 
     def _run(self) -> None:
         while not self._is_over.wait(LOOK_S):
-            self.look()
+            with contextlib.suppress(OSError), self._reserve.released():
+                self.look()
 
     def look(self) -> int:
         """Shut down what has to go; how many connections there were."""
@@ -98,32 +102,35 @@ class ConnectionGuard:
         n_excess = len(found) - self._most
         for number, peer in enumerate(strangers):
             if number < n_excess or now - self._since[peer] > self._idle_s:
-                with contextlib.suppress(OSError):
-                    found[peer].shutdown(socket.SHUT_RDWR)
-        for connection in found.values():
-            connection.close()
+                with contextlib.suppress(OSError), _duplicate(found[peer]) as connection:
+                    # The descriptor may be another connection's meanwhile.
+                    if self._peer_of(connection) == peer:
+                        connection.shutdown(socket.SHUT_RDWR)
         return len(found)
 
-    def _connections(self) -> dict[Peer, socket.socket]:
-        """Duplicates of the sockets that are connected to the port, by their other end.
-
-        A duplicate stays the same connection when the server closes its descriptor meanwhile.
-        """
-        found: dict[Peer, socket.socket] = {}
+    def _connections(self) -> dict[Peer, int]:
+        """The descriptors of the sockets that are connected to the port, by their other end."""
+        found: dict[Peer, int] = {}
         for link in list(_DESCRIPTORS.iterdir()):
-            try:
-                if not str(link.readlink()).startswith("socket:"):
-                    continue
-                connection = socket.socket(fileno=os.dup(int(link.name)))
-            except OSError:
-                continue  # closed meanwhile, or not a socket any more
-            try:
-                is_tcp = connection.family in (socket.AF_INET, socket.AF_INET6)
-                if is_tcp and connection.getsockname()[1] == self._port:
-                    host, port = connection.getpeername()[:2]
-                    found[host.removeprefix("::ffff:"), port] = connection
-                    continue
-            except OSError:
-                pass  # it listens, or is not connected any more
-            connection.close()
+            # It may be closed meanwhile, or listen, or not be connected any more.
+            with contextlib.suppress(OSError):
+                if str(link.readlink()).startswith("socket:"):
+                    with _duplicate(int(link.name)) as connection:
+                        peer = self._peer_of(connection)
+                        if peer is not None:
+                            found[peer] = int(link.name)
         return found
+
+    def _peer_of(self, connection: socket.socket) -> Peer | None:
+        """The other end of a connection to the port; None for any other."""
+        if connection.family not in (socket.AF_INET, socket.AF_INET6):
+            return None
+        if connection.getsockname()[1] != self._port:
+            return None
+        host, port = connection.getpeername()[:2]
+        return host.removeprefix("::ffff:"), port
+
+
+def _duplicate(descriptor: int) -> socket.socket:
+    """Another descriptor of the same socket, which stays that when the first is closed."""
+    return socket.socket(fileno=os.dup(descriptor))

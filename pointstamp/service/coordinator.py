@@ -33,7 +33,7 @@ from pointstamp.service.orders import (
 from pointstamp.service.protocol import (
     NEVER,
     Abort,
-    Advance,
+    AdvanceInput,
     AwaitCompletion,
     AwaitSnapshot,
     Commit,
@@ -183,7 +183,7 @@ class Coordinator:
             self._worker.order(AdmitEpoch(input, epoch, handles, until))
         return True
 
-    def advance(self, request: Advance) -> bool:
+    def advance(self, request: AdvanceInput) -> bool:
         """Have an input go on to an epoch, with nothing more at those before."""
         now = self.position(GetPosition(request.input))
         if now is None or request.epoch <= now:
@@ -217,7 +217,7 @@ class Coordinator:
         if not worker.now.is_complete(output, upto):
             raise EpochError(worker.why_incomplete(output, upto))
         with worker.changed:
-            worker.outputs[output].discard(upto)  # at once, so that who reads here next is told
+            worker.outputs[output].discard(upto)  # at once, so that the next read here fails
         worker.order(DiscardOutput(output, upto))
 
     def snapshot(self, request: RequestSnapshot) -> dict[str, int | None]:

@@ -152,7 +152,7 @@ class FlightServer(fl.FlightServerBase):  # type: ignore[misc]  # it is Any
 
 
 class _refusals:  # noqa: N801  (used as a function)
-    """Errors of ours as errors of Flight, by which a client can tell which."""
+    """Errors of ours as errors of Flight, by which a client knows which."""
 
     def __enter__(self) -> None:
         pass

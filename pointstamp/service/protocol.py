@@ -187,7 +187,7 @@ class Commit(Verb[bool]):
 
 
 @dataclass(frozen=True)
-class Advance(Verb[bool]):
+class AdvanceInput(Verb[bool]):
     """Go on to an epoch, with nothing more at those before."""
 
     verb, summary = "advance", "go on to an epoch, with nothing more at those before"
@@ -261,7 +261,7 @@ Request = (
     | AwaitEpoch
     | GetPosition
     | Commit
-    | Advance
+    | AdvanceInput
     | Abort
     | AwaitCompletion
     | Discard
@@ -299,6 +299,11 @@ class ReadEpochs(Verb[None]):
 
 # The codec.
 
+_HINTS = {
+    kind.verb: typing.get_type_hints(kind)
+    for kind in (*typing.get_args(Request), StageBatches, ReadEpochs)
+}
+
 
 def encode(request: Verb[Any]) -> bytes:
     """The body of a request: its fields that are not as by default.
@@ -326,7 +331,7 @@ def decode(kind: type[Kind], body: bytes | None) -> Kind:
     AwaitEpoch(epoch=7, output=None, wait_s=0.0)
     """
     given = parsed(body)
-    hints = typing.get_type_hints(kind)
+    hints = _HINTS[kind.verb]
     said: dict[str, Any] = {}
     for each in fields(kind):  # type: ignore[arg-type]  # each verb is a dataclass
         if each.name in given and not (given[each.name] is None and each.default is None):

@@ -115,7 +115,7 @@ class Service:
 
     @property
     def probe(self) -> ServiceProbe:
-        """Tells whether epochs are complete at all outputs."""
+        """Whether epochs are complete at all outputs."""
         return ServiceProbe(self, None)
 
     def status(self) -> Status:
@@ -443,7 +443,7 @@ class ServiceOutput:
 
     @property
     def probe(self) -> ServiceProbe:
-        """Tells whether epochs are complete here."""
+        """Whether epochs are complete here."""
         return ServiceProbe(self._service, self.name)
 
     def collect(
@@ -533,7 +533,7 @@ class ServiceOutput:
 
 
 class ServiceProbe:
-    """Tells whether epochs are complete, at one output or at all of them."""
+    """Whether epochs are complete, at one output or at all of them."""
 
     def __init__(self, service: Service, output: str | None) -> None:
         self._service = service

@@ -41,7 +41,7 @@ from pointstamp.service.worker_pools import WorkerPool
 LOGGER = logging.getLogger("pointstamp.service")
 
 END_S = 10.0
-"""How long workers that were told to end may take."""
+"""How long workers that are to end may take."""
 
 LOOK_S = 0.05
 

@@ -172,7 +172,7 @@ class Registration:
 def _task(
     spec: ServiceSpec, config: ServiceWorkerConfig
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for `mapInArrow(..., barrier=True)`: a worker until it is told to stop."""
+    """The function for `mapInArrow(..., barrier=True)`: a worker until it is to stop."""
 
     def task(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import BarrierTaskContext

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from pointstamp.service.termination import Termination
 
 BATCH_ID = "streaming.sql.batchId"
-"""The local property in which Spark tells a task of a stream which batch it is of."""
+"""The local property in which Spark has for a task of a stream which batch it is of."""
 
 COMMIT_S = 600.0
 """How long a commit waits for its epoch to pass where nothing else is said."""
@@ -193,7 +193,7 @@ class Pointstamp(DataSource):
 
 @dataclass
 class TaskCommitMessage(WriterCommitMessage):
-    """What a task of the stream tells the driver."""
+    """What a task of the stream hands to the driver."""
 
     staged: StagingHandle
 
@@ -214,7 +214,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         batch = context.getLocalProperty(BATCH_ID)
         if batch is None:
             raise ServiceError(
-                f"Spark does not tell this task which batch it is of: {BATCH_ID!r} is not set; "
+                f"Spark does not say to this task which batch it is of: {BATCH_ID!r} is not set; "
                 "bring the records with foreachBatch and service.input(...).send(frame)"
             )
         epoch = self._epoch(int(batch))
@@ -249,7 +249,7 @@ def _staged(messages: Sequence[WriterCommitMessage | None]) -> list[StagingHandl
     return [message.staged for message in messages if isinstance(message, TaskCommitMessage)]
 
 
-class Part(InputPartition):
+class EpochRange(InputPartition):
     """What one worker has of some epochs."""
 
     def __init__(self, worker: int, after: int, upto: int) -> None:
@@ -262,7 +262,7 @@ def _read(
     access: Access, output: str, part: InputPartition, patience_s: float = 0.0
 ) -> Iterator[pa.RecordBatch]:
     """The batches of a part, for whose epochs it waits; in a task."""
-    assert isinstance(part, Part)
+    assert isinstance(part, EpochRange)
     with access.worker(part.worker) as worker:
         until = monotonic() + patience_s
         while monotonic() < until and not worker.ask(AwaitEpoch(part.upto, output, TICK_S)):
@@ -302,7 +302,7 @@ class StreamReader(DataSourceStreamReader):
         if start["epoch"] >= end["epoch"]:
             return []
         after, upto = start["epoch"] - 1, end["epoch"] - 1
-        return [Part(worker, after, upto) for worker in range(len(self._access.endpoints))]
+        return [EpochRange(worker, after, upto) for worker in range(len(self._access.endpoints))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """What a worker has of the epochs.
@@ -331,7 +331,7 @@ class Reader(DataSourceReader):
         """One for each worker, all as of one epoch."""
         kept, frontier = _frontier(self._access, self._output)
         upto = frontier - 1 if self._upto is None else self._upto
-        return [Part(worker, kept - 1, upto) for worker in range(len(self._access.endpoints))]
+        return [EpochRange(worker, kept - 1, upto) for worker in range(len(self._access.endpoints))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """What a worker has."""

@@ -189,7 +189,7 @@ def test_a_commit_that_never_passes_says_so(batch, monkeypatch):
 def test_a_task_that_is_not_told_its_batch_is_an_error(batch, monkeypatch):
     context = SimpleNamespace(partitionId=lambda: 0, getLocalProperty=lambda name: None)
     monkeypatch.setattr(source.TaskContext, "get", lambda: context)
-    with pytest.raises(ServiceError, match="does not tell this task which batch it is of"):
+    with pytest.raises(ServiceError, match="does not say to this task which batch it is of"):
         batch.writer().write(iter([]))
 
 
