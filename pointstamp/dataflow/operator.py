@@ -383,8 +383,8 @@ class Operator(LocalOperator):
         """What all workers must have declared alike, for `Scope.structure`."""
         rows = [[[_written(s) for s in cell] for cell in row] for row in self._summaries]
         stays = _written(self.timestamp.identity)
-        text = "" if all(cell == [stays] for row in rows for cell in row) else f" summaries {rows}"
-        return text if all(self.initial) else f"{text} initial {self.initial}"
+        text = "" if all(cell == [stays] for row in rows for cell in row) else f", summaries {rows}"
+        return text if all(self.initial) else f"{text}, initial capabilities {self.initial}"
 
     def set_summaries(self, summaries: list[list[Antichain]]) -> None:
         """How times advance, by input and output."""
