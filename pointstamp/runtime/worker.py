@@ -21,6 +21,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pointstamp.communication.communicator import Communicator
+from pointstamp.communication.target import check_main, check_result, run_in_process
 from pointstamp.dataflow.backpressure import LIMIT_BYTES, Backpressure
 from pointstamp.dataflow.durability import DataflowState
 from pointstamp.dataflow.environment import Environment
@@ -856,6 +857,7 @@ def live(
     responder: Callable[[Worker], AbstractContextManager[None]] = nullcontext,  # type: ignore[assignment]  # it gives the worker, which nobody asks for
 ) -> Result:
     """What `run_worker` does, with a `responder` for the worker meanwhile."""
+    check_main(main)
     with ExitStack() as stack:
         kept = None if log is None else stack.enter_context(closing(log.begin(communicator)))
         worker = Worker(
@@ -867,7 +869,8 @@ def live(
         )
         stack.callback(worker.close)
         stack.enter_context(responder(worker))
-        result = main(worker, *args)
+        result = run_in_process(main, worker, *args)
+        check_result(main, result)
         worker.finish()
     return result
 
