@@ -41,7 +41,7 @@ def _table(n_keys: int) -> Any:
 
 def _written(checkpoint: Any, epoch: int, table: Any, before: Any = None) -> Any:
     part = checkpoint.write_part(epoch, 0, {KEY: table.cut()}, before)
-    checkpoint.seal(epoch, [part], {})
+    checkpoint.commit_manifest(epoch, [part], {})
     return part
 
 

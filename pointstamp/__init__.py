@@ -43,16 +43,18 @@ if TYPE_CHECKING:
     from pointstamp.formats.events import Messages as Messages
     from pointstamp.formats.events import Progress as Progress
     from pointstamp.observability.log import Log as Log
+    from pointstamp.operators.event_clock import EventClock as EventClock
+    from pointstamp.operators.event_clock import TimestampClock as TimestampClock
     from pointstamp.operators.flow_control import Reading as Reading
     from pointstamp.operators.probe import Probe as Probe
     from pointstamp.operators.scope import Scope as Scope
     from pointstamp.operators.shared_input import SharedInput as SharedInput
     from pointstamp.operators.stream import Stream as Stream
-    from pointstamp.operators.window_assigners import EventClock as EventClock
     from pointstamp.operators.window_assigners import Sessions as Sessions
     from pointstamp.operators.window_assigners import Sliding as Sliding
     from pointstamp.operators.window_assigners import Tumbling as Tumbling
     from pointstamp.operators.window_assigners import Window as Window
+    from pointstamp.operators.window_assigners import WindowResult as WindowResult
     from pointstamp.progress.timestamp import Int as Int
     from pointstamp.progress.timestamp import Product as Product
     from pointstamp.progress.timestamp import Timestamp as Timestamp
@@ -75,7 +77,8 @@ _HOMES = {
     "Broadcast": "pointstamp.dataflow.pact",
     "Capability": "pointstamp.dataflow.capability",
     "CapabilitySet": "pointstamp.dataflow.capability_set",
-    "EventClock": "pointstamp.operators.window_assigners",
+    "EventClock": "pointstamp.operators.event_clock",
+    "TimestampClock": "pointstamp.operators.event_clock",
     "Communicator": "pointstamp.communication.communicator",
     "Connect": "pointstamp.communication.event_sockets",
     "Distribute": "pointstamp.dataflow.pact",
@@ -108,6 +111,7 @@ _HOMES = {
     "Tumbling": "pointstamp.operators.window_assigners",
     "Unit": "pointstamp.progress.timestamp",
     "Window": "pointstamp.operators.window_assigners",
+    "WindowResult": "pointstamp.operators.window_assigners",
     "Worker": "pointstamp.runtime.worker",
     "execute": "pointstamp.runtime.execute",
     "run_worker": "pointstamp.runtime.worker",

@@ -124,12 +124,3 @@ def decoded(
                 yield reader.get_batch(number)
     except (pa.ArrowInvalid, OSError) as error:
         raise CorruptCheckpointError(f"{place}: is no Arrow file: {error}") from error
-
-
-def decoded_stream(data: pa.Buffer, place: str) -> Iterator[pa.RecordBatch]:
-    """The batches of an Arrow stream, which is what version 1 stored."""
-    try:
-        with pa.ipc.open_stream(data) as reader:
-            yield from reader
-    except (pa.ArrowInvalid, OSError) as error:
-        raise CorruptCheckpointError(f"{place}: is no Arrow stream: {error}") from error

@@ -30,7 +30,7 @@ class Checkpoint:
 
     Notes
     -----
-    One program at a time may commit, seal and prune; any number may stage, write parts and
+    One program at a time may commit and prune; any number may stage, write parts and
     read. What a call has written when it returns outlasts this machine's end where the file
     system does: files of this machine are synced.
 
@@ -45,7 +45,7 @@ class Checkpoint:
     >>> staged = checkpoint.stage("edges", 0, "task 7", [batch])
     >>> checkpoint.commit("edges", 0, [staged]), checkpoint.commit("edges", 0, [staged])
     (True, False)
-    >>> [(epoch, [s.rows for s in winners]) for epoch, winners in checkpoint.committed("edges", -1)]
+    >>> [(epoch, [s.rows for s in found]) for epoch, found in checkpoint.committed("edges", -1)]
     [(0, [2])]
     >>> folder.cleanup()
     """
@@ -81,7 +81,7 @@ class Checkpoint:
         return self._log.stage(input, epoch, attempt, batches)
 
     def commit(
-        self, input: str, epoch: int, winners: Iterable[Staged], until: int | None = None
+        self, input: str, epoch: int, attempts: Iterable[Staged], until: int | None = None
     ) -> bool:
         """Say once what was staged for an input at an epoch; whether this call said it.
 
@@ -93,29 +93,34 @@ class Checkpoint:
         Returns
         -------
         bool
-            False, and nothing has changed, if that was committed before, by whichever
-            winners, or is so old that a snapshot has it.
+            False, and nothing has changed, if the input is past that epoch: it was committed
+            before, with whatever attempts, or is so old that a snapshot has it.
 
         Raises
         ------
         TruncatedCheckpointError
-            If a winner is not there.
+            If an attempt is not there.
         UsageError
             If one was staged for something else.
         """
-        return self._log.commit(input, epoch, winners, until)
+        return self._log.commit(input, epoch, attempts, until)
 
     def abort(self, input: str, epoch: int, staged: Staged | Iterable[Staged]) -> None:
         """Remove what was staged, unless it was committed."""
         self._log.abort(input, epoch, [staged] if isinstance(staged, Staged) else staged)
 
     def committed(self, input: str, after: int) -> Iterator[tuple[int, list[Staged]]]:
-        """(epoch, winners) of what was committed for an input after an epoch, in order.
+        """(epoch, attempts) of what was committed for an input after an epoch, in order.
 
         Parameters
         ----------
         after : int
             -1 for all. What a snapshot has is not there any more after `prune`.
+
+        Raises
+        ------
+        CorruptCheckpointError
+            If a commit record before or among them is lost, moved or changed; names it.
         """
         return self._log.committed(input, after)
 
@@ -164,7 +169,9 @@ class Checkpoint:
         """
         return self._snapshots.write_part(epoch, worker, tables, before)
 
-    def seal(self, epoch: int, parts: Iterable[Part], meta: Mapping[str, Any]) -> Manifest:
+    def commit_manifest(
+        self, epoch: int, parts: Iterable[Part], meta: Mapping[str, Any]
+    ) -> Manifest:
         """Make a snapshot of the parts of all workers, by writing its manifest.
 
         Parameters
@@ -177,7 +184,20 @@ class Checkpoint:
         CheckpointStructureError
             If the parts do not belong together.
         """
-        return self._snapshots.seal(epoch, parts, meta)
+        return self._snapshots.commit_manifest(epoch, parts, meta)
+
+    def discard_snapshot(self, epoch: int, inputs: Iterable[str] = ()) -> None:
+        """Remove the parts of a snapshot that has no manifest, and gets none.
+
+        Parameters
+        ----------
+        inputs : iterable of str
+            Of which what was staged for the epoch after it goes as well, unless something of
+            that is committed.
+        """
+        self._snapshots.discard(epoch)
+        for input in inputs:
+            self._log.abort_all(input, epoch + 1)
 
     def latest(self) -> Manifest | None:
         """The last whole snapshot, of which every byte was looked at; None if there is none.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pointstamp.containers import Buffer
@@ -32,19 +32,19 @@ def checksum(data: Iterable[Buffer]) -> str:
     return digest.hexdigest()
 
 
-def seal(version: int, body: dict[str, Any]) -> bytes:
-    """The bytes of a record; what `unseal` reads.
+def checksummed(version: int, body: Mapping[str, Any]) -> bytes:
+    """The bytes of a record; what `verified` reads.
 
-    >>> unseal(seal(2, {"epoch": 3}), "an example", versions=(1, 2))
-    (2, {'epoch': 3})
+    >>> verified(checksummed(2, {"epoch": 3}), "an example", version=2)
+    {'epoch': 3}
     """
     text = _text(body)
     record = {"version": version, "checksum": checksum([text.encode()]), "body": body}
     return _text(record).encode() + b"\n"
 
 
-def unseal(data: bytes, place: str, versions: Iterable[int]) -> tuple[int, dict[str, Any]]:
-    """The version and the body of a record.
+def verified(data: bytes, place: str, version: int) -> dict[str, Any]:
+    """The body of a record.
 
     Raises
     ------
@@ -53,7 +53,7 @@ def unseal(data: bytes, place: str, versions: Iterable[int]) -> tuple[int, dict[
     CorruptCheckpointError
         If it is not what was written.
     CheckpointVersionError
-        If the version is not one of `versions`.
+        If it is of another version.
     """
     if not data.endswith(b"\n"):
         raise TruncatedCheckpointError(
@@ -61,20 +61,21 @@ def unseal(data: bytes, place: str, versions: Iterable[int]) -> tuple[int, dict[
         )
     try:
         record = json.loads(data)
-        version, expected, body = record["version"], record["checksum"], record["body"]
+        found, expected, body = record["version"], record["checksum"], record["body"]
     except (ValueError, KeyError, TypeError) as error:
         raise CorruptCheckpointError(
             f"{place}: is no record of a checkpoint ({type(error).__name__}: {error})"
         ) from error
-    known = sorted(versions)
-    if version not in known:
+    if found != version:
         raise CheckpointVersionError(
-            f"{place}: is of version {version!r}; this Pointstamp reads {known}: use the one that "
-            "wrote it, or a later one"
+            f"{place}: is of version {found!r}; this Pointstamp reads version {version}: use the "
+            "one that wrote it"
         )
     if checksum([_text(body).encode()]) != expected:
         raise CorruptCheckpointError(f"{place}: its checksum is not that of what it says")
-    return version, body
+    if not isinstance(body, dict):
+        raise CorruptCheckpointError(f"{place}: is no record of a checkpoint: {body!r}")
+    return body
 
 
 def _text(value: Any) -> str:

@@ -106,9 +106,9 @@ class Durable:
     def part(self, index: int, peers: int) -> Part | None:
         """The worker's own part of the snapshot, if what it keeps is the same.
 
-        With another number of workers, or another format, it keeps other keys.
+        With another number of workers it keeps other keys.
         """
         manifest = self.manifest
-        if manifest is None or manifest.peers != peers or manifest.version != 2:
+        if manifest is None or manifest.peers != peers:
             return None
         return manifest.parts[index]

@@ -1,19 +1,24 @@
 """The log of inputs: what was staged for an epoch, and which of it was committed.
 
-Several may stage the same data, each under an attempt of its own: tasks are retried, and
-run twice to be quicker. What counts is what the commit record of an epoch names. The record
+Several writers may stage the same data, each under an attempt of its own: tasks are retried,
+and run twice to be quicker. What counts is what the commit record of an epoch names. The record
 is written last, once, and whole; before it nothing was committed, and after it nothing
 changes any more.
 
     log/<input>/<epoch>/attempt-<attempt>.arrow
     log/<input>/<epoch>/committed.json
     log/pruned.json         up to which epoch there was a log: what is older is in a snapshot;
-                            and how far each input had gone on
+                            how far each input had gone on, and its last record of those
+
+The records of an input are a chain: each names its input, its epoch and its number, and the
+epoch and checksum of the record before it. So a record that is lost, or lies where it does not
+belong, is found when the log is read. Only the loss of the last one cannot be seen here; a
+snapshot knows how far inputs had come, and a client which epochs were acknowledged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, unquote
@@ -22,13 +27,11 @@ import pyarrow as pa
 
 from pointstamp.checkpoint import arrow_files
 from pointstamp.checkpoint.arrow_files import Stored
-from pointstamp.checkpoint.checksummed import seal, unseal
+from pointstamp.checkpoint.checksummed import checksum, checksummed, verified
 from pointstamp.checkpoint.objects import TEMPORARY, Objects
-from pointstamp.errors import SchemaError, UsageError
+from pointstamp.errors import CorruptCheckpointError, SchemaError, UsageError
 
-VERSION = 2
-VERSIONS = (1, 2)
-"""Records of the log are alike in both."""
+VERSION = 1
 
 BEFORE_ALL = -1
 """The epoch before the first."""
@@ -40,7 +43,7 @@ _COMMITTED = "committed.json"
 
 @dataclass(frozen=True)
 class Staged:
-    """What one attempt has staged; small, and to be sent to whoever commits.
+    """What one attempt has staged; small, and sent to the one that commits.
 
     Attributes
     ----------
@@ -77,11 +80,75 @@ class Staged:
         return Staged(**record)
 
 
+@dataclass(frozen=True)
+class Link:
+    """A place in the chain of an input's commit records."""
+
+    number: int
+    epoch: int
+    checksum: str
+
+    def to_json(self) -> dict[str, Any]:
+        """For a record."""
+        return dict(vars(self))
+
+
+BEFORE_FIRST = Link(-1, BEFORE_ALL, "")
+"""What the first record of an input follows."""
+
+
+@dataclass(frozen=True)
+class CommitRecord:
+    """What was committed for an input at an epoch, and the epoch that the input went on to."""
+
+    input: str
+    epoch: int
+    until: int
+    attempts: tuple[Staged, ...]
+    number: int
+    previous: Link
+
+    def to_bytes(self) -> tuple[bytes, Link]:
+        """As it is stored, and what the next record says of it."""
+        body = {
+            "input": self.input,
+            "epoch": self.epoch,
+            "until": self.until,
+            "attempts": [attempt.to_json() for attempt in self.attempts],
+            "number": self.number,
+            "previous": self.previous.to_json(),
+        }
+        data = checksummed(VERSION, body)
+        return data, Link(self.number, self.epoch, checksum([data]))
+
+    @staticmethod
+    def from_bytes(data: bytes, place: str) -> tuple[CommitRecord, Link]:
+        """What `to_bytes` gave, checked; and what the next record says of it."""
+        body = verified(data, place, VERSION)
+        try:
+            record = CommitRecord(
+                body["input"],
+                body["epoch"],
+                body["until"],
+                tuple(Staged.from_json(attempt) for attempt in body["attempts"]),
+                body["number"],
+                Link(**body["previous"]),
+            )
+        except (KeyError, TypeError) as error:
+            raise CorruptCheckpointError(f"{place}: is no commit record: {error!r}") from error
+        return record, Link(record.number, record.epoch, checksum([data]))
+
+
 class Log:
     """The log below a root."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
+        self._last: dict[str, tuple[int, Link]] = {}
+        """By input, how far it went on, and its last record, as far as that was looked for."""
+
+    def __reduce__(self) -> Any:
+        return Log, (self._objects,)  # what is known of the last records is of one process
 
     def stage(
         self, input: str, epoch: int, attempt: object, batches: Iterable[pa.RecordBatch]
@@ -103,47 +170,90 @@ class Log:
         return Staged(input, epoch, str(attempt), name, rows, what.n_bytes, what.checksum)
 
     def commit(
-        self, input: str, epoch: int, winners: Iterable[Staged], until: int | None = None
+        self, input: str, epoch: int, attempts: Iterable[Staged], until: int | None = None
     ) -> bool:
         """See `Checkpoint.commit`."""
-        chosen = list(winners)
-        record = f"{_folder(input, epoch)}/{_COMMITTED}"
-        if epoch <= self.pruned() or self._objects.size(record) is not None:
+        chosen = tuple(attempts)
+        name = f"{_folder(input, epoch)}/{_COMMITTED}"
+        if epoch <= self.pruned() or self._objects.size(name) is not None:
             return False
-        for winner in chosen:
-            if (winner.input, winner.epoch) != (input, epoch):
+        if input not in self._last:
+            self._last[input] = self._found_last(input)
+        reached, last = self._last[input]
+        if epoch < reached:
+            return False
+        for attempt in chosen:
+            if (attempt.input, attempt.epoch) != (input, epoch):
                 raise UsageError(
-                    f"{winner.name} was staged for input {winner.input!r} at {winner.epoch}, and "
-                    f"cannot be committed for input {input!r} at {epoch}"
+                    f"{attempt.name} was staged for input {attempt.input!r} at {attempt.epoch}, "
+                    f"and cannot be committed for input {input!r} at {epoch}"
                 )
-            arrow_files.check_size(self._objects, winner.stored)
-        body: dict[str, Any] = {"winners": [winner.to_json() for winner in chosen]}
-        if until is not None:
-            body["until"] = until
-        return self._objects.create(record, [seal(VERSION, body)])
+            arrow_files.check_size(self._objects, attempt.stored)
+        goes_on = epoch + 1 if until is None else until
+        record = CommitRecord(input, epoch, goes_on, chosen, last.number + 1, last)
+        data, link = record.to_bytes()
+        is_written = self._objects.create(name, [data])
+        if is_written:
+            self._last[input] = goes_on, link
+        else:
+            del self._last[input]  # another program commits, too
+        return is_written
 
     def abort(self, input: str, epoch: int, staged: Iterable[Staged]) -> None:
         """See `Checkpoint.abort`."""
-        kept = {winner.name for winner in self._winners(input, epoch) or ()}
+        kept = {attempt.name for attempt in self._attempts(input, epoch) or ()}
         for attempt in staged:
             if attempt.name not in kept:
                 self._objects.delete(attempt.name)
 
+    def abort_all(self, input: str, epoch: int) -> None:
+        """Remove all that was staged for an epoch, unless something of it was committed."""
+        folder = _folder(input, epoch)
+        if self._objects.size(f"{folder}/{_COMMITTED}") is None:
+            for file in self._objects.files(folder):
+                self._objects.delete(f"{folder}/{file}")
+            self._objects.delete_folder(folder)
+
     def committed(self, input: str, after: int) -> Iterator[tuple[int, list[Staged]]]:
         """See `Checkpoint.committed`."""
+        pruned = self._what_was_pruned()
+        last = _link_of(pruned, input)
         for epoch in self._epochs(input):
+            if epoch <= pruned["epoch"] or not self._is_committed(input, epoch):
+                continue
+            record, link = self._record(input, epoch)
+            self._check_follows(record, last)
+            last = link
             if epoch > after:
-                winners = self._winners(input, epoch)
-                if winners is not None:
-                    yield epoch, winners
+                yield epoch, list(record.attempts)
+
+    def _check_follows(self, record: CommitRecord, last: Link) -> None:
+        """Raise unless the record is the next one of its input."""
+        if record.previous == last and record.number == last.number + 1:
+            return
+        place = f"{self._objects}/{_folder(record.input, record.epoch)}/{_COMMITTED}"
+        expected, found = record.previous, last
+        before = "the beginning" if found == BEFORE_FIRST else f"that of epoch {found.epoch}"
+        if expected.epoch != found.epoch:
+            lacking = (
+                f"that of epoch {expected.epoch}, number {expected.number}"
+                if expected != BEFORE_FIRST
+                else "no other"
+            )
+            raise CorruptCheckpointError(
+                f"{place}: the commit record of epoch {record.epoch} of input {record.input!r}, "
+                f"number {record.number}, follows {lacking}; found before it is {before}: records "
+                "were lost or moved, or two programs have used the folder; restore it from a copy"
+            )
+        raise CorruptCheckpointError(
+            f"{place}: the commit record of epoch {record.epoch} of input {record.input!r} does "
+            f"not follow the one of epoch {found.epoch} that is there, which is another than was "
+            "written; restore the folder from a copy"
+        )
 
     def reached(self, input: str) -> int:
         """See `Checkpoint.reached`."""
-        for epoch in reversed(self._epochs(input)):
-            body = self._committed(input, epoch)
-            if body is not None:
-                return int(body.get("until", epoch + 1))
-        return int(self._what_was_pruned().get("reached", {}).get(input, BEFORE_ALL + 1))
+        return self._found_last(input)[0]
 
     def read(self, staged: Staged) -> Iterator[pa.RecordBatch]:
         """See `Checkpoint.read`."""
@@ -158,29 +268,34 @@ class Log:
         """The last epoch that was pruned; `BEFORE_ALL` if none was."""
         return int(self._what_was_pruned()["epoch"])
 
-    def _what_was_pruned(self) -> dict[str, Any]:
+    def _what_was_pruned(self) -> Mapping[str, Any]:
         if self._objects.size(_PRUNED) is None:
-            return {"epoch": BEFORE_ALL}
-        return self._record(_PRUNED)[1]
+            return {"epoch": BEFORE_ALL, "inputs": {}}
+        place = f"{self._objects}/{_PRUNED}"
+        return verified(self._objects.get(_PRUNED).to_pybytes(), place, VERSION)
 
     def prune(self, upto: int) -> None:
-        """Forget the log up to an epoch, and later attempts that lost.
+        """Remove the log up to an epoch, and later attempts that were not committed.
 
         That it was is noted first: else an interruption, and then a repeated commit of an
         old epoch, would have it staged anew. So is how far inputs went on, which may be
         further than where the log ends: the last commit of one may be among what goes.
         """
-        if upto > self.pruned():
-            known = {*self.inputs(), *self._what_was_pruned().get("reached", ())}
-            reached = {input: self.reached(input) for input in sorted(known)}
-            self._objects.put(_PRUNED, [seal(VERSION, {"epoch": upto, "reached": reached})])
+        pruned = self._what_was_pruned()
+        if upto > pruned["epoch"]:
+            inputs = {
+                input: {"reached": reached, "last": link.to_json()}
+                for input in sorted({*self.inputs(), *pruned["inputs"]})
+                for reached, link in [self._found_last(input, upto)]
+            }
+            self._objects.put(_PRUNED, [checksummed(VERSION, {"epoch": upto, "inputs": inputs})])
         for input in self.inputs():
             for epoch in self._epochs(input):
                 folder = _folder(input, epoch)
-                winners = self._winners(input, epoch) if epoch > upto else []
-                if winners is None:
-                    continue  # not committed: somebody may be about to
-                kept = {winner.name for winner in winners} | (
+                attempts = self._attempts(input, epoch) if epoch > upto else ()
+                if attempts is None:
+                    continue  # not committed: it may be about to be
+                kept = {attempt.name for attempt in attempts} | (
                     {f"{folder}/{_COMMITTED}"} if epoch > upto else set()
                 )
                 for file in self._objects.files(folder):
@@ -191,22 +306,47 @@ class Log:
                         self._objects.delete(f"{folder}/{file}")
                 self._objects.delete_folder(folder)
 
-    def _winners(self, input: str, epoch: int) -> list[Staged] | None:
+    def _found_last(self, input: str, upto: int | None = None) -> tuple[int, Link]:
+        """How far an input went on, and its last record; of the epochs up to `upto`."""
+        pruned = self._what_was_pruned()
+        for epoch in reversed(self._epochs(input)):
+            if (upto is None or epoch <= upto) and self._is_committed(input, epoch):
+                record, link = self._record(input, epoch)
+                return record.until, link
+        reached = pruned["inputs"].get(input, {}).get("reached", BEFORE_ALL + 1)
+        return int(reached), _link_of(pruned, input)
+
+    def _attempts(self, input: str, epoch: int) -> tuple[Staged, ...] | None:
         """What was committed; None if nothing was yet."""
-        body = self._committed(input, epoch)
-        return None if body is None else [Staged.from_json(winner) for winner in body["winners"]]
+        if not self._is_committed(input, epoch):
+            return None
+        return self._record(input, epoch)[0].attempts
 
-    def _committed(self, input: str, epoch: int) -> dict[str, Any] | None:
-        """What the commit record of an epoch says; None if there is none yet."""
+    def _is_committed(self, input: str, epoch: int) -> bool:
+        return self._objects.size(f"{_folder(input, epoch)}/{_COMMITTED}") is not None
+
+    def _record(self, input: str, epoch: int) -> tuple[CommitRecord, Link]:
+        """The commit record of an epoch, which has to be the one that was written there."""
         name = f"{_folder(input, epoch)}/{_COMMITTED}"
-        return None if self._objects.size(name) is None else self._record(name)[1]
-
-    def _record(self, name: str) -> tuple[int, dict[str, Any]]:
-        return unseal(self._objects.get(name).to_pybytes(), f"{self._objects}/{name}", VERSIONS)
+        place = f"{self._objects}/{name}"
+        record, link = CommitRecord.from_bytes(self._objects.get(name).to_pybytes(), place)
+        if (record.input, record.epoch) != (input, epoch):
+            raise CorruptCheckpointError(
+                f"{place}: is the commit record of epoch {record.epoch} of input "
+                f"{record.input!r}, and lies where that of epoch {epoch} of input {input!r} "
+                "should be: it was moved or copied; restore the folder from a copy"
+            )
+        return record, link
 
     def _epochs(self, input: str) -> list[int]:
         found = self._objects.folders(f"{_ROOT}/{_safe(input)}")
         return sorted(int(name) for name in found if name.isdigit())
+
+
+def _link_of(pruned: Mapping[str, Any], input: str) -> Link:
+    """The last record of an input that was pruned."""
+    noted = pruned["inputs"].get(input)
+    return BEFORE_FIRST if noted is None else Link(**noted["last"])
 
 
 def epoch_name(epoch: int) -> str:

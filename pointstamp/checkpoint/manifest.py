@@ -41,7 +41,7 @@ class StoredTable:
 
 @dataclass(frozen=True)
 class Part:
-    """What one worker has of a snapshot; small, and to be sent to whoever seals it.
+    """What one worker has of a snapshot; small, and to be sent to the leader, which commits it.
 
     Attributes
     ----------
@@ -118,16 +118,13 @@ class Manifest:
     ----------
     epoch : int
         It is of the state when all times of this epoch were complete, and none later begun.
-    version : int
-        Of the format that it was stored in.
     meta : mapping
-        What whoever sealed it put in: plain values.
+        What came with the commit: plain values.
     parts : tuple of Part
         By worker.
     """
 
     epoch: int
-    version: int
     meta: Mapping[str, Any]
     parts: tuple[Part, ...]
 
@@ -159,10 +156,10 @@ class Manifest:
 
     @staticmethod
     def from_json(record: Mapping[str, Any], place: str) -> Manifest:
-        """Of what `to_json` gave, in version 2."""
+        """Of what `to_json` gave."""
         try:
             parts = tuple(map(Part.from_json, record["parts"]))
-            return Manifest(record["epoch"], 2, record["meta"], parts)
+            return Manifest(record["epoch"], record["meta"], parts)
         except (KeyError, IndexError, TypeError, ValueError) as error:
             raise CorruptCheckpointError(f"{place}: is no manifest: {error!r}") from error
 

@@ -10,15 +10,15 @@ nothing is written over what a manifest names, even where an epoch is reached ag
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
 
-from pointstamp.checkpoint import arrow_files, version_1
+from pointstamp.checkpoint import arrow_files
 from pointstamp.checkpoint.arrow_files import Stored
-from pointstamp.checkpoint.checksummed import seal, unseal
+from pointstamp.checkpoint.checksummed import checksummed, verified
 from pointstamp.checkpoint.deltas import TableDelta
 from pointstamp.checkpoint.input_log import epoch_name
 from pointstamp.checkpoint.manifest import Manifest, Part, Piece, StoredTable, check_parts
@@ -30,14 +30,9 @@ from pointstamp.errors import (
     TruncatedCheckpointError,
 )
 
-VERSION = 2
+VERSION = 1
 _ROOT = "snapshots"
 _MANIFEST = "manifest.json"
-
-_READERS: Mapping[int, Callable[[Mapping[str, Any], str], Manifest]] = {
-    1: version_1.read_manifest,
-    2: Manifest.from_json,
-}
 
 
 class Snapshots:
@@ -71,14 +66,24 @@ class Snapshots:
         n_bytes = sum(file.n_bytes for file in written.values())
         return Part(epoch, worker, stored, files, n_bytes)
 
-    def seal(self, epoch: int, parts: Iterable[Part], meta: Mapping[str, Any]) -> Manifest:
+    def commit_manifest(
+        self, epoch: int, parts: Iterable[Part], meta: Mapping[str, Any]
+    ) -> Manifest:
         """See `Checkpoint.seal`."""
         by_worker = tuple(sorted(parts, key=lambda part: part.worker))
         check_parts(by_worker, epoch)
-        manifest = Manifest(epoch, VERSION, meta, by_worker)
-        data = seal(VERSION, manifest.to_json())
+        manifest = Manifest(epoch, meta, by_worker)
+        data = checksummed(VERSION, manifest.to_json())
         self._objects.put(f"{_ROOT}/{epoch_name(epoch)}/{_MANIFEST}", [data])
         return manifest
+
+    def discard(self, epoch: int) -> None:
+        """See `Checkpoint.discard_snapshot`."""
+        folder = f"{_ROOT}/{epoch_name(epoch)}"
+        if self._objects.size(f"{folder}/{_MANIFEST}") is None:
+            for name in self._objects.files(folder):
+                self._objects.delete(f"{folder}/{name}")
+            self._objects.delete_folder(folder)
 
     def latest(self) -> Manifest | None:
         """See `Checkpoint.latest`."""
@@ -115,7 +120,7 @@ class Snapshots:
                         data[piece.file] = arrow_files.checked(
                             self._objects, part.files[piece.file]
                         )
-                    yield from _batches(data[piece.file], piece)
+                    yield from arrow_files.decoded(data[piece.file], piece.file, [piece.batch])
 
     def prune(self, keep: int) -> int | None:
         """Remove all but the last `keep` whole snapshots; the epoch of the oldest that is left.
@@ -164,8 +169,8 @@ class Snapshots:
     def _manifest(self, epoch: int) -> Manifest:
         name = f"{_ROOT}/{epoch_name(epoch)}/{_MANIFEST}"
         place = f"{self._objects}/{name}"
-        version, body = unseal(self._objects.get(name).to_pybytes(), place, _READERS)
-        return _READERS[version](body, place)
+        body = verified(self._objects.get(name).to_pybytes(), place, VERSION)
+        return Manifest.from_json(body, place)
 
     def _whole(self, epoch: int) -> Manifest:
         """The manifest, after a look at every byte that it names."""
@@ -187,9 +192,3 @@ def _with_changes(former: StoredTable | None, cut: TableDelta, name: str) -> Sto
         else:
             bins.pop(bin, None)
     return StoredTable(cut.kind, bins)
-
-
-def _batches(data: pa.Buffer, piece: Piece) -> Iterator[pa.RecordBatch]:
-    if piece.file.endswith(version_1.SUFFIX):
-        return arrow_files.decoded_stream(data, piece.file)
-    return arrow_files.decoded(data, piece.file, [piece.batch])

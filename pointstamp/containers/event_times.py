@@ -1,11 +1,18 @@
-"""Event times and keys of a batch, and the bounds of windows put to its records.
+"""Event times of a batch as integers, and the bounds of windows put to its records.
 
-Event times are integers, in whatever unit the program has: exact, so that it is certain
-in which window a record is. Arrow's timestamps and dates are integers in their unit.
+There are two *scales*. On the scale of integers an event time is an integer in a unit of the
+program's; Arrow's times are integers in their unit there. On the scale of the calendar it is
+a `datetime`, a `timedelta` or an Arrow time, counted in whole microseconds since 1970, as
+Python counts them: nanoseconds are rounded down. Either way the engines below windows compute
+with int64, exactly, so that it is certain in which window a record is.
+
+One operator has event times of one kind: naive and aware datetimes, or datetimes and
+timedeltas, are in no common order, so a mixture is refused.
 """
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable
 from typing import Any
 
@@ -22,65 +29,283 @@ from pointstamp.errors import ColumnError, DataError, SchemaError
 Ints = npt.NDArray[np.int64]
 TimeOf = Callable[[Any], Any] | str
 
+MICROSECOND = datetime.timedelta(microseconds=1)
+_EPOCH_UTC = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_EPOCH = _EPOCH_UTC.replace(tzinfo=None)
+_UNITS_US = {"s": 1_000_000, "ms": 1000, "us": 1}
+_DAY_US = 86_400 * 1_000_000
 
-def event_times(batch: Any, time: TimeOf, operator: str) -> Ints:
-    """The event time of each record, int64[n].
+INTEGER, NAIVE, AWARE, DURATION = "integers", "datetimes", "datetimes with a zone", "timedeltas"
+"""The kinds of event times that rows may have; those of columns are their types."""
+
+
+def kind_of_time(value: Any) -> str | None:
+    """The kind of an event time that is a Python value; None for what is no time.
+
+    >>> kind_of_time(datetime.timedelta(1)), kind_of_time(3), kind_of_time("noon")
+    ('timedeltas', 'integers', None)
+    """
+    if isinstance(value, datetime.datetime):
+        return NAIVE if value.utcoffset() is None else AWARE
+    if isinstance(value, datetime.timedelta):
+        return DURATION
+    is_integer = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    return INTEGER if is_integer else None
+
+
+def to_number(value: Any) -> int:
+    """An event time as the engines count it.
+
+    >>> to_number(datetime.datetime(1970, 1, 1, 0, 0, 1)), to_number(7)
+    (1000000, 7)
+    """
+    if isinstance(value, datetime.datetime):
+        return (value - (_EPOCH if value.utcoffset() is None else _EPOCH_UTC)) // MICROSECOND
+    if isinstance(value, datetime.timedelta):
+        return value // MICROSECOND
+    return int(value)
+
+
+def from_number(number: int, kind: Any) -> Any:
+    """The event time of that kind; the inverse of `to_number`.
+
+    >>> from_number(1_000_000, NAIVE)
+    datetime.datetime(1970, 1, 1, 0, 0, 1)
+    """
+    if kind == NAIVE:
+        return _EPOCH + number * MICROSECOND
+    if kind == AWARE:
+        return _EPOCH_UTC + number * MICROSECOND
+    return number * MICROSECOND if kind == DURATION else number
+
+
+class EventTimes:
+    """Reads the event times of the batches of one operator, all of one kind.
 
     Parameters
     ----------
-    time : callable, str or pyarrow.compute.Expression
+    time : callable, str, pyarrow.compute.Expression or None
         Of rows a function of a record; else a column, or an expression (of record batches).
+        None: the caller says what they are.
+    operator : str
+        For messages.
+    is_calendar : bool
+        Which scale.
+    resolution : int
+        What the bounds of windows are multiples of; on the calendar's scale.
 
-    Raises
-    ------
-    DataError
-        If they are not integers, or null.
-
-    >>> event_times([("a", 3), ("b", 5)], lambda record: record[1], "an example")
+    >>> EventTimes(lambda record: record[1], "an example").read([("a", 3), ("b", 5)])
     array([3, 5])
     """
-    if callable(time):
-        found = list(map(time, batch)) if type(batch) is list else time(batch)
-    elif is_expression(time):
-        found = evaluate(batch, time).column(0)
-    else:
-        found = column_of(batch, time, operator)
-    if type(found).__module__.partition(".")[0] == "pyarrow":
-        found = _numbers(found, operator)
-    values = np.asarray(found)
-    if values.dtype.kind in "mM":
-        if np.isnat(values).any():
+
+    def __init__(
+        self, time: Any, operator: str, *, is_calendar: bool = False, resolution: int = 1
+    ) -> None:
+        self.time = time
+        self.kind: Any = None
+        """Of the event times that were read: one of the above, or the type of a column."""
+        self._operator = operator
+        self._is_calendar = is_calendar
+        self._resolution = resolution
+
+    def read(self, batch: Any) -> Ints:
+        """The event time of each record, int64[n].
+
+        Raises
+        ------
+        DataError
+            If they are null, or not of the scale, or of another kind than those before.
+        """
+        kind, numbers = self._read(batch)
+        if len(numbers):
+            self.expect(kind)
+        return numbers
+
+    def expect(self, kind: Any) -> None:
+        """Note the kind of event times.
+
+        Raises
+        ------
+        DataError
+            If others were of another kind.
+        """
+        if self.kind is None:
+            self.kind = kind
+        elif kind != self.kind:
             raise DataError(
-                f"{operator} needs an event time for every record; "
-                f"{int(np.isnat(values).sum())} of {len(values)} are not a time: drop those "
-                "records first"
+                f"{self._operator} was given event times that are {self.kind}, and then such as "
+                f"are {kind}: these are in no common order; make all of them one kind"
             )
-        values = values.view(np.int64)
-    if values.dtype.kind not in "iu":
-        raise DataError(
-            f"{operator} needs integers as event times, and was given {values.dtype}, such as "
-            f"{values.ravel()[:1].tolist()}; count in a unit that is small enough"
+
+    def value(self, number: int) -> Any:
+        """An event time or a window's bound as rows have it."""
+        return from_number(number, self.kind)
+
+    def with_bounds(self, batch: Any, starts: Ints, ends: Ints) -> Any:
+        """`batch` with the columns `window_start` and `window_end`, of the type of its times.
+
+        starts, ends : int64[n]
+        """
+        bounds = {"window_start": starts, "window_end": ends}
+        if isinstance(batch, Arrays):
+            return with_columns(batch, {n: self._of_dtype(b) for n, b in bounds.items()})
+        return with_columns(batch, {name: self._of_type(b) for name, b in bounds.items()})
+
+    def _read(self, batch: Any) -> tuple[Any, Ints]:
+        time = self.time
+        if callable(time) and not is_expression(time):
+            if type(batch) is list:
+                return self._of_values(list(map(time, batch)))
+            found = time(batch)
+        elif is_expression(time):
+            found = evaluate(batch, time).column(0)
+        else:
+            found = column_of(batch, time, self._operator)
+        if type(found).__module__.partition(".")[0] == "pyarrow":
+            return self._of_column(found)
+        return self._of_array(np.asarray(found))
+
+    def _of_values(self, values: list[Any]) -> tuple[Any, Ints]:
+        if not values:
+            return None, np.empty(0, np.int64)
+        kinds = {kind_of_time(value) for value in values}
+        if len(kinds) > 1 and None not in kinds:
+            raise DataError(
+                f"{self._operator} needs event times of one kind, and was given "
+                f"{' and '.join(sorted(map(str, kinds)))} in one batch: make all of them one kind"
+            )
+        kind = kinds.pop()
+        if kind is None or (kind == INTEGER) == self._is_calendar:
+            bad = next(v for v in values if kind_of_time(v) is None or kind is not None)
+            raise self._no_time(type(bad).__name__, bad, kind)
+        if kind == INTEGER:
+            return self._of_array(np.asarray(values))
+        return kind, np.fromiter(map(to_number, values), np.int64, len(values))
+
+    def _of_array(self, values: npt.NDArray[Any]) -> tuple[Any, Ints]:
+        if values.dtype.kind in "mM":
+            if np.isnat(values).any():
+                n_nat = int(np.isnat(values).sum())
+                raise DataError(
+                    f"{self._operator} needs an event time for every record; {n_nat} of "
+                    f"{len(values)} are not a time: drop those records first"
+                )
+            if self._is_calendar:
+                letter = values.dtype.kind
+                return values.dtype, values.astype(f"{letter}8[us]").view(np.int64)
+            return values.dtype, values.view(np.int64)
+        if values.dtype.kind not in "iu" or self._is_calendar:
+            first = values.ravel()[0].item() if values.size else None
+            raise self._no_time(
+                str(values.dtype), first, INTEGER if values.dtype.kind in "iu" else ""
+            )
+        if values.dtype == np.uint64 and len(values) and values.max() > np.iinfo(np.int64).max:
+            raise DataError(
+                f"{self._operator} needs event times below 2^63; the largest is {values.max()}"
+            )
+        return INTEGER, values.astype(np.int64, copy=False)
+
+    def _of_column(self, column: Any) -> tuple[Any, Ints]:
+        import pyarrow as pa
+
+        from pointstamp.containers.convert import numbers
+
+        kind = column.type
+        if column.null_count:
+            raise DataError(
+                f"{self._operator} needs an event time for every record; {column.null_count} of "
+                f"{len(column)} are null: drop those records first"
+            )
+        if pa.types.is_integer(kind):
+            return self._of_array(numbers(column))
+        is_time = pa.types.is_temporal(kind) and not pa.types.is_interval(kind)
+        if not is_time or (self._is_calendar and pa.types.is_time(kind)):
+            raise DataError(
+                f"{self._operator} needs integers or times as event times, not {kind}"
+                + ("; a time of day has no date" if is_time else "")
+            )
+        values = numbers(column.view(pa.int32() if kind.bit_width == 32 else pa.int64()))
+        values = values.astype(np.int64, copy=False)
+        return kind, self._in_us(values, kind) if self._is_calendar else values
+
+    def _in_us(self, values: Ints, kind: Any) -> Ints:
+        factor = unit_us(kind)
+        if factor is None:
+            return values // 1000
+        if len(values) and max(-int(values.min()), int(values.max())) > 2**62 // factor:
+            raise DataError(
+                f"{self._operator} counts event times in microseconds, in 63 bits; some of type "
+                f"{kind} do not fit"
+            )
+        return values * factor
+
+    def _of_type(self, bounds: Ints) -> Any:
+        """Bounds as an Arrow column of the kind of the event times, where that can say them."""
+        import pyarrow as pa
+
+        from pointstamp.containers.convert import arrow_array
+
+        kind = self.kind
+        if not isinstance(kind, pa.DataType):
+            return arrow_array(bounds)
+        if self._is_calendar:
+            factor = unit_us(kind)
+            if factor is None:
+                bounds = bounds * 1000
+            elif self._resolution % (_DAY_US if pa.types.is_date(kind) else factor):
+                kind = _with_us(kind)
+            else:
+                bounds = bounds // factor
+        column = arrow_array(bounds)
+        return column.cast(pa.int32()).view(kind) if kind.bit_width == 32 else column.view(kind)
+
+    def _of_dtype(self, bounds: Ints) -> Any:
+        kind = self.kind
+        if not isinstance(kind, np.dtype):
+            return bounds
+        if not self._is_calendar:
+            return bounds.view(kind)
+        in_us = bounds.view(f"{kind.kind}8[us]")
+        unit: Any = np.ones(1, f"m8{kind.str[3:]}")[0]
+        is_coarse = unit > np.timedelta64(self._resolution, "us") or (
+            np.timedelta64(self._resolution, "us") % unit != np.timedelta64(0, "us")
         )
-    if values.dtype == np.uint64 and len(values) and values.max() > np.iinfo(np.int64).max:
-        raise DataError(f"{operator} needs event times below 2^63; the largest is {values.max()}")
-    return values.astype(np.int64, copy=False)
+        return in_us if is_coarse else in_us.astype(kind)
+
+    def _no_time(self, type_name: str, value: Any, kind: str | None) -> DataError:
+        if self._is_calendar:
+            wanted = "datetimes or timedeltas (its windows are of timedelta)"
+            advice = "give its sizes as integers" if kind == INTEGER else "make times of them"
+        else:
+            wanted = "integers"
+            has_times = kind in (NAIVE, AWARE, DURATION)
+            advice = (
+                "give the sizes of its windows as timedelta"
+                if has_times
+                else "count in a unit that is small enough"
+            )
+        return DataError(
+            f"{self._operator} needs {wanted} as event times, and was given {type_name}, such as "
+            f"{value!r}; {advice}"
+        )
 
 
-def _numbers(column: Any, operator: str) -> Any:
+def unit_us(kind: Any) -> int | None:
+    """How many microseconds the unit of an Arrow time is; None for nanoseconds."""
     import pyarrow as pa
 
-    from pointstamp.containers.convert import numbers
+    if pa.types.is_date32(kind):
+        return _DAY_US
+    return 1000 if pa.types.is_date64(kind) else _UNITS_US.get(kind.unit)
 
-    if column.null_count:
-        raise DataError(
-            f"{operator} needs an event time for every record; {column.null_count} of "
-            f"{len(column)} are null: drop those records first"
-        )
-    if pa.types.is_temporal(column.type) and not pa.types.is_interval(column.type):
-        column = column.view(pa.int32() if column.type.bit_width == 32 else pa.int64())
-    if not pa.types.is_integer(column.type):
-        raise DataError(f"{operator} needs integers or times as event times, not {column.type}")
-    return numbers(column)
+
+def _with_us(kind: Any) -> Any:
+    """The type of such times in microseconds."""
+    import pyarrow as pa
+
+    if pa.types.is_duration(kind):
+        return pa.duration("us")
+    return pa.timestamp("us", kind.tz if pa.types.is_timestamp(kind) else None)
 
 
 def group_numbers(batch: Any, key: Key | Callable[[Any], Any] | None, operator: str) -> Ints:
@@ -135,29 +360,3 @@ def key_at(batch: Any, key: Key | Callable[[Any], Any] | None, place: int) -> An
         return tuple(key_at(batch, name, place) for name in key)
     value = column_of(batch, key, "a key")[place]
     return alike(value.as_py() if hasattr(value, "as_py") else value.item())
-
-
-def with_bounds(batch: Any, starts: Ints, ends: Ints, time: TimeOf | None) -> Any:
-    """`batch` with the columns `window_start` and `window_end`, of the type of its time.
-
-    starts, ends : int64[n]
-    """
-    bounds: dict[str, Any] = {"window_start": starts, "window_end": ends}
-    if not isinstance(batch, Arrays):
-        from pointstamp.containers.convert import arrow_array
-
-        bounds = {name: arrow_array(values) for name, values in bounds.items()}
-        if isinstance(time, str):
-            kind = batch.schema.field(time).type
-            bounds = {name: _as(values, kind) for name, values in bounds.items()}
-    elif isinstance(time, str) and batch[time].dtype.kind in "mM":
-        bounds = {name: values.view(batch[time].dtype) for name, values in bounds.items()}
-    return with_columns(batch, bounds)
-
-
-def _as(values: Any, kind: Any) -> Any:
-    import pyarrow as pa
-
-    if not pa.types.is_temporal(kind):
-        return values
-    return values.cast(pa.int32()).view(kind) if kind.bit_width == 32 else values.view(kind)

@@ -73,6 +73,7 @@ def aggregated(batch: Any, key: Any, aggregates: Sequence[Any], who: str) -> Any
     ----------
     batch : Arrays or pyarrow.RecordBatch, not empty
     key : str or sequence of str
+        None of the names: all records are one group.
     aggregates : sequence of (column, function) or (column, function, options)
         As for `pyarrow.TableGroupBy.aggregate`.
 
@@ -86,7 +87,8 @@ def aggregated(batch: Any, key: Any, aggregates: Sequence[Any], who: str) -> Any
     """
     names = _names(batch, key, who)
     wanted = [name for column, *_ in aggregates for name in _listed(column)]
-    column_names([*names, *wanted], _names_of(batch), who)
+    if names or wanted:
+        column_names([*names, *wanted], _names_of(batch), who)
     whole = to_arrow(batch) if isinstance(batch, Arrays) else batch
     grouped = _grouped(pa.Table.from_batches([whole]), names, list(aggregates), names, who)
     answer = grouped.combine_chunks().to_batches()[0]
@@ -167,6 +169,8 @@ def _names(batch: Any, key: Any, who: str) -> list[str]:
         )
     if type(batch) is list:
         check_rows_key(key, batch[0] if batch else None)
+    if not isinstance(key, str) and not len(key):
+        return []
     return column_names(key, _names_of(batch), who)
 
 

@@ -86,7 +86,7 @@ class RowsIndex:
     def add(self, batch: list[Any], time: Any) -> None:
         """Keep rows that came at `time`."""
         lists = self._lists
-        for key, record in zip(_row_keys(batch, self._own_key), batch, strict=True):
+        for key, record in zip(row_keys(batch, self._own_key), batch, strict=True):
             if has_nan(key):
                 continue
             lists.setdefault(key, []).append((time, record))
@@ -94,10 +94,10 @@ class RowsIndex:
     def pairs(self, batch: Any, arrive: Arrive) -> Iterator[tuple[Any, list[Any], list[Any]]]:
         """Pairs with the records of `batch`."""
         if type(batch) is not list:
-            raise _differ(batch, [])
+            raise differ(batch, [])
         found: dict[Any, tuple[list[Any], list[Any]]] = {}
         times: dict[Any, Any] = {}
-        for key, record in zip(_row_keys(batch, self._other_key), batch, strict=True):
+        for key, record in zip(row_keys(batch, self._other_key), batch, strict=True):
             for time, other in () if has_nan(key) else self._lists.get(key, ()):
                 if time not in times:
                     times[time] = arrive(time)
@@ -131,8 +131,8 @@ class ColumnsIndex:
     """
 
     def __init__(self, own_key: Any, other_key: Any) -> None:
-        self._own_key = _names(own_key)
-        self._other_key = _names(other_key)
+        self._own_key = key_names(own_key)
+        self._other_key = key_names(other_key)
         self._index: Multimap = no_values()
         self._batches: list[Any] = []
         self._begins: list[int] = []
@@ -162,7 +162,7 @@ class ColumnsIndex:
         if not self._n:
             return
         if type(batch) is not type(self._batches[0]):
-            raise _differ(batch, self._batches[0])
+            raise differ(batch, self._batches[0])
         batch, keys = _keyed(batch, self._other_key)
         records, rows = find_values(self._index, keys)
         if not len(rows):
@@ -216,7 +216,7 @@ class ColumnsIndex:
             ]
             other = kind_of(parts[0]).concat(parts)
         own = take(batch, records)
-        is_pair = _are_equal(own, self._other_key, other, self._own_key)
+        is_pair = are_equal(own, self._other_key, other, self._own_key)
         if is_pair is not None and not is_pair.all():
             own, other = (take(side, np.flatnonzero(is_pair)) for side in (own, other))
         return own, other
@@ -233,23 +233,33 @@ def paired(left: Any, right: Any, right_key: Any) -> Any:
     """
     if type(left) is list:
         return list(zip(left, right, strict=True))
+    names = right_columns(left, right, key_names(right_key))
+    return with_columns(left, {new: column_of(right, old, "a join") for old, new in names})
+
+
+def right_columns(left: Any, right: Any, right_key: list[str]) -> list[tuple[str, str]]:
+    """The columns that a join takes of the right side: (name there, name in the join).
+
+    >>> right_columns(Arrays(k=[1], x=[2]), Arrays(k=[1], x=[3], y=[4]), ["k"])
+    [('x', 'x_right'), ('y', 'y')]
+    """
     known = left.names if isinstance(left, Arrays) else left.schema.names
-    keys = _names(right_key)
     names = right.names if isinstance(right, Arrays) else right.schema.names
-    more = {
-        f"{name}{SUFFIX if name in known else ''}": column_of(right, name, "a join")
+    return [
+        (name, f"{name}{SUFFIX if name in known else ''}")
         for name in names
-        if name not in keys
-    }
-    return with_columns(left, more)
+        if name not in right_key
+    ]
 
 
-def _row_keys(batch: list[Any], key: Any) -> list[Any]:
+def row_keys(batch: list[Any], key: Any) -> list[Any]:
+    """The keys of rows; raises if they are names of columns."""
     check_rows_key(key, batch[0])
     return batch if key is None else list(map(key, batch))
 
 
-def _names(key: Any) -> list[str]:
+def key_names(key: Any) -> list[str]:
+    """The names of the columns of a key; raises if it is none."""
     if key is None or callable(key):
         raise ColumnError(
             f"a join of columns needs the name of the key's column, or of several; found {key!r}"
@@ -257,29 +267,34 @@ def _names(key: Any) -> list[str]:
     return [key] if isinstance(key, str) else list(key)
 
 
-def _differ(batch: Any, kept: Any) -> SchemaError:
+def differ(batch: Any, kept: Any) -> SchemaError:
+    """The error for two kinds of container in one join."""
     return SchemaError(
         f"a join needs one kind of container on both sides; one has {kind_of(batch).name} and the "
         f"other {kind_of(kept).name}"
     )
 
 
+def hashes_with_places(batch: Any, key: list[str]) -> tuple[Ints, Ints]:
+    """The places of the records that have a key, and the hashes of the keys, both int64[n]."""
+    hashes = kind_of(batch).hashes(batch, key).view(np.int64)
+    has_key = np.ones(len(hashes), np.bool_)
+    if is_columns(batch):
+        for name in key:
+            column = column_of(batch, name, "a join")
+            if column.null_count:
+                has_key &= ~column.is_null().to_numpy(zero_copy_only=False)
+    places = np.flatnonzero(has_key)
+    return places, hashes[places] if len(places) < len(hashes) else hashes
+
+
 def _keyed(batch: Any, key: list[str]) -> tuple[Any, Ints]:
     """The records that have a key, and the hashes of the keys as int64[n]."""
-    kind = kind_of(batch)
-    if is_columns(batch):
-        nulls = [column for name in key if (column := column_of(batch, name, "a join")).null_count]
-        if nulls:
-            import pyarrow.compute as pc
-
-            has_key = nulls[0].is_valid()
-            for column in nulls[1:]:
-                has_key = pc.and_(has_key, column.is_valid())
-            batch = batch.filter(has_key)
-    return batch, kind.hashes(batch, key).view(np.int64)
+    places, hashes = hashes_with_places(batch, key)
+    return (batch if len(places) == len(batch) else take(batch, places)), hashes
 
 
-def _are_equal(own: Any, own_key: list[str], other: Any, other_key: list[str]) -> Mask | None:
+def are_equal(own: Any, own_key: list[str], other: Any, other_key: list[str]) -> Mask | None:
     """Which pairs of equal hashes have equal keys; None if all must."""
     columns = [
         (column_of(own, mine, "a join"), column_of(other, theirs, "a join"))

@@ -93,6 +93,12 @@ class DataflowState:
         if self.is_over:
             self.finish()
 
+    def begin_anew(self) -> None:
+        """Have each table hand out everything next."""
+        for aligner in self.aligners:
+            for table in aligner.tables.values():
+                table.begin_anew()
+
     def finish(self) -> None:
         """The dataflow is complete."""
         self.is_over = True

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pointstamp.communication.communicator import Channel, Communicator
@@ -74,6 +75,8 @@ class Environment:
     _event_loop: EventLoop | None = None
     later: Callable[[float, Callable[[], None]], None] = field(default=lambda seconds, call: None)
     """Calls a function after so many seconds; the clock is the worker's."""
+    clock: Callable[[], float] = field(default=monotonic)
+    """That clock: seconds since some moment; in a simulation it is drawn with the schedule."""
     log: Logger | None = None
     """What is built now tells this log what it does; None: nobody."""
     worker_log: Logger | None = None

@@ -12,9 +12,10 @@ So pairs leave as soon as both records are there, and no capability is held.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
 
+from pointstamp.containers.batch_join import How, check_how
 from pointstamp.containers.join_index import JoinIndex, index_for, paired
 from pointstamp.containers.keys import check_key
 from pointstamp.containers.kind import Key
@@ -27,6 +28,7 @@ from pointstamp.dataflow.pact import Exchange
 from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import BuildError
 from pointstamp.operators.errors_as_data import screened_keys
+from pointstamp.operators.outer_joins import join_complete
 from pointstamp.operators.split_merge import concatenate
 from pointstamp.operators.user_code import refuse_async_of
 from pointstamp.progress.operate import Interest
@@ -39,6 +41,10 @@ if TYPE_CHECKING:
 
 U = TypeVar("U")
 
+RowKey: TypeAlias = Callable[[Any], object] | None
+Schemas: TypeAlias = tuple[Any, Any]
+NoRoute: TypeAlias = Literal["raise", "drop"]
+
 
 def join(
     left: StreamCore[Any],
@@ -49,7 +55,6 @@ def join(
     name: str = "Join",
 ) -> Stream[Any]:
     """See `Stream.join`."""
-    _check_keys(keys, name)
     timestamp = left.scope.timestamp
     builder = OperatorBuilder(left.scope, name)
     for stream, key in zip((left, right), keys, strict=True):
@@ -222,7 +227,10 @@ class JoinMethods(StreamCore[T]):
         other_key: Key = None,
         *,
         retain: bool = False,
+        how: How = "inner",
+        schemas: Schemas = (None, None),
         on_error: Literal["route"],
+        name: str = "Join",
     ) -> tuple[Stream[Any], Stream[Failed[Any]]]: ...
 
     @overload
@@ -233,8 +241,81 @@ class JoinMethods(StreamCore[T]):
         other_key: Key = None,
         *,
         retain: bool = False,
-        on_error: Literal["raise", "drop"] = "raise",
+        how: Literal["semi", "anti"],
+        schemas: Schemas = (None, None),
+        on_error: NoRoute = "raise",
+        name: str = "Join",
+    ) -> Stream[T]: ...
+
+    @overload
+    def join(
+        self,
+        other: StreamCore[U],
+        key: str | Sequence[str],
+        other_key: Key = None,
+        *,
+        retain: bool = False,
+        how: How = "inner",
+        schemas: Schemas = (None, None),
+        on_error: NoRoute = "raise",
+        name: str = "Join",
     ) -> Stream[Any]: ...
+
+    @overload
+    def join(
+        self,
+        other: StreamCore[U],
+        key: RowKey = None,
+        other_key: RowKey = None,
+        *,
+        retain: bool = False,
+        how: Literal["inner"] = "inner",
+        schemas: Schemas = (None, None),
+        on_error: NoRoute = "raise",
+        name: str = "Join",
+    ) -> Stream[tuple[T, U]]: ...
+
+    @overload
+    def join(
+        self,
+        other: StreamCore[U],
+        key: RowKey = None,
+        other_key: RowKey = None,
+        *,
+        retain: bool = False,
+        how: Literal["left"],
+        schemas: Schemas = (None, None),
+        on_error: NoRoute = "raise",
+        name: str = "Join",
+    ) -> Stream[tuple[T, U | None]]: ...
+
+    @overload
+    def join(
+        self,
+        other: StreamCore[U],
+        key: RowKey = None,
+        other_key: RowKey = None,
+        *,
+        retain: bool = False,
+        how: Literal["right"],
+        schemas: Schemas = (None, None),
+        on_error: NoRoute = "raise",
+        name: str = "Join",
+    ) -> Stream[tuple[T | None, U]]: ...
+
+    @overload
+    def join(
+        self,
+        other: StreamCore[U],
+        key: RowKey = None,
+        other_key: RowKey = None,
+        *,
+        retain: bool = False,
+        how: Literal["full"],
+        schemas: Schemas = (None, None),
+        on_error: NoRoute = "raise",
+        name: str = "Join",
+    ) -> Stream[tuple[T | None, U | None]]: ...
 
     def join(
         self,
@@ -243,13 +324,15 @@ class JoinMethods(StreamCore[T]):
         other_key: Key = None,
         *,
         retain: bool = False,
+        how: How = "inner",
+        schemas: Schemas = (None, None),
         on_error: OnError = "raise",
+        name: str = "Join",
     ) -> Any:
         """Pairs of a record of this stream and one of `other`, of equal key.
 
-        It is an inner join: what has no partner is not sent. Each pair leaves as soon as both
-        of its records are there. Both streams are exchanged by key, and carry one kind of
-        container. In columns a null is no key, and a NaN is none anywhere.
+        Both streams are exchanged by key, and carry one kind of container. In columns a null is
+        no key, and a NaN is none anywhere: such records have no partner.
 
         Parameters
         ----------
@@ -262,31 +345,64 @@ class JoinMethods(StreamCore[T]):
             False: records of equal time meet, and what has come is forgotten when
             its time is complete. True: records of all times meet, each pair at the
             least time at or after both, and all that has come is kept until the other
-            stream ends; times of a type of your own need a `join` method.
+            stream ends; times of a type of your own need a `join` method. An inner join.
+        how : {"inner", "left", "right", "full", "semi", "anti"}
+            "inner": the pairs, each as soon as both of its records are there. The others
+            answer when a time is complete. "left", "right", "full": also the records of that
+            side, or of both, that have no partner, with None in its place, or nulls. "semi":
+            the records of this stream that have a partner, once each; "anti": those that
+            have none.
+        schemas : tuple of (pyarrow.Schema or None), optional
+            Of both streams, for an outer join of columns where one of them may have records
+            before the other one has had any batch, on any worker.
         on_error : {"raise", "route", "drop"}
-            As for `exchange`, for the keys; with "route" a second stream has the failures of
-            both streams, whose operators are "JoinLeft" and "JoinRight".
+            As for `map`, where a key fails or cannot be hashed; with "route" a second stream has
+            the failures of both streams, whose operators are "JoinLeft" and "JoinRight".
+        name : str
+            Of the operator.
 
         Returns
         -------
         Stream
             Of rows, pairs of records; of columns, the columns of this stream and then
-            those of `other` without its key, with "_right" after names that are taken.
+            those of `other` without its key, with "_right" after names that are taken. In an
+            outer join the columns of the key are those of whichever side there is. Of "semi" and
+            "anti", records of this stream.
+
+        Raises
+        ------
+        BuildError
+            If there is no such join, or `retain` is given and it is no inner join.
+        SchemaError
+            While it runs, if the columns of a side are needed and not known.
 
         >>> import pointstamp as ps
-        >>> def build(scope):
+        >>> def build(scope, how="inner"):
         ...     ages = scope.to_stream([("ann", 40), ("bob", 50)])
         ...     towns = scope.to_stream([("bob", "Rome"), ("eve", "Oslo")])
-        ...     return ages.join(towns, lambda person: person[0])
+        ...     return ages.join(towns, lambda person: person[0], how=how)
         >>> ps.testing.collect(build)
         [(0, (('bob', 50), ('bob', 'Rome')))]
+        >>> ps.testing.collect(lambda scope: build(scope, "anti"))
+        [(0, ('ann', 40))]
         """
         keys = (key, key if other_key is None else other_key)
-        refuse_async_of("Join", *keys)
-        check_key(keys[0], "Join")
-        check_key(keys[1], "Join")
-        left, *failed_left = screened_keys(self, keys[0], on_error, "JoinLeft")
-        right, *failed_right = screened_keys(other, keys[1], on_error, "JoinRight")
-        pairs = join(left, right, keys, retain=retain)
+        refuse_async_of(name, *keys)
+        check_key(keys[0], name)
+        check_key(keys[1], name)
+        _check_keys(keys, name)
+        check_how(how, name)
+        if retain and how != "inner":
+            raise BuildError(
+                f"operator {name!r} cannot retain what has come and join by how={how!r}: whether a "
+                "record has no partner is known for a time, and not for all times to come; join "
+                "per time, or join inner"
+            )
+        left, *failed_left = screened_keys(self, keys[0], on_error, f"{name}Left")
+        right, *failed_right = screened_keys(other, keys[1], on_error, f"{name}Right")
+        if how == "inner":
+            pairs = join(left, right, keys, retain=retain, name=name)
+        else:
+            pairs = join_complete((left, right), keys, how, schemas, name)
         failed = [*failed_left, *failed_right]
         return (pairs, concatenate(failed)) if failed else pairs

@@ -1,68 +1,98 @@
-"""Windows of event time: which there are, and how event time relates to timestamps.
+"""Window assigners: in which windows of event time a record is.
 
-A record's *event time* is when it happened, an integer in a unit of the program's. Its
-*timestamp* is the dataflow's. They are related by a promise: the timestamp is (or maps
-to) event time, and a record may lie up to `lateness` behind it.
+A record's *event time* is when it happened: an integer in a unit of the program's, or a time of
+the calendar (`event_times.py`). The sizes of windows are of the same scale: integers, or
+`timedelta`s. Windows of a timedelta begin at whole multiples of it from 1970 on, in UTC
+where times have a zone.
 
-- A record is *on time* if its event time is at least that of its timestamp, less
-  `lateness`; it may lie ahead as far as it likes. Else it is *late*. So the record and
-  its timestamp decide whether it is late, and not the order of arrival.
-- A window is complete when no timestamp may come any more of which a record could be
-  on time and in the window: when the frontier, less `lateness`, reaches the window's
-  end. It is released then, at the timestamp `end + lateness`: later than that of each of
-  its records, and the same however many workers there are.
-
-Where timestamps are not event times themselves, a `EventClock` maps them, monotonically.
+When a window is complete, and which records are late, is said in `event_clock.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import datetime
+import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from pointstamp.containers.event_times import MICROSECOND, Ints
 from pointstamp.errors import UsageError
 
-Ints = npt.NDArray[np.int64]
+K = TypeVar("K")
+V = TypeVar("V")
+R = TypeVar("R")
+
+Span = int | datetime.timedelta
+"""A length of event time."""
 
 
 @dataclass(frozen=True)
 class Sliding:
     """Windows `[k * slide + offset, k * slide + offset + size)`, for every integer k.
 
-    They overlap where `slide` is less than `size`, and leave gaps where it is more; a
-    record in a gap is in no window.
+    They overlap where `slide` is less than `size`. Where it is more there are gaps between
+    them, and a record in a gap is in no window and is not sent: that is sampling, as Flink
+    has it, and has to be asked for with `has_gaps=True`.
+
+    Raises
+    ------
+    UsageError
+        If sizes are not positive, or integers and timedeltas are mixed, or `slide` is more
+        than `size` and gaps were not asked for.
 
     >>> Sliding(10, 5).windows_of(np.array([12, 3]))
     (array([0, 1, 0, 1]), array([10,  0,  5, -5]))
     """
 
-    size: int
-    slide: int
-    offset: int = 0
+    size: Span
+    slide: Span
+    offset: Span = 0
+    has_gaps: bool = False
 
     def __post_init__(self) -> None:
-        _check_positive("a window's size", self.size)
-        _check_positive("a window's slide", self.slide)
+        is_calendar = _check_positive("a window's size", self.size)
+        if _check_positive("a window's slide", self.slide) != is_calendar:
+            raise _mixed("a window's size and its slide", self.size, self.slide)
+        if type(self.offset) is not int and not isinstance(self.offset, datetime.timedelta):
+            raise UsageError(
+                f"a window's offset is an integer or a timedelta; found {self.offset!r}"
+            )
+        if self.offset and isinstance(self.offset, datetime.timedelta) != is_calendar:
+            raise _mixed("a window's size and its offset", self.size, self.offset)
+        if span_number(self.slide) > span_number(self.size) and not self.has_gaps:
+            raise UsageError(
+                f"windows of size {self.size} every {self.slide} leave gaps, and records between "
+                "them would be in no window; if that is wanted, as a sample, say has_gaps=True"
+            )
+
+    @property
+    def is_calendar(self) -> bool:
+        """Whether sizes are timedeltas."""
+        return isinstance(self.size, datetime.timedelta)
+
+    @property
+    def resolution(self) -> int:
+        """What all bounds are multiples of."""
+        return math.gcd(*map(span_number, (self.size, self.slide, self.offset)))
 
     def windows_of(self, times: Ints) -> tuple[Ints, Ints]:
         """Each window of each record: (number of the record, start), both int64[m]."""
-        latest = (times - self.offset) // self.slide * self.slide + self.offset
-        steps = range(-(-self.size // self.slide))
-        starts = np.concatenate([latest - step * self.slide for step in steps])
+        size, slide, offset = map(span_number, (self.size, self.slide, self.offset))
+        latest = (times - offset) // slide * slide + offset
+        steps = range(-(-size // slide))
+        starts = np.concatenate([latest - step * slide for step in steps])
         records = np.tile(np.arange(len(times)), len(steps))
-        within = starts + self.size > times[records]
+        within = starts + size > times[records]
         return records[within], starts[within]
 
 
-def Tumbling(size: int, offset: int = 0) -> Sliding:  # noqa: N802  (it is a kind of window)
+def Tumbling(size: Span, offset: Span = 0) -> Sliding:  # noqa: N802  (it is a kind of window)
     """Windows `[k * size + offset, (k + 1) * size + offset)`: each record is in one.
 
     >>> Tumbling(10)
-    Sliding(size=10, slide=10, offset=0)
+    Sliding(size=10, slide=10, offset=0, has_gaps=False)
     """
     return Sliding(size, size, offset)
 
@@ -74,46 +104,80 @@ class Sessions:
     A session is `[first, last + gap)`, of event times.
     """
 
-    gap: int
+    gap: Span
 
     def __post_init__(self) -> None:
         _check_positive("a session's gap", self.gap)
 
+    @property
+    def is_calendar(self) -> bool:
+        """Whether the gap is a timedelta."""
+        return isinstance(self.gap, datetime.timedelta)
 
-class Window(NamedTuple):
+    @property
+    def resolution(self) -> int:
+        """What all lengths are multiples of."""
+        return span_number(self.gap)
+
+
+class Window(NamedTuple, Generic[K, R]):
     """A complete window, of a stream of rows."""
 
-    key: Any
-    start: int
-    end: int
+    key: K
+    start: Any
+    end: Any
     """The first event time after it."""
-    records: list[Any]
+    records: list[R]
     """In no particular order."""
 
 
-@dataclass(frozen=True)
-class EventClock:
-    """How timestamps relate to event times, where they are not the same.
+class WindowResult(NamedTuple, Generic[K, V]):
+    """What the records of a complete window, and of one key, come to."""
 
-    Attributes
-    ----------
-    event_time : callable
-        The event time (an integer) that a timestamp stands for; monotone.
-    timestamp : callable
-        The least timestamp that stands for an event time or a later one, so that
-        `event_time(t) >= e` if and only if `t >= timestamp(e)`.
+    key: K
+    start: Any
+    end: Any
+    """The first event time after it."""
+    value: V
+
+
+def span_number(span: Span) -> int:
+    """A length of event time as engines count it; see `event_times`.
+
+    >>> span_number(5), span_number(datetime.timedelta(seconds=5))
+    (5, 5000000)
     """
-
-    event_time: Callable[[Any], int]
-    timestamp: Callable[[int], Any]
+    return span // MICROSECOND if isinstance(span, datetime.timedelta) else span
 
 
-IDENTITY_CLOCK = EventClock(lambda timestamp: int(timestamp), lambda event_time: event_time)
-"""Timestamps are event times."""
+def check_lateness(lateness: Any, windows: Sliding | Sessions) -> int:
+    """`lateness` as a number.
+
+    Raises
+    ------
+    UsageError
+        If it is negative, or not of the scale of the windows.
+    """
+    is_timedelta = isinstance(lateness, datetime.timedelta)
+    if (type(lateness) is not int and not is_timedelta) or span_number(lateness) < 0:
+        raise UsageError(f"lateness is an integer or a timedelta of at least 0; found {lateness!r}")
+    if lateness and is_timedelta != windows.is_calendar:
+        raise _mixed("windows and lateness", windows, lateness)
+    return span_number(lateness)
 
 
-def _check_positive(what: str, value: Any) -> None:
-    if type(value) is not int or value <= 0:
+def _check_positive(what: str, value: Any) -> bool:
+    """Whether a length is a timedelta."""
+    is_timedelta = isinstance(value, datetime.timedelta)
+    if (type(value) is not int and not is_timedelta) or span_number(value) <= 0:
         raise UsageError(
-            f"{what} is a positive integer, in the unit of event times; found {value!r}"
+            f"{what} is a positive integer, in the unit of event times, or a positive timedelta; "
+            f"found {value!r}"
         )
+    return is_timedelta
+
+
+def _mixed(what: str, one: Any, other: Any) -> UsageError:
+    return UsageError(
+        f"{what} are to be all integers or all timedeltas; found {one!r} and {other!r}"
+    )

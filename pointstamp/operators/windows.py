@@ -1,369 +1,61 @@
-"""Windows of event time, released when the frontier shows that they are complete.
+"""Windows of event time: the records, counts, folds and joins of each window.
 
-What the times mean, and which records are late, is said in `window_assigners.py`. A window
-that has records holds a capability for the timestamp at which it will be released.
-
-Fixed windows are stored by their end, one list of batches each, and what is released
-together is one batch. Sessions are stored by key; a batch is cut into stretches without a
-gap first, so that what is done one by one is done per stretch and not per record.
+All of them have the same parameters and answer alike: the results of windows, then the records
+that were late, as they came. When a window is complete is said in `event_clock.py`, which records
+are in it in `window_assigners.py`.
 """
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable, Iterator
-from functools import partial
-from itertools import count, pairwise
-from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
+from collections.abc import Callable, Sequence
+from operator import add
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
 
-import numpy as np
-
-from pointstamp.containers import Arrays, kind_of
-from pointstamp.containers.event_times import (
-    event_times,
-    group_numbers,
-    key_at,
-    with_bounds,
-)
-from pointstamp.containers.gather import take
-from pointstamp.containers.keys import alike, check_key, check_rows_key
+from pointstamp.containers import kind_of
+from pointstamp.containers.batch_join import How, check_how
+from pointstamp.containers.event_times import EventTimes
+from pointstamp.containers.keys import check_key
 from pointstamp.containers.kind import Key
-from pointstamp.dataflow.capability import Capability, InputCapability
 from pointstamp.dataflow.error_policy import Failed, OnError
-from pointstamp.dataflow.handles import Frontier, Input, Output
-from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
-from pointstamp.dataflow.pact import Exchange
 from pointstamp.dataflow.stream_core import StreamCore, T
-from pointstamp.errors import BuildError, UsageError
-from pointstamp.operators.errors_as_data import screened
+from pointstamp.operators.errors_as_data import Failures, screened
+from pointstamp.operators.event_clock import EventClock, TimestampClock
+from pointstamp.operators.split_merge import concatenate
 from pointstamp.operators.user_code import refuse_async_of
 from pointstamp.operators.window_assigners import (
-    IDENTITY_CLOCK,
-    EventClock,
-    Ints,
     Sessions,
     Sliding,
+    Span,
     Window,
+    WindowResult,
 )
-from pointstamp.progress.operate import Interest
-from pointstamp.progress.timestamp import Int
+from pointstamp.operators.window_functions import (
+    Collect,
+    Combined,
+    CountColumns,
+    Fold,
+    Join,
+    NamedAggregates,
+    RowsOnly,
+    refuse_rows,
+)
+from pointstamp.operators.window_operator import Side, check_windows, windowed
 
 if TYPE_CHECKING:
     from pointstamp.operators.stream import Stream
 
+K = TypeVar("K")
+U = TypeVar("U")
+V = TypeVar("V")
 
-def window(
-    stream: StreamCore[Any],
-    windows: Sliding | Sessions,
-    time: Any,
-    key: Any,
-    lateness: int,
-    clock: EventClock | None,
-    name: str = "Window",
-) -> tuple[Stream[Any], Stream[Any]]:
-    """See `Stream.window`."""
-    if not isinstance(windows, (Sliding, Sessions)):
-        raise BuildError(
-            f"operator {name!r} needs windows such as ps.Tumbling(10), ps.Sliding(10, 5) or "
-            f"ps.Sessions(10); found {windows!r}"
-        )
-    if type(lateness) is not int or lateness < 0:
-        raise UsageError(f"lateness is an integer of at least 0; found {lateness!r}")
-    clock = _clock(stream, clock, name)
-    builder = OperatorBuilder(stream.scope, name)
-    pact = Exchange(key if key is not None else _all_together)
-    builder.new_input(stream, pact, Interest.IF_CAPABILITY)
-    # What is restored is released later, for which there must be a capability.
-    is_durable = builder.states.durable_state is not None
-    results = builder.new_output(initial=is_durable), builder.new_output(initial=False)
+Windows: TypeAlias = Sliding | Sessions
+AnyClock: TypeAlias = TimestampClock | EventClock
+KeyOf: TypeAlias = Callable[[T], K]
+NoRoute: TypeAlias = Literal["raise", "drop"]
+Route: TypeAlias = Literal["route"]
 
-    def make_logic(
-        capabilities: list[Capability], info: OperatorInfo
-    ) -> Callable[[list[Input], list[Output]], None]:
-        state: _WindowState
-        if isinstance(windows, Sessions):
-            state = _SessionWindows(windows, key, time)
-        else:
-            state = _FixedWindows(windows, key, time)
-        if is_durable:
-            with capabilities.pop() as first:
-                _declare(state, info, key, partial(_release_capability, first, clock, lateness))
-
-        def logic(inputs: list[Input], outputs: list[Output]) -> None:
-            for at, batch in inputs[0]:
-                now = clock.event_time(at.time)
-                times = _times(batch, time, now, name)
-                late = times < now - lateness
-                if late.any():
-                    outputs[1].push(at.time, take(batch, np.flatnonzero(late)))
-                    on_time = np.flatnonzero(~late)
-                    batch, times = take(batch, on_time), times[on_time]
-                if len(times):
-                    state.add(batch, times, partial(_release_capability, at, clock, lateness))
-            state.release(inputs[0].frontier, outputs[0])
-
-        return logic
-
-    builder.build(make_logic)
-    return results
-
-
-Hold = Callable[[int], Capability]
-"""The capability for when a window that ends there is released."""
-
-
-def _declare(state: _WindowState, info: OperatorInfo, key: Any, hold: Hold) -> None:
-    """Have windows that are open outlast the program."""
-    # Here and not above: few dataflows are durable.
-    from pointstamp.checkpoint.keyed_state import KeyedBatches, by_key
-
-    hashes = by_key(key if key is not None else _all_together)
-    table = KeyedBatches(state.everything, partial(state.take_in, hold), hashes)
-    info.states.keep("windows", table)
-
-
-class _WindowState(Protocol):
-    """Windows that are not complete."""
-
-    def everything(self) -> Iterator[tuple[Any, Any]]:
-        """Each window, as a tag and a batch."""
-
-    def take_in(self, hold: Hold, tag: Any, batch: Any) -> None:
-        """One of those, or a part of it."""
-
-    def add(self, batch: Any, times: Ints, hold: Hold) -> None:
-        """Put records that are on time into their windows."""
-
-    def release(self, frontier: Frontier, output: Output) -> None:
-        """Send the windows that are complete."""
-
-
-class _OpenWindow:
-    """The records of fixed windows that end together, and when they are released."""
-
-    __slots__ = ("batches", "capability", "rows")
-
-    def __init__(self, capability: Capability) -> None:
-        self.capability = capability
-        self.batches: list[Any] = []
-        self.rows: dict[Any, list[Any]] = {}
-
-
-class _FixedWindows:
-    """Tumbling and sliding windows."""
-
-    def __init__(self, windows: Sliding, key: Any, time: Any) -> None:
-        self._windows = windows
-        self._key = key
-        self._time = time
-        self._open: dict[int, _OpenWindow] = {}
-        self._ends: list[int] = []
-
-    def add(self, batch: Any, times: Ints, hold: Hold) -> None:
-        records, starts = self._windows.windows_of(times)
-        order = np.argsort(starts, kind="stable")
-        records, starts = records[order], starts[order]
-        cuts = np.flatnonzero(np.diff(starts, prepend=starts[:1] - 1, append=starts[-1:] + 1))
-        for first, after in pairwise(cuts.tolist()):
-            end = int(starts[first]) + self._windows.size
-            self._keep(self._ending(end, hold), take(batch, records[first:after]))
-
-    def everything(self) -> Iterator[tuple[int, Any]]:
-        for end, window in self._open.items():
-            yield from ((end, records) for records in window.rows.values())
-            yield from ((end, batch) for batch in window.batches)
-
-    def take_in(self, hold: Hold, tag: int, batch: Any) -> None:
-        self._keep(self._ending(tag, hold), batch)
-
-    def _ending(self, end: int, hold: Hold) -> _OpenWindow:
-        if end not in self._open:
-            self._open[end] = _OpenWindow(hold(end))
-            heapq.heappush(self._ends, end)
-        return self._open[end]
-
-    def _keep(self, window: _OpenWindow, part: Any) -> None:
-        if type(part) is not list:
-            window.batches.append(part)
-            return
-        key = self._key
-        check_rows_key(key, part[0])
-        for record in part:
-            window.rows.setdefault(None if key is None else alike(key(record)), []).append(record)
-
-    def release(self, frontier: Frontier, output: Output) -> None:
-        while self._ends:
-            window = self._open[self._ends[0]]
-            if frontier.less_than(window.capability.time):
-                return
-            end = heapq.heappop(self._ends)
-            del self._open[end]
-            with window.capability as capability:
-                self._send(end, window, capability.time, output)
-
-    def _send(self, end: int, window: _OpenWindow, at: Any, output: Output) -> None:
-        start = end - self._windows.size
-        if window.rows:
-            output.push(at, [Window(key, start, end, rows) for key, rows in window.rows.items()])
-        if window.batches:
-            batch = kind_of(window.batches[0]).concat(window.batches)
-            n_records = len(batch)
-            starts, ends = np.full(n_records, start), np.full(n_records, end)
-            output.push(at, with_bounds(batch, starts, ends, self._time))
-
-
-class _OpenSession:
-    """An open session: `[first, end)`."""
-
-    __slots__ = ("capability", "end", "first", "key", "parts")
-
-    def __init__(self, key: Any, first: int, end: int) -> None:
-        self.key = key
-        self.first = first
-        self.end = end
-        self.parts: list[Any] = []
-        self.capability: Capability | None = None
-        """None when it became part of another, or was released."""
-
-
-class _SessionWindows:
-    """Sessions, by key."""
-
-    def __init__(self, windows: Sessions, key: Any, time: Any) -> None:
-        self._gap = windows.gap
-        self._key = key
-        self._time = time
-        self._open: dict[Any, list[_OpenSession]] = {}
-        self._ends: list[tuple[int, int, _OpenSession]] = []
-        self._numbers = count()
-
-    def add(self, batch: Any, times: Ints, hold: Hold) -> None:
-        groups = group_numbers(batch, self._key, "Window")
-        order = np.lexsort((times, groups))
-        times, groups = times[order], groups[order]
-        is_cut = (np.diff(groups) != 0) | (np.diff(times) >= self._gap)
-        cuts = [0, *(np.flatnonzero(is_cut) + 1).tolist(), len(times)]
-        batch = take(batch, order)
-        slice_ = kind_of(batch).slice
-        for first, after in pairwise(cuts):
-            key = key_at(batch, self._key, first)
-            stretch = _OpenSession(key, int(times[first]), int(times[after - 1]) + self._gap)
-            stretch.parts.append(slice_(batch, first, after))
-            self._join(stretch, hold)
-
-    def everything(self) -> Iterator[tuple[tuple[int, int], Any]]:
-        for sessions in self._open.values():
-            for session in sessions:
-                yield from (((session.first, session.end), part) for part in session.parts)
-
-    def take_in(self, hold: Hold, tag: tuple[int, int], batch: Any) -> None:
-        key = key_at(batch, self._key, 0)
-        for known in self._open.get(key, ()):
-            if (known.first, known.end) == tag:
-                known.parts.append(batch)
-                return
-        session = _OpenSession(key, *tag)
-        session.parts.append(batch)
-        session.capability = hold(session.end)
-        self._open.setdefault(key, []).append(session)
-        heapq.heappush(self._ends, (session.end, next(self._numbers), session))
-
-    def _join(self, stretch: _OpenSession, hold: Hold) -> None:
-        """Make one session of the stretch and those that it touches."""
-        known = self._open.setdefault(stretch.key, [])
-        touched = [s for s in known if s.first < stretch.end and stretch.first < s.end]
-        known[:] = [s for s in known if s not in touched]
-        last = max(touched, key=lambda s: s.end, default=stretch)
-        if last.end > stretch.end or (last is not stretch and last.end == stretch.end):
-            stretch.capability, last.capability = last.capability, None
-            stretch.end = last.end
-        else:
-            stretch.capability = hold(stretch.end)
-        for session in touched:
-            stretch.first = min(stretch.first, session.first)
-            stretch.parts += session.parts
-            if session.capability is not None:
-                session.capability.drop()
-                session.capability = None
-        known.append(stretch)
-        heapq.heappush(self._ends, (stretch.end, next(self._numbers), stretch))
-
-    def release(self, frontier: Frontier, output: Output) -> None:
-        while self._ends:
-            _, _, session = self._ends[0]
-            if session.capability is None:
-                heapq.heappop(self._ends)
-            elif frontier.less_than(session.capability.time):
-                return
-            else:
-                self._send(session.end, output)
-
-    def _send(self, end: int, output: Output) -> None:
-        """All sessions that end at `end`, in one batch."""
-        done: list[_OpenSession] = []
-        at = None
-        while self._ends and self._ends[0][0] == end:
-            _, _, session = heapq.heappop(self._ends)
-            if session.capability is None:
-                continue
-            known = self._open[session.key]
-            known.remove(session)
-            if not known:
-                del self._open[session.key]
-            done.append(session)
-        for session in done:
-            assert session.capability is not None
-            at = session.capability.time
-        output.push(at, self._batch(done))
-        for session in done:
-            assert session.capability is not None
-            session.capability.drop()
-            session.capability = None
-
-    def _batch(self, done: list[_OpenSession]) -> Any:
-        wholes = [kind_of(s.parts[0]).concat(s.parts) for s in done]
-        if type(wholes[0]) is list:
-            return [
-                Window(s.key, s.first, s.end, rows) for s, rows in zip(done, wholes, strict=True)
-            ]
-        sizes = [len(whole) for whole in wholes]
-        starts = np.repeat(np.array([s.first for s in done], np.int64), sizes)
-        ends = np.repeat(np.array([s.end for s in done], np.int64), sizes)
-        return with_bounds(kind_of(wholes[0]).concat(wholes), starts, ends, self._time)
-
-
-def _times(batch: Any, time: Any, now: int, name: str) -> Ints:
-    if time is None:
-        return np.full(kind_of(batch).length(batch), now, np.int64)
-    return event_times(batch, time, name)
-
-
-def _release_capability(
-    at: InputCapability | Capability, clock: EventClock, lateness: int, end: int
-) -> Capability:
-    """The right to release a window that ends at `end`."""
-    return at.delayed(clock.timestamp(end + lateness))
-
-
-def _all_together(given: Any) -> Any:
-    """One key for all: of a record 0, of a batch as many."""
-    is_batch = isinstance(given, Arrays) or hasattr(given, "num_rows")
-    return np.zeros(len(given), np.int64) if is_batch else 0
-
-
-def _clock(stream: StreamCore[Any], clock: EventClock | None, name: str) -> EventClock:
-    timestamp = stream.scope.timestamp
-    if not timestamp.total:
-        raise BuildError(
-            f"operator {name!r} needs timestamps in one line, to say how far event time has come; "
-            f"those of scope {stream.scope.name!r} are of {timestamp.name}: leave() it first"
-        )
-    if clock is None and timestamp != Int:
-        raise BuildError(
-            f"operator {name!r} needs a clock, which says what event times the timestamps of "
-            f"{timestamp.name} stand for: give clock=EventClock(event_time, timestamp)"
-        )
-    return clock or IDENTITY_CLOCK
+_NOTHING = object()
+"""What a reduction starts from."""
 
 
 class WindowMethods(StreamCore[T]):
@@ -372,65 +64,85 @@ class WindowMethods(StreamCore[T]):
     @overload
     def window(
         self,
-        windows: Sliding | Sessions,
+        windows: Windows,
+        time: Any,
+        key: KeyOf[T, K],
+        lateness: Span = 0,
+        clock: AnyClock | None = None,
+        *,
+        on_error: NoRoute = "raise",
+        name: str = "Window",
+    ) -> tuple[Stream[Window[K, T]], Stream[T]]: ...
+
+    @overload
+    def window(
+        self,
+        windows: Windows,
         time: Any = None,
         key: Key = None,
-        lateness: int = 0,
-        clock: EventClock | None = None,
+        lateness: Span = 0,
+        clock: AnyClock | None = None,
         *,
-        on_error: Literal["route"],
+        on_error: Route,
+        name: str = "Window",
     ) -> tuple[Stream[Any], Stream[T], Stream[Failed[T]]]: ...
 
     @overload
     def window(
         self,
-        windows: Sliding | Sessions,
+        windows: Windows,
         time: Any = None,
         key: Key = None,
-        lateness: int = 0,
-        clock: EventClock | None = None,
+        lateness: Span = 0,
+        clock: AnyClock | None = None,
         *,
-        on_error: Literal["raise", "drop"] = "raise",
+        on_error: NoRoute = "raise",
+        name: str = "Window",
     ) -> tuple[Stream[Any], Stream[T]]: ...
 
     def window(
         self,
-        windows: Sliding | Sessions,
+        windows: Windows,
         time: Any = None,
         key: Key = None,
-        lateness: int = 0,
-        clock: EventClock | None = None,
+        lateness: Span = 0,
+        clock: AnyClock | None = None,
         *,
         on_error: OnError = "raise",
+        name: str = "Window",
     ) -> Any:
         """The records in windows of event time, each window when it is complete; and late ones.
 
-        Timestamps and event times are integers, or a `clock` says how timestamps map to them;
-        timestamps that are not in one line, as in a loop, are refused.
-
-        The stream's timestamps say how far event time has come: a record may lie up to
-        `lateness` behind its timestamp. Those that lie further behind are late, and are
-        in no window. A window `[start, end)` is complete, and released, at the
-        timestamp `end + lateness`; all that are open, at the end of the input.
+        Event times are integers, or, where the sizes of windows are timedeltas, times of the
+        calendar. An event clock says how far event time has come. A record that lies more than
+        `lateness` behind it is late, and is in no window. A window `[start, end)` is complete,
+        and released, when the clock is at `end + lateness`; all that are open are at the end of
+        the input. Timestamps that are not in one line, as in a loop, are refused.
 
         Parameters
         ----------
         windows : Tumbling, Sliding or Sessions
-            `pointstamp.Tumbling(size)`, for one.
-        time : callable or str, optional
-            Event times, which are integers: on rows a function of the record, on columns a
-            column's name (of integers or Arrow times, in their unit), or an expression (of
-            record batches). The default is the timestamp.
+            `pointstamp.Tumbling(size)`, for one; sizes are integers or timedeltas.
+        time : callable, str or pyarrow.compute.Expression, optional
+            Event times: on rows a function of the record, on columns a column's name, or an
+            expression (of record batches). They are integers (Arrow times count as integers in
+            their unit), or for windows of timedelta a `datetime` or `timedelta`, or Arrow
+            timestamps, dates or durations, counted in microseconds. The default is the
+            timestamp.
         key : callable, str, or sequence of str, optional
             Windows are of records of equal key, as for `exchange`; without one, all
             records are together, on one worker.
-        lateness : int
-            How far a record may lie behind its timestamp, in event time.
-        clock : EventClock, optional
-            How timestamps map to event times; the default is that they are the same.
+        lateness : int or datetime.timedelta
+            How far a record may lie behind the clock.
+        clock : TimestampClock or EventClock, optional
+            What advances event time. For windows of integers the default is that timestamps are
+            event times, and a window is released at the timestamp `end + lateness`; for
+            windows of timedelta it is `EventClock()`: the records advance it.
         on_error : {"raise", "route", "drop"}
-            As for `exchange`, where `time` or `key` fails or does not fit; with "route" a third
+            As for `map`, where `time` or `key` fails or does not fit; with "route" a third
             stream has the failures.
+        name : str
+            Of the operator.
 
         Returns
         -------
@@ -440,6 +152,8 @@ class WindowMethods(StreamCore[T]):
             windows that are released together are one batch (with each key's records
             anywhere in it). And the late records as they came.
 
+        Examples
+        --------
         >>> import pointstamp as ps
         >>> def build(scope):
         ...     done, late = scope.to_stream([3, 12, 14]).window(ps.Tumbling(10), time=lambda x: x)
@@ -448,15 +162,447 @@ class WindowMethods(StreamCore[T]):
         ...     print(time, window)
         10 Window(key=None, start=0, end=10, records=[3])
         20 Window(key=None, start=10, end=20, records=[12, 14])
+
+        Times of the calendar; the records advance the clock:
+
+        >>> from datetime import datetime, timedelta
+        >>> def build(scope):
+        ...     clicks = scope.to_stream([("ann", datetime(2026, 1, 1, 9, 30))])
+        ...     return clicks.window(ps.Tumbling(timedelta(hours=1)), time=lambda c: c[1])[0]
+        >>> [(_, window)] = ps.testing.collect(build)
+        >>> print(window.start, window.end)
+        2026-01-01 09:00:00 2026-01-01 10:00:00
         """
-        refuse_async_of("Window", time, key)
-        check_key(key, "Window")
+        made = _Made(windows, lateness, clock, on_error, name)
+        good = made.side(self, time, key)
+        return made.of([good], Collect(key))
+
+    @overload
+    def count_window(
+        self,
+        windows: Windows,
+        time: Any,
+        key: KeyOf[T, K],
+        lateness: Span = 0,
+        clock: AnyClock | None = None,
+        *,
+        on_error: NoRoute = "raise",
+        name: str = "CountWindow",
+    ) -> tuple[Stream[WindowResult[K, int]], Stream[T]]: ...
+
+    @overload
+    def count_window(
+        self,
+        windows: Windows,
+        time: Any = None,
+        key: Key = None,
+        lateness: Span = 0,
+        clock: AnyClock | None = None,
+        *,
+        on_error: Route,
+        name: str = "CountWindow",
+    ) -> tuple[Stream[Any], Stream[T], Stream[Failed[T]]]: ...
+
+    @overload
+    def count_window(
+        self,
+        windows: Windows,
+        time: Any = None,
+        key: Key = None,
+        lateness: Span = 0,
+        clock: AnyClock | None = None,
+        *,
+        on_error: NoRoute = "raise",
+        name: str = "CountWindow",
+    ) -> tuple[Stream[Any], Stream[T]]: ...
+
+    def count_window(
+        self,
+        windows: Windows,
+        time: Any = None,
+        key: Key = None,
+        lateness: Span = 0,
+        clock: AnyClock | None = None,
+        *,
+        on_error: OnError = "raise",
+        name: str = "CountWindow",
+    ) -> Any:
+        """How many records each window has; of each key, if there is one.
+
+        The parameters, and the stream of late records, are those of `window`. Of a window only
+        the counts are kept.
+
+        Returns
+        -------
+        (Stream, Stream)
+            Of rows, a stream of `WindowResult(key, start, end, value)`. Of columns, one of the
+            columns of the key, `count`, `window_start` and `window_end`. And the late records.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     words = scope.to_stream([("a", 1), ("b", 2), ("a", 3)])
+        ...     return words.count_window(ps.Tumbling(10), lambda w: w[1], lambda w: w[0])[0]
+        >>> for time, (key, start, end, count) in ps.testing.collect(build):
+        ...     print(time, key, start, end, count)
+        10 a 0 10 2
+        10 b 0 10 1
+        """
+        made = _Made(windows, lateness, clock, on_error, name)
+        good = made.side(self, time, key)
+        counts = Combined(key, lambda record: 1, add, CountColumns(key, name))
+        return made.of([good], counts)
+
+    @overload
+    def fold_window(
+        self,
+        fold: Callable[[K, T, V], V],
+        windows: Windows,
+        time: Any,
+        key: KeyOf[T, K],
+        lateness: Span = 0,
+        clock: AnyClock | None = None,
+        *,
+        default: V,
+        on_error: NoRoute = "raise",
+        name: str = "FoldWindow",
+    ) -> tuple[Stream[WindowResult[K, V]], Stream[T]]: ...
+
+    @overload
+    def fold_window(
+        self,
+        fold: Any,
+        windows: Windows,
+        time: Any = None,
+        key: Key = None,
+        lateness: Span = 0,
+        clock: AnyClock | None = None,
+        *,
+        default: Any = None,
+        on_error: Route,
+        name: str = "FoldWindow",
+    ) -> tuple[Stream[Any], Stream[T], Stream[Failed[Any]]]: ...
+
+    @overload
+    def fold_window(
+        self,
+        fold: Any,
+        windows: Windows,
+        time: Any = None,
+        key: Key = None,
+        lateness: Span = 0,
+        clock: AnyClock | None = None,
+        *,
+        default: Any = None,
+        on_error: NoRoute = "raise",
+        name: str = "FoldWindow",
+    ) -> tuple[Stream[Any], Stream[T]]: ...
+
+    def fold_window(
+        self,
+        fold: Any,
+        windows: Windows,
+        time: Any = None,
+        key: Key = None,
+        lateness: Span = 0,
+        clock: AnyClock | None = None,
+        *,
+        default: Any = None,
+        on_error: OnError = "raise",
+        name: str = "FoldWindow",
+    ) -> Any:
+        """One value for each window; of each key, if there is one.
+
+        The other parameters, and the stream of late records, are those of `window`.
+
+        Parameters
+        ----------
+        fold : callable, or sequence of (column, function)
+            `fold(key, record, value)` gives the new value. The records of a window come in the
+            order of their event times. On columns it is called once for each key and window,
+            with all its records as a batch; there it may also be a list of aggregates by name,
+            as for `aggregate`.
+        default
+            What each value starts from; a copy of it.
+        on_error : {"raise", "route", "drop"}
+            As for `window`, and where `fold` fails: the value stays as it was before that
+            record; of those alone nothing is sent.
+
+        Returns
+        -------
+        (Stream, Stream)
+            A stream of `WindowResult(key, start, end, value)`; of aggregates by name, one of the
+            columns of the key, `{column}_{function}` for each, `window_start` and `window_end`.
+            And the late records.
+
+        Notes
+        -----
+        Records are kept until their window is complete, but for aggregates by name of which
+        parts can be combined, as sums can. Where a fold needs no order, `reduce_window` keeps
+        less.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     words = scope.to_stream([("c", 7), ("a", 1), ("b", 12)])
+        ...     text = lambda key, word, text: text + word[0]
+        ...     return words.fold_window(text, ps.Tumbling(10), lambda w: w[1], default="")[0]
+        >>> for time, window in ps.testing.collect(build):
+        ...     print(time, window.start, window.value)
+        10 0 ac
+        20 10 b
+        """
+        refuse_async_of(name, fold)
+        made = _Made(windows, lateness, clock, on_error, name)
+        good = made.side(self, time, key)
+        if not callable(fold):
+            from pointstamp.containers.groups import check_aggregates
+
+            check_aggregates(fold, name)
+            by_name = NamedAggregates(key, list(fold), name)
+            no_rows = refuse_rows(name)
+            return made.of([good], Combined(key, no_rows, no_rows, by_name))
+        return made.of_fold([good], key, fold, default)
+
+    @overload
+    def reduce_window(
+        self,
+        function: Callable[[T, T], T],
+        windows: Windows,
+        time: Any,
+        key: KeyOf[T, K],
+        lateness: Span = 0,
+        clock: AnyClock | None = None,
+        *,
+        on_error: NoRoute = "raise",
+        name: str = "ReduceWindow",
+    ) -> tuple[Stream[WindowResult[K, T]], Stream[T]]: ...
+
+    @overload
+    def reduce_window(
+        self,
+        function: Callable[[T, T], T],
+        windows: Windows,
+        time: Any = None,
+        key: Key = None,
+        lateness: Span = 0,
+        clock: AnyClock | None = None,
+        *,
+        on_error: Route,
+        name: str = "ReduceWindow",
+    ) -> tuple[Stream[WindowResult[Any, T]], Stream[T], Stream[Failed[T]]]: ...
+
+    @overload
+    def reduce_window(
+        self,
+        function: Callable[[T, T], T],
+        windows: Windows,
+        time: Any = None,
+        key: Key = None,
+        lateness: Span = 0,
+        clock: AnyClock | None = None,
+        *,
+        on_error: NoRoute = "raise",
+        name: str = "ReduceWindow",
+    ) -> tuple[Stream[WindowResult[Any, T]], Stream[T]]: ...
+
+    def reduce_window(
+        self,
+        function: Callable[[T, T], T],
+        windows: Windows,
+        time: Any = None,
+        key: Key = None,
+        lateness: Span = 0,
+        clock: AnyClock | None = None,
+        *,
+        on_error: OnError = "raise",
+        name: str = "ReduceWindow",
+    ) -> Any:
+        """The records of each window, and key, reduced to one by `function(record, record)`.
+
+        `function` is associative and commutative: records come in any order, and of a window
+        only what they come to is kept. The other parameters, and the stream of late records, are
+        those of `window`. For columns there is `fold_window` with aggregates by name.
+
+        Parameters
+        ----------
+        on_error : {"raise", "route", "drop"}
+            As for `fold_window`; other than with "raise" the records are kept.
+
+        Returns
+        -------
+        (Stream, Stream)
+            A stream of `WindowResult(key, start, end, value)`, and the late records.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     numbers = scope.to_stream([3, 12, 14])
+        ...     return numbers.reduce_window(max, ps.Tumbling(10), lambda x: x)[0]
+        >>> [(window.start, window.value) for _, window in ps.testing.collect(build)]
+        [(0, 3), (10, 14)]
+        """
+        refuse_async_of(name, function)
+        made = _Made(windows, lateness, clock, on_error, name)
+        good = made.side(self, time, key)
+        if on_error != "raise":
+
+            def fold(of: Any, record: T, value: Any) -> T:
+                return record if value is _NOTHING else function(value, record)
+
+            return made.of_fold([good], key, fold, _NOTHING)
+        columns = RowsOnly(name, "use fold_window, with aggregates by name")
+        return made.of([good], Combined(key, lambda record: record, function, columns))
+
+    @overload
+    def join_window(
+        self,
+        other: Stream[U],
+        windows: Windows,
+        time: Any = None,
+        key: Key = None,
+        other_time: Any = None,
+        other_key: Key = None,
+        lateness: Span = 0,
+        clock: AnyClock | None = None,
+        *,
+        how: How = "inner",
+        schemas: tuple[Any, Any] = (None, None),
+        on_error: Route,
+        name: str = "JoinWindow",
+    ) -> tuple[Stream[Any], Stream[T], Stream[U], Stream[Failed[Any]]]: ...
+
+    @overload
+    def join_window(
+        self,
+        other: Stream[U],
+        windows: Windows,
+        time: Any = None,
+        key: Key = None,
+        other_time: Any = None,
+        other_key: Key = None,
+        lateness: Span = 0,
+        clock: AnyClock | None = None,
+        *,
+        how: How = "inner",
+        schemas: tuple[Any, Any] = (None, None),
+        on_error: NoRoute = "raise",
+        name: str = "JoinWindow",
+    ) -> tuple[Stream[Any], Stream[T], Stream[U]]: ...
+
+    def join_window(
+        self,
+        other: Stream[U],
+        windows: Windows,
+        time: Any = None,
+        key: Key = None,
+        other_time: Any = None,
+        other_key: Key = None,
+        lateness: Span = 0,
+        clock: AnyClock | None = None,
+        *,
+        how: How = "inner",
+        schemas: tuple[Any, Any] = (None, None),
+        on_error: OnError = "raise",
+        name: str = "JoinWindow",
+    ) -> Any:
+        """Pairs of a record of this stream and one of `other`, of equal key, in the same window.
+
+        A session is of the records of both streams. The other parameters are those of `window`.
+
+        Parameters
+        ----------
+        other_time, other_key : optional
+            Of the other stream; the default is what is given for this one.
+        how : {"inner", "left", "right", "full", "semi", "anti"}
+            As for `join`.
+        schemas : tuple of (pyarrow.Schema or None), optional
+            As for `join`.
+
+        Returns
+        -------
+        (Stream, Stream, Stream)
+            Of rows, a stream of `WindowResult(key, start, end, pair)` (of "semi" and "anti" the
+            record of this stream in place of the pair); of columns, one of the columns that
+            `join` gives, `window_start` and `window_end`. The late records of this stream,
+            and those of the other one.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     ads = scope.to_stream([("ann", 1), ("bob", 2), ("ann", 15)])
+        ...     clicks = scope.to_stream([("ann", 4), ("bob", 17)])
+        ...     time, user = lambda record: record[1], lambda record: record[0]
+        ...     return ads.join_window(clicks, ps.Tumbling(10), time, user)[0]
+        >>> [(window.start, window.value) for _, window in ps.testing.collect(build)]
+        [(0, (('ann', 1), ('ann', 4)))]
+        """
+        check_how(how, name)
+        made = _Made(windows, lateness, clock, on_error, name)
+        keys = (key, key if other_key is None else other_key)
+        left = made.side(self, time, keys[0])
+        right = made.side(other, time if other_time is None else other_time, keys[1])
+        return made.of([left, right], Join(keys, how, schemas))
+
+
+class _Made:
+    """What all kinds of windows have in common: their parameters, and where failures go."""
+
+    def __init__(
+        self,
+        windows: Windows,
+        lateness: Span,
+        clock: AnyClock | None,
+        on_error: OnError,
+        name: str,
+    ) -> None:
+        check_windows(windows, name)
+        self._windows = windows
+        self._lateness = lateness
+        self._clock = clock
+        self._on_error = on_error
+        self._name = name
+        self._failed: list[Stream[Any]] = []
+
+    def side(self, stream: StreamCore[Any], time: Any, key: Key) -> Side:
+        """The records of a stream that have an event time and a key."""
+        name, is_calendar = self._name, self._windows.is_calendar
+        refuse_async_of(name, time, key)
+        check_key(key, name)
 
         def check(batch: Any) -> None:
             if time is not None:
-                event_times(batch, time, "Window")
+                EventTimes(time, name, is_calendar=is_calendar).read(batch)
             if key is not None:
                 kind_of(batch).hashes(batch, key)
 
-        good, *failed = screened(self, "Window", check, on_error, chosen=[time, key])
-        return (*window(good, windows, time, key, lateness, clock), *failed)
+        good, *failed = screened(stream, name, check, self._on_error, chosen=[time, key])
+        self._failed += failed
+        return Side(good, time, key)
+
+    def of(self, sides: list[Side], function: Any) -> Any:
+        """The results, the late records of each side, and what failed if it is routed."""
+        results, late = windowed(
+            sides, self._windows, self._lateness, self._clock, function, self._name
+        )
+        return self._with_failed(results, late)
+
+    def of_fold(self, sides: list[Side], key: Any, fold: Any, default: Any) -> Any:
+        """The same of a fold, which may fail for a record."""
+        if self._on_error == "raise":
+            return self.of(sides, Fold(key, fold, default, self._name))
+        failures = Failures(self._name, sides[0].stream.scope.environment, self._on_error)
+        function = Fold(key, fold, default, self._name, failures)
+        results, late = windowed(
+            sides, self._windows, self._lateness, self._clock, function, self._name
+        )
+        if self._on_error == "route":
+            results, failed = results.branch(_is_failed)
+            self._failed.append(failed)
+        return self._with_failed(results, late)
+
+    def _with_failed(self, results: Any, late: Sequence[Any]) -> Any:
+        if not self._failed:
+            return (results, *late)
+        failed = self._failed
+        return (results, *late, failed[0] if len(failed) == 1 else concatenate(failed))
+
+
+def _is_failed(record: Any) -> bool:
+    return isinstance(record, Failed)

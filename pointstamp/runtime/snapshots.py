@@ -5,8 +5,8 @@ the last one has handed out what it has, all of it is written, on a thread: what
 out does not change. One part is written at a time, in the order of epochs, since each
 refers to the one before it.
 
-A part that cannot be written fails the worker: its tables count as told, so that the next
-part would be without what this one had.
+A part that cannot be written fails the worker, unless the snapshot may be given up (`on_error`,
+`abandon`): then the next part is of everything, since what the tables have handed out is lost.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp.dataflow.durability import DataflowState
 from pointstamp.dataflow.environment import Environment
-from pointstamp.errors import UsageError
+from pointstamp.errors import CheckpointError, UsageError
 
 if TYPE_CHECKING:
     from pointstamp.checkpoint.deltas import TableDelta
@@ -39,16 +39,24 @@ class Snapshot:
         The state is that when all times of this epoch were complete.
     done : bool
         Whether it is written.
+    is_over : bool
+        Whether nothing more happens: it is written, or given up.
     part : object
-        What the writing gave, when it is done: a `Part`, to be sealed with those of the
+        What the writing gave, when it is done: a `Part`, to be committed with those of the
         other workers.
     seconds : float
         What the writing took.
+    on_error : callable, optional
+        Called with the `CheckpointError` for which it is given up; without, that fails the
+        worker.
     """
 
     def __init__(self, epoch: int, n_operators: int, write: Write) -> None:
         self.epoch = epoch
         self.done = False
+        self.is_over = False
+        self.is_abandoned = False
+        self.on_error: Callable[[CheckpointError], object] | None = None
         self.part: Any = None
         self.seconds = 0.0
         self.tables: dict[tuple[str, str], TableDelta] = {}
@@ -72,9 +80,10 @@ class Snapshot:
         self.seconds = perf_counter() - began
 
     def finish(self) -> None:
-        """It is written."""
+        """It is written, or given up."""
         self.tables = {}
-        self.done = True
+        self.is_over = True
+        self.done = not self.is_abandoned
 
     def __repr__(self) -> str:
         return f"Snapshot(epoch={self.epoch}, done={self.done})"
@@ -142,21 +151,37 @@ class Snapshots:
         snapshot.take(operator, tables)
         self._write_next()
 
+    def abandon(self, snapshot: Snapshot) -> None:
+        """Give up a snapshot, even one that is written here; the next is of everything."""
+        if snapshot.is_over:
+            self._begin_anew()
+        snapshot.is_abandoned = True
+        self._write_next()
+
+    def _begin_anew(self) -> None:
+        """What was handed out for one snapshot is lost, and those that wait build on it."""
+        self._former = None
+        for snapshot in self._waiting:
+            snapshot.is_abandoned = True
+        for durable_state in self.durable_states:
+            durable_state.begin_anew()
+
     def _write_next(self) -> None:
-        if self._thread is not None or not self._waiting or not self._waiting[0].is_cut:
-            return
-        snapshot = self._waiting[0]
-        if not self._in_background:
-            snapshot.write()
-            self._end(snapshot)
-            return
-        self._environment.n_outside += 1
-        name = f"pointstamp-snapshot-{self._environment.index}"
-        self._thread = Thread(target=self._write, args=(snapshot,), name=name)
-        self._thread.start()
+        while self._thread is None and self._waiting and self._waiting[0].is_cut:
+            snapshot = self._waiting[0]
+            if snapshot.is_abandoned:
+                self._end(snapshot)
+            elif not self._in_background:
+                snapshot.write()
+                self._end(snapshot)
+            else:
+                self._environment.n_outside += 1
+                name = f"pointstamp-snapshot-{self._environment.index}"
+                self._thread = Thread(target=self._write, args=(snapshot,), name=name)
+                self._thread.start()
 
     def _write(self, snapshot: Snapshot) -> None:
-        """On the thread: write, and have the worker hear of it."""
+        """On the thread: write, and have the worker take note of it."""
         error: BaseException | None = None
         try:
             snapshot.write()
@@ -168,14 +193,20 @@ class Snapshots:
         self.close()
         self._environment.n_outside -= 1
         if error is not None:
-            raise error
+            if snapshot.on_error is None or not isinstance(error, CheckpointError):
+                raise error
+            snapshot.is_abandoned = True
+            snapshot.on_error(error)
         self._end(snapshot)
+        self._write_next()
 
     def _end(self, snapshot: Snapshot) -> None:
         self._waiting.popleft()
-        self._former = snapshot.part
+        if snapshot.is_abandoned:
+            self._begin_anew()
+        else:
+            self._former = snapshot.part
         snapshot.finish()
-        self._write_next()
 
     def _write_part(self, epoch: int, tables: Any) -> Any:
         checkpoint = self.durable_states[0].durable.checkpoint

@@ -107,6 +107,7 @@ class Worker:
         self.environment.fail = self._fail
         self.timers = Timers()
         self.environment.later = self.timers.after
+        self.environment.clock = self.timers.now
         self.environment.explain = self._explain
         self.environment.in_flight_bytes = in_flight_bytes
         self.environment.took = self._tell_taken
@@ -293,12 +294,19 @@ class Worker:
         ...     input.send(("a", 1))
         ...     input.close()
         ...     worker.step_while(lambda: not snapshot.done)
-        ...     return checkpoint.seal(0, [snapshot.part], {}).structure
+        ...     return checkpoint.commit_manifest(0, [snapshot.part], {}).structure
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     ps.execute(main, folder)
         [{'sums/StateMachine': {'states': 'keys and values'}}]
         """
         return self._snapshots.begin(epoch, write, background=background)
+
+    def abandon_snapshot(self, snapshot: Snapshot) -> None:
+        """Give up a snapshot of this worker; the next one is of everything.
+
+        Call it on every worker, so that no later part refers to files of one that is removed.
+        """
+        self._snapshots.abandon(snapshot)
 
     def step(self) -> bool:
         """Do the work at hand; whether there is more right away.

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pointstamp.checkpoint.checkpoint import Checkpoint
 from pointstamp.checkpoint.durable import Durable
 from pointstamp.checkpoint.input_log import Staged
-from pointstamp.errors import CheckpointStructureError, UsageError
+from pointstamp.errors import CheckpointStructureError, CorruptCheckpointError, UsageError
 
 OUTPUT = "output: "
 """What the name begins with by which the checkpoint knows an output."""
@@ -121,6 +121,21 @@ class CheckpointConfig:
                     f"not: its outputs are {', '.join(map(repr, outputs))}. If nobody needs them "
                     f"any more, say so: allow_missing=[{name!r}]"
                 )
+
+    def check_reached(self, input: str, reached: int) -> None:
+        """Raise if the log ends before where the input was when the snapshot was made.
+
+        Raises
+        ------
+        CorruptCheckpointError
+        """
+        noted = self._meta("reached").get(input, 0)
+        if reached < noted:
+            raise CorruptCheckpointError(
+                f"{self.checkpoint}: the log of input {input!r} ends before epoch {reached}, and "
+                f"the snapshot of epoch {self.epoch} says that the input was at epoch {noted}: "
+                "commit records at the end were lost; restore the folder from a copy"
+            )
 
     def _logged(self, input: str) -> pa.Schema | None:
         """The schema of what was committed for an input first; None if nothing is there."""

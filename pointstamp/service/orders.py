@@ -47,8 +47,15 @@ class TakeSnapshot:
 
 
 @dataclass(frozen=True)
+class AbandonSnapshot:
+    """Write nothing more of the snapshot of this epoch: it is given up."""
+
+    epoch: int
+
+
+@dataclass(frozen=True)
 class StopWorkers:
     """Leave; given when all is complete."""
 
 
-Order = AdmitEpoch | DropAttempts | DiscardOutput | TakeSnapshot | StopWorkers
+Order = AdmitEpoch | DropAttempts | DiscardOutput | TakeSnapshot | AbandonSnapshot | StopWorkers

@@ -37,9 +37,10 @@ from pointstamp.operators.probe import Probe
 from pointstamp.operators.sources import InputHandle
 from pointstamp.operators.stream import Stream
 from pointstamp.runtime.worker import Worker
-from pointstamp.service.checkpoint_config import CheckpointConfig
+from pointstamp.service.checkpoint_config import CheckpointConfig, columns, told
 from pointstamp.service.input_feeder import InputFeeder
 from pointstamp.service.orders import (
+    AbandonSnapshot,
     AdmitEpoch,
     DiscardOutput,
     DropAttempts,
@@ -49,9 +50,8 @@ from pointstamp.service.orders import (
 )
 from pointstamp.service.output_buffer import OutputBuffer
 from pointstamp.service.snapshotting import (
-    PartWritten,
-    SnapshotBegun,
     SnapshotCoordinator,
+    SnapshotReport,
     SnapshotWriter,
 )
 from pointstamp.service.spec import ServiceSpec
@@ -165,9 +165,10 @@ class ServiceWorker:
                 self._snapshot_coordinator = SnapshotCoordinator(
                     self._worker.peers,
                     config,
-                    self.plan,
-                    lambda: {name: buffer.discarded for name, buffer in self._outputs.items()},
+                    list(self.plan.outputs),
+                    self._snapshot_meta,
                     self._may_seal,
+                    lambda epoch: self._order(AbandonSnapshot(epoch)),
                     self._ask_for_next,
                     self.fail,
                 )
@@ -194,6 +195,7 @@ class ServiceWorker:
                 self._order(AdmitEpoch(input, epoch, dealt, epoch + 1))
             # Who reads was told that nothing more comes before that, and may have acted on it.
             now, reached = self._positions[input], checkpoint.reached(input)
+            config.check_reached(input, reached)
             assert now is not None  # none is closed yet
             if now < reached:
                 self._positions[input] = reached
@@ -263,9 +265,12 @@ class ServiceWorker:
         elif isinstance(order, TakeSnapshot):
             assert self._snapshot_writer is not None  # all workers have the same
             self._snapshot_writer.ask(order.epoch)
-        elif isinstance(order, SnapshotBegun | PartWritten):
+        elif isinstance(order, AbandonSnapshot):
+            assert self._snapshot_writer is not None
+            self._snapshot_writer.abandon(order.epoch)
+        elif isinstance(order, SnapshotReport):
             assert self._snapshot_coordinator is not None  # we are worker 0
-            self._snapshot_coordinator.hear(order)
+            self._snapshot_coordinator.receive(order)
             with self._changed:
                 self._changed.notify_all()
         elif isinstance(order, DropAttempts):
@@ -289,7 +294,7 @@ class ServiceWorker:
 
     # Snapshots; see `cuts`.
 
-    def _send_to_leader(self, said: SnapshotBegun | PartWritten) -> None:
+    def _send_to_leader(self, said: SnapshotReport) -> None:
         self._orders.send(0, "order", [said])
 
     def _held(self, epoch: int) -> dict[str, Any] | None:
@@ -325,6 +330,16 @@ class ServiceWorker:
 
     def _open_positions(self) -> list[int]:
         return [time for time in self._positions.values() if time is not None]
+
+    def _snapshot_meta(self, outputs: dict[int, Any]) -> dict[str, Any]:
+        """What a snapshot says beside the state."""
+        discarded = {name: buffer.discarded for name, buffer in self._outputs.items()}
+        meta = told(outputs, discarded) | columns(self.plan.inputs, self.plan.outputs)
+        with self._deciding:
+            meta["reached"] = {
+                name: position for name, position in self._positions.items() if position is not None
+            }
+        return meta
 
     def _may_seal(self, epoch: int) -> bool:
         """Whether an epoch is over for good, and not only because inputs are closed."""
@@ -635,7 +650,7 @@ class ServiceWorker:
         with self._deciding:
             self._is_finishing = True
             if self._snapshot_coordinator is not None:
-                self._snapshot_coordinator.give_up()
+                self._snapshot_coordinator.ask_no_more()
 
     def stop(self) -> None:
         """Have all workers leave, as it is: `finish`, close the inputs before, and wait."""

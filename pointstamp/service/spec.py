@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -81,7 +82,33 @@ def service_spec(
     of_inputs, of_outputs = _schemas("inputs", inputs), _schemas("outputs", outputs)
     if not outputs:
         raise UsageError("a service needs at least one output to tell by when an epoch is complete")
-    return ServiceSpec(build, of_inputs, of_outputs, takes_names(build, list(inputs)))
+    by_name = takes_names(build, list(inputs))
+    if not by_name:
+        _check_positions(build, list(inputs))
+    return ServiceSpec(build, of_inputs, of_outputs, by_name)
+
+
+def _check_positions(build: Callable[..., Any], inputs: list[str]) -> None:
+    """Raise unless what `build` calls its inputs leaves no doubt which is which.
+
+    An input for a parameter of another name would be bound by its place, and a name that is
+    mistyped would have streams exchanged in silence. So only what has no names goes by place,
+    and an input that is the only one.
+    """
+    try:
+        parameters = list(inspect.signature(build).parameters.values())[1:]
+    except ValueError:
+        return  # written in C, without a signature
+    named = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+    if not named or len(inputs) == 1:
+        return
+    unknown = ", ".join(repr(name) for name in named if name not in inputs)
+    lacking = ", ".join(repr(name) for name in inputs if name not in named)
+    raise BuildError(
+        f"{name_of(build)} takes {unknown or 'no more inputs'}, and the service has "
+        f"{lacking or 'nothing else'}: its inputs are {', '.join(map(repr, inputs))}, and each is "
+        "given to the parameter of its name"
+    )
 
 
 def _schemas(what: str, given: Any) -> dict[str, pa.Schema]:

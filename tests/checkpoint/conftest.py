@@ -33,11 +33,25 @@ class Place:
 
     def change(self, name: str, how: Callable[[bytes], bytes]) -> None:
         """Damage an object."""
+        self.write(name, how(self.read(name)))
+
+    def read(self, name: str) -> bytes:
         if self.folder is None:
-            self.bucket.objects[f"root/{name}"] = how(self.bucket.objects[f"root/{name}"])
+            return self.bucket.objects[f"root/{name}"]
+        return (self.folder / name).read_bytes()
+
+    def write(self, name: str, data: bytes) -> None:
+        if self.folder is None:
+            self.bucket.objects[f"root/{name}"] = data
         else:
-            path = self.folder / name
-            path.write_bytes(how(path.read_bytes()))
+            (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.folder / name).write_bytes(data)
+
+    def remove(self, name: str) -> None:
+        if self.folder is None:
+            del self.bucket.objects[f"root/{name}"]
+        else:
+            (self.folder / name).unlink()
 
 
 @pytest.fixture(params=["local", "bucket"])

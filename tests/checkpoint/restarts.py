@@ -119,7 +119,7 @@ def ran(run: Run, runner: Runner, checkpoint: Checkpoint | None = None) -> Ran:
         records.sort(key=repr)
     if checkpoint is not None:
         for epoch, of_epoch in sorted(parts.items()):
-            result.manifest = checkpoint.seal(epoch, of_epoch, {})
+            result.manifest = checkpoint.commit_manifest(epoch, of_epoch, {})
     return result
 
 

@@ -348,7 +348,7 @@ def snapshot_of(names: list[str], folder: Path, allow: dict[str, list[str]] | No
         return sorted(seen), snapshot.part
 
     ((seen, part),) = ps.execute(main)
-    checkpoint.seal(epoch, [part], {})
+    checkpoint.commit_manifest(epoch, [part], {})
     return seen
 
 

@@ -94,7 +94,7 @@ class Life:
                 new = number(self.sum if is_whole else self.sum - (told or 0))
                 cut = TableDelta("sums", {0: BinDelta(new, is_whole)})
                 self.part = self.checkpoint.write_part(epoch, 0, {KEY: cut}, self.part)
-                self.checkpoint.seal(epoch, [self.part], {})
+                self.checkpoint.commit_manifest(epoch, [self.part], {})
                 self.checkpoint.prune(keep)
                 told = self.sum
 

@@ -66,7 +66,7 @@ class Driver:
         parts = self._parts.setdefault(part.epoch, [])
         parts.append(part)
         if len(parts) == peers:
-            self.checkpoint.seal(part.epoch, parts, {})
+            self.checkpoint.commit_manifest(part.epoch, parts, {})
             self.checkpoint.prune(2)
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from pointstamp.checkpoint import Checkpoint, Staged
-from pointstamp.checkpoint.checksummed import seal
+from pointstamp.checkpoint.checksummed import checksummed
 from pointstamp.errors import (
     CheckpointError,
     CheckpointVersionError,
@@ -98,11 +98,14 @@ def test_a_repeated_attempt_is_staged_once(place: Place) -> None:
 
 def test_epochs_come_in_order_and_those_before_are_left_out(place: Place) -> None:
     checkpoint = place.checkpoint()
-    for epoch in (10, 9, 100, 2):
+    for epoch in (2, 9, 10, 100):
         checkpoint.commit("edges", epoch, [checkpoint.stage("edges", epoch, 0, [batch(epoch)])])
     assert list(everything(checkpoint, "edges")) == [2, 9, 10, 100]
     assert list(everything(checkpoint, "edges", after=9)) == [10, 100]
     assert list(everything(checkpoint, "others")) == []
+    for late in (3, 99):
+        assert not place.checkpoint().commit("edges", late, [])
+    assert list(everything(checkpoint, "edges")) == [2, 9, 10, 100]
 
 
 def test_an_epoch_may_have_nothing_and_an_attempt_no_batch(place: Place) -> None:
@@ -177,15 +180,70 @@ def test_a_damaged_commit_record_is_a_named_error(place: Place) -> None:
     checkpoint = place.checkpoint()
     checkpoint.commit("edges", 0, [])
     (record,) = place.names()
-    place.change(record, lambda data: data.replace(b"winners", b"losers!"))
+    place.change(record, lambda data: data.replace(b"attempts", b"attemptz"))
     with pytest.raises(CorruptCheckpointError, match=r"committed.json: its checksum"):
         list(checkpoint.committed("edges", -1))
     place.change(record, lambda data: data[:-5])
     with pytest.raises(TruncatedCheckpointError, match="in the middle of a record"):
         list(checkpoint.committed("edges", -1))
-    place.change(record, lambda data: seal(3, {}))
-    with pytest.raises(CheckpointVersionError, match=r"of version 3; this Pointstamp reads \[1, 2"):
+    place.change(record, lambda data: checksummed(3, {}))
+    with pytest.raises(CheckpointVersionError, match=r"of version 3; .* reads version 1"):
         list(checkpoint.committed("edges", -1))
+
+
+def five_epochs(place: Place) -> Checkpoint:
+    checkpoint = place.checkpoint()
+    for epoch in range(5):
+        checkpoint.commit("edges", epoch, [checkpoint.stage("edges", epoch, 0, [batch(epoch)])])
+    return checkpoint
+
+
+def record_of(epoch: int, input: str = "edges") -> str:
+    return f"log/{input}/{epoch:020}/committed.json"
+
+
+@pytest.mark.parametrize("lost", range(4))
+def test_a_commit_record_that_is_lost_is_a_named_error(place: Place, lost: int) -> None:
+    five_epochs(place)
+    place.remove(record_of(lost))
+    follows = rf"{lost + 1:020}/committed.json: .* epoch {lost + 1} of input 'edges'.* epoch {lost}"
+    with pytest.raises(CorruptCheckpointError, match=follows):
+        everything(place.checkpoint(), "edges")
+
+
+def test_a_commit_record_in_a_folder_of_another_epoch_is_a_named_error(place: Place) -> None:
+    five_epochs(place)
+    for epoch, input in ((7, "edges"), (0, "others")):
+        place.write(record_of(epoch, input), place.read(record_of(2)))
+        with pytest.raises(CorruptCheckpointError, match="is the commit record of epoch 2 of inpu"):
+            everything(place.checkpoint(), input)
+        place.remove(record_of(epoch, input))
+    place.write(record_of(3), place.read(record_of(2)))
+    with pytest.raises(CorruptCheckpointError, match="where that of epoch 3 of input 'edges' sho"):
+        everything(place.checkpoint(), "edges")
+
+
+def test_a_commit_record_of_another_log_is_a_named_error(tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        checkpoint = Checkpoint(tmp_path / name)
+        for epoch in range(3):
+            staged = checkpoint.stage("a", epoch, 0, [batch(epoch, len(name))])
+            checkpoint.commit("a", epoch, [staged])
+    record = record_of(1, "a")
+    (tmp_path / "one" / record).write_bytes((tmp_path / "other" / record).read_bytes())
+    with pytest.raises(CorruptCheckpointError, match="epoch 1 of input 'a' does not follow the on"):
+        list(Checkpoint(tmp_path / "one").committed("a", -1))
+
+
+def test_a_record_that_is_lost_after_a_prune_is_a_named_error(place: Place) -> None:
+    checkpoint = five_epochs(place)
+    checkpoint.commit_manifest(1, [checkpoint.write_part(1, 0, {})], {})
+    checkpoint.prune(1)
+    checkpoint.commit("edges", 5, [])
+    assert list(everything(place.checkpoint(), "edges", after=1)) == [2, 3, 4, 5]
+    place.remove(record_of(2))
+    with pytest.raises(CorruptCheckpointError, match=r"of epoch 2, number 2; .* that of epoch 1"):
+        everything(place.checkpoint(), "edges", after=1)
 
 
 def test_pruning_leaves_what_comes_after_and_what_is_not_committed(place: Place) -> None:
@@ -195,7 +253,7 @@ def test_pruning_leaves_what_comes_after_and_what_is_not_committed(place: Place)
         if epoch < 4:
             checkpoint.commit("edges", epoch, attempts[:1])
     part = checkpoint.write_part(1, 0, {})
-    checkpoint.seal(1, [part], {})
+    checkpoint.commit_manifest(1, [part], {})
     checkpoint.prune(1)
     assert everything(checkpoint, "edges") == {2: [2], 3: [3]}
     attempts = [name.split("/")[2:] for name in place.names() if "attempt" in name]
@@ -215,7 +273,7 @@ def test_pruning_leaves_a_repeat_that_is_being_staged(
     checkpoint = Checkpoint(tmp_path)
     for epoch in (0, 1):
         checkpoint.commit("a", epoch, [checkpoint.stage("a", epoch, "first", [batch(epoch)])])
-    checkpoint.seal(0, [checkpoint.write_part(0, 0, {})], {})
+    checkpoint.commit_manifest(0, [checkpoint.write_part(0, 0, {})], {})
     sync = os.fsync
 
     def prune_before(descriptor: int) -> None:
@@ -237,7 +295,7 @@ def test_pruning_leaves_how_far_an_input_went_on(place: Place) -> None:
     checkpoint.commit("a", 0, [], 5)
     checkpoint.commit("b", 0, [])
     for epoch in (1, 2):
-        checkpoint.seal(epoch, [checkpoint.write_part(epoch, 0, {})], {})
+        checkpoint.commit_manifest(epoch, [checkpoint.write_part(epoch, 0, {})], {})
         checkpoint.prune(1)
         assert list(checkpoint.committed("a", -1)) == []
         assert (checkpoint.reached("a"), checkpoint.reached("b")) == (5, 1)
@@ -249,7 +307,7 @@ def test_what_was_pruned_cannot_be_committed_again(place: Place) -> None:
     checkpoint = place.checkpoint()
     staged = checkpoint.stage("edges", 7, 0, [batch(1)])
     checkpoint.commit("edges", 7, [staged])
-    checkpoint.seal(7, [checkpoint.write_part(7, 0, {})], {})
+    checkpoint.commit_manifest(7, [checkpoint.write_part(7, 0, {})], {})
     checkpoint.prune(1)
     again = checkpoint.stage("edges", 7, 1, [batch(1)])
     assert not place.checkpoint().commit("edges", 7, [again])
@@ -271,7 +329,7 @@ def test_what_a_killed_writer_leaves_is_nothing(tmp_path: Path) -> None:
     half.write_bytes(b"ARROW1")
     checkpoint.commit("edges", 0, [staged])
     assert everything(checkpoint, "edges") == {0: [5]}
-    checkpoint.seal(0, [checkpoint.write_part(0, 0, {})], {})
+    checkpoint.commit_manifest(0, [checkpoint.write_part(0, 0, {})], {})
     checkpoint.prune(1)
     assert not half.exists()
 

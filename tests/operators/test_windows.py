@@ -148,7 +148,7 @@ EXAMPLE: list[Record] = [
     (30, "a", 30),
 ]
 WINDOWS = [ps.Tumbling(10), ps.Tumbling(7, offset=3), ps.Sliding(10, 5), ps.Sliding(10, 4),
-           ps.Sliding(3, 8), ps.Sessions(5), ps.Sessions(1)]  # fmt: skip
+           ps.Sliding(3, 8, has_gaps=True), ps.Sessions(5), ps.Sessions(1)]  # fmt: skip
 
 
 @pytest.mark.parametrize("workers", [1, 2, 4])
@@ -171,7 +171,7 @@ SIZES = st.integers(1, 12)
     RECORDS,
     st.one_of(
         st.builds(ps.Tumbling, SIZES, st.integers(-5, 5)),
-        st.builds(ps.Sliding, SIZES, SIZES, st.integers(-5, 5)),
+        st.builds(ps.Sliding, SIZES, SIZES, st.integers(-5, 5), st.just(True)),
         st.builds(ps.Sessions, SIZES),
     ),
     st.booleans(),
@@ -286,7 +286,7 @@ def test_without_a_time_the_timestamp_is_the_event_time() -> None:
 
 def test_a_clock_says_what_event_times_timestamps_stand_for() -> None:
     """Timestamps count minutes from 600 s on."""
-    clock = ps.EventClock(lambda t: 600 + 60 * t, lambda e: max(0, -((600 - e) // 60)))
+    clock = ps.TimestampClock(lambda t: 600 + 60 * t, lambda e: max(0, -((600 - e) // 60)))
     events = [
         ps.Messages(0, [610, 650]),
         ps.Messages(1, [655, 640, 661]),  # the second lies behind by more than 10 s

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
+import shutil
 import signal
 import time
 from collections import Counter
@@ -13,7 +15,9 @@ import pytest
 
 import pointstamp as ps
 from pointstamp.checkpoint import Checkpoint
+from pointstamp.checkpoint.objects import LocalObjects
 from pointstamp.errors import (
+    CheckpointError,
     CheckpointStructureError,
     CorruptCheckpointError,
     ServiceError,
@@ -469,3 +473,102 @@ def test_an_output_of_which_records_are_kept_is_not_left_out_in_silence(tmp_path
         assert service.status().outputs == {"o": 1}
         assert service.output("o").collect()["n"].to_pylist() == [7]
         assert service.status().end == 1
+
+
+FULL = {
+    "of the state": "snapshots/",
+    "of the outputs": "log/output",
+    "of the manifest": "manifest.json",
+    "of the note that the log is pruned": "pruned.json",
+}
+
+
+@pytest.mark.parametrize("what", FULL)
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_disk_that_is_full_gives_up_a_snapshot_and_not_the_service(
+    tmp_path, monkeypatch, caplog, what, workers
+):
+    is_full, put = True, LocalObjects.put
+
+    def fill(self, name, data):
+        if is_full and FULL[what] in name:
+            raise CheckpointError(f"{name}: cannot be written: No space left on device")
+        put(self, name, data)
+
+    monkeypatch.setattr(LocalObjects, "put", fill)
+    with serve(tmp_path, workers, every=2) as service:
+        for n_epochs in (3, 6, 9):
+            feed(service, n_epochs)
+            assert counted(service, n_epochs - 1) == expected(n_epochs)
+        until = time.monotonic() + 30
+        while not (caplog.records and service.snapshot()["asked"] is not None):
+            assert time.monotonic() < until
+        assert "No space left on device" in caplog.text
+        if "note" not in what:
+            assert service.snapshot()["sealed"] == -1
+            assert not list(tmp_path.rglob("manifest.json"))
+        is_full = False
+        # What is written later does not build on what was given up.
+        seen = {service.snapshot()["sealed"]}
+        while len(seen) < 4:
+            n_epochs += 1
+            feed(service, n_epochs)
+            service.probe.wait(n_epochs - 1)
+            seen.add(service.snapshot()["sealed"])
+            assert time.monotonic() < until
+        service.abort()
+    for peers in (workers, 3):
+        with serve(tmp_path, peers, every=2) as service:
+            assert service.snapshot()["sealed"] >= max(seen)
+            assert counted(service, n_epochs - 1) == expected(n_epochs)
+
+
+def test_what_a_snapshot_that_is_given_up_has_written_is_removed(tmp_path, monkeypatch, caplog):
+    put = LocalObjects.put
+
+    def fill(self, name, data):
+        if "/00001-" in name:  # that of worker 1
+            raise CheckpointError(f"{name}: cannot be written: No space left on device")
+        put(self, name, data)
+
+    monkeypatch.setattr(LocalObjects, "put", fill)
+    with serve(tmp_path, 2, every=100) as service:
+        for epoch in (1, 3):
+            feed(service, epoch)
+            service.snapshot(soon=True)
+            feed(service, epoch + 1)
+            until = time.monotonic() + 30
+            while service.snapshot()["asked"] in (epoch, None):
+                assert time.monotonic() < until
+        assert not list(tmp_path.glob("snapshots/*/*"))
+        assert not list(tmp_path.glob("log/output*/*/*"))
+    assert len(caplog.records) == 2
+
+
+def test_a_log_that_ends_before_its_snapshot_says_is_refused(tmp_path):
+    with serve(tmp_path, every=2) as service:
+        feed(service, 2)
+        sealed(service, 1)
+        feed(service, 6)
+        sealed(service, 3)
+        service.abort()
+    reached = max(
+        json.loads(file.read_text())["body"]["meta"]["reached"]["words"]
+        for file in tmp_path.glob("snapshots/*/manifest.json")
+    )
+    for epoch in range(reached - 1, 6):
+        shutil.rmtree(tmp_path / f"log/words/{epoch:020}")
+    with pytest.raises(WorkerError, match="commit records at the end were lost") as caught:
+        serve(tmp_path, every=2)
+    assert isinstance(caught.value.__cause__, CorruptCheckpointError)
+
+
+@pytest.mark.parametrize("lost", [0, 2, 3])
+def test_a_commit_record_that_is_lost_is_said(tmp_path, lost):
+    with serve(tmp_path) as service:
+        feed(service, 5)
+        service.abort()
+    (tmp_path / f"log/words/{lost:020}/committed.json").unlink()
+    with pytest.raises(WorkerError, match=f"of epoch {lost + 1} of input 'words'") as caught:
+        serve(tmp_path)
+    assert isinstance(caught.value.__cause__, CorruptCheckpointError)

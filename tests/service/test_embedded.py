@@ -492,3 +492,18 @@ def test_any_sequence_of_sends_and_advances_is_counted(steps, workers):
                 now += n
                 service.input("words").advance_to(now)
     assert counted(service) == sorted((epoch, word, n) for (epoch, word), n in expected.items())
+
+
+def test_an_input_whose_name_is_mistyped_is_refused_by_name():
+    def build(scope, left, right):
+        return left.concat(right)
+
+    numbers = {"n": pa.int64()}
+    with pytest.raises(BuildError, match="takes 'right', and the service has 'rihgt': its inputs"):
+        ps.serve(build, inputs={"rihgt": numbers, "left": numbers}, outputs={"n": numbers})
+    with pytest.raises(BuildError, match="takes 'a', 'b', and the service has 'left', 'right'"):
+        ps.serve(
+            lambda scope, a, b: a.concat(b),
+            inputs={"left": numbers, "right": numbers},
+            outputs={"n": numbers},
+        )

@@ -7,6 +7,7 @@ ignore that is not needed is an error.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
 from typing import Any, TypeAlias, assert_type
 
 import pyarrow as pa
@@ -48,6 +49,10 @@ async def ticks(input: ps.AsyncInput) -> AsyncIterator[float]:
 
 def untyped(x):  # type: ignore[no-untyped-def]
     return x
+
+
+def longer(key: int, text: str, n: int) -> int:
+    return key + n + len(text)
 
 
 def doubled(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -259,9 +264,34 @@ def captured(scope: ps.Scope, texts: ps.Stream[str]) -> None:
 
 def of_event_time(texts: ps.Stream[str]) -> None:
     done, late = texts.window(ps.Tumbling(10), time=len, key=words, lateness=1)
-    assert_type(done, ps.Stream[Any])
+    assert_type(done, ps.Stream[ps.Window[list[str], str]])
     assert_type(late, ps.Stream[str])
-    assert_type(texts.join(texts.map(parsed), words, str, retain=True), ps.Stream[Any])
+    counts, _ = texts.count_window(ps.Sessions(timedelta(1)), "when", parsed)
+    assert_type(counts, ps.Stream[ps.WindowResult[int, int]])
+    folded, _ = texts.fold_window(longer, ps.Tumbling(10), len, parsed, default=0)
+    assert_type(folded, ps.Stream[ps.WindowResult[int, int]])
+    by_name, _ = texts.fold_window([("spent", "sum")], ps.Tumbling(10), "when", "user")
+    assert_type(by_name, ps.Stream[Any])
+    reduced, _, failed = texts.reduce_window(max, ps.Tumbling(10), len, on_error="route")
+    assert_type(reduced, ps.Stream[ps.WindowResult[Any, str]])
+    assert_type(failed, ps.Stream[ps.Failed[str]])
+    numbers = texts.map(parsed)
+    _, late, late_numbers = texts.join_window(numbers, ps.Tumbling(10), len, how="left")
+    assert_type(late_numbers, ps.Stream[int])
+    assert_type(late, ps.Stream[str])
+
+
+def joined(texts: ps.Stream[str]) -> None:
+    numbers = texts.map(parsed)
+    assert_type(texts.join(numbers, words, str, retain=True), ps.Stream[tuple[str, int]])
+    assert_type(texts.join(numbers), ps.Stream[tuple[str, int]])
+    assert_type(texts.join(numbers, "key"), ps.Stream[Any])
+    assert_type(texts.join(numbers, ["key", "day"], how="full"), ps.Stream[Any])
+    assert_type(texts.join(numbers, len, how="left"), ps.Stream[tuple[str, int | None]])
+    assert_type(texts.join(numbers, len, how="right"), ps.Stream[tuple[str | None, int]])
+    assert_type(texts.join(numbers, how="full"), ps.Stream[tuple[str | None, int | None]])
+    assert_type(texts.join(numbers, len, how="semi"), ps.Stream[str])
+    assert_type(texts.join(numbers, "key", how="anti"), ps.Stream[str])
 
 
 def wrong(texts: ps.Stream[str]) -> None:
@@ -269,6 +299,7 @@ def wrong(texts: ps.Stream[str]) -> None:
     numbers.map(parsed)  # type: ignore[arg-type]
     numbers.concat(texts)  # type: ignore[arg-type]
     texts.map(parsed, on_error="ignore")  # type: ignore[call-overload]
+    texts.join(numbers, how="outer")  # type: ignore[call-overload]
     texts.filter(1)  # type: ignore[call-overload]
     texts.inspect(print, concurrency=2)  # type: ignore[call-arg]
     texts.exchange(len, on_error="drop")  # type: ignore[call-arg]

@@ -28,6 +28,7 @@ FOR_OPERATORS = {
         "region",
         "reserve",
         "scoped",
+        "stream_type",
         "structure",
     },
     "Stream": set(),
@@ -45,6 +46,9 @@ def mentioned() -> set[str]:
 @pytest.mark.parametrize("owner", [ps.Stream, ps.Scope], ids=lambda owner: owner.__name__)
 def test_every_operator_has_its_types_asserted(owner: type) -> None:
     public = {
-        name for name, value in vars(owner).items() if callable(value) and not name.startswith("_")
+        name
+        for base in owner.__mro__
+        for name, value in vars(base).items()
+        if callable(value) and not name.startswith("_")
     }
     assert public - FOR_OPERATORS[owner.__name__] - mentioned() == set()

@@ -1,0 +1,203 @@
+"""Joins of two whole batches: inner, outer, semijoin and antijoin.
+
+For joins that can answer only when all records of both sides are there, as those that say what
+has no partner. Keys are those of `join_index.py`: a null is none, and a NaN none either, so such
+records have no partner.
+
+Where there is no partner, rows have None and columns have nulls. `Arrays` have no nulls, so
+outer joins of them are refused.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from pointstamp.containers.arrays import Arrays
+from pointstamp.containers.gather import column_of, take
+from pointstamp.containers.join_index import (
+    are_equal,
+    differ,
+    hashes_with_places,
+    key_names,
+    paired,
+    right_columns,
+    row_keys,
+)
+from pointstamp.containers.keys import has_nan
+from pointstamp.errors import BuildError, ContainerError, SchemaError
+from pointstamp.kernels.hash_join import add_values, find_values, no_values
+
+How = Literal["inner", "left", "right", "full", "semi", "anti"]
+HOWS = ("inner", "left", "right", "full", "semi", "anti")
+
+Places = npt.NDArray[np.int64]
+
+
+def check_how(how: Any, operator: str) -> None:
+    """Raise unless there is such a join.
+
+    Raises
+    ------
+    BuildError
+    """
+    if how not in HOWS:
+        raise BuildError(f"operator {operator!r} joins by how={how!r}; there are {list(HOWS)}")
+
+
+def joined(left: Any, right: Any, keys: tuple[Any, Any], how: How, schemas: tuple[Any, Any]) -> Any:
+    """The join of two batches of one kind of container.
+
+    Parameters
+    ----------
+    left, right : container or None
+        None: there are no records.
+    keys : tuple
+        Of the left side and of the right side, as for `Stream.join`.
+    schemas : tuple of (pyarrow.Schema or None)
+        Of both sides, as far as they are known, for columns of a side without records.
+
+    Returns
+    -------
+    container or None
+        None: there is nothing.
+
+    >>> joined([1, 2], [2, 3], (None, None), "full", (None, None))
+    [(1, None), (2, 2), (None, 3)]
+    >>> joined([1, 2], [2, 3], (None, None), "anti", (None, None))
+    [1]
+    """
+    if left is None and (right is None or how in ("inner", "left", "semi", "anti")):
+        return None
+    if right is None and how in ("inner", "right", "semi"):
+        return None
+    if left is not None and right is not None and type(left) is not type(right):
+        raise differ(right, left)
+    if type(right if left is None else left) is list:
+        return _rows(left or [], right or [], keys, how)
+    if right is None and how == "anti":
+        return left
+    left = _empty(schemas[0], "left", how) if left is None else left
+    right = _empty(schemas[1], "right", how) if right is None else right
+    return _columns(left, right, (key_names(keys[0]), key_names(keys[1])), how)
+
+
+def _rows(left: list[Any], right: list[Any], keys: tuple[Any, Any], how: How) -> list[Any]:
+    partners: dict[Any, list[int]] = {}
+    for place, key in enumerate(row_keys(right, keys[1]) if right else ()):
+        if not has_nan(key):
+            partners.setdefault(key, []).append(place)
+    has_partner = [False] * len(right)
+    found: list[Any] = []
+    for key, record in zip(row_keys(left, keys[0]) if left else (), left, strict=True):
+        places = () if has_nan(key) else partners.get(key, ())
+        if how == "semi" or how == "anti":
+            if bool(places) == (how == "semi"):
+                found.append(record)
+            continue
+        for place in places:
+            has_partner[place] = True
+            found.append((record, right[place]))
+        if not places and how in ("left", "full"):
+            found.append((record, None))
+    if how in ("right", "full"):
+        found += [(None, r) for r, has in zip(right, has_partner, strict=True) if not has]
+    return found
+
+
+def _columns(left: Any, right: Any, keys: tuple[list[str], list[str]], how: How) -> Any:
+    lefts, rights = _matches(left, right, keys)
+    if how in ("semi", "anti"):
+        has = _are_in(lefts, len(left))
+        return take(left, np.flatnonzero(has if how == "semi" else ~has))
+    if how == "inner":
+        return paired(take(left, lefts), take(right, rights), keys[1])
+    if isinstance(left, Arrays):
+        raise ContainerError(
+            f"a {how} join needs nulls where there is no partner, and Arrays have none: send "
+            "Arrow record batches"
+        )
+    alone: list[Places] = [np.empty(0, np.int64), np.empty(0, np.int64)]
+    if how in ("left", "full"):
+        alone[0] = np.flatnonzero(~_are_in(lefts, len(left)))
+    if how in ("right", "full"):
+        alone[1] = np.flatnonzero(~_are_in(rights, len(right)))
+    none = [np.full(len(places), -1) for places in alone]
+    return _outer(
+        left,
+        right,
+        np.concatenate([lefts, alone[0], none[1]]),
+        np.concatenate([rights, none[0], alone[1]]),
+        keys,
+    )
+
+
+def _matches(left: Any, right: Any, keys: tuple[list[str], list[str]]) -> tuple[Places, Places]:
+    """The places of both records of each pair, both int64[m]."""
+    left_places, left_hashes = hashes_with_places(left, keys[0])
+    right_places, right_hashes = hashes_with_places(right, keys[1])
+    if not len(left_places) or not len(right_places):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    index = add_values(no_values(), right_hashes, right_places)
+    records, rights = find_values(index, left_hashes)
+    lefts = left_places[records]
+    # Only of the columns of the key, as the others would be copied for nothing.
+    own, other = _only(left, keys[0]), _only(right, keys[1])
+    is_pair = are_equal(take(own, lefts), keys[0], take(other, rights), keys[1])
+    return (lefts, rights) if is_pair is None else (lefts[is_pair], rights[is_pair])
+
+
+def _outer(
+    left: Any, right: Any, lefts: Places, rights: Places, keys: tuple[list[str], list[str]]
+) -> Any:
+    """Record batches put side by side; -1 is no record. The key is that of either side."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    def taken(column: Any, places: Places) -> Any:
+        indices = pa.array(places, mask=places < 0)
+        return column.take(indices)
+
+    is_left = pa.array(lefts >= 0)
+    columns = {name: taken(column_of(left, name, "a join"), lefts) for name in left.schema.names}
+    for mine, theirs in zip(keys[0], keys[1], strict=True):
+        other = taken(column_of(right, theirs, "a join"), rights)
+        kind = columns[mine].type
+        try:
+            columns[mine] = pc.if_else(is_left, columns[mine], other.cast(kind))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise SchemaError(
+                f"a join cannot put the key {theirs!r} of type {other.type} of records without a "
+                f"partner into the column {mine!r} of type {kind}: {error}; make them one type"
+            ) from error
+    names = right_columns(left, right, keys[1])
+    columns.update({new: taken(column_of(right, old, "a join"), rights) for old, new in names})
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def _empty(schema: Any, side: str, how: str) -> Any:
+    """A batch without records."""
+    if schema is None:
+        raise SchemaError(
+            f"a {how} join has records without a partner before the {side} stream has had any "
+            "batch, so its columns are not known: give schemas=(left, right), Arrow schemas"
+        )
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_arrays(
+        [pa.array([], field.type) for field in schema], names=schema.names
+    )
+
+
+def _only(batch: Any, names: list[str]) -> Any:
+    if isinstance(batch, Arrays):
+        return Arrays({name: batch[name] for name in names})
+    return batch.select(list(dict.fromkeys(names)))
+
+
+def _are_in(places: Places, n_records: int) -> npt.NDArray[np.bool_]:
+    has = np.zeros(n_records, np.bool_)
+    has[places] = True
+    return has

@@ -1,0 +1,402 @@
+"""Window functions: what is stored of the records of a window, and what is made of them.
+
+Each has three parts. `prepare` makes what is stored of a batch, `combine` makes fewer records
+of what is stored, where that can be, and `finish` makes the container that is sent for windows
+that are complete. So a count stores a number for each key and window, a fold over records their
+records with their times, since it goes in the order of event time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from typing import Any, Protocol
+
+import numpy as np
+
+from pointstamp.containers import Arrays, kind_of
+from pointstamp.containers.batch_join import How, joined
+from pointstamp.containers.event_times import EventTimes, Ints
+from pointstamp.containers.keys import alike, check_rows_key
+from pointstamp.errors import ColumnError
+from pointstamp.operators.errors_as_data import Failures
+from pointstamp.operators.window_assigners import Window, WindowResult
+from pointstamp.operators.window_state import Pane
+
+
+class WindowFunction(Protocol):
+    """What is stored of records, and what is made of complete windows."""
+
+    def prepare(self, side: int, batch: Any, times: Ints) -> Any:
+        """What is stored of a batch of one window, a container.
+
+        times : int64[n], the event times
+        """
+
+    def combine(self, stored: Any) -> Any:
+        """The same in fewer records, where that can be."""
+
+    def stored_key(self, side: int, key: Any) -> Any:
+        """The key of what is stored, by which it is found again."""
+
+    def finish(self, panes: list[Pane], times: EventTimes) -> Any:
+        """What is sent for windows that end together, a container, or None for nothing."""
+
+
+class Collect:
+    """The records themselves: of rows a `Window`, of columns with the bounds as columns."""
+
+    def __init__(self, key: Any) -> None:
+        self._key = key
+
+    def prepare(self, side: int, batch: Any, times: Ints) -> Any:
+        """All."""
+        return batch
+
+    def combine(self, stored: Any) -> Any:
+        """All."""
+        return stored
+
+    def stored_key(self, side: int, key: Any) -> Any:
+        """As it was."""
+        return key
+
+    def finish(self, panes: list[Pane], times: EventTimes) -> Any:
+        """Rows by window and key; columns in one batch."""
+        wholes = [_whole(pane.parts[0]) for pane in panes]
+        if type(wholes[0]) is list:
+            return [
+                Window(key, times.value(pane.start), times.value(pane.end), records)
+                for pane, whole in zip(panes, wholes, strict=True)
+                for key, records in by_key(whole, self._key)
+            ]
+        return _bounded(panes, wholes, times)
+
+
+class Combined:
+    """One value for each key, of which parts can be combined: counts, sums, a reduction.
+
+    Parameters
+    ----------
+    of_rows : callable
+        What a record adds to the value.
+    add : callable
+        Of two values of one key, the value of both; associative and commutative.
+    of_columns : ColumnAggregates
+        The same for columns.
+    """
+
+    def __init__(
+        self,
+        key: Any,
+        of_rows: Callable[[Any], Any],
+        add: Callable[[Any, Any], Any],
+        of_columns: ColumnAggregates,
+    ) -> None:
+        self._key = key
+        self._of_rows = of_rows
+        self._add = add
+        self._of_columns = of_columns
+
+    def prepare(self, side: int, batch: Any, times: Ints) -> Any:
+        """The value of each key of the batch."""
+        if type(batch) is not list:
+            return self._of_columns.prepare(batch)
+        check_rows_key(self._key, batch[0])
+        key, of = self._key, self._of_rows
+        if key is None:
+            return self.combine([(None, of(record)) for record in batch])
+        return self.combine([(alike(key(record)), of(record)) for record in batch])
+
+    def combine(self, stored: Any) -> Any:
+        """One value for each key."""
+        if type(stored) is not list:
+            return self._of_columns.combine(stored)
+        values: dict[Any, Any] = {}
+        add = self._add
+        for key, value in stored:
+            values[key] = add(values[key], value) if key in values else value
+        return list(values.items())
+
+    def stored_key(self, side: int, key: Any) -> Any:
+        """Of pairs the first; of columns the same columns."""
+        return pair_key if key is None or callable(key) else key
+
+    def finish(self, panes: list[Pane], times: EventTimes) -> Any:
+        """A `WindowResult` for each key; or a record with the columns of the key and the bounds."""
+        wholes = [self.combine(_whole(pane.parts[0])) for pane in panes]
+        if type(wholes[0]) is list:
+            return [
+                WindowResult(key, times.value(pane.start), times.value(pane.end), value)
+                for pane, whole in zip(panes, wholes, strict=True)
+                for key, value in whole
+            ]
+        return _bounded(panes, [self._of_columns.finish(whole) for whole in wholes], times)
+
+
+class ColumnAggregates(Protocol):
+    """How columns are aggregated by name, part by part."""
+
+    def prepare(self, batch: Any) -> Any:
+        """Of a batch, one record for each key."""
+
+    def combine(self, stored: Any) -> Any:
+        """Of such records, one for each key."""
+
+    def finish(self, stored: Any) -> Any:
+        """The answer for one window, of what was combined."""
+
+
+class NamedAggregates:
+    """Aggregates of columns by name, as for `Stream.aggregate`.
+
+    Where parts cannot be combined (means) the records are stored, of the columns that are needed.
+    """
+
+    def __init__(self, key: Any, aggregates: list[Any], operator: str) -> None:
+        # Here and not above: it is Arrow, which programs without columns do not import.
+        from pointstamp.containers import groups
+
+        self._groups = groups
+        self._key = key
+        self._how = (key if key is not None else [], aggregates, operator)
+        self._combines = groups.can_combine(self._how[0], aggregates)
+
+    def prepare(self, batch: Any) -> Any:
+        """The aggregates of the batch, or the batch."""
+        return self._groups.aggregated(batch, *self._how) if self._combines else batch
+
+    def combine(self, stored: Any) -> Any:
+        """The aggregates of several batches."""
+        return self._groups.combined([stored], *self._how) if self._combines else stored
+
+    def finish(self, stored: Any) -> Any:
+        """The aggregates."""
+        return stored if self._combines else self._groups.aggregated(stored, *self._how)
+
+
+class CountColumns:
+    """The number of records of each key of columns, as the column `count`."""
+
+    def __init__(self, key: Any, operator: str) -> None:
+        self._key = key if key is not None else []
+        self._operator = operator
+
+    def prepare(self, batch: Any) -> Any:
+        """Of a batch."""
+        return self._counted(batch, ([], "count_all"))
+
+    def combine(self, stored: Any) -> Any:
+        """Of several counts, their sum."""
+        return self._counted(stored, ("count", "sum"))
+
+    def finish(self, stored: Any) -> Any:
+        """The counts."""
+        return stored
+
+    def _counted(self, batch: Any, aggregate: tuple[Any, str]) -> Any:
+        # Here and not above: it is Arrow, which programs without columns do not import.
+        from pointstamp.containers.groups import aggregated
+
+        answer = aggregated(batch, self._key, [aggregate], self._operator)
+        if isinstance(answer, Arrays):
+            names = [*answer.names[:-1], "count"]
+            return Arrays(dict(zip(names, (c for _, c in answer.items()), strict=True)))
+        return answer.rename_columns([*answer.schema.names[:-1], "count"])
+
+
+def refuse_rows(operator: str) -> Callable[..., Any]:
+    """Stands where aggregates are of columns by name, and rows have none."""
+
+    def refuse(*records: Any) -> Any:
+        raise ColumnError(
+            f"{operator} was given rows, such as {records[0]!r:.200}, and aggregates of columns by "
+            "name: give a function fold(key, record, value)"
+        )
+
+    return refuse
+
+
+class RowsOnly:
+    """Stands where there is nothing for columns."""
+
+    def __init__(self, operator: str, advice: str) -> None:
+        self._operator = operator
+        self._advice = advice
+
+    def prepare(self, batch: Any) -> Any:
+        """Refused."""
+        raise ColumnError(
+            f"{self._operator} was given batches of {kind_of(batch).name}, and a function of "
+            f"records: {self._advice}"
+        )
+
+    combine = finish = prepare
+
+
+class Fold:
+    """A fold over the records of each key, in the order of event time.
+
+    Of columns the fold is called once for each key and window, with all its records.
+
+    Parameters
+    ----------
+    failures : Failures, optional
+        Takes what the fold raises; those to be sent are among the results, as `Failed`.
+    """
+
+    def __init__(
+        self,
+        key: Any,
+        fold: Callable[[Any, Any, Any], Any],
+        default: Any,
+        operator: str,
+        failures: Failures | None = None,
+    ) -> None:
+        self._key = key
+        self._fold = fold
+        self._default = default
+        self._is_of_rows = True
+        self._operator = operator
+        self._failures = failures
+
+    def prepare(self, side: int, batch: Any, times: Ints) -> Any:
+        """Rows with their event times; columns as they are."""
+        if type(batch) is not list:
+            return batch
+        check_rows_key(self._key, batch[0])
+        return list(zip(times.tolist(), batch, strict=True))
+
+    def combine(self, stored: Any) -> Any:
+        """All: the order of records counts."""
+        return stored
+
+    def stored_key(self, side: int, key: Any) -> Any:
+        """Of pairs of event time and record the record's."""
+        if key is None or not callable(key):
+            return key
+        return lambda timed: key(timed[1])
+
+    def finish(self, panes: list[Pane], times: EventTimes) -> Any:
+        """A `WindowResult` for each key and window."""
+        results: list[Any] = [
+            WindowResult(key, times.value(pane.start), times.value(pane.end), value)
+            for pane in panes
+            for key, value in self._folded(_whole(pane.parts[0]))
+        ]
+        return results if self._failures is None else results + self._failures.take()
+
+    def _folded(self, whole: Any) -> Iterator[tuple[Any, Any]]:
+        self._is_of_rows = type(whole) is list
+        if self._is_of_rows:
+            whole.sort(key=_event_time)
+            records = [record for _, record in whole]
+            for key, of_key in by_key(records, self._key):
+                yield from self._value(key, of_key)
+        elif self._key is None:
+            yield from self._value(None, [whole])
+        else:
+            from pointstamp.containers.groups import groups
+
+            for key, of_key in groups(whole, self._key, self._operator):
+                yield from self._value(key, [of_key])
+
+    def _value(self, key: Any, records: list[Any]) -> Iterator[tuple[Any, Any]]:
+        """The key and its value; nothing if the fold failed on every record."""
+        value = deepcopy(self._default)
+        is_any = False
+        for record in records:
+            try:
+                value = self._fold(key, record, value)
+                is_any = True
+            except Exception as error:
+                if self._failures is None:
+                    raise
+                n_records = 1 if self._is_of_rows else kind_of(record).length(record)
+                self._failures.note(record, error, n_records)
+        if is_any:
+            yield key, value
+
+
+class Join:
+    """Pairs of records of two sides of equal key, in the same window."""
+
+    def __init__(self, keys: tuple[Any, Any], how: How, schemas: tuple[Any, Any]) -> None:
+        self._keys = keys
+        self._how = how
+        self._schemas = list(schemas)
+
+    def prepare(self, side: int, batch: Any, times: Ints) -> Any:
+        """All."""
+        if hasattr(batch, "schema"):
+            self._schemas[side] = batch.schema
+        return batch
+
+    def combine(self, stored: Any) -> Any:
+        """All."""
+        return stored
+
+    def stored_key(self, side: int, key: Any) -> Any:
+        """As it was."""
+        return key
+
+    def finish(self, panes: list[Pane], times: EventTimes) -> Any:
+        """A `WindowResult` for each pair; of columns one batch with the bounds."""
+        found = []
+        for pane in panes:
+            sides = [_whole(parts) if parts else None for parts in pane.parts]
+            pairs = joined(
+                sides[0], sides[1], self._keys, self._how, (self._schemas[0], self._schemas[1])
+            )
+            if pairs is not None and kind_of(pairs).length(pairs):
+                found.append((pane, pairs))
+        if not found:
+            return None
+        if type(found[0][1]) is not list:
+            return _bounded([pane for pane, _ in found], [pairs for _, pairs in found], times)
+        return [
+            WindowResult(self._key_of(pair), times.value(pane.start), times.value(pane.end), pair)
+            for pane, pairs in found
+            for pair in pairs
+        ]
+
+    def _key_of(self, pair: Any) -> Any:
+        if self._how in ("semi", "anti"):
+            record, key = pair, self._keys[0]
+        else:
+            side = 0 if pair[0] is not None else 1
+            record, key = pair[side], self._keys[side]
+        return record if key is None else alike(key(record))
+
+
+def by_key(records: list[Any], key: Any) -> Iterator[tuple[Any, list[Any]]]:
+    """The records of each key, rows; without a key all of them."""
+    check_rows_key(key, records[0])
+    if key is None:
+        yield None, records
+        return
+    found: dict[Any, list[Any]] = {}
+    for record in records:
+        found.setdefault(alike(key(record)), []).append(record)
+    yield from found.items()
+
+
+def pair_key(pair: tuple[Any, Any]) -> Any:
+    """The key of a stored value."""
+    return pair[0]
+
+
+def _event_time(timed: tuple[int, Any]) -> int:
+    return timed[0]
+
+
+def _whole(parts: list[Any]) -> Any:
+    return kind_of(parts[0]).concat(parts)
+
+
+def _bounded(panes: list[Pane], wholes: list[Any], times: EventTimes) -> Any:
+    """One batch of columns, with the bounds of each record's window."""
+    sizes = [len(whole) for whole in wholes]
+    starts = np.repeat(np.array([pane.start for pane in panes], np.int64), sizes)
+    ends = np.repeat(np.array([pane.end for pane in panes], np.int64), sizes)
+    return times.with_bounds(kind_of(wholes[0]).concat(wholes), starts, ends)

@@ -1,0 +1,239 @@
+"""Open windows: the records of windows that are not complete; numbers and containers only.
+
+Fixed windows are stored by their end, the records of all keys together. Sessions are stored by
+key; a batch is cut into stretches without a gap first, so that what is done one by one is done
+per stretch and not per record. What is stored of records, and what is made of them in the end, is
+up to a window function (`window_functions.py`).
+
+Nothing here knows a capability, a frontier or a clock: bounds are event times as int64.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from itertools import count, pairwise
+from typing import Any, Protocol
+
+import numpy as np
+
+from pointstamp.containers import kind_of
+from pointstamp.containers.event_times import Ints, group_numbers, key_at
+from pointstamp.containers.gather import take
+from pointstamp.operators.window_assigners import Sessions, Sliding, span_number
+
+COMBINE_FROM = 1 << 14
+"""How many stored records of a window are worth making fewer of."""
+
+
+class Storing(Protocol):
+    """What a window stores of its records; the part of a window function that is needed here."""
+
+    def prepare(self, side: int, batch: Any, times: Ints) -> Any:
+        """What is stored of a batch, a container, or None for what is in no window."""
+
+    def combine(self, stored: Any) -> Any:
+        """The same in fewer records, where that can be."""
+
+
+class Pane:
+    """The records of one window: of all keys, or of one if it is a session.
+
+    Attributes
+    ----------
+    key
+        Of a session.
+    parts : list of list of containers
+        What is stored, of each side.
+    """
+
+    __slots__ = ("_n_combined", "_n_records", "end", "is_over", "key", "parts", "start")
+
+    def __init__(self, key: Any, start: int, end: int, n_sides: int) -> None:
+        self.key = key
+        self.start = start
+        self.end = end
+        self.parts: list[list[Any]] = [[] for _ in range(n_sides)]
+        self.is_over = False
+        """Whether it became part of another."""
+        self._n_records = 0
+        self._n_combined = 0
+
+    def add(self, side: int, part: Any, storing: Storing) -> None:
+        """Store one more part."""
+        parts = self.parts[side]
+        parts.append(part)
+        self._n_records += kind_of(part).length(part)
+        if self._n_records >= max(COMBINE_FROM, 2 * self._n_combined):
+            for own in self.parts:
+                if own:
+                    own[:] = [storing.combine(kind_of(own[0]).concat(own))]
+            self._n_records = sum(kind_of(p).length(p) for own in self.parts for p in own)
+            self._n_combined = self._n_records
+
+    def absorb(self, other: Pane) -> None:
+        """Take over what another has."""
+        for own, more in zip(self.parts, other.parts, strict=True):
+            own += more
+        self._n_records += other._n_records
+        self._n_combined += other._n_combined
+        other.is_over = True
+
+
+Tagged = tuple[Any, Any]
+"""Which window, and a container: what outlasts the program."""
+
+
+class OpenWindows(Protocol):
+    """Windows that are not complete."""
+
+    def add(self, side: int, batch: Any, times: Ints) -> None:
+        """Put records that are on time into their windows."""
+
+    def least_end(self) -> int | None:
+        """Where the first window ends; None without any."""
+
+    def pop(self) -> list[Pane]:
+        """All that end there."""
+
+    def stored(self) -> Iterator[Tagged]:
+        """Each window, as a tag and a container."""
+
+    def restore(self, tag: Any, part: Any) -> None:
+        """One of those, or a part of it."""
+
+
+def open_windows(windows: Sliding | Sessions, keys: list[Any], storing: Storing) -> OpenWindows:
+    """No windows yet, of records of one or several sides with a key each."""
+    make = OpenSessions if isinstance(windows, Sessions) else OpenFixedWindows
+    return make(windows, keys, storing)  # type: ignore[arg-type]  # each is made of its own kind
+
+
+class OpenFixedWindows:
+    """Tumbling and sliding windows that are open."""
+
+    def __init__(self, windows: Sliding, keys: list[Any], storing: Storing) -> None:
+        self._windows = windows
+        self._size = span_number(windows.size)
+        self._n_sides = len(keys)
+        self._storing = storing
+        self._panes: dict[int, Pane] = {}
+        self._ends: list[int] = []
+
+    def add(self, side: int, batch: Any, times: Ints) -> None:
+        """See `OpenWindows`."""
+        records, starts = self._windows.windows_of(times)
+        if not len(records):
+            return
+        order = np.argsort(starts, kind="stable")
+        records, starts = records[order], starts[order]
+        cuts = np.flatnonzero(np.diff(starts, prepend=starts[:1] - 1, append=starts[-1:] + 1))
+        for first, after in pairwise(cuts.tolist()):
+            chosen = records[first:after]
+            part = self._storing.prepare(side, take(batch, chosen), times[chosen])
+            if part is not None:
+                self._pane(int(starts[first]) + self._size).add(side, part, self._storing)
+
+    def least_end(self) -> int | None:
+        """See `OpenWindows`."""
+        return self._ends[0] if self._ends else None
+
+    def pop(self) -> list[Pane]:
+        """See `OpenWindows`."""
+        return [self._panes.pop(heapq.heappop(self._ends))]
+
+    def stored(self) -> Iterator[Tagged]:
+        """See `OpenWindows`."""
+        for end, pane in self._panes.items():
+            for side, parts in enumerate(pane.parts):
+                yield from (((side, end), part) for part in parts)
+
+    def restore(self, tag: tuple[int, int], part: Any) -> None:
+        """See `OpenWindows`."""
+        side, end = tag
+        self._pane(end).add(side, part, self._storing)
+
+    def _pane(self, end: int) -> Pane:
+        if end not in self._panes:
+            self._panes[end] = Pane(None, end - self._size, end, self._n_sides)
+            heapq.heappush(self._ends, end)
+        return self._panes[end]
+
+
+class OpenSessions:
+    """Sessions that are open, by key."""
+
+    def __init__(self, windows: Sessions, keys: list[Any], storing: Storing) -> None:
+        self._gap = span_number(windows.gap)
+        self._keys = keys
+        self._storing = storing
+        self._panes: dict[Any, list[Pane]] = {}
+        self._ends: list[tuple[int, int, Pane]] = []
+        self._numbers = count()
+
+    def add(self, side: int, batch: Any, times: Ints) -> None:
+        """See `OpenWindows`."""
+        of = self._keys[side]
+        groups = group_numbers(batch, of, "Window")
+        order = np.lexsort((times, groups))
+        times, groups = times[order], groups[order]
+        is_cut = (np.diff(groups) != 0) | (np.diff(times) >= self._gap)
+        cuts = [0, *(np.flatnonzero(is_cut) + 1).tolist(), len(times)]
+        batch = take(batch, order)
+        slice_ = kind_of(batch).slice
+        for first, after in pairwise(cuts):
+            part = self._storing.prepare(side, slice_(batch, first, after), times[first:after])
+            if part is not None:
+                end = int(times[after - 1]) + self._gap
+                self._put(key_at(batch, of, first), int(times[first]), end, side, part)
+
+    def least_end(self) -> int | None:
+        """See `OpenWindows`."""
+        while self._ends and self._ends[0][2].is_over:
+            heapq.heappop(self._ends)
+        return self._ends[0][0] if self._ends else None
+
+    def pop(self) -> list[Pane]:
+        """See `OpenWindows`."""
+        end = self.least_end()
+        done = []
+        while self.least_end() == end and self._ends:
+            pane = heapq.heappop(self._ends)[2]
+            of_key = self._panes[pane.key]
+            of_key.remove(pane)
+            if not of_key:
+                del self._panes[pane.key]
+            done.append(pane)
+        return done
+
+    def stored(self) -> Iterator[Tagged]:
+        """See `OpenWindows`."""
+        for panes in self._panes.values():
+            for pane in panes:
+                for side, parts in enumerate(pane.parts):
+                    yield from (((side, pane.start, pane.end, pane.key), part) for part in parts)
+
+    def restore(self, tag: tuple[int, int, int, Any], part: Any) -> None:
+        """See `OpenWindows`."""
+        side, start, end, key = tag
+        self._put(key, start, end, side, part)
+
+    def _put(self, key: Any, start: int, end: int, side: int, part: Any) -> None:
+        """Make one session of a stretch of records and those that it touches."""
+        known = self._panes.setdefault(key, [])
+        touched = [pane for pane in known if pane.start < end and start < pane.end]
+        if len(touched) == 1 and touched[0].start <= start and end <= touched[0].end:
+            touched[0].add(side, part, self._storing)
+            return
+        whole = Pane(
+            key,
+            min([start, *(pane.start for pane in touched)]),
+            max([end, *(pane.end for pane in touched)]),
+            len(self._keys),
+        )
+        for pane in touched:
+            whole.absorb(pane)
+        whole.add(side, part, self._storing)
+        known[:] = [pane for pane in known if not pane.is_over]
+        known.append(whole)
+        heapq.heappush(self._ends, (whole.end, next(self._numbers), whole))
