@@ -322,9 +322,11 @@ class _ControlLoop:
         return max(0.0, min(dues) - time.monotonic()) if dues else None
 
     def _clear_wake(self) -> None:
-        self._is_woken = False
         with contextlib.suppress(BlockingIOError):
             self._wake_reader.recv(64)
+        # Then the flag: what comes in between is looked for below. The other way round its byte
+        # would be read here, and nothing would wake us any more.
+        self._is_woken = False
 
     def _begin(self, connection: ControlConnection) -> None:
         """Watch a connection that was adopted."""
