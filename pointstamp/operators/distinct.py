@@ -18,7 +18,7 @@ import numpy as np
 
 from pointstamp.containers import kind_of
 from pointstamp.containers.gather import take
-from pointstamp.containers.keys import alike
+from pointstamp.containers.keys import canonical_key
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Frontier, Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
@@ -110,14 +110,14 @@ class _Passed:
         if type(batch) is list:
             new = []
             for record in batch:
-                passed.add(alike(record))
+                passed.add(canonical_key(record))
                 if len(passed) > n_before:
                     n_before += 1
                     new.append(record)
             return new or None
         indices = []
         for index, record in enumerate(kind_of(batch).records(batch)):
-            passed.add(alike(record))
+            passed.add(canonical_key(record))
             if len(passed) > n_before:
                 n_before += 1
                 indices.append(index)
