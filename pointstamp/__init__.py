@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from pointstamp.dataflow.pact import Pipeline as Pipeline
     from pointstamp.dataflow.results import Err as Err
     from pointstamp.dataflow.results import Ok as Ok
+    from pointstamp.dataflow.stash import Stash as Stash
     from pointstamp.formats.events import Events as Events
     from pointstamp.formats.events import Messages as Messages
     from pointstamp.formats.events import Progress as Progress
@@ -55,16 +56,20 @@ if TYPE_CHECKING:
     from pointstamp.operators.window_assigners import Tumbling as Tumbling
     from pointstamp.operators.window_assigners import Window as Window
     from pointstamp.operators.window_assigners import WindowResult as WindowResult
+    from pointstamp.progress.line_timestamps import DateTime as DateTime
+    from pointstamp.progress.line_timestamps import DateTimeUTC as DateTimeUTC
+    from pointstamp.progress.line_timestamps import Duration as Duration
+    from pointstamp.progress.line_timestamps import SignedInt as SignedInt
     from pointstamp.progress.timestamp import Int as Int
     from pointstamp.progress.timestamp import Product as Product
     from pointstamp.progress.timestamp import Timestamp as Timestamp
     from pointstamp.progress.timestamp import Unit as Unit
     from pointstamp.runtime.barrier import Barrier as Barrier
     from pointstamp.runtime.execute import execute as execute
+    from pointstamp.runtime.run_worker import run_worker as run_worker
     from pointstamp.runtime.sequencer import Sequencer as Sequencer
     from pointstamp.runtime.simulate import simulate as simulate
     from pointstamp.runtime.worker import Worker as Worker
-    from pointstamp.runtime.worker import run_worker as run_worker
     from pointstamp.service.embedded import serve as serve
     from pointstamp.service.service import Service as Service
 
@@ -81,7 +86,10 @@ _HOMES = {
     "TimestampClock": "pointstamp.operators.event_clock",
     "Communicator": "pointstamp.communication.communicator",
     "Connect": "pointstamp.communication.event_sockets",
+    "DateTime": "pointstamp.progress.line_timestamps",
+    "DateTimeUTC": "pointstamp.progress.line_timestamps",
     "Distribute": "pointstamp.dataflow.pact",
+    "Duration": "pointstamp.progress.line_timestamps",
     "Err": "pointstamp.dataflow.results",
     "Events": "pointstamp.formats.events",
     "Exchange": "pointstamp.dataflow.pact",
@@ -105,7 +113,9 @@ _HOMES = {
     "Service": "pointstamp.service.service",
     "Sessions": "pointstamp.operators.window_assigners",
     "SharedInput": "pointstamp.operators.shared_input",
+    "SignedInt": "pointstamp.progress.line_timestamps",
     "Sliding": "pointstamp.operators.window_assigners",
+    "Stash": "pointstamp.dataflow.stash",
     "Stream": "pointstamp.operators.stream",
     "Timestamp": "pointstamp.progress.timestamp",
     "Tumbling": "pointstamp.operators.window_assigners",
@@ -114,7 +124,7 @@ _HOMES = {
     "WindowResult": "pointstamp.operators.window_assigners",
     "Worker": "pointstamp.runtime.worker",
     "execute": "pointstamp.runtime.execute",
-    "run_worker": "pointstamp.runtime.worker",
+    "run_worker": "pointstamp.runtime.run_worker",
     "serve": "pointstamp.service.embedded",
     "simulate": "pointstamp.runtime.simulate",
 }

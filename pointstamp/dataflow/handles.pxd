@@ -22,7 +22,7 @@ cdef class Input:
     cdef readonly Frontier frontier
     cdef readonly list capabilities
     cdef readonly object summaries
-    cdef readonly list stays
+    cdef readonly set stays
     cdef readonly Py_ssize_t round
 
     cpdef bint end_round(self) except -1
@@ -35,7 +35,7 @@ cdef class Output:
     cdef readonly Tee _tee
     cdef readonly Builder _builder
     cdef readonly object _time
-    cdef readonly CapabilityCounts counts
+    cdef readonly CapabilityCounts capabilities
 
     cpdef session(self, object capability)
     cpdef push(self, object time, object batch)

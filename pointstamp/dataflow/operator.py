@@ -20,14 +20,15 @@ from pointstamp.dataflow.capability import Capability, CapabilityCounts, nobody
 from pointstamp.dataflow.channels import Tee
 from pointstamp.dataflow.durability import NO_STATE, OperatorState
 from pointstamp.dataflow.environment import Environment
-from pointstamp.dataflow.handles import Input, Output
+from pointstamp.dataflow.handles import Frontier, Input, Output
+from pointstamp.dataflow.notificator import Notificator
 from pointstamp.dataflow.operator_error import blame
 from pointstamp.dataflow.pact import Pact
 from pointstamp.errors import BuildError, OperatorError
 from pointstamp.progress.antichain import Antichain, MutableAntichain
 from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.operate import Changes, Interest, LocalOperator, Progress, Summaries
-from pointstamp.progress.timestamp import Timestamp, summary_less_equal
+from pointstamp.progress.timestamp import Int, Timestamp, summary_less_equal
 
 if TYPE_CHECKING:
     from pointstamp.checkpoint.keyed_columns import KeyedColumns
@@ -37,6 +38,12 @@ if TYPE_CHECKING:
 Logic = Callable[[list[Input], list[Output]], Any]
 
 S = TypeVar("S")
+
+Connections = Sequence[Any] | Mapping[int, Any]
+"""How times advance between one port and those of the other side, by their number."""
+
+STAYS = object()
+"""The summary of a way that leaves times as they are, whatever type they are of."""
 
 UNFINISHED = object()
 """What a logic returns to have the dataflow wait for it although it holds no capability:
@@ -63,6 +70,22 @@ class OperatorInfo:
     they should return without any; they are run again when they may go on."""
     states: OperatorState = field(default=NO_STATE, repr=False, compare=False)
     """What it declares of what it keeps; see `state`."""
+    timestamp: Timestamp = field(default=Int, repr=False, compare=False)
+    """Of its scope."""
+    frontiers: Sequence[Frontier] = field(default=(), repr=False, compare=False)
+    """Of its inputs: the times that may still come."""
+    notificators: list[Notificator] = field(default_factory=list, repr=False, compare=False)
+    """Those that it has, which its errors and its activations ask."""
+
+    def notificator(self, *, early: bool = False) -> Notificator:
+        """A notificator over all inputs of the operator, to be asked for in `build`.
+
+        With `early` it gives times out as soon as all before them are complete. The
+        operator must see its frontiers (`Interest.IF_CAPABILITY` at least).
+        """
+        made = Notificator(self.timestamp, self.frontiers, early=early)
+        self.notificators.append(made)
+        return made
 
     def state(
         self, name: str = "state", *, route: Callable[[Any], Any] | None = None
@@ -201,6 +224,7 @@ class Operator(LocalOperator):
         "initial",
         "inputs",
         "name",
+        "notificators",
         "outputs",
         "produced",
         "role",
@@ -232,9 +256,10 @@ class Operator(LocalOperator):
         self.initial: list[bool] = []
         self.consumed: list[ChangeBatch] = []
         self.produced: list[ChangeBatch] = []
+        self.notificators: list[Notificator] = []
         self._inputs: list[Input] = []
         self._outputs: list[Output] = []
-        self._summaries: list[list[Antichain]] = []
+        self._summaries: list[dict[int, Antichain]] = []
         self._logic: Logic = _idle
         self._running = False
         self.aligner: EpochAligner | None = None
@@ -292,7 +317,7 @@ class Operator(LocalOperator):
                     counts.change(batch.items[place], batch.changes[place])
                 batch.clear()
         if is_news and self.watcher is not None:
-            self.watcher.told(self)
+            self.watcher.notified(self)
 
     def pull_internal_progress(self) -> Progress:
         """Run the logic once, send what it gave, report."""
@@ -311,6 +336,10 @@ class Operator(LocalOperator):
         for capabilities in self.capabilities:
             capabilities.settle()
         is_active = again is True
+        if not is_active:
+            for notificator in self.notificators:
+                if notificator.overlooked():
+                    is_active = True
         if self.aligner is not None and self.aligner.after(self.capabilities):
             is_active = True
         for input_ in self._inputs:
@@ -345,6 +374,7 @@ class Operator(LocalOperator):
         for input_ in self._inputs:
             input_.abandon()
         self._inputs, self._outputs = [], []
+        self.notificators.clear()
 
     def set_logic(self, logic: Logic, inputs: list[Input], outputs: list[Output]) -> None:
         """Complete the operator; nothing is added after this."""
@@ -357,17 +387,30 @@ class Operator(LocalOperator):
 
     def declared(self) -> str:
         """What all workers must have declared alike, for `Scope.structure`."""
-        rows = [[[_written(s) for s in cell] for cell in row] for row in self._summaries]
-        stays = _written(self.timestamp.identity)
-        text = "" if all(cell == [stays] for row in rows for cell in row) else f" summaries {rows}"
+        identity = self.timestamp.identity
+        is_plain = all(
+            len(row) == self.outputs and all(list(paths) == [identity] for paths in row.values())
+            for row in self._summaries
+        )
+        rows = [
+            {output: [_written(s) for s in row[output]] for output in sorted(row)}
+            for row in ([] if is_plain else self._summaries)
+        ]
+        text = "" if is_plain else f" summaries {rows}"
         return text if all(self.initial) else f"{text} initial {self.initial}"
 
-    def set_summaries(self, summaries: list[list[Antichain]]) -> None:
-        """How times advance, by input and output."""
+    def set_summaries(self, summaries: list[dict[int, Antichain]]) -> None:
+        """How times advance, by input and by output that it leads to."""
         self._summaries = summaries
 
     def _time(self) -> Any:
-        """Of what was received last, for error messages; None if nothing was."""
+        """Of what it was at work on, for error messages; None if that is not known.
+
+        Of a time that a notificator gave out last, and not of a batch that came before it.
+        """
+        for notificator in self.notificators:
+            if notificator.last_time is not None:
+                return notificator.last_time
         return next(
             (input_.last_time for input_ in self._inputs if input_.last_time is not None), None
         )
@@ -412,7 +455,11 @@ class OperatorBuilder(Generic[S]):
         )
         self._inputs: list[Input] = []
         self._outputs: list[Output] = []
-        self._summaries: dict[tuple[int, int], Any] = {}
+        self._summaries: dict[int, dict[int, Any]] = {}
+        """By input and output: what was said of a way."""
+        self._by_default: list[tuple[bool, int, int]] = []
+        """(is it an input, its number, how many there were on the other side) of each port of
+        which nothing was said: it has a way to or from each of those."""
         self._queues: list[Any] = []
         self.states = OperatorState(
             scope.environment.durable_state, scope.path_of(self._node), self._make_aligner
@@ -433,6 +480,9 @@ class OperatorBuilder(Generic[S]):
             scope.environment,
             lambda: backpressure is not None and backpressure.throttles(activate),
             self.states,
+            scope.timestamp,
+            [Frontier(counts) for counts in self._operator.frontiers],
+            self._operator.notificators,
         )
 
     def new_input(
@@ -440,7 +490,7 @@ class OperatorBuilder(Generic[S]):
         stream: StreamCore[Any],
         pact: Pact,
         interest: Interest = Interest.ALWAYS,
-        summaries: Sequence[Any] | None = None,
+        summaries: Connections | None = None,
     ) -> int:
         """Connect `stream` to a new input; its number.
 
@@ -452,7 +502,7 @@ class OperatorBuilder(Generic[S]):
             How its batches reach the workers.
         interest : Interest
             When a change of its frontier is a reason to run.
-        summaries : sequence, optional
+        summaries : sequence or mapping, optional
             For each output so far how times advance on the way there, as for
             `new_output`. The default leaves times as they are.
         """
@@ -471,12 +521,10 @@ class OperatorBuilder(Generic[S]):
         )
         operator.frontiers.append(make(operator.timestamp, [(operator.timestamp.minimum, 1)]))
         self._queues.append(queue)
-        self._connect(
-            [(port, output) for output in range(operator.outputs)], summaries, f"input {port}"
-        )
+        self._add_port(port, True, operator.outputs, summaries)
         return port
 
-    def new_output(self, *, initial: bool = True, summaries: Sequence[Any] | None = None) -> S:
+    def new_output(self, *, initial: bool = True, summaries: Connections | None = None) -> S:
         """A new output, as a stream.
 
         Parameters
@@ -484,11 +532,17 @@ class OperatorBuilder(Generic[S]):
         initial : bool
             Whether the operator starts with a capability for it. Without one it
             can send only at times of what it receives.
-        summaries : sequence, optional
+        summaries : sequence or mapping, optional
             For each input so far how times advance on the way to this output: a
             summary, a list of several of which none is at or before another, or None
             where there is no way. What cannot come by any way does not hold the
-            frontier of the output back. The default leaves times as they are.
+            frontier of the output back. A mapping has the inputs from which there is a way,
+            and `connect` adds to it. The default is a way from each that leaves times as
+            they are.
+
+        Notes
+        -----
+        An operator costs in proportion to its ways: one of thousands of ports gives mappings.
         """
         scope, operator = self._scope, self._operator
         port = operator.outputs
@@ -508,9 +562,7 @@ class OperatorBuilder(Generic[S]):
         operator.capabilities.append(capabilities)
         operator.initial.append(initial)
         self._outputs.append(Output(tee, capabilities))
-        self._connect(
-            [(input_, port) for input_ in range(operator.inputs)], summaries, f"output {port}"
-        )
+        self._add_port(port, False, operator.inputs, summaries)
         return scope.new_stream((self._node, port), tee)
 
     def build(
@@ -565,15 +617,45 @@ class OperatorBuilder(Generic[S]):
         """Say what the operator is for: "input" or "probe"; for those who look on."""
         self._operator.role = role
 
-    def set_summary(self, input_: int, output: int, summary: Any) -> None:
-        """Say how times advance from one input to one output, as for `new_output`."""
+    def connect(self, input_: int, output: int, summary: Any = STAYS) -> None:
+        """Say how times advance from one input to one output.
+
+        Parameters
+        ----------
+        input_, output : int
+            Their numbers.
+        summary : optional
+            As for `new_output`: a summary, a list of several, or None where there is no way.
+            The default leaves times as they are.
+
+        Examples
+        --------
+        >>> import pointstamp as ps
+        >>> def swapped(scope):
+        ...     builder = scope.operator("Swap")
+        ...     for numbers in ([1, 2], [3, 4]):
+        ...         builder.new_input(scope.to_stream(numbers), ps.Pipeline())
+        ...     streams = [builder.new_output(initial=False, summaries={}) for _ in range(2)]
+        ...     builder.connect(0, 1)
+        ...     builder.connect(1, 0)
+        ...     def build(capabilities, info):
+        ...         def logic(inputs, outputs):
+        ...             for i, input in enumerate(inputs):
+        ...                 for time, batch in input:
+        ...                     outputs[1 - i].session(time).give_batch(batch)
+        ...         return logic
+        ...     builder.build(build)
+        ...     return streams[0]
+        >>> ps.testing.collect(swapped)
+        [(0, 3), (0, 4)]
+        """
         operator = self._operator
         if not (0 <= input_ < operator.inputs and 0 <= output < operator.outputs):
             raise BuildError(
                 f"operator {operator.name!r} has {operator.inputs} inputs and {operator.outputs} "
                 f"outputs; there is no way from input {input_} to output {output}"
             )
-        self._summaries[input_, output] = summary
+        self._summaries.setdefault(input_, {})[output] = summary
 
     @property
     def output_handles(self) -> list[Output]:
@@ -585,29 +667,40 @@ class OperatorBuilder(Generic[S]):
         """The frontiers of the inputs, live."""
         return self._operator.frontiers
 
-    def _connect(
-        self, ways: list[tuple[int, int]], summaries: Sequence[Any] | None, port: str
+    def _add_port(
+        self, port: int, is_input: bool, n_others: int, summaries: Connections | None
     ) -> None:
-        """Note the summaries of the ways between a new port and those of the other side."""
+        """Note the ways between a new port and those of the other side."""
         if summaries is None:
+            self._by_default.append((is_input, port, n_others))
             return
-        if len(summaries) != len(ways):
-            raise BuildError(
-                f"operator {self._operator.name!r} needs {len(ways)} summaries for {port}, one for "
-                f"each port so far on the other side; {len(summaries)} were given"
-            )
-        self._summaries.update(zip(ways, summaries, strict=True))
+        if not isinstance(summaries, Mapping):
+            if len(summaries) != n_others:
+                raise BuildError(
+                    f"operator {self._operator.name!r} needs {n_others} summaries for "
+                    f"{'input' if is_input else 'output'} {port}, one for each port so far on the "
+                    f"other side; {len(summaries)} were given"
+                )
+            summaries = dict(enumerate(summaries))
+        for other, summary in summaries.items():
+            self.connect(*((port, other) if is_input else (other, port)), summary)
 
     def _finish_ports(self) -> None:
         operator = self._operator
         identity = operator.timestamp.identity
-        table = [
-            [
-                self._antichain(self._summaries.get((input_, output), identity))
-                for output in range(operator.outputs)
-            ]
-            for input_ in range(operator.inputs)
-        ]
+        # One for all ways that leave times as they are: it never changes.
+        stays = self._antichain(identity)
+        table: list[dict[int, Antichain]] = [{} for _ in range(operator.inputs)]
+        for is_input, port, n_others in self._by_default:
+            for other in range(n_others):
+                input_, output = (port, other) if is_input else (other, port)
+                table[input_][output] = stays
+        for input_, ways in self._summaries.items():
+            for output, summary in ways.items():
+                table[input_].pop(output, None)
+                paths = stays if summary is STAYS else self._antichain(summary)
+                if len(paths):
+                    table[input_][output] = paths
         operator.set_summaries(table)
         self._inputs = [
             Input(operator.name, port, queue, counts, operator.capabilities, table[port], identity)

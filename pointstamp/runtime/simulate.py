@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
@@ -35,11 +35,17 @@ from typing import Any, TypeVar
 from pointstamp.communication.communicator import Channel
 from pointstamp.communication.failure import Failure, failure, first_cause
 from pointstamp.communication.simulated import SimulatedCommunicator, SimulatedNetwork
-from pointstamp.communication.target import check_workers, run_target
+from pointstamp.communication.target import (
+    check_main,
+    check_result,
+    check_workers,
+    run_target,
+)
 from pointstamp.dataflow.logging_protocol import LoggerFactory
 from pointstamp.errors import MissingExtraError, StalledError
+from pointstamp.runtime.run_worker import is_eager, run_worker
 from pointstamp.runtime.schedule import Decision, Schedule
-from pointstamp.runtime.worker import Worker, is_eager, live
+from pointstamp.runtime.worker import Worker
 
 try:
     from greenlet import getcurrent, greenlet
@@ -117,6 +123,7 @@ def simulate(
     >>> simulate(lambda worker, x: worker.index + x, 10, workers=3, seed=7)
     [10, 11, 12]
     """
+    check_main(main)
     schedule = Schedule(seed, crash=crash, replay=replay)
     return Simulation(workers, schedule, progress=progress, log=log).run(main, *args)
 
@@ -267,12 +274,19 @@ class Simulation:
             self.workers[index] = worker
             worker.timers.clock = seat.now
             result = main(worker, *args)
+            check_result(main, result)
             seat.has_returned = True
             return result
 
         seat = self._seats[index]
         try:
-            target = partial(live, main=begin, progress=self._progress, log=self._log)
+            target = partial(
+                run_worker,
+                main=begin,
+                progress=self._progress,
+                log=self._log,
+                responder=nullcontext,
+            )
             self._results[index] = run_target(seat, target)
         except KeyboardInterrupt:
             raise  # of whoever runs the simulation
