@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pointstamp.containers import Arrays, kind_of
+from pointstamp.containers import kind_of
 from pointstamp.containers.event_times import EventTimes, Ints
 from pointstamp.containers.gather import take
 from pointstamp.dataflow.capability import Capability, InputCapability
@@ -31,6 +31,7 @@ from pointstamp.operators.event_clock import (
     Watermark,
     largest_event_times,
 )
+from pointstamp.operators.transform import one_key
 from pointstamp.operators.window_assigners import Sessions, Sliding, Span, check_lateness
 from pointstamp.operators.window_functions import WindowFunction
 from pointstamp.operators.window_state import OpenWindows, open_windows
@@ -74,7 +75,7 @@ def windowed(
     builder = OperatorBuilder(sides[0].stream.scope, name)
     by_records = isinstance(clock, EventClock)
     for side in sides:
-        pact = Exchange(side.key if side.key is not None else _all_together)
+        pact = Exchange(side.key if side.key is not None else one_key)
         builder.new_input(
             side.stream, pact, Interest.ALWAYS if by_records else Interest.IF_CAPABILITY
         )
@@ -346,7 +347,7 @@ def _declare(
     from pointstamp.checkpoint.keyed_state import KeyedBatches, by_key
 
     hashes = [
-        by_key(_all_together if side.key is None else function.stored_key(number, side.key))
+        by_key(one_key if side.key is None else function.stored_key(number, side.key))
         for number, side in enumerate(sides)
     ]
 
@@ -369,12 +370,6 @@ def _reader(side: Side, windows: Sliding | Sessions, name: str) -> EventTimes:
     return EventTimes(
         side.time, name, is_calendar=windows.is_calendar, resolution=windows.resolution
     )
-
-
-def _all_together(given: Any) -> Any:
-    """One key for all: of a record 0, of a batch as many."""
-    is_batch = isinstance(given, Arrays) or hasattr(given, "num_rows")
-    return np.zeros(len(given), np.int64) if is_batch else 0
 
 
 def check_windows(windows: Any, name: str) -> None:

@@ -1,0 +1,80 @@
+"""Flattening: the items of each record that is a collection, as records of their own."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from pointstamp.containers import kind_of
+from pointstamp.containers.gather import column_of, is_columns
+from pointstamp.dataflow.stream_core import StreamCore, T
+from pointstamp.errors import ContainerError, SchemaError
+from pointstamp.operators.transform import rows, transform
+
+if TYPE_CHECKING:
+    from pointstamp.operators.stream import Stream
+
+U = TypeVar("U")
+
+
+class FlattenMethods(StreamCore[T]):
+    """Flattening. Methods of `Stream`."""
+
+    # Of the collections that streams mostly have: a stream of lists is none of iterables.
+    @overload
+    def flatten(self: StreamCore[list[U]], *, name: str = "Flatten") -> Stream[U]: ...
+
+    @overload
+    def flatten(self: StreamCore[tuple[U, ...]], *, name: str = "Flatten") -> Stream[U]: ...
+
+    @overload
+    def flatten(self, column: str | None = None, *, name: str = "Flatten") -> Stream[Any]: ...
+
+    def flatten(self, column: str | None = None, *, name: str = "Flatten") -> Any:
+        """The items of records that are collections; of columns those of a column of lists.
+
+        Parameters
+        ----------
+        column : str, optional
+            On columns: a column of lists. Each record is repeated for each item, which takes
+            the place of the list; one whose list is empty or null is not sent.
+        name : str
+            Of the operator.
+
+        >>> import pointstamp as ps
+        >>> ps.testing.collect(lambda scope: scope.to_stream([[3, 1], [], [2]]).flatten())
+        [(0, 1), (0, 2), (0, 3)]
+        >>> import pyarrow as pa
+        >>> batch = pa.RecordBatch.from_pydict({"user": ["ann", "bob"], "item": [[1, 2], [3]]})
+        >>> ps.testing.collect(lambda scope: scope.batches_to_stream([batch]).flatten("item"))
+        [(0, ('ann', 1)), (0, ('ann', 2)), (0, ('bob', 3))]
+        """
+        if column is None:
+            return transform(
+                self, name, lambda time, batch: list(chain.from_iterable(rows(batch, name)))
+            )
+        return transform(self, name, lambda time, batch: _flat(batch, column, name))
+
+
+def _flat(batch: Any, column: str, name: str) -> Any:
+    """A record batch with an item in place of each list."""
+    lists = column_of(batch, column, name)
+    if not is_columns(batch):
+        raise ContainerError(
+            f"{name} takes lists of record batches apart, and was given batches of "
+            f"{kind_of(batch).name}: send Arrow record batches"
+        )
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = lists.type
+    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    if not (is_list or pa.types.is_fixed_size_list(kind)):
+        raise SchemaError(f"{name} needs lists in the column {column!r}, not {kind}")
+    if lists.null_count:
+        batch = batch.filter(lists.is_valid())
+        lists = batch.column(batch.schema.names.index(column))
+    parents, items = pc.list_parent_indices(lists), pc.list_flatten(lists)
+    columns = [items if name == column else batch.column(i).take(parents)
+               for i, name in enumerate(batch.schema.names)]  # fmt: skip
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)

@@ -1,0 +1,310 @@
+"""Reductions per time: one record for each key, or the k largest of them.
+
+Both work on part of the records first, each worker on its own before they are exchanged, so
+that what travels is as many records as there are keys (times k), and not all.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
+
+import numpy as np
+
+from pointstamp.containers import Arrays, kind_of
+from pointstamp.containers.event_times import group_numbers
+from pointstamp.containers.gather import column_of, take
+from pointstamp.containers.keys import alike, check_key, hash_keys
+from pointstamp.containers.kind import Key
+from pointstamp.dataflow.capability import Capability
+from pointstamp.dataflow.error_policy import Failed, OnError
+from pointstamp.dataflow.handles import Input, Output
+from pointstamp.dataflow.notificator import Notificator
+from pointstamp.dataflow.operator import OperatorInfo
+from pointstamp.dataflow.pact import Exchange, Pact
+from pointstamp.dataflow.stream_core import StreamCore, T
+from pointstamp.errors import BuildError, DataError
+from pointstamp.operators import errors_in_state, grouping
+from pointstamp.operators.generic import operator_notify
+from pointstamp.operators.transform import one_key, rows, transform
+from pointstamp.operators.user_code import refuse_async_of
+
+if TYPE_CHECKING:
+    from pointstamp.operators.stream import Stream
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+Named: TypeAlias = Literal["sum", "product", "min", "max", "any", "all"]
+NAMED = ("sum", "product", "min", "max", "any", "all")
+"""Functions of two values that are associative and commutative, as Arrow calls them."""
+
+
+class Nothing:
+    """What a reduction starts from: the class itself, of which a copy is the same."""
+
+
+class ReduceMethods(StreamCore[T]):
+    """Reductions. Methods of `Stream`."""
+
+    @overload
+    def reduce(
+        self: StreamCore[tuple[K, V]],
+        function: Callable[[V, V], V],
+        key: None = None,
+        *,
+        on_error: Literal["raise", "drop"] = "raise",
+        name: str = "Reduce",
+    ) -> Stream[tuple[K, V]]: ...
+
+    @overload
+    def reduce(
+        self,
+        function: Callable[[T, T], T],
+        key: Callable[[T], K],
+        *,
+        on_error: Literal["raise", "drop"] = "raise",
+        name: str = "Reduce",
+    ) -> Stream[tuple[K, T]]: ...
+
+    @overload
+    def reduce(
+        self,
+        function: Callable[[Any, Any], Any],
+        key: Callable[[T], K] | None = None,
+        *,
+        on_error: Literal["route"],
+        name: str = "Reduce",
+    ) -> tuple[Stream[tuple[Any, Any]], Stream[Failed[Any]]]: ...
+
+    @overload
+    def reduce(
+        self, function: Named, key: str | Sequence[str], *, name: str = "Reduce"
+    ) -> Stream[T]: ...
+
+    def reduce(
+        self, function: Any, key: Any = None, *, on_error: OnError = "raise", name: str = "Reduce"
+    ) -> Any:
+        """The records of each key and time reduced to one, when the time is complete.
+
+        Parameters
+        ----------
+        function : callable or str
+            `function(value, value)` gives a value, and is associative and commutative. Without
+            a `key` records are pairs (key, value). On columns a name: "sum", "product", "min",
+            "max", "any" or "all", of each column that is not of the key.
+        key : callable, str, or sequence of str, optional
+            On rows a function of the record, of which all are reduced then; on columns a
+            column's name, or several.
+        on_error : {"raise", "route", "drop"}
+            As for `aggregate`.
+        name : str
+            Of the operator.
+
+        Returns
+        -------
+        Stream
+            Of rows, pairs of the key and what its values come to; of columns, batches of the
+            same columns, with those of the key first.
+
+        Notes
+        -----
+        Each batch is reduced before it is exchanged; with "route" and "drop" it is not.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     return scope.to_stream([("a", 3), ("b", 5), ("a", 4)]).reduce(max)
+        >>> ps.testing.collect(build)
+        [(0, ('a', 4)), (0, ('b', 5))]
+        >>> def build(scope):
+        ...     batch = ps.Arrays(user=[7, 9, 7], spent=[1, 2, 3])
+        ...     return scope.batches_to_stream([batch]).reduce("sum", key="user")
+        >>> ps.testing.collect(build)
+        [(0, (7, 4)), (0, (9, 2))]
+        """
+        refuse_async_of(name, function, key)
+        check_key(key, name)
+        if isinstance(function, str):
+            return _reduce_columns(self, function, key, name)
+        if grouping.is_of_columns(key) or not callable(function):
+            raise BuildError(
+                f"operator {name!r} reduces columns by name, one of {list(NAMED)}, and rows by a "
+                f"function of two values and a key that is a function; found {function!r} and "
+                f"{key!r}"
+            )
+
+        def fold(of: Any, value: Any, so_far: Any) -> Any:
+            return value if so_far is Nothing else function(so_far, value)
+
+        if on_error != "raise":
+            return errors_in_state.aggregate(self, fold, None, key, Nothing, on_error, name)
+        parts = transform(self, f"{name}Batch", lambda time, b: _reduced(b, function, key, name))
+        return grouping.aggregate(parts, fold, None, None, Nothing, name)
+
+    def top_k(self, k: int, by: Any = None, key: Key = None, *, name: str = "TopK") -> Stream[T]:
+        """The `k` largest records of each time, and key, when the time is complete.
+
+        Parameters
+        ----------
+        k : int
+            How many, at least 1.
+        by : callable or str, optional
+            What they are compared by: on rows a function of the record (the default: the record
+            itself), on columns a column's name. Nulls and NaNs are left out.
+        key : callable, str, or sequence of str, optional
+            The k largest of each key; without one, of all, which are on one worker then.
+        name : str
+            Of the operator.
+
+        Returns
+        -------
+        Stream
+            The records as they came. Of those that are equal by `by` where not all are among
+            the k, the ones with the least stable hashes.
+
+        >>> import pointstamp as ps
+        >>> ps.testing.collect(lambda scope: scope.to_stream([3, 9, 4, 1]).top_k(2))
+        [(0, 4), (0, 9)]
+        >>> def build(scope):
+        ...     batch = ps.Arrays(user=[7, 9, 7], spent=[1, 2, 3])
+        ...     return scope.batches_to_stream([batch]).top_k(1, by="spent", key="user")
+        >>> ps.testing.collect(build)
+        [(0, (7, 3)), (0, (9, 2))]
+        """
+        refuse_async_of(name, by, key)
+        check_key(key, name)
+        if type(k) is not int or k < 1:
+            raise BuildError(f"operator {name!r}: k is an integer from 1 on, not {k!r}")
+
+        def chosen(batch: Any, *, exactly: bool) -> Any:
+            if type(batch) is list:
+                return _top_rows(batch, k, by, key, exactly)
+            return _top_columns(batch, k, by, key, name, exactly)
+
+        parts = transform(self, f"{name}Batch", lambda time, batch: chosen(batch, exactly=False))
+        pact = Exchange(one_key if key is None else key)
+        return _per_time(parts, pact, name, lambda batch: chosen(batch, exactly=True))
+
+
+def _per_time(
+    stream: StreamCore[Any], pact: Pact, name: str, answer: Callable[[Any], Any]
+) -> Stream[Any]:
+    """What `answer` makes of all records of a time, one container, when it is complete."""
+
+    def build(capability: Capability, info: OperatorInfo) -> Callable[..., None]:
+        capability.drop()
+        held: dict[Any, list[Any]] = {}
+
+        def logic(input_: Input, output: Output, notificator: Notificator) -> None:
+            for time, batch in input_:
+                if time.time not in held:
+                    held[time.time] = []
+                    notificator.notify_at(time.retain())
+                held[time.time].append(batch)
+            for capability in notificator:
+                batches = held.pop(capability.time)
+                with capability, output.session(capability) as session:
+                    session.give_batch(answer(kind_of(batches[0]).concat(batches)))
+
+        return logic
+
+    return operator_notify([stream], [pact], name, build, ())
+
+
+def _reduced(batch: Any, function: Callable[[Any, Any], Any], key: Any, name: str) -> list[Any]:
+    """A pair of key and value for each key of a batch of rows."""
+    values: dict[Any, Any] = {}
+    for record in rows(batch, name):
+        of, value = grouping.checked_pair(record, name) if key is None else (key(record), record)
+        of = alike(of)
+        values[of] = function(values[of], value) if of in values else value
+    return list(values.items())
+
+
+def _reduce_columns(stream: StreamCore[Any], function: str, key: Key, name: str) -> Stream[Any]:
+    if function not in NAMED or not grouping.is_of_columns(key):
+        raise BuildError(
+            f"operator {name!r} reduces columns by one of {list(NAMED)} and by named columns of a "
+            f"key; found {function!r} and {key!r}"
+        )
+
+    def reduced(batch: Any) -> Any:
+        from pointstamp.containers.groups import aggregated
+
+        kind = kind_of(batch)
+        names = [name for name, *_ in kind.schema(batch)] if isinstance(batch, Arrays) else (
+            kind.schema(batch).names)  # fmt: skip
+        of = [key] if isinstance(key, str) else list(key)  # type: ignore[arg-type]  # it names columns
+        others = [name for name in names if name not in of]
+        answer = aggregated(batch, key, [(other, function) for other in others], name)
+        if isinstance(answer, Arrays):
+            columns = (column for _, column in answer.items())
+            return Arrays(dict(zip([*of, *others], columns, strict=True)))
+        return answer.rename_columns([*of, *others])
+
+    parts = transform(stream, f"{name}Batch", lambda time, batch: reduced(batch))
+    return _per_time(parts, Exchange(key), name, reduced)
+
+
+def _top_rows(batch: list[Any], k: int, by: Any, key: Any, exactly: bool) -> list[Any]:
+    """The k largest of each key, the largest first; not `exactly`: and all their equals."""
+    groups: dict[Any, list[tuple[Any, Any]]] = {}
+    for record in batch:
+        value = record if by is None else by(record)
+        if value == value:
+            of = None if key is None else alike(key(record))
+            groups.setdefault(of, []).append((value, record))
+    found: list[Any] = []
+    for valued in groups.values():
+        if len(valued) > k:
+            least = heapq.nlargest(k, (value for value, _ in valued))[-1]
+            above = [pair for pair in valued if least < pair[0]]
+            equal = [pair for pair in valued if not least < pair[0] and not pair[0] < least]
+            if exactly and len(above) + len(equal) > k:
+                hashes = hash_keys([record for _, record in equal])
+                order = np.argsort(hashes, kind="stable")[: k - len(above)]
+                equal = [equal[place] for place in order.tolist()]
+            valued = above + equal
+        valued.sort(key=_value, reverse=True)
+        found += [record for _, record in valued]
+    return found
+
+
+def _value(valued: tuple[Any, Any]) -> Any:
+    return valued[0]
+
+
+def _top_columns(batch: Any, k: int, by: Any, key: Any, name: str, exactly: bool) -> Any:
+    """The same of columns."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from pointstamp.containers.convert import arrow_array, numbers
+
+    if not isinstance(by, str):
+        raise BuildError(f"{name}: columns are compared by the name of a column, not by {by!r}")
+    values = column_of(batch, by, name)
+    values = arrow_array(values) if isinstance(values, np.ndarray) else values
+    is_value = values.is_valid()
+    if pa.types.is_floating(values.type):
+        is_value = pc.and_(is_value, pc.invert(pc.fill_null(pc.is_nan(values), True)))
+    try:
+        ranks = pc.rank(values, sort_keys="descending", tiebreaker="dense")
+    except pa.ArrowNotImplementedError as error:
+        raise DataError(f"{name} cannot order the column {by!r} of type {values.type}") from error
+    places = np.flatnonzero(numbers(is_value.cast(pa.uint8())))
+    batch, ranking = take(batch, places), numbers(ranks)[places]
+    if not len(places):
+        return batch
+    groups = group_numbers(batch, key, name)
+    ties = kind_of(batch).hashes(batch, None) if exactly else np.zeros(len(places), np.uint64)
+    order = np.lexsort((ties, ranking, groups))
+    of, rank = groups[order], ranking[order]
+    begins = np.flatnonzero(np.diff(of, prepend=of[0] - 1))
+    sizes = np.diff(begins, append=len(of))
+    position = np.arange(len(of)) - np.repeat(begins, sizes)
+    if exactly:
+        return take(batch, order[position < k])
+    last = np.repeat(rank[begins + np.minimum(sizes, k) - 1], sizes)
+    return take(batch, order[rank <= last])
