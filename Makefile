@@ -57,7 +57,8 @@ $(COMPILED): $(STAMP) $(SOURCES)
 	@touch $@
 
 run: $(STAMP) $(COMPILED)
-	$(BIN)/pointstamp motifs '$(PATTERN)' $(if $(EDGES),'$(EDGES)') --on spark --workers $(WORKERS) $(RUN_ARGS)
+	$(if $(EDGES),,$(BIN)/python examples/import_graph.py $(VENV)/imports.csv)
+	$(BIN)/pointstamp motifs '$(PATTERN)' $(if $(EDGES),'$(EDGES)',$(VENV)/imports.csv) --on spark --workers $(WORKERS) $(RUN_ARGS)
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .

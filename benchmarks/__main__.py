@@ -76,7 +76,7 @@ def _run(chosen: list[Benchmark], asked: argparse.Namespace) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="pointstamp bench",
+        prog="python -m benchmarks",
         description="Measure what is claimed, with baselines in the same run.",
     )
     parser.add_argument(

@@ -61,10 +61,10 @@ if TYPE_CHECKING:
     from pointstamp.progress.timestamp import Unit as Unit
     from pointstamp.runtime.barrier import Barrier as Barrier
     from pointstamp.runtime.execute import execute as execute
+    from pointstamp.runtime.run_worker import run_worker as run_worker
     from pointstamp.runtime.sequencer import Sequencer as Sequencer
     from pointstamp.runtime.simulate import simulate as simulate
     from pointstamp.runtime.worker import Worker as Worker
-    from pointstamp.runtime.worker import run_worker as run_worker
     from pointstamp.service.embedded import serve as serve
     from pointstamp.service.service import Service as Service
 
@@ -114,7 +114,7 @@ _HOMES = {
     "WindowResult": "pointstamp.operators.window_assigners",
     "Worker": "pointstamp.runtime.worker",
     "execute": "pointstamp.runtime.execute",
-    "run_worker": "pointstamp.runtime.worker",
+    "run_worker": "pointstamp.runtime.run_worker",
     "serve": "pointstamp.service.embedded",
     "simulate": "pointstamp.runtime.simulate",
 }

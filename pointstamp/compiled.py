@@ -65,6 +65,8 @@ MODULES = (
     "pointstamp.operators.stateless",
     "pointstamp.operators.transform",
     "pointstamp.operators.scope",
+    "pointstamp.runtime.installed_dataflow",
+    "pointstamp.runtime.progress_exchange",
     "pointstamp.runtime.worker",
 )
 """What is compiled, in the order of the layers."""

@@ -4,10 +4,11 @@
     python scripts/changelog.py 0.2.0 2027-01-31 a release: the section gets its name and date,
                                                  and the fragments, now written, go
 
-A fragment is a file with one sentence or a few. `name.md` says what is new; `name.changed.md`
-what a program has to do differently; `name.fixed.md` what was wrong; `name.removed.md` what is
-gone. The file begins with an introduction, and then has a section for each release, the latest
-first; only the section `Unreleased` is ever written.
+A fragment is a file with one sentence or a few. `name.md` says what is new; `name.changed.md`,
+or a sentence that begins with "Breaking:", what a program has to do differently;
+`name.fixed.md` what was wrong; `name.removed.md` what is gone. `CHANGELOG.md` begins with an
+introduction, and then has a section for each release, the latest first; only the section
+`Unreleased` is ever written.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 KINDS = {"changed": "Changed", "added": "Added", "fixed": "Fixed", "removed": "Removed"}
+BREAKING = "Breaking:"
 UNRELEASED = "## Unreleased"
 
 
@@ -38,9 +40,12 @@ def section(folder: Path, title: str) -> str:
     sentences: dict[str, list[str]] = {}
     for fragment in fragments(folder):
         sentence = " ".join(fragment.read_text().split())
+        kind = kind_of(fragment)
+        if sentence.startswith(BREAKING):
+            kind, sentence = "changed", sentence.removeprefix(BREAKING).lstrip()
         if not sentence:
             raise ValueError(f"{fragment.name} is empty")
-        sentences.setdefault(kind_of(fragment), []).append(f"- {sentence}")
+        sentences.setdefault(kind, []).append(f"- {sentence}")
     groups = [
         f"### {KINDS[kind]}\n\n" + "\n".join(sentences[kind]) for kind in KINDS if kind in sentences
     ]

@@ -26,6 +26,7 @@ def project(tmp_path):
     (tmp_path / "changes.d" / "b-loops.md").write_text("Loops\nend.\n")
     (tmp_path / "changes.d" / "a-maps.md").write_text("Maps map.")
     (tmp_path / "changes.d" / "names.changed.md").write_text("`f` is `g`.")
+    (tmp_path / "changes.d" / "more.md").write_text("Breaking: `g` is `h`.")
     (tmp_path / "CHANGELOG.md").write_text(HEAD)
     return tmp_path
 
@@ -35,6 +36,7 @@ UNRELEASED = """
 
 ### Changed
 
+- `g` is `h`.
 - `f` is `g`.
 
 ### Added

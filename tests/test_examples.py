@@ -53,7 +53,7 @@ SAID = {
 }
 
 # These are given a file, or a Spark session, by tests of their own.
-APART = {"growing_triangles.py", "triangles_on_spark.py", "stream_on_spark.py"}
+APART = {"import_graph.py", "growing_triangles.py", "triangles_on_spark.py", "stream_on_spark.py"}
 
 
 def run(name: str, *args: str) -> str:

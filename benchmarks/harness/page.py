@@ -28,9 +28,9 @@ comes from the files in [`benchmarks/results/`](../benchmarks/results), which on
 ```console
 $ make bench                      # under 30 minutes on two cores
 $ make bench-spark                # and what takes long: services, and large graphs on Spark
-$ pointstamp bench --list         # which benchmarks there are
-$ pointstamp bench triangles      # one of them
-$ pointstamp bench chain --profile        # where the time goes
+$ python -m benchmarks --list         # which benchmarks there are
+$ python -m benchmarks triangles      # one of them
+$ python -m benchmarks chain --profile        # where the time goes
 $ python -m benchmarks --page     # this page and its plots again, from the results
 ```
 

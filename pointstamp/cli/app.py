@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from pointstamp.cli.bench import bench
 from pointstamp.cli.explain import explain
 from pointstamp.cli.log import log
 from pointstamp.cli.warm import warm
@@ -35,8 +34,7 @@ app = typer.Typer(
 
 _EPILOG = (
     "EDGES is an edge list: text with two columns (SNAP, CSV, TSV; # comments; .gz too) or "
-    "Parquet; - is standard input. Without it, the graph is: which module imports which, in "
-    "the Python installation that runs this. The first matches, or with --count their number, "
+    "Parquet; - is standard input. The first matches, or with --count their number, "
     "go to standard output; progress and a summary to standard error. Exit status: 0 if all "
     "went well, 1 if the computation failed, 2 if it was asked for wrongly or the input is not "
     "what it should be."
@@ -57,7 +55,7 @@ class Progress(StrEnum):
     EAGER = "eager"
 
 
-Edges = Annotated[str | None, typer.Argument(metavar="EDGES", show_default=False)]
+Edges = Annotated[str, typer.Argument(metavar="EDGES")]
 Workers = Annotated[
     int | None,
     typer.Option(metavar="N", min=1, help="How many.", show_default="one per processor"),
@@ -120,7 +118,7 @@ def _answer(
     name: str,
     query: Callable[[], Query],
     /,
-    edges: Edges = None,
+    edges: Edges,
     workers: Workers = None,
     on: On = Place.LOCAL,
     master: Master = None,
@@ -145,7 +143,7 @@ def _answer(
 def _request(
     command: str,
     query: Callable[[], Query],
-    edges: str | None,
+    edges: str,
     workers: int | None,
     on: Place,
     master: str | None,
@@ -160,7 +158,7 @@ def _request(
     UsageError
     """
     from pointstamp.cli.outcome import Request, Wanted
-    from pointstamp.cli.sources import FileSource, ImportSource, Source
+    from pointstamp.cli.sources import EdgeFile
     from pointstamp.errors import UsageError
 
     asked = query()
@@ -169,10 +167,8 @@ def _request(
             f"--master {master} says where Spark is, and the workers are to be processes of this "
             f"machine; add --on spark, or leave it out"
         )
-    source: Source = ImportSource()
-    if edges is not None:
-        source = FileSource(edges)
-        source.check()
+    source = EdgeFile(edges)
+    source.check()
     wanted = Wanted.COUNT if count else Wanted.FIRST if out is None else Wanted.FILE
     workers = workers or _processors()
     request = Request(command, asked, source, wanted, workers, on.value, master, out, run)
@@ -216,7 +212,6 @@ def cliques(
     return CliqueQuery(k)
 
 
-app.command()(bench)
 app.command()(log)
 app.command()(explain)
 app.command()(warm)

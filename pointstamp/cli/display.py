@@ -49,7 +49,6 @@ class Display:
         self._title = title
         self._console = console or console_for(sys.stderr)
         self._began = time.monotonic()
-        self._n_files = 0
         self._n_read = 0
         self._reports: list[Report] = []
         self._last_line = self._began
@@ -87,11 +86,6 @@ class Display:
         self._reports = server.reports()
         self._maybe_print_line()
 
-    def read_files(self, n: int) -> None:
-        """So many source files have been read, here."""
-        self._n_files = n
-        self._maybe_print_line()
-
     def reading(self, batches: Iterable[Any]) -> Iterator[Any]:
         """The same batches; shows how many edges have been read, here."""
         for batch in batches:
@@ -101,8 +95,7 @@ class Display:
 
     def _news(self) -> str:
         """All counts in a line."""
-        files = max([self._n_files, *(report.files for report in self._reports)])
-        counts = {"files read": files, _HEADINGS["edges"]: self._n_read}
+        counts = {_HEADINGS["edges"]: self._n_read}
         for name in _COLUMNS:
             heading = _HEADINGS[name]
             told = sum(getattr(report, name) for report in self._reports)
@@ -176,7 +169,7 @@ def print_summary(request: Request, outcome: Outcome, console: Console | None = 
     )
     rows = [
         ("vertices", f"{facts.vertices:,}", ""),
-        ("edges", f"{facts.edges:,}", _files_note(facts.n_files, facts.n_skipped)),
+        ("edges", f"{facts.edges:,}", ""),
         ("matches", f"{outcome.matches:,}", f"in {request.out}" if request.out else ""),
         *((phase, f"{seconds:,.2f} s", "") for phase, seconds in outcome.seconds.items()),
     ]
@@ -191,13 +184,6 @@ def print_summary(request: Request, outcome: Outcome, console: Console | None = 
         console.print(_table_of(outcome.reports))
     for note in facts.notes:
         console.print(f"  note: {note}", soft_wrap=True)
-
-
-def _files_note(n_files: int, n_skipped: int) -> str:
-    if not n_files:
-        return ""
-    skipped = f", {n_skipped:,} of them skipped as they do not parse" if n_skipped else ""
-    return f"from {n_files:,} source files{skipped}"
 
 
 def print_answer(request: Request, outcome: Outcome) -> None:

@@ -21,7 +21,7 @@ from pointstamp.cli.progress_server import ProgressServer
 from pointstamp.cli.queries import Query
 from pointstamp.cli.search import results
 from pointstamp.cli.shortlist import merged
-from pointstamp.cli.sources import Facts, Reading, Source, at_hand
+from pointstamp.cli.sources import EdgeFile, Facts, Reading, at_hand
 from pointstamp.formats.atomic_file import folder_beside
 from pointstamp.runtime.execute import execute
 from pointstamp.runtime.worker import Worker
@@ -33,7 +33,7 @@ class Task:
 
     query: Query
     wanted: Wanted
-    source: Source
+    source: EdgeFile
     address: Address
     parts: str | None
     """The folder for the workers' files."""
@@ -85,7 +85,7 @@ def work(worker: Worker, task: Task) -> Share:
             found = results(task.query, task.wanted, stream, reporter)
             found.inspect_batch(lambda _, batch: sink(batch))
         if worker.index == 0:
-            reading = Reading(task.source, reporter.read_files)
+            reading = Reading(task.source)
             for batch in reading:
                 edges.send_batch(batch)
                 worker.step()

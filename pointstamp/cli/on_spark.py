@@ -26,7 +26,7 @@ from pointstamp.cli.progress_server import LOOPBACK, ProgressServer
 from pointstamp.cli.queries import Query
 from pointstamp.cli.search import result_columns, results
 from pointstamp.cli.shortlist import merged
-from pointstamp.cli.sources import COLUMNS, Facts, FileSource, Reading
+from pointstamp.cli.sources import COLUMNS, Facts, Reading
 from pointstamp.errors import PointstampError, UsageError, WorkerError
 from pointstamp.operators.scope import Scope
 from pointstamp.operators.stream import Stream
@@ -206,15 +206,15 @@ def _edges(spark: Any, request: Request, display: Display) -> tuple[Any, Facts]:
             return scanned, _counted(scanned)
     from pointstamp.formats.parquet import table_of
 
-    reading = Reading(request.source, display.read_files)
+    reading = Reading(request.source)
     table = table_of(display.reading(reading), COLUMNS)
     return spark.createDataFrame(table), reading.facts
 
 
 def _scanned(spark: Any, request: Request) -> Any:
-    """The DataFrame of Parquet files whose vertices are integers; None for other sources."""
+    """The DataFrame of Parquet files whose vertices are integers; None for other files."""
     source = request.source
-    if not isinstance(source, FileSource) or not source.path.endswith(".parquet"):
+    if not source.path.endswith(".parquet"):
         return None
     if _PATTERN.search(source.path):
         return None  # to Spark it names several files, and to us one

@@ -9,7 +9,7 @@ from typing import Any
 
 from pointstamp.cli.progress_reporter import Report
 from pointstamp.cli.queries import Query
-from pointstamp.cli.sources import Facts, Source
+from pointstamp.cli.sources import EdgeFile, Facts
 from pointstamp.errors import FileFormatError, PatternError, UsageError
 from pointstamp.formats.atomic_file import folder_beside
 
@@ -48,7 +48,7 @@ class Request:
 
     command: str
     query: Query
-    source: Source
+    source: EdgeFile
     wanted: Wanted
     workers: int
     on: str
@@ -124,8 +124,6 @@ def as_json(request: Request, outcome: Outcome) -> dict[str, Any]:
             for report in outcome.reports
         ],
     }
-    if facts.n_files:
-        told |= {"files": facts.n_files, "files_skipped": facts.n_skipped}
     if facts.notes:
         told["notes"] = facts.notes
     if request.wanted is Wanted.FIRST:

@@ -1,6 +1,6 @@
-"""Where edges come from: a file, standard input, or the import graph.
+"""Where edges come from: a file, or standard input.
 
-A source is a value that travels to whoever reads it. A `Reading` is one pass over
+An `EdgeFile` is a value that travels to the worker that reads it. A `Reading` is one pass over
 it, which keeps count: edges, vertices, names, and when it began and ended.
 """
 
@@ -11,21 +11,19 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pointstamp.cli.import_graph import import_graph
 from pointstamp.errors import FileFormatError
 
 Ints = npt.NDArray[np.int64]
 
 COLUMNS = ("src", "dst")
-_PIECE_RECORDS = 65_536
 
 
 @dataclass
@@ -36,8 +34,6 @@ class Facts:
     ----------
     edges, vertices : int
     names : list of str, by vertex, where vertices have names
-    n_files, n_skipped : source files read, and those that could not be parsed, where it
-        was source files that were read
     notes : what was taken to mean something, where it could have meant something else
     began, ended : seconds of the machine's monotonic clock
     """
@@ -45,32 +41,13 @@ class Facts:
     edges: int = 0
     vertices: int = 0
     names: list[str] | None = None
-    n_files: int = 0
-    n_skipped: int = 0
     notes: list[str] = field(default_factory=list)
     began: float = 0.0
     ended: float = 0.0
 
 
-Told = Callable[[int], None]
-
-
-class Source(Protocol):
-    """Gives edges, as record batches of the int64 columns `src` and `dst`."""
-
-    @property
-    def title(self) -> str:
-        """What to call it."""
-
-    def batches(self, facts: Facts, told: Told) -> Iterator[Any]:
-        """The edges; fills in the names and files of `facts` at the end.
-
-        `told` is called with the number of source files read so far, where it is those.
-        """
-
-
 @dataclass(frozen=True)
-class FileSource:
+class EdgeFile:
     """An edge list: a file, or `-` for standard input."""
 
     path: str
@@ -85,12 +62,14 @@ class FileSource:
         if self.path == "-" and sys.stdin is None:
             raise FileFormatError("standard input is closed; open it (< FILE), or name a file")
         if not self.path:
-            raise FileFormatError("the name of the file of edges is empty; name one, or none")
+            raise FileFormatError(
+                "the name of the file of edges is empty; name one, or - for standard input"
+            )
         if self.path != "-" and not Path(self.path).exists():
             raise FileFormatError(f"{self.path}: there is no such file (looked from {Path.cwd()})")
 
-    def batches(self, facts: Facts, told: Told) -> Iterator[Any]:
-        """See `Source`."""
+    def batches(self, facts: Facts) -> Iterator[Any]:
+        """Record batches of the int64 columns `src` and `dst`; completes `facts` at the end."""
         # Arrow is imported here and not above: it takes a while, and --help needs none.
         from pointstamp.formats.edge_files import read_edges
 
@@ -99,36 +78,10 @@ class FileSource:
         facts.names, facts.notes = edges.names, edges.notes
 
 
-@dataclass(frozen=True)
-class ImportSource:
-    """Which module imports which; see `import_graph`."""
-
-    folders: tuple[Path, ...] | None = None
-
-    @property
-    def title(self) -> str:
-        """What to call it."""
-        version = ".".join(map(str, sys.version_info[:3]))
-        return f"the imports of Python {version} and the packages installed with it"
-
-    def batches(self, facts: Facts, told: Told) -> Iterator[Any]:
-        """See `Source`."""
-        from pointstamp.containers import Arrays
-        from pointstamp.containers.convert import to_arrow
-
-        graph = import_graph(self.folders, told)
-        for start in range(0, len(graph.sources), _PIECE_RECORDS):
-            piece = slice(start, start + _PIECE_RECORDS)
-            ends = (graph.sources[piece], graph.targets[piece])
-            yield to_arrow(Arrays(dict(zip(COLUMNS, ends, strict=True))))
-        facts.names, facts.n_files = graph.names, graph.n_files
-        facts.n_skipped = graph.n_skipped
-
-
 @contextlib.contextmanager
-def at_hand(source: Source) -> Iterator[Source]:
+def at_hand(source: EdgeFile) -> Iterator[EdgeFile]:
     """A source that any process of this machine can read: standard input goes to a file."""
-    if not isinstance(source, FileSource) or source.path != "-":
+    if source.path != "-":
         yield source
         return
     with tempfile.TemporaryDirectory(prefix="pointstamp-stdin-") as folder:
@@ -140,21 +93,20 @@ def at_hand(source: Source) -> Iterator[Source]:
             raise FileFormatError(
                 f"standard input: cannot be read, or not be kept in {folder}: {error.strerror}"
             ) from error
-        yield FileSource(str(path))
+        yield EdgeFile(str(path))
 
 
 @dataclass
 class Reading:
     """One pass over a source; `facts` are complete when it is exhausted."""
 
-    source: Source
-    told: Told = lambda n: None
+    source: EdgeFile
     facts: Facts = field(default_factory=Facts)
 
     def __iter__(self) -> Iterator[Any]:
         facts, vertices = self.facts, VertexSet()
         facts.began = time.monotonic()
-        for batch in self.source.batches(facts, self.told):
+        for batch in self.source.batches(facts):
             facts.edges += batch.num_rows
             for column in batch.columns:
                 vertices.add(column.to_numpy())

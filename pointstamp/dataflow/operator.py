@@ -292,7 +292,7 @@ class Operator(LocalOperator):
                     counts.change(batch.items[place], batch.changes[place])
                 batch.clear()
         if is_news and self.watcher is not None:
-            self.watcher.told(self)
+            self.watcher.notified(self)
 
     def pull_internal_progress(self) -> Progress:
         """Run the logic once, send what it gave, report."""

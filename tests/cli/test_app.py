@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pointstamp.cli.sources import FileSource
+from pointstamp.cli.sources import EdgeFile
 from tests.cli.conftest import EDGES, Ran
 
 Run = Callable[..., Ran]
@@ -213,7 +213,7 @@ def test_a_failed_computation_ends_with_1_and_leaves_the_old_file(
     def fail(*args: object) -> None:
         raise MemoryError("none left")
 
-    monkeypatch.setattr(FileSource, "batches", fail)
+    monkeypatch.setattr(EdgeFile, "batches", fail)
     ran = run("triangles", graph, "--workers", 1, "--out", out)
     assert ran.status == 1
     assert "none left" in lines(ran.err)[-1]

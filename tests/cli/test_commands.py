@@ -21,9 +21,9 @@ COMMON = [
 @pytest.mark.parametrize(
     ("command", "own", "usage"),
     [
-        ("motifs", ["--distinct"], "motifs [OPTIONS] PATTERN [EDGES]"),
-        ("triangles", [], "triangles [OPTIONS] [EDGES]"),
-        ("cliques", [], "cliques [OPTIONS] K [EDGES]"),
+        ("motifs", ["--distinct"], "motifs [OPTIONS] PATTERN EDGES"),
+        ("triangles", [], "triangles [OPTIONS] EDGES"),
+        ("cliques", [], "cliques [OPTIONS] K EDGES"),
     ],
 )
 def test_a_command_asks_for_its_own_and_then_for_what_all_ask(

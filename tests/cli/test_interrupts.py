@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from pointstamp.cli.on_spark import first_cause
-from pointstamp.cli.sources import FileSource
+from pointstamp.cli.sources import EdgeFile
 from tests.cli.conftest import Ran
 
 Run = Callable[..., Ran]
@@ -139,13 +139,13 @@ def _is_gateway(group: int) -> bool:
 def test_a_hangup_is_heard_unless_we_are_told_to_ignore_it(
     run: Run, graph: Path, monkeypatch: pytest.MonkeyPatch, is_ignored: bool
 ) -> None:
-    batches = FileSource.batches
+    batches = EdgeFile.batches
 
-    def hung_up(self: FileSource, *args: Any) -> Iterator[pa.RecordBatch]:
+    def hung_up(self: EdgeFile, *args: Any) -> Iterator[pa.RecordBatch]:
         signal.raise_signal(signal.SIGHUP)
         return batches(self, *args)
 
-    monkeypatch.setattr(FileSource, "batches", hung_up)
+    monkeypatch.setattr(EdgeFile, "batches", hung_up)
     ours = signal.SIG_IGN if is_ignored else lambda number, frame: None
     before = signal.signal(signal.SIGHUP, ours)
     try:

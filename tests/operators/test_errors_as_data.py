@@ -403,7 +403,7 @@ def test_whoever_watches_hears_of_what_is_dropped() -> None:
     heard: list[tuple[str, int]] = []
 
     def main(worker: ps.Worker) -> dict[str, int]:
-        worker.environment.note = lambda what, n: heard.append((what, n))
+        worker.environment.observers.append(lambda what, n: heard.append((what, n)))
         with worker.dataflow() as scope:
             rows(scope).map(refuses, on_error="drop")
         worker.run()

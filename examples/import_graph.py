@@ -1,36 +1,34 @@
-"""Which module imports which, in the Python installation that runs this.
+"""Which module imports which, in the Python installation that runs this, as an edge list.
 
-A real graph that every machine has: the standard library and what is installed
-beside it, thousands of modules. Vertices are modules that are there, by name; an
-edge says that one names the other in an import statement, at the top of a file
-or inside a function. Tests, and the interpreter's own playground (`idlelib`),
-are left out. Importing is never done, only reading.
+A real graph that every machine has, for `pointstamp triangles` and `make run`: the standard
+library and what is installed beside it, thousands of modules. Vertices are modules that are
+there, by name; an edge says that one names the other in an import statement, at the top of a
+file or inside a function. Tests, and the interpreter's own playground (`idlelib`), are left out.
+Importing is never done, only reading.
 
 Sources are read with `ast`, but only as far as the last line that could import
 something: what comes after cannot add an edge, and is more than half of all
 text. A beginning that does not parse by itself (it ended inside a string, a
 bracket or a `try`) is no loss, the whole file is parsed then.
+
+    python examples/import_graph.py [FILE.csv [FOLDER ...]]
 """
 
 from __future__ import annotations
 
 import ast
+import csv
 import gc
 import os
 import re
 import sys
 import sysconfig
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
-
-import numpy as np
-import numpy.typing as npt
-
-from pointstamp.errors import FileFormatError
+from typing import NamedTuple
 
 LEFT_OUT = frozenset({"test", "tests", "idlelib", "lib2to3", "__pycache__"})
 """Folders that are not gone into, beside those whose name cannot be a package's."""
@@ -40,28 +38,21 @@ _BEFORE_IMPORT = re.compile(rb"(?:^|[;:])\s*(?:from\b[^;:]*)?$")
 _EDITABLE = "__editable__"  # made by installers for packages in development
 _MARK = b"\xef\xbb\xbf"
 
-Told = Callable[[int], None]
 
-
-@dataclass(frozen=True)
-class ImportGraph:
-    """Who imports whom.
+class ImportGraph(NamedTuple):
+    """Modules that import each other.
 
     Attributes
     ----------
-    names : list of str, sorted
-        Of the modules; a vertex is an index into it. Each has an edge at least.
-    sources, targets : int64[n]
-        Importing and imported module of each edge, in order, none twice, no loops.
+    edges : list of (str, str), sorted
+        Importing and imported module, none twice, no loops.
     n_files : int
         How many files were read.
     n_skipped : int
         How many of them could not be parsed.
     """
 
-    names: list[str]
-    sources: npt.NDArray[np.int64]
-    targets: npt.NDArray[np.int64]
+    edges: list[tuple[str, str]]
     n_files: int
     n_skipped: int
 
@@ -79,44 +70,20 @@ def installed_folders() -> list[Path]:
     return [folder for folder in found if folder.is_dir()]
 
 
-def import_graph(folders: Iterable[Path] | None = None, told: Told = lambda n: None) -> ImportGraph:
-    """Read the import graph of the modules in `folders`.
-
-    Parameters
-    ----------
-    folders : iterable of Path, optional
-        Those of the module search path to read; the installation's without it.
-    told : callable
-        Called with the number of files read so far, now and then.
-
-    Raises
-    ------
-    FileFormatError
-        If there is not one import in all of them.
-    """
-    folders = installed_folders() if folders is None else list(folders)
-    files = dict(_modules(folders))
+def import_graph(folders: Iterable[Path] | None = None) -> ImportGraph:
+    """Read the import graph of the modules in `folders`; the installation's without them."""
+    files = dict(_modules(installed_folders() if folders is None else folders))
     with _without_collection():
-        edges, n_skipped = _edges(files, told)
-    if not edges:
-        where = ", ".join(map(str, folders)) or "no folder at all"
-        raise FileFormatError(
-            f"no module imports another in {where}; give a file of edges in its place"
-        )
-    names = sorted({name for edge in edges for name in edge})
-    ids = {name: number for number, name in enumerate(names)}
-    table = np.array(sorted((ids[source], ids[target]) for source, target in edges), np.int64)
-    return ImportGraph(names, table[:, 0].copy(), table[:, 1].copy(), len(files), n_skipped)
+        edges, n_skipped = _edges(files)
+    return ImportGraph(sorted(edges), len(files), n_skipped)
 
 
-def _edges(files: dict[str, Path], told: Told) -> tuple[set[tuple[str, str]], int]:
+def _edges(files: dict[str, Path]) -> tuple[set[tuple[str, str]], int]:
     """Pairs (importing, imported) of modules, and how many files could not be parsed."""
     known = {*files, *sys.builtin_module_names}
     edges: set[tuple[str, str]] = set()
     n_skipped = 0
-    for n_files, (module, path) in enumerate(files.items()):
-        if n_files % 64 == 0:
-            told(n_files)
+    for module, path in files.items():
         if path.suffix != ".py":
             continue
         tree = _parsed(path)
@@ -125,7 +92,6 @@ def _edges(files: dict[str, Path], told: Told) -> tuple[set[tuple[str, str]], in
             continue
         base = module if path.name == "__init__.py" else module.rpartition(".")[0]
         edges.update((module, other) for other in _imported(tree, base, known) if other != module)
-    told(len(files))
     return edges, n_skipped
 
 
@@ -257,3 +223,18 @@ def _absolute(node: ast.ImportFrom, base: str) -> str:
     parts = base.split(".")
     above = parts[: len(parts) - node.level + 1]
     return ".".join([*above, node.module] if node.module else above)
+
+
+def main(file: str = "", *folders: str) -> None:
+    graph = import_graph(map(Path, folders) if folders else None)
+    with open(file, "w") if file else nullcontext(sys.stdout) as out:  # noqa: PTH123
+        csv.writer(out).writerows([("source", "target"), *graph.edges])
+    print(
+        f"{len(graph.edges)} imports in {graph.n_files} files, of which {graph.n_skipped} do "
+        "not parse",
+        file=sys.stderr,
+    )
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,24 +1,21 @@
-"""The import graph: small trees of modules by eye, the installation by laws."""
+"""The import graph: small trees of modules by eye, the standard library by laws."""
 
 from __future__ import annotations
 
 import ast
 import json
 import subprocess
+import sys
 import warnings
 from pathlib import Path
 
 import networkx
-import numpy as np
 import pytest
 
-from pointstamp.cli.import_graph import (
-    LEFT_OUT,
-    ImportGraph,
-    as_far_as_it_imports,
-    import_graph,
-)
-from pointstamp.errors import FileFormatError
+from tests.test_answers_of_examples import example
+
+module = example("import_graph")
+import_graph, as_far_as_it_imports = module.import_graph, module.as_far_as_it_imports
 
 
 def tree(folder: Path, sources: dict[str, str]) -> list[Path]:
@@ -26,11 +23,6 @@ def tree(folder: Path, sources: dict[str, str]) -> list[Path]:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(source)
     return [folder]
-
-
-def pairs(graph: ImportGraph) -> list[tuple[str, str]]:
-    ends = zip(graph.sources.tolist(), graph.targets.tolist(), strict=True)
-    return [(graph.names[source], graph.names[target]) for source, target in ends]
 
 
 def test_every_form_of_import_is_an_edge(tmp_path: Path) -> None:
@@ -45,7 +37,7 @@ def test_every_form_of_import_is_an_edge(tmp_path: Path) -> None:
             "p/q/deep.py": "from ... import a\nfrom ..x import VALUE\nif 1: import b\n",
         },
     )
-    assert pairs(import_graph(folders)) == [
+    assert import_graph(folders).edges == [
         ("a", "b"),
         ("a", "p.x"),
         ("b", "p"),
@@ -73,14 +65,9 @@ def test_what_does_not_parse_is_skipped_and_counted(tmp_path: Path) -> None:
     )
     (tmp_path / "f.py").write_bytes(b"\xef\xbb\xbfimport a\ncaf\xe9 = 1\n")
     graph = import_graph(folders)
-    assert pairs(graph) == [("a", "b"), ("f", "a")]
+    assert graph.edges == [("a", "b"), ("f", "a")]
     # What follows the last import is not read, so that "f" is none of the skipped.
     assert (graph.n_files, graph.n_skipped) == (4, 1)
-
-
-def test_a_folder_without_imports_is_an_error_that_names_it(tmp_path: Path) -> None:
-    with pytest.raises(FileFormatError, match=str(tmp_path)):
-        import_graph(tree(tmp_path, {"a.py": "x = 1"}))
 
 
 @pytest.mark.parametrize(
@@ -107,11 +94,11 @@ def test_cutting_a_file_off_loses_no_import(source: str) -> None:
 def test_cutting_files_of_the_standard_library_off_loses_no_import() -> None:
     library = Path(ast.__file__).parent
     n_shorter = 0
-    for path in [*library.glob("*.py"), *library.glob("asyncio/*.py"), *library.glob("email/*.py")]:
+    for path in [*library.glob("[a-h]*.py"), *library.glob("asyncio/*.py")]:
         text = path.read_bytes()
         assert imports(parsed_beginning(text)) == imports(quietly_parsed(text)), path
         n_shorter += len(as_far_as_it_imports(text)) < len(text)
-    assert n_shorter > 100
+    assert n_shorter > 50
 
 
 def parsed_beginning(text: bytes) -> ast.Module:
@@ -133,32 +120,41 @@ def imports(module: ast.Module) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def installed() -> ImportGraph:
-    return import_graph()
+def imports_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("imports") / "imports.csv"
+    module.main(str(path), str(Path(ast.__file__).parent))
+    return path
 
 
-def test_the_graph_of_this_installation_is_sound(installed: ImportGraph) -> None:
-    edges = np.stack([installed.sources, installed.targets], axis=1)
-    assert len(np.unique(edges, axis=0)) == len(edges) > 1_000
-    assert (installed.sources != installed.targets).all()
-    assert np.array_equal(np.unique(edges), np.arange(len(installed.names)))
-    assert installed.names == sorted({*installed.names})
-    assert not any(part in LEFT_OUT for name in installed.names for part in name.split(".")[:-1])
-    found = {*pairs(installed)}
-    assert {("asyncio", "asyncio.events"), ("json", "json.decoder"), ("ast", "enum")} <= found
+def read(path: Path) -> list[tuple[str, str]]:
+    first, *lines = path.read_text().splitlines()
+    assert first == "source,target"
+    return [(importing, imported) for importing, imported in (line.split(",") for line in lines)]
 
 
-def test_the_triangles_of_this_installation_are_those_that_networkx_finds(
-    installed: ImportGraph, command: list[str]
+def test_the_graph_of_the_standard_library_is_sound(imports_file: Path) -> None:
+    edges = read(imports_file)
+    assert edges == sorted({*edges})
+    assert len(edges) > 1_000
+    assert not any(importing == imported for importing, imported in edges)
+    names = {name for edge in edges for name in edge}
+    left_out = module.LEFT_OUT
+    assert not any(part in left_out for name in names for part in name.split(".")[:-1])
+    assert {("asyncio", "asyncio.events"), ("json", "json.decoder"), ("ast", "enum")} <= {*edges}
+
+
+def test_the_triangles_of_the_standard_library_are_those_that_networkx_finds(
+    imports_file: Path,
 ) -> None:
-    graph = networkx.Graph(pairs(installed))
+    edges = read(imports_file)
+    graph = networkx.Graph(edges)
     expected = sum(networkx.triangles(graph).values()) // 3
-    args = [*command, "triangles", "--workers", "2", "--json"]
-    ran = subprocess.run(args, capture_output=True, text=True, check=True)
-    told = json.loads(ran.stdout)
+    args = ["triangles", str(imports_file), "--workers", "2", "--json"]
+    command = [sys.executable, "-m", "pointstamp.cli", *args]
+    told = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     assert told["matches"] == expected > 1_000
-    assert told["vertices"] == len(installed.names)
-    assert told["edges"] == len(installed.sources)
+    assert told["vertices"] == len(graph)
+    assert told["edges"] == len(edges)
     for a, b, c in told["first"]:
         assert graph.has_edge(a, b)
         assert graph.has_edge(b, c)
