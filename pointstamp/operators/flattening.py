@@ -5,10 +5,8 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from pointstamp.containers import kind_of
-from pointstamp.containers.gather import column_of, is_columns
+from pointstamp.containers.list_columns import flattened
 from pointstamp.dataflow.stream_core import StreamCore, T
-from pointstamp.errors import ContainerError, SchemaError
 from pointstamp.operators.transform import rows, transform
 
 if TYPE_CHECKING:
@@ -53,28 +51,4 @@ class FlattenMethods(StreamCore[T]):
             return transform(
                 self, name, lambda time, batch: list(chain.from_iterable(rows(batch, name)))
             )
-        return transform(self, name, lambda time, batch: _flat(batch, column, name))
-
-
-def _flat(batch: Any, column: str, name: str) -> Any:
-    """A record batch with an item in place of each list."""
-    lists = column_of(batch, column, name)
-    if not is_columns(batch):
-        raise ContainerError(
-            f"{name} takes lists of record batches apart, and was given batches of "
-            f"{kind_of(batch).name}: send Arrow record batches"
-        )
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    kind = lists.type
-    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind)
-    if not (is_list or pa.types.is_fixed_size_list(kind)):
-        raise SchemaError(f"{name} needs lists in the column {column!r}, not {kind}")
-    if lists.null_count:
-        batch = batch.filter(lists.is_valid())
-        lists = batch.column(batch.schema.names.index(column))
-    parents, items = pc.list_parent_indices(lists), pc.list_flatten(lists)
-    columns = [items if name == column else batch.column(i).take(parents)
-               for i, name in enumerate(batch.schema.names)]  # fmt: skip
-    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+        return transform(self, name, lambda time, batch: flattened(batch, column, name))

@@ -6,17 +6,13 @@ that what travels is as many records as there are keys (times k), and not all.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
 
-import numpy as np
-
 from pointstamp.containers import Arrays, kind_of
-from pointstamp.containers.event_times import group_numbers
-from pointstamp.containers.gather import column_of, take
-from pointstamp.containers.keys import alike, check_key, hash_keys
+from pointstamp.containers.keys import alike, check_key
 from pointstamp.containers.kind import Key
+from pointstamp.containers.largest import largest
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.error_policy import Failed, OnError
 from pointstamp.dataflow.handles import Input, Output
@@ -24,7 +20,7 @@ from pointstamp.dataflow.notificator import Notificator
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Exchange, Pact
 from pointstamp.dataflow.stream_core import StreamCore, T
-from pointstamp.errors import BuildError, DataError
+from pointstamp.errors import BuildError
 from pointstamp.operators import errors_in_state, grouping
 from pointstamp.operators.generic import operator_notify
 from pointstamp.operators.transform import one_key, rows, transform
@@ -178,9 +174,7 @@ class ReduceMethods(StreamCore[T]):
             raise BuildError(f"operator {name!r}: k is an integer from 1 on, not {k!r}")
 
         def chosen(batch: Any, *, exactly: bool) -> Any:
-            if type(batch) is list:
-                return _top_rows(batch, k, by, key, exactly)
-            return _top_columns(batch, k, by, key, name, exactly)
+            return largest(batch, k, by, key, name, exactly=exactly)
 
         parts = transform(self, f"{name}Batch", lambda time, batch: chosen(batch, exactly=False))
         pact = Exchange(one_key if key is None else key)
@@ -245,66 +239,3 @@ def _reduce_columns(stream: StreamCore[Any], function: str, key: Key, name: str)
 
     parts = transform(stream, f"{name}Batch", lambda time, batch: reduced(batch))
     return _per_time(parts, Exchange(key), name, reduced)
-
-
-def _top_rows(batch: list[Any], k: int, by: Any, key: Any, exactly: bool) -> list[Any]:
-    """The k largest of each key, the largest first; not `exactly`: and all their equals."""
-    groups: dict[Any, list[tuple[Any, Any]]] = {}
-    for record in batch:
-        value = record if by is None else by(record)
-        if value == value:
-            of = None if key is None else alike(key(record))
-            groups.setdefault(of, []).append((value, record))
-    found: list[Any] = []
-    for valued in groups.values():
-        if len(valued) > k:
-            least = heapq.nlargest(k, (value for value, _ in valued))[-1]
-            above = [pair for pair in valued if least < pair[0]]
-            equal = [pair for pair in valued if not least < pair[0] and not pair[0] < least]
-            if exactly and len(above) + len(equal) > k:
-                hashes = hash_keys([record for _, record in equal])
-                order = np.argsort(hashes, kind="stable")[: k - len(above)]
-                equal = [equal[place] for place in order.tolist()]
-            valued = above + equal
-        valued.sort(key=_value, reverse=True)
-        found += [record for _, record in valued]
-    return found
-
-
-def _value(valued: tuple[Any, Any]) -> Any:
-    return valued[0]
-
-
-def _top_columns(batch: Any, k: int, by: Any, key: Any, name: str, exactly: bool) -> Any:
-    """The same of columns."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from pointstamp.containers.convert import arrow_array, numbers
-
-    if not isinstance(by, str):
-        raise BuildError(f"{name}: columns are compared by the name of a column, not by {by!r}")
-    values = column_of(batch, by, name)
-    values = arrow_array(values) if isinstance(values, np.ndarray) else values
-    is_value = values.is_valid()
-    if pa.types.is_floating(values.type):
-        is_value = pc.and_(is_value, pc.invert(pc.fill_null(pc.is_nan(values), True)))
-    try:
-        ranks = pc.rank(values, sort_keys="descending", tiebreaker="dense")
-    except pa.ArrowNotImplementedError as error:
-        raise DataError(f"{name} cannot order the column {by!r} of type {values.type}") from error
-    places = np.flatnonzero(numbers(is_value.cast(pa.uint8())))
-    batch, ranking = take(batch, places), numbers(ranks)[places]
-    if not len(places):
-        return batch
-    groups = group_numbers(batch, key, name)
-    ties = kind_of(batch).hashes(batch, None) if exactly else np.zeros(len(places), np.uint64)
-    order = np.lexsort((ties, ranking, groups))
-    of, rank = groups[order], ranking[order]
-    begins = np.flatnonzero(np.diff(of, prepend=of[0] - 1))
-    sizes = np.diff(begins, append=len(of))
-    position = np.arange(len(of)) - np.repeat(begins, sizes)
-    if exactly:
-        return take(batch, order[position < k])
-    last = np.repeat(rank[begins + np.minimum(sizes, k) - 1], sizes)
-    return take(batch, order[rank <= last])
