@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from pointstamp.dataflow.pact import Pipeline as Pipeline
     from pointstamp.dataflow.results import Err as Err
     from pointstamp.dataflow.results import Ok as Ok
+    from pointstamp.dataflow.stash import Stash as Stash
     from pointstamp.formats.events import Events as Events
     from pointstamp.formats.events import Messages as Messages
     from pointstamp.formats.events import Progress as Progress
@@ -106,6 +107,7 @@ _HOMES = {
     "Sessions": "pointstamp.operators.window_assigners",
     "SharedInput": "pointstamp.operators.shared_input",
     "Sliding": "pointstamp.operators.window_assigners",
+    "Stash": "pointstamp.dataflow.stash",
     "Stream": "pointstamp.operators.stream",
     "Timestamp": "pointstamp.progress.timestamp",
     "Tumbling": "pointstamp.operators.window_assigners",

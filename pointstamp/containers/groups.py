@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pointstamp.containers.arrays import Arrays
-from pointstamp.containers.convert import arrow_array, numbers, to_arrow
+from pointstamp.containers.convert import arrow_array, numbers, one_zero, to_arrow
 from pointstamp.containers.keys import alike, check_rows_key, column_names
 from pointstamp.containers.registry import kind_of
 from pointstamp.errors import BuildError, ColumnError, ContainerError, SchemaError
@@ -49,7 +49,7 @@ def groups(batch: Any, key: Any, who: str) -> Iterator[tuple[Any, Any]]:
     [(7, [(7, 1), (7, 3)]), (9, [(9, 2)])]
     """
     names = _names(batch, key, who)
-    columns = [_arrow_column(batch, name) for name in names]
+    columns = [_key_column(batch, name) for name in names]
     places = list(map(str, range(len(names))))
     table = pa.Table.from_arrays(
         [*columns, arrow_array(np.arange(len(columns[0])))], names=[*places, _ROW]
@@ -90,6 +90,10 @@ def aggregated(batch: Any, key: Any, aggregates: Sequence[Any], who: str) -> Any
     if names or wanted:
         column_names([*names, *wanted], _names_of(batch), who)
     whole = to_arrow(batch) if isinstance(batch, Arrays) else batch
+    for name in names:
+        column = _arrow_column(whole, name)
+        if (zeros := one_zero(column)) is not column:
+            whole = whole.set_column(whole.schema.names.index(name), name, zeros)
     grouped = _grouped(pa.Table.from_batches([whole]), names, list(aggregates), names, who)
     answer = grouped.combine_chunks().to_batches()[0]
     return _arrays(answer) if isinstance(batch, Arrays) else answer
@@ -193,6 +197,11 @@ def _arrow_column(batch: Any, name: str) -> Any:
     if isinstance(batch, Arrays):
         return arrow_array(batch[name])
     return batch.column(batch.schema.names.index(name))
+
+
+def _key_column(batch: Any, name: str) -> Any:
+    """A column to group by, in which -0.0 is 0.0: Arrow takes them for two keys, Python for one."""
+    return one_zero(_arrow_column(batch, name))
 
 
 def _take(batch: Any, rows: Any) -> Any:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from pointstamp.containers import kind_of
 from pointstamp.containers.kind import Key
 from pointstamp.dataflow.channels import (
     BroadcastPusher,
@@ -21,6 +22,8 @@ from pointstamp.dataflow.channels import (
 )
 from pointstamp.dataflow.environment import Environment
 from pointstamp.progress.change_batch import ChangeBatch
+
+_UNCHECKED = object()
 
 
 class Pact(Protocol):
@@ -58,6 +61,30 @@ class Pipeline:
         return "pipeline"
 
 
+class KeyCheckingPusher(Pusher):
+    """Hands batches to the queue of the one worker, if they have the columns of the key.
+
+    What would be an error with several workers is one with one. The key of one record is
+    hashed, of each kind of batch once.
+    """
+
+    __slots__ = ("_checked", "_key", "_queue")
+
+    def __init__(self, queue: Queue, key: Key) -> None:
+        self._queue = queue
+        self._key = key
+        self._checked: Any = _UNCHECKED
+
+    def push(self, time: Any, batch: Any) -> None:
+        """Take a batch from this worker."""
+        kind = kind_of(batch)
+        schema = (kind.name, kind.schema(batch))
+        if schema != self._checked:
+            kind.hashes(kind.slice(batch, 0, 1), self._key)
+            self._checked = schema
+        self._queue.push(time, batch)
+
+
 @dataclass(frozen=True)
 class Exchange:
     """Records of equal key go to the same worker.
@@ -77,7 +104,9 @@ class Exchange:
     ) -> tuple[Pusher, Queue]:
         """A channel between all workers, or a queue where there is one."""
         if environment.peers == 1:
-            return Pipeline().connect(environment, wake, consumed)
+            pusher, queue = Pipeline().connect(environment, wake, consumed)
+            names_columns = self.key is not None and not callable(self.key)
+            return KeyCheckingPusher(queue, self.key) if names_columns else pusher, queue
         channel = environment.channel(wake)
         queue = environment.queue(wake, consumed, channel)
         pusher = ExchangePusher(queue, channel, self.key, environment.index, environment.peers)

@@ -71,6 +71,7 @@ class BatchMethods(StreamCore[T]):
             )
         builder = OperatorBuilder(self.scope, name)
         builder.new_input(self, Pipeline(), Interest.IF_CAPABILITY)
+        builder.declare(max_size=max_size, timeout_s=timeout_s)
         result: Stream[list[T]] = builder.new_output(initial=False)
         builder.build(lambda capabilities, info: _Batching(max_size, timeout_s, info).run)
         return result

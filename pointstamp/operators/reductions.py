@@ -16,15 +16,15 @@ from pointstamp.containers.largest import largest
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.error_policy import Failed, OnError
 from pointstamp.dataflow.handles import Input, Output
-from pointstamp.dataflow.notificator import Notificator
-from pointstamp.dataflow.operator import OperatorInfo
+from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Exchange, Pact
+from pointstamp.dataflow.stash import Stash
 from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import BuildError
-from pointstamp.operators import errors_in_state, grouping
-from pointstamp.operators.generic import operator_notify
+from pointstamp.operators.folds import FoldMethods, checked_pair, is_of_columns
 from pointstamp.operators.transform import one_key, rows, transform
 from pointstamp.operators.user_code import refuse_async_of
+from pointstamp.progress.operate import Interest
 
 if TYPE_CHECKING:
     from pointstamp.operators.stream import Stream
@@ -41,7 +41,7 @@ class Nothing:
     """What a reduction starts from: the class itself, of which a copy is the same."""
 
 
-class ReduceMethods(StreamCore[T]):
+class ReduceMethods(FoldMethods[T]):
     """Reductions. Methods of `Stream`."""
 
     @overload
@@ -123,7 +123,7 @@ class ReduceMethods(StreamCore[T]):
         check_key(key, name)
         if isinstance(function, str):
             return _reduce_columns(self, function, key, name)
-        if grouping.is_of_columns(key) or not callable(function):
+        if is_of_columns(key) or not callable(function):
             raise BuildError(
                 f"operator {name!r} reduces columns by name, one of {list(NAMED)}, and rows by a "
                 f"function of two values and a key that is a function; found {function!r} and "
@@ -134,9 +134,9 @@ class ReduceMethods(StreamCore[T]):
             return value if so_far is Nothing else function(so_far, value)
 
         if on_error != "raise":
-            return errors_in_state.aggregate(self, fold, None, key, Nothing, on_error, name)
+            return self.aggregate(fold, None, key, Nothing, on_error=on_error, name=name)
         parts = transform(self, f"{name}Batch", lambda time, b: _reduced(b, function, key, name))
-        return grouping.aggregate(parts, fold, None, None, Nothing, name)
+        return parts.aggregate(fold, default=Nothing, name=name)
 
     def top_k(self, k: int, by: Any = None, key: Key = None, *, name: str = "TopK") -> Stream[T]:
         """The `k` largest records of each time, and key, when the time is complete.
@@ -178,46 +178,50 @@ class ReduceMethods(StreamCore[T]):
 
         parts = transform(self, f"{name}Batch", lambda time, batch: chosen(batch, exactly=False))
         pact = Exchange(one_key if key is None else key)
-        return _per_time(parts, pact, name, lambda batch: chosen(batch, exactly=True))
+        return _per_time(parts, pact, name, lambda batch: chosen(batch, exactly=True), k=k)
 
 
 def _per_time(
-    stream: StreamCore[Any], pact: Pact, name: str, answer: Callable[[Any], Any]
+    stream: StreamCore[Any],
+    pact: Pact,
+    name: str,
+    answer: Callable[[Any], Any],
+    **parameters: Any,
 ) -> Stream[Any]:
     """What `answer` makes of all records of a time, one container, when it is complete."""
+    builder = OperatorBuilder(stream.scope, name)
+    builder.declare(**parameters)
+    builder.new_input(stream, pact, Interest.IF_CAPABILITY)
+    result: Stream[Any] = builder.new_output(initial=False)
 
-    def build(capability: Capability, info: OperatorInfo) -> Callable[..., None]:
-        capability.drop()
-        held: dict[Any, list[Any]] = {}
+    def make_logic(capabilities: list[Capability], info: OperatorInfo) -> Callable[..., None]:
+        stash: Stash[list[Any]] = Stash(info)
 
-        def logic(input_: Input, output: Output, notificator: Notificator) -> None:
-            for time, batch in input_:
-                if time.time not in held:
-                    held[time.time] = []
-                    notificator.notify_at(time.retain())
-                held[time.time].append(batch)
-            for capability in notificator:
-                batches = held.pop(capability.time)
-                with capability, output.session(capability) as session:
-                    session.give_batch(answer(kind_of(batches[0]).concat(batches)))
+        def logic(inputs: list[Input], outputs: list[Output]) -> None:
+            for time, batch in inputs[0]:
+                stash.add(time, batch)
+            for capability, batches in stash:
+                whole = kind_of(batches[0]).concat(batches)
+                outputs[0].session(capability).give_batch(answer(whole))
 
         return logic
 
-    return operator_notify([stream], [pact], name, build, ())
+    builder.build(make_logic)
+    return result
 
 
 def _reduced(batch: Any, function: Callable[[Any, Any], Any], key: Any, name: str) -> list[Any]:
     """A pair of key and value for each key of a batch of rows."""
     values: dict[Any, Any] = {}
     for record in rows(batch, name):
-        of, value = grouping.checked_pair(record, name) if key is None else (key(record), record)
+        of, value = checked_pair(record, name) if key is None else (key(record), record)
         of = alike(of)
         values[of] = function(values[of], value) if of in values else value
     return list(values.items())
 
 
 def _reduce_columns(stream: StreamCore[Any], function: str, key: Key, name: str) -> Stream[Any]:
-    if function not in NAMED or not grouping.is_of_columns(key):
+    if function not in NAMED or not is_of_columns(key):
         raise BuildError(
             f"operator {name!r} reduces columns by one of {list(NAMED)} and by named columns of a "
             f"key; found {function!r} and {key!r}"
@@ -238,4 +242,4 @@ def _reduce_columns(stream: StreamCore[Any], function: str, key: Key, name: str)
         return answer.rename_columns([*of, *others])
 
     parts = transform(stream, f"{name}Batch", lambda time, batch: reduced(batch))
-    return _per_time(parts, Exchange(key), name, reduced)
+    return _per_time(parts, Exchange(key), name, reduced, function=function)

@@ -27,8 +27,8 @@ from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Exchange
 from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import BuildError
-from pointstamp.operators.errors_as_data import screened_keys
 from pointstamp.operators.outer_joins import join_complete
+from pointstamp.operators.screening import screened_keys
 from pointstamp.operators.split_merge import concatenate
 from pointstamp.operators.user_code import refuse_async_of
 from pointstamp.progress.operate import Interest
@@ -57,6 +57,7 @@ def join(
     """See `Stream.join`."""
     timestamp = left.scope.timestamp
     builder = OperatorBuilder(left.scope, name)
+    builder.declare(how="inner", retain=retain)
     for stream, key in zip((left, right), keys, strict=True):
         builder.new_input(stream, Exchange(key), Interest.ALWAYS)
     result: Stream[Any] = builder.new_output(initial=False)
