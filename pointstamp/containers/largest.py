@@ -13,7 +13,7 @@ import numpy as np
 
 from pointstamp.containers.event_times import group_numbers
 from pointstamp.containers.gather import column_of, take
-from pointstamp.containers.keys import alike, hash_keys
+from pointstamp.containers.keys import canonical_key, hash_keys
 from pointstamp.containers.registry import kind_of
 from pointstamp.errors import BuildError, DataError
 
@@ -43,7 +43,7 @@ def _of_rows(batch: list[Any], k: int, by: Any, key: Any, exactly: bool) -> list
     for record in batch:
         value = record if by is None else by(record)
         if value == value:
-            of = None if key is None else alike(key(record))
+            of = None if key is None else canonical_key(key(record))
             groups.setdefault(of, []).append((value, record))
     found: list[Any] = []
     for valued in groups.values():

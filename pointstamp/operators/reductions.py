@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
 
-from pointstamp.containers import Arrays, kind_of
-from pointstamp.containers.keys import alike, check_key
+from pointstamp.containers import kind_of
+from pointstamp.containers.keys import canonical_key, check_key
 from pointstamp.containers.kind import Key
 from pointstamp.containers.largest import largest
 from pointstamp.dataflow.capability import Capability
@@ -215,7 +215,7 @@ def _reduced(batch: Any, function: Callable[[Any, Any], Any], key: Any, name: st
     values: dict[Any, Any] = {}
     for record in rows(batch, name):
         of, value = checked_pair(record, name) if key is None else (key(record), record)
-        of = alike(of)
+        of = canonical_key(of)
         values[of] = function(values[of], value) if of in values else value
     return list(values.items())
 
@@ -230,15 +230,10 @@ def _reduce_columns(stream: StreamCore[Any], function: str, key: Key, name: str)
     def reduced(batch: Any) -> Any:
         from pointstamp.containers.groups import aggregated
 
-        kind = kind_of(batch)
-        names = [name for name, *_ in kind.schema(batch)] if isinstance(batch, Arrays) else (
-            kind.schema(batch).names)  # fmt: skip
+        names = kind_of(batch).names(batch)
         of = [key] if isinstance(key, str) else list(key)  # type: ignore[arg-type]  # it names columns
         others = [name for name in names if name not in of]
         answer = aggregated(batch, key, [(other, function) for other in others], name)
-        if isinstance(answer, Arrays):
-            columns = (column for _, column in answer.items())
-            return Arrays(dict(zip([*of, *others], columns, strict=True)))
         return answer.rename_columns([*of, *others])
 
     parts = transform(stream, f"{name}Batch", lambda time, batch: reduced(batch))
