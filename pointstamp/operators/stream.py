@@ -14,6 +14,7 @@ from pointstamp.operators.capture import CaptureMethods
 from pointstamp.operators.command import CommandMethods
 from pointstamp.operators.counting import CountMethods
 from pointstamp.operators.delays import DelayMethods
+from pointstamp.operators.distinct import DistinctMethods
 from pointstamp.operators.exchanging import ExchangeMethods
 from pointstamp.operators.flattening import FlattenMethods
 from pointstamp.operators.folds import FoldMethods
@@ -46,6 +47,7 @@ class Stream(
     FoldMethods[T],
     BatchMethods[T],
     FlattenMethods[T],
+    DistinctMethods[T],
     JoinMethods[T],
     WindowMethods[T],
     IterateMethods[T],
