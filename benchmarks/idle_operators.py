@@ -24,8 +24,8 @@ def idle(worker: ps.Worker, n_idle: int, rounds: int) -> Run:
             quiet.unary(ps.Pipeline(), "Idle", _keep)
         input, stream = scope.new_input("moving")
         probe = stream.map(lambda x: x + 1).probe()
-    while worker.step():
-        pass
+    while worker.has_work:
+        worker.step()
 
     def run() -> None:
         for _ in range(rounds):

@@ -20,8 +20,8 @@ def dataflows(worker: ps.Worker, n_dataflows: int, rounds: int) -> Run:
     """A record per round through the last of `n_dataflows`, all with open inputs."""
     built = [_dataflow(worker) for _ in range(n_dataflows)]
     # What has just been built has something to do; only afterwards it is idle.
-    while worker.step():
-        pass
+    while worker.has_work:
+        worker.step()
     input, probe = built[-1]
 
     def run() -> None:

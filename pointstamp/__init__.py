@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from pointstamp.dataflow.pact import Pipeline as Pipeline
     from pointstamp.dataflow.results import Err as Err
     from pointstamp.dataflow.results import Ok as Ok
+    from pointstamp.dataflow.stash import Stash as Stash
     from pointstamp.formats.events import Events as Events
     from pointstamp.formats.events import Messages as Messages
     from pointstamp.formats.events import Progress as Progress
@@ -61,10 +62,10 @@ if TYPE_CHECKING:
     from pointstamp.progress.timestamp import Unit as Unit
     from pointstamp.runtime.barrier import Barrier as Barrier
     from pointstamp.runtime.execute import execute as execute
+    from pointstamp.runtime.run_worker import run_worker as run_worker
     from pointstamp.runtime.sequencer import Sequencer as Sequencer
     from pointstamp.runtime.simulate import simulate as simulate
     from pointstamp.runtime.worker import Worker as Worker
-    from pointstamp.runtime.worker import run_worker as run_worker
     from pointstamp.service.embedded import serve as serve
     from pointstamp.service.service import Service as Service
 
@@ -106,6 +107,7 @@ _HOMES = {
     "Sessions": "pointstamp.operators.window_assigners",
     "SharedInput": "pointstamp.operators.shared_input",
     "Sliding": "pointstamp.operators.window_assigners",
+    "Stash": "pointstamp.dataflow.stash",
     "Stream": "pointstamp.operators.stream",
     "Timestamp": "pointstamp.progress.timestamp",
     "Tumbling": "pointstamp.operators.window_assigners",
@@ -114,7 +116,7 @@ _HOMES = {
     "WindowResult": "pointstamp.operators.window_assigners",
     "Worker": "pointstamp.runtime.worker",
     "execute": "pointstamp.runtime.execute",
-    "run_worker": "pointstamp.runtime.worker",
+    "run_worker": "pointstamp.runtime.run_worker",
     "serve": "pointstamp.service.embedded",
     "simulate": "pointstamp.runtime.simulate",
 }

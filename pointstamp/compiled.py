@@ -56,6 +56,8 @@ MODULES = (
     "pointstamp.dataflow.notificator",
     "pointstamp.dataflow.operator",
     "pointstamp.dataflow.scope_core",
+    "pointstamp.dataflow.stash",
+    "pointstamp.operators.transform",
     "pointstamp.operators.counting",
     "pointstamp.operators.feedback",
     "pointstamp.operators.generic",
@@ -63,8 +65,9 @@ MODULES = (
     "pointstamp.operators.sources",
     "pointstamp.operators.split_merge",
     "pointstamp.operators.stateless",
-    "pointstamp.operators.transform",
     "pointstamp.operators.scope",
+    "pointstamp.runtime.installed_dataflow",
+    "pointstamp.runtime.progress_exchange",
     "pointstamp.runtime.worker",
 )
 """What is compiled, in the order of the layers."""

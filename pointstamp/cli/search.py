@@ -24,7 +24,7 @@ def results(
     With `Wanted.COUNT`, batches with the column `count`, to be added up; with
     `Wanted.FIRST`, the shortlist of each worker; with `Wanted.FILE`, the matches.
     """
-    edges.scope.environment.note = reporter.note  # operators say there what they have done
+    edges.scope.environment.observers.append(reporter.note)
     edges = edges.inspect_batch(lambda _, batch: _taken(batch, reporter))
     if wanted is Wanted.COUNT:
         counts = query.count(edges).inspect_batch(

@@ -7,8 +7,8 @@ operators need no worker, and can be built under a test's own environment.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
@@ -27,41 +27,61 @@ if TYPE_CHECKING:
 
 
 @dataclass
+class BuiltParts:
+    """What the building of one dataflow has made in an environment, for its end."""
+
+    inputs: list[Any] = field(default_factory=list)
+    """The input handles."""
+    channels: list[int] = field(default_factory=list)
+    """The numbers of its channels."""
+    closers: ExitStack = field(default_factory=ExitStack)
+    """What to call when it ends, however it does."""
+
+
+@dataclass
 class Environment:
-    """A worker's place among its peers, and the channels it has made."""
+    """A worker's place among its peers, its services, and the channels that it has made.
+
+    The services come from the worker, with the constructor; those that a test does not give
+    do nothing.
+    """
 
     watcher: ClassVar[Any] = None
-    """An oracle, which operators and capabilities tell what they do: `holds(capability, time)`,
-    `lets_go(capability)`, `told(operator)`. For tests; what is built under one keeps it."""
+    """An oracle to which operators and capabilities report: `holds(capability, time)`,
+    `lets_go(capability)`, `notified(operator)`. For tests; what is built under one keeps it."""
 
     communicator: Communicator
     eager: bool = False
     """Whether progress is sent at once, rather than on demand."""
+    share: Callable[[int, Any], None] = field(default=lambda scope, updates: None)
+    """Has the peers' instances of a scope receive updates of counts: (scope, updates)."""
+    report_taken: Callable[[int, int, int], None] = field(default=lambda *taken: None)
+    """Acknowledges to a peer what was taken: (channel, peer, how many records)."""
+    fail: Callable[[BaseException], None] = field(default=lambda error: None)
+    """Takes an error after which the counts are wrong, so that no code that catches it goes on."""
+    later: Callable[[float, Callable[[], None]], None] = field(default=lambda seconds, call: None)
+    """Calls a function after so many seconds; the clock is the worker's."""
+    clock: Callable[[], float] = field(default=monotonic)
+    """That clock: seconds since some moment; in a simulation it is drawn with the schedule."""
+    explain: Callable[[int, int, Any], list[Holder]] = field(default=lambda *place: [])
+    """What could still produce a time at input 0 of an operator: (scope, operator, time)."""
+    worker_log: Logger | None = None
+    """The worker's log, if it has one: what is not logged itself can read it."""
+    in_flight: dict[int, tuple[InFlight, Any]] = field(default_factory=dict)
+    """By channel: what counts its traffic, and the queue that it ends in."""
+    in_flight_bytes: int = LIMIT_BYTES
+    """Of one channel to one peer, from which sources are held back."""
+    budget: int = BUDGET
+    """See `channels.BUDGET`."""
     arrivals: dict[int, Callable[[], None]] = field(default_factory=dict)
     """By channel: what to call when messages have arrived on it."""
     channels: dict[int, Channel] = field(default_factory=dict)
     """The ends that are open, by channel."""
     inputs: list[Any] = field(default_factory=list)
     """The input handles made, so that those left open can be closed."""
-    outbox: list[tuple[int, Any]] = field(default_factory=list)
-    """(scope, changes) that the peers are to hear of; the runtime sends them."""
     n_scopes: int = 0
-    note: Callable[[str, int], None] = field(default=lambda what, n: None)
-    """Operators say here that they have done `n` more of `what`, for whoever watches."""
-    fail: Callable[[BaseException], None] = field(default=lambda error: None)
-    """Told of an error after which the counts are wrong, so that nobody who catches it goes on."""
-    durable_state: DataflowState | None = None
-    """Of the dataflow that is being built: what has its state outlast it; None: nothing does."""
-    backpressure: Backpressure | None = None
-    """Of the dataflow that is being built: what holds its sources back; None without a limit."""
-    in_flight_bytes: int = LIMIT_BYTES
-    """Of one channel to one peer, from which sources are held back."""
-    budget: int = BUDGET
-    """See `channels.BUDGET`."""
-    in_flight: dict[int, tuple[InFlight, Any]] = field(default_factory=dict)
-    """By channel: what counts its traffic, and the queue that it ends in."""
-    took: Callable[[int, int, int], None] = field(default=lambda *told: None)
-    """Has a peer hear how many records of a channel were taken: (channel, peer, records)."""
+    observers: list[Callable[[str, int], None]] = field(default_factory=list)
+    """Called when operators have done more of something: (what, how much more)."""
     calls: deque[Callable[[], object]] = field(default_factory=deque)
     """What other threads, and the collector of garbage, want called by the worker's next step."""
     closers: ExitStack = field(default_factory=ExitStack)
@@ -72,17 +92,47 @@ class Environment:
     with nothing else to do waits for them."""
     dropped: Counter[str] = field(default_factory=Counter)
     """By operator: how many records its code failed on that were dropped."""
-    _event_loop: EventLoop | None = None
-    later: Callable[[float, Callable[[], None]], None] = field(default=lambda seconds, call: None)
-    """Calls a function after so many seconds; the clock is the worker's."""
-    clock: Callable[[], float] = field(default=monotonic)
-    """That clock: seconds since some moment; in a simulation it is drawn with the schedule."""
+    durable_state: DataflowState | None = None
+    """Of the dataflow that is being built: what has its state outlast it, if anything does."""
+    backpressure: Backpressure | None = None
+    """Of the dataflow that is being built: what holds its sources back; None without a limit."""
     log: Logger | None = None
-    """What is built now tells this log what it does; None: nobody."""
-    worker_log: Logger | None = None
-    """The worker's log, if it has one: what is not logged itself can read it."""
-    explain: Callable[[int, int, Any], list[Holder]] = field(default=lambda *place: [])
-    """Who could still produce a time at input 0 of an operator: (scope, operator, time)."""
+    """Where what is being built logs what it does; None: nowhere."""
+    _event_loop: EventLoop | None = None
+
+    @contextmanager
+    def building(
+        self,
+        *,
+        backpressure: Backpressure | None = None,
+        durable_state: DataflowState | None = None,
+        is_logged: bool = True,
+    ) -> Iterator[BuiltParts]:
+        """Have what is made in the block belong to one dataflow; its parts are there at the end.
+
+        If the block raises, what it has made is given up.
+        """
+        n_inputs, known_channels, built = len(self.inputs), set(self.arrivals), BuiltParts()
+        self.backpressure, self.durable_state = backpressure, durable_state
+        self.log = self.worker_log if is_logged else None
+        try:
+            yield built
+        except BaseException:
+            for handle in self.inputs[n_inputs:]:
+                handle.abandon()
+            del self.inputs[n_inputs:]
+            self.closers.close()
+            raise
+        finally:
+            self.backpressure = self.durable_state = self.log = None
+        built.inputs = self.inputs[n_inputs:]
+        built.channels = [c for c in self.arrivals if c not in known_channels]
+        built.closers = self.closers.pop_all()
+
+    def note(self, what: str, n: int) -> None:
+        """Report that an operator has done `n` more of `what`, to all that observe."""
+        for observe in self.observers:
+            observe(what, n)
 
     @property
     def index(self) -> int:
@@ -125,7 +175,7 @@ class Environment:
         self.communicator.unpark()
 
     def drop(self, operator: str, n_records: int) -> None:
-        """Count records that `operator` failed on and was told to drop."""
+        """Count records that `operator` failed on and drops, as it was asked to."""
         self.dropped[operator] += n_records
         self.note("dropped", n_records)
 
@@ -145,25 +195,24 @@ class Environment:
             self._event_loop = None
 
     def _fail_outside(self, error: BaseException) -> None:
-        """Fail, and wake the worker to find out; for any thread."""
+        """Fail, and wake the worker to see it; for any thread."""
         self.fail(error)
         self.communicator.unpark()
 
     def bound(self, pusher: Pusher, queue: Queue) -> None:
-        """Have a channel's traffic counted, and who reads it take turns with others."""
+        """Have a channel's traffic counted, and its reader take turns with others."""
         in_flight = None
         if self.backpressure is not None and queue.channel is not None:
             number = queue.channel.id
             in_flight = InFlight(
-                self.backpressure, self.in_flight_bytes, self.peers, partial(self.took, number)
+                self.backpressure,
+                self.in_flight_bytes,
+                self.peers,
+                partial(self.report_taken, number),
             )
             self.in_flight[number] = (in_flight, queue)
             pusher.measure(in_flight)
         queue.bound(self.budget, self.backpressure, in_flight)
-
-    def share(self, scope: int, updates: Any) -> None:
-        """Have the peers' instances of `scope` hear of `updates`."""
-        self.outbox.append((scope, updates))
 
     def next_scope(self) -> int:
         """The number of a new scope: the same on all workers."""

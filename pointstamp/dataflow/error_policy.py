@@ -1,8 +1,29 @@
-"""`Failed`: a record on which an operator's code failed, as a record of its own.
+"""Error policies: what an operator does where its user's code fails on a record.
 
-With `on_error="route"` an operator sends these on a second stream. They travel as
-any record does, to other workers too, so they can always be pickled: an error or a
-record that does not come back from that arrives as a stand-in that has its text.
+`"raise"` stops everything, `"route"` sends the record with its error, as a `Failed`, on one
+more stream, and `"drop"` leaves the record out and counts it. An operator makes one
+`ErrorPolicy` when it is built, and its loop over records asks that:
+
+    policy = ErrorPolicy(stream.scope.environment, name, on_error)
+    attempt = policy.guard(function)            # with "raise" it is `function` itself
+    results = [y for x in records if (y := attempt(x)) is not FAILED]
+    policy.send(outputs, time)                  # what failed, at the last output, if routed
+
+`policy.new_output(builder)` makes the output of what is routed, if there is one. Code that is
+about a record before it comes to the operator (its key, its event time) is tried by another
+operator before it: `operators.screening.screened`.
+
+Rules
+-----
+1. A record gives all of its results or none of them.
+2. Only an `Exception` of the user's code counts. `KeyboardInterrupt` and `SystemExit`
+   stop the worker, and so does what is no record's fault: columns where the operator
+   takes rows, or a result that is no batch.
+3. Code that is called with a whole batch fails for the batch; an expression is such code.
+4. A failure leaves at the time of its record.
+
+Failures travel as any record does, to other workers too, so they can always be pickled: an
+error or a record that does not come back from that arrives as a stand-in that has its text.
 
 An error keeps the frames that it passed through, and those keep all that was in
 them, capabilities too: whoever collects errors would hold back time. So an error is
@@ -12,15 +33,22 @@ routed without its frames, with a note that says where it was raised.
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 from pointstamp.communication.failure import chain, revived, survivor
 from pointstamp.errors import BuildError, CarriedError
 
+if TYPE_CHECKING:
+    from pointstamp.dataflow.capability import Capability, InputCapability
+    from pointstamp.dataflow.environment import Environment
+    from pointstamp.dataflow.handles import Output
+    from pointstamp.dataflow.operator import OperatorBuilder
+
 T = TypeVar("T")
+S = TypeVar("S")
 
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 200
@@ -83,6 +111,94 @@ def _revived(
     return Failed(revived(record, stand_in), operator, revived(error, carried))
 
 
+FAILED: Any = object()
+"""What a guarded function gives where it failed."""
+
+
+class ErrorPolicy:
+    """Raises, routes or drops what the code of one operator fails on."""
+
+    __slots__ = ("_environment", "_failed", "_operator", "raises", "routes")
+
+    def __init__(self, environment: Environment, operator: str, on_error: OnError) -> None:
+        if on_error not in ("raise", "route", "drop"):
+            raise BuildError(
+                f"operator {operator!r}: on_error is one of 'raise', 'route' and 'drop', "
+                f"not {on_error!r}"
+            )
+        self._environment = environment
+        self._operator = operator
+        self._failed: list[Failed[Any]] = []
+        self.raises = on_error == "raise"
+        """Whether errors are not caught: then there is nothing to be asked."""
+        self.routes = on_error == "route"
+        """Whether failures are sent, on one more output than the operator has else."""
+
+    def guard(
+        self,
+        function: Callable[..., Any],
+        record_of: Callable[..., Any] = lambda record: record,
+        n_records: Callable[[Any], int] = lambda record: 1,
+        unless: type[Exception] | tuple[()] = (),
+    ) -> Callable[..., Any]:
+        """`function`, which gives `FAILED` where it fails; with "raise" it is returned as it is.
+
+        Parameters
+        ----------
+        record_of : callable
+            What it failed on, of the arguments that it was called with; the first by default.
+        n_records : callable
+            How many records that is.
+        unless : type, optional
+            Errors of this type are no record's fault, and raised.
+        """
+        if self.raises:
+            return function
+
+        def attempt(*arguments: Any) -> Any:
+            try:
+                return function(*arguments)
+            except unless:
+                raise
+            except Exception as error:  # noqa: BLE001  (user code: what it raises is data)
+                record = record_of(*arguments)
+                self.note(record, error, n_records(record))
+                return FAILED
+
+        return attempt
+
+    def note(self, record: Any, error: Exception, n_records: int = 1) -> None:
+        """The code raised `error` for `record` (a batch: of so many records)."""
+        if self.routes:
+            self._failed.append(Failed(record, self._operator, detached(error)))
+        else:
+            self._environment.drop(self._operator, n_records)
+
+    def new_output(self, builder: OperatorBuilder[S]) -> tuple[S, ...]:
+        """The stream of what fails, if it is routed: the operator's last output."""
+        return (builder.new_output(initial=False),) if self.routes else ()
+
+    def send(self, outputs: Sequence[Output], capability: Capability | InputCapability) -> None:
+        """Send what failed since the last call at the last output, at this time."""
+        if self._failed:
+            outputs[-1].session(capability).give_many(self.take())
+
+    def push(self, output: Output, time: Any) -> None:
+        """The same for an operator that has just consumed something of `time`."""
+        if self._failed:
+            output.push(time, self.take())
+
+    def take(self) -> list[Failed[Any]]:
+        """What failed since the last call, to be sent."""
+        failed, self._failed = self._failed, []
+        return failed
+
+
+def streams(results: Any, *failed: Any) -> Any:
+    """What an operator gives: its results, and behind them the failures if they are routed."""
+    return (results, *failed) if failed else results
+
+
 def detached(error: Exception) -> Exception:
     """`error` without its frames, noting where it and those before it were raised."""
     for passed in chain(error):
@@ -91,15 +207,6 @@ def detached(error: Exception) -> Exception:
             _note(passed, _where(frames))
             passed.__traceback__ = None
     return error
-
-
-def check_on_error(on_error: Any, operator: str) -> None:
-    """Refuse what is none of the three, when the dataflow is built."""
-    if on_error not in ("raise", "route", "drop"):
-        raise BuildError(
-            f"operator {operator!r}: on_error is one of 'raise', 'route' and 'drop', "
-            f"not {on_error!r}"
-        )
 
 
 def _where(frames: TracebackType) -> str:

@@ -35,7 +35,7 @@ cdef class Output:
     cdef readonly Tee _tee
     cdef readonly Builder _builder
     cdef readonly object _time
-    cdef readonly CapabilityCounts counts
+    cdef readonly CapabilityCounts capabilities
 
     cpdef session(self, object capability)
     cpdef push(self, object time, object batch)

@@ -2,6 +2,7 @@ cimport cython
 
 from pointstamp.dataflow.capability cimport CapabilityCounts
 from pointstamp.dataflow.handles cimport Input, Output
+from pointstamp.dataflow.notificator cimport Notificator
 from pointstamp.progress.antichain cimport MutableAntichain
 from pointstamp.progress.change_batch cimport ChangeBatch
 from pointstamp.progress.operate cimport LocalOperator, Progress
@@ -20,6 +21,7 @@ cdef class Operator(LocalOperator):
     cdef readonly list frontiers
     cdef readonly list capabilities
     cdef readonly list initial
+    cdef readonly list notificators
     cdef readonly list consumed
     cdef readonly list produced
     cdef readonly list _inputs
@@ -42,7 +44,7 @@ cdef class Operator(LocalOperator):
         counts=MutableAntichain,
     )
     cpdef push_external_progress(self, object changes)
-    @cython.locals(output=Output, input_=Input, capabilities=CapabilityCounts, is_active=bint)
+    @cython.locals(output=Output, input_=Input, notificator=Notificator, capabilities=CapabilityCounts, is_active=bint)
     cpdef Progress pull_internal_progress(self)
     @cython.locals(capabilities=CapabilityCounts)
     cpdef bint holds(self) except -1

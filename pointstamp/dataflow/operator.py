@@ -20,14 +20,15 @@ from pointstamp.dataflow.capability import Capability, CapabilityCounts, nobody
 from pointstamp.dataflow.channels import Tee
 from pointstamp.dataflow.durability import NO_STATE, OperatorState
 from pointstamp.dataflow.environment import Environment
-from pointstamp.dataflow.handles import Input, Output
+from pointstamp.dataflow.handles import Frontier, Input, Output
+from pointstamp.dataflow.notificator import Notificator
 from pointstamp.dataflow.operator_error import blame
 from pointstamp.dataflow.pact import Pact
 from pointstamp.errors import BuildError, OperatorError
 from pointstamp.progress.antichain import Antichain, MutableAntichain
 from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.operate import Changes, Interest, LocalOperator, Progress, Summaries
-from pointstamp.progress.timestamp import Timestamp, summary_less_equal
+from pointstamp.progress.timestamp import Int, Timestamp, summary_less_equal
 
 if TYPE_CHECKING:
     from pointstamp.checkpoint.keyed_columns import KeyedColumns
@@ -63,6 +64,22 @@ class OperatorInfo:
     they should return without any; they are run again when they may go on."""
     states: OperatorState = field(default=NO_STATE, repr=False, compare=False)
     """What it declares of what it keeps; see `state`."""
+    timestamp: Timestamp = field(default=Int, repr=False, compare=False)
+    """Of its scope."""
+    frontiers: Sequence[Frontier] = field(default=(), repr=False, compare=False)
+    """Of its inputs: the times that may still come."""
+    notificators: list[Notificator] = field(default_factory=list, repr=False, compare=False)
+    """Those that it has, which its errors and its activations ask."""
+
+    def notificator(self, *, early: bool = False) -> Notificator:
+        """A notificator over all inputs of the operator, to be asked for in `build`.
+
+        With `early` it gives times out as soon as all before them are complete. The
+        operator must see its frontiers (`Interest.IF_CAPABILITY` at least).
+        """
+        made = Notificator(self.timestamp, self.frontiers, early=early)
+        self.notificators.append(made)
+        return made
 
     def state(
         self, name: str = "state", *, route: Callable[[Any], Any] | None = None
@@ -201,6 +218,7 @@ class Operator(LocalOperator):
         "initial",
         "inputs",
         "name",
+        "notificators",
         "outputs",
         "produced",
         "role",
@@ -232,6 +250,7 @@ class Operator(LocalOperator):
         self.initial: list[bool] = []
         self.consumed: list[ChangeBatch] = []
         self.produced: list[ChangeBatch] = []
+        self.notificators: list[Notificator] = []
         self._inputs: list[Input] = []
         self._outputs: list[Output] = []
         self._summaries: list[list[Antichain]] = []
@@ -292,7 +311,7 @@ class Operator(LocalOperator):
                     counts.change(batch.items[place], batch.changes[place])
                 batch.clear()
         if is_news and self.watcher is not None:
-            self.watcher.told(self)
+            self.watcher.notified(self)
 
     def pull_internal_progress(self) -> Progress:
         """Run the logic once, send what it gave, report."""
@@ -311,6 +330,10 @@ class Operator(LocalOperator):
         for capabilities in self.capabilities:
             capabilities.settle()
         is_active = again is True
+        if not is_active:
+            for notificator in self.notificators:
+                if notificator.overlooked():
+                    is_active = True
         if self.aligner is not None and self.aligner.after(self.capabilities):
             is_active = True
         for input_ in self._inputs:
@@ -345,6 +368,7 @@ class Operator(LocalOperator):
         for input_ in self._inputs:
             input_.abandon()
         self._inputs, self._outputs = [], []
+        self.notificators.clear()
 
     def set_logic(self, logic: Logic, inputs: list[Input], outputs: list[Output]) -> None:
         """Complete the operator; nothing is added after this."""
@@ -367,7 +391,13 @@ class Operator(LocalOperator):
         self._summaries = summaries
 
     def _time(self) -> Any:
-        """Of what was received last, for error messages; None if nothing was."""
+        """Of what it was at work on, for error messages; None if that is not known.
+
+        Of a time that a notificator gave out last, and not of a batch that came before it.
+        """
+        for notificator in self.notificators:
+            if notificator.last_time is not None:
+                return notificator.last_time
         return next(
             (input_.last_time for input_ in self._inputs if input_.last_time is not None), None
         )
@@ -433,6 +463,9 @@ class OperatorBuilder(Generic[S]):
             scope.environment,
             lambda: backpressure is not None and backpressure.throttles(activate),
             self.states,
+            scope.timestamp,
+            [Frontier(counts) for counts in self._operator.frontiers],
+            self._operator.notificators,
         )
 
     def new_input(

@@ -19,3 +19,10 @@ def blame(error: Exception, operator: str, time: Any) -> OperatorError:
     except Exception:  # noqa: BLE001  (user code runs here)
         what = type(error).__name__
     return OperatorError(f"operator {operator!r} failed{at}: {what}", operator, time)
+
+
+def raise_(error: BaseException, operator: str, time: Any) -> None:
+    """Raise, in the worker's thread, what an operator's code raised in another."""
+    if isinstance(error, Exception):
+        raise blame(error, operator, time) from error
+    raise error

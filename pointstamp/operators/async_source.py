@@ -20,9 +20,9 @@ from pointstamp.dataflow.environment import Environment
 from pointstamp.dataflow.event_loop import Advanced, AsyncInput, Ended, Generating, Given, Outcomes
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
+from pointstamp.dataflow.operator_error import raise_
 from pointstamp.dataflow.scope_core import ScopeCore
 from pointstamp.errors import BuildError
-from pointstamp.operators.asynchronous import raise_
 
 if TYPE_CHECKING:
     from pointstamp.operators.stream import Stream

@@ -19,17 +19,16 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pointstamp.containers import kind_of
 from pointstamp.dataflow.capability import Capability, InputCapability
 from pointstamp.dataflow.environment import Environment
-from pointstamp.dataflow.error_policy import OnError, check_on_error
+from pointstamp.dataflow.error_policy import ErrorPolicy, streams
 from pointstamp.dataflow.event_loop import EventLoop, Flights, Landed, Outcomes
 from pointstamp.dataflow.handles import Input, Output, Session
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
-from pointstamp.dataflow.operator_error import blame
+from pointstamp.dataflow.operator_error import raise_
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import BuildError
-from pointstamp.operators.errors_as_data import Failures
+from pointstamp.operators.screening import n_records
 from pointstamp.operators.transform import PIPELINE, rows
 from pointstamp.progress.operate import Interest
 
@@ -49,6 +48,8 @@ class _Form(NamedTuple):
     """Sends what one call came to."""
     n_records: Callable[[Any], int]
     """How many records a call was for."""
+    iterates: bool = False
+    """Whether an asynchronous iterator is collected, and other results are iterables."""
 
 
 def _give_batch(session: Session, batch: Any) -> None:
@@ -57,58 +58,47 @@ def _give_batch(session: Session, batch: Any) -> None:
 
 
 BY_RECORD = _Form(rows, Session.give, lambda record: 1)
-BY_RECORD_TO_MANY = _Form(rows, Session.give_many, lambda record: 1)
-BY_BATCH = _Form(
-    lambda batch, name: [batch], _give_batch, lambda batch: kind_of(batch).length(batch)
-)
+BY_RECORD_TO_MANY = _Form(rows, Session.give_many, lambda record: 1, iterates=True)
+BY_BATCH = _Form(lambda batch, name: [batch], _give_batch, n_records)
 
 
-def map_(
+def transform(
     stream: StreamCore[Any],
+    name: str,
     function: Callable[[Any], Any],
-    on_error: OnError,
+    form: _Form,
+    policy: ErrorPolicy,
     concurrency: int | None,
-    name: str = "Map",
 ) -> Any:
-    """See `Stream.map`."""
+    """The stream of what the calls come to; for "route" also that of what they fail on."""
+    n_most = _checked(CONCURRENCY if concurrency is None else concurrency, name)
+    environment = stream.scope.environment
+    builder = OperatorBuilder(stream.scope, name)
+    builder.new_input(stream, PIPELINE, Interest.NEVER)
+    results = builder.new_output(initial=False)
+    failed = policy.new_output(builder)
 
     def call(record: Any) -> Awaitable[Any]:
-        return _awaitable(function(record), function, name)
-
-    return _operator(stream, name, call, BY_RECORD, on_error, concurrency)
-
-
-def flat_map(
-    stream: StreamCore[Any],
-    function: Callable[[Any], Any],
-    on_error: OnError,
-    concurrency: int | None,
-    name: str = "FlatMap",
-) -> Any:
-    """See `Stream.flat_map`."""
-
-    async def call(record: Any) -> list[Any]:
         made = function(record)
-        if isinstance(made, AsyncIterator):
-            return [result async for result in made]
-        return list(await _awaitable(made, function, name))
+        if form.iterates:
+            return _collected(made, function, name)
+        return _awaitable(made, function, name)
 
-    return _operator(stream, name, call, BY_RECORD_TO_MANY, on_error, concurrency)
+    def make_logic(capabilities: list[Capability], info: OperatorInfo) -> Callable[..., None]:
+        outcomes = Outcomes(environment.call, info.activate)
+        flights = Flights(call, outcomes)
+        logic = _Await(name, environment, form, flights, outcomes, policy, n_most)
+        environment.closers.callback(logic.cancel)
+        return logic.run
+
+    builder.build(make_logic)
+    return streams(results, *failed)
 
 
-def map_batches(
-    stream: StreamCore[Any],
-    function: Callable[[Any], Any],
-    on_error: OnError,
-    concurrency: int | None,
-    name: str = "MapBatches",
-) -> Any:
-    """See `Stream.map_batches`."""
-
-    def call(batch: Any) -> Awaitable[Any]:
-        return _awaitable(function(batch), function, name)
-
-    return _operator(stream, name, call, BY_BATCH, on_error, concurrency)
+async def _collected(made: Any, function: Any, operator: str) -> list[Any]:
+    if isinstance(made, AsyncIterator):
+        return [result async for result in made]
+    return list(await _awaitable(made, function, operator))
 
 
 def _awaitable(made: Any, function: Any, operator: str) -> Awaitable[Any]:
@@ -118,34 +108,6 @@ def _awaitable(made: Any, function: Any, operator: str) -> Awaitable[Any]:
         f"operator {operator!r} was given concurrency, so it needs an async def, or a function "
         f"that returns what can be awaited; {function!r} returned {type(made).__name__}"
     )
-
-
-def _operator(
-    stream: StreamCore[Any],
-    name: str,
-    call: Callable[[Any], Awaitable[Any]],
-    form: _Form,
-    on_error: OnError,
-    concurrency: int | None,
-) -> Any:
-    """The stream of what the calls come to; for "route" also that of what they fail on."""
-    check_on_error(on_error, name)
-    n_most = _checked(CONCURRENCY if concurrency is None else concurrency, name)
-    environment = stream.scope.environment
-    builder = OperatorBuilder(stream.scope, name)
-    builder.new_input(stream, PIPELINE, Interest.NEVER)
-    streams = [builder.new_output(initial=False) for _ in range(1 + (on_error == "route"))]
-
-    def make_logic(capabilities: list[Capability], info: OperatorInfo) -> Callable[..., None]:
-        outcomes = Outcomes(environment.call, info.activate)
-        failures = None if on_error == "raise" else Failures(name, environment, on_error)
-        flights = Flights(call, outcomes)
-        logic = _Await(name, environment, form, flights, outcomes, failures, n_most)
-        environment.closers.callback(logic.cancel)
-        return logic.run
-
-    builder.build(make_logic)
-    return streams[0] if len(streams) == 1 else tuple(streams)
 
 
 def _checked(concurrency: Any, name: str) -> int:
@@ -195,7 +157,6 @@ class _Await:
 
     __slots__ = (
         "_environment",
-        "_failures",
         "_flights",
         "_form",
         "_held",
@@ -204,6 +165,7 @@ class _Await:
         "_n_most",
         "_name",
         "_outcomes",
+        "_policy",
         "_waiting",
     )
 
@@ -214,7 +176,7 @@ class _Await:
         form: _Form,
         flights: Flights,
         outcomes: Outcomes,
-        failures: Failures | None,
+        policy: ErrorPolicy,
         n_most: int,
     ) -> None:
         self._name = name
@@ -222,7 +184,7 @@ class _Await:
         self._form = form
         self._flights = flights
         self._outcomes = outcomes
-        self._failures = failures
+        self._policy = policy
         self._n_most = n_most
         self._n_flying = 0
         self._loop: EventLoop | None = None
@@ -280,8 +242,9 @@ class _Await:
         error = landed.error
         if error is None:
             self._form.give(outputs[0].session(held.capabilities[0]), landed.value)
-        elif self._failures is not None and isinstance(error, Exception):
-            self._fail(landed, error, outputs, held)
+        elif not self._policy.raises and isinstance(error, Exception):
+            self._policy.note(landed.record, error, self._form.n_records(landed.record))
+            self._policy.send(outputs, held.capabilities[-1])
         else:
             raise_(error, self._name, landed.time)
         held.n -= 1
@@ -290,19 +253,6 @@ class _Await:
             for capability in held.capabilities:
                 capability.drop()
 
-    def _fail(self, landed: Landed, error: Exception, outputs: list[Output], held: _Held) -> None:
-        assert self._failures is not None
-        self._failures.note(landed.record, error, self._form.n_records(landed.record))
-        if failed := self._failures.take():
-            outputs[-1].session(held.capabilities[-1]).give_many(failed)
-
     def _count(self, n: int) -> None:
         self._n_flying += n
         self._environment.n_outside += n
-
-
-def raise_(error: BaseException, operator: str, time: Any) -> None:
-    """Raise, in the worker's thread, what user code raised in the loop's."""
-    if isinstance(error, Exception):
-        raise blame(error, operator, time) from error
-    raise error

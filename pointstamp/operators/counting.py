@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pointstamp.containers import kind_of
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
-from pointstamp.dataflow.notificator import Notificator
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Pipeline
+from pointstamp.dataflow.stash import Stash
 from pointstamp.dataflow.stream_core import StreamCore, T
-from pointstamp.operators.generic import operator_notify
+from pointstamp.operators.generic import operator
+from pointstamp.progress.operate import Interest
 
 if TYPE_CHECKING:
     from pointstamp.operators.stream import Stream
@@ -30,19 +31,24 @@ class CountMethods(StreamCore[T]):
         """
 
         def build(capability: Capability, info: OperatorInfo) -> Callable[..., None]:
-            counts: dict[Any, int] = {}
+            capability.drop()
+            counts: Stash[_Count] = Stash(info, _Count)
 
-            def logic(input_: Input, output: Output, notificator: Notificator) -> None:
+            def logic(input_: Input, output: Output) -> None:
                 for time, batch in input_:
-                    if time.time not in counts:
-                        counts[time.time] = 0
-                        notificator.notify_at(time.retain())
-                    counts[time.time] += kind_of(batch).length(batch)
-                for capability in notificator:
-                    with output.session(capability) as session:
-                        session.give(counts.pop(capability.time))
-                    capability.drop()
+                    counts.at(time).n += kind_of(batch).length(batch)
+                for capability, count in counts:
+                    output.session(capability).give(count.n)
 
             return logic
 
-        return operator_notify([self], [Pipeline()], name, build, ())
+        return operator([self], [Pipeline()], name, build, Interest.IF_CAPABILITY)
+
+
+class _Count:
+    """The number of records of a time so far."""
+
+    __slots__ = ("n",)
+
+    def __init__(self) -> None:
+        self.n = 0

@@ -20,11 +20,13 @@ from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.notificator import Notificator
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Pipeline
+from pointstamp.dataflow.stash import Stash
 from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import BuildError
-from pointstamp.operators.generic import operator_notify
+from pointstamp.operators.generic import operator, operator_notify
 from pointstamp.operators.transform import rows
 from pointstamp.operators.user_code import check_function
+from pointstamp.progress.operate import Interest
 from pointstamp.progress.timestamp import Timestamp
 
 if TYPE_CHECKING:
@@ -80,47 +82,38 @@ def delayed(stream: StreamCore[Any], name: str, parts: Callable[[Any, Any], Part
     """Keep the parts of each batch, `parts(time, batch)`, until their times are complete."""
 
     def build(capability: Capability, info: OperatorInfo) -> Callable[..., None]:
-        held: dict[Any, list[Any]] = {}
-        restored: list[Capability] = []
+        stash: Stash[list[Any]] = Stash(info)
         if info.states.durable_state is not None:
-            _declare(held, lambda time: restored.append(capability.delayed(time)), info)
+            _declare(stash, capability, info)
         capability.drop()
 
-        def logic(input_: Input, output: Output, notificator: Notificator) -> None:
-            while restored:
-                notificator.notify_at(restored.pop())
+        def logic(input_: Input, output: Output) -> None:
             for time, batch in input_:
                 for wanted, part in parts(time.time, batch):
                     new_time = output.capabilities.check_not_before(time.time, wanted, "delay")
-                    if new_time not in held:
-                        held[new_time] = []
-                        notificator.notify_at(time.delayed(new_time))
-                    held[new_time].append(part)
-            for capability in notificator:
-                with capability, output.session(capability) as session:
-                    for part in held.pop(capability.time):
-                        session.give_batch(part)
+                    stash.add(time, part, new_time)
+            for capability, batches in stash:
+                session = output.session(capability)
+                for part in batches:
+                    session.give_batch(part)
 
         return logic
 
-    return operator_notify([stream], [Pipeline()], name, build, ())
+    return operator([stream], [Pipeline()], name, build, Interest.IF_CAPABILITY)
 
 
-def _declare(held: dict[Any, list[Any]], hold: Callable[[Any], object], info: OperatorInfo) -> None:
+def _declare(stash: Stash[list[Any]], capability: Capability, info: OperatorInfo) -> None:
     """Have what is delayed beyond an epoch outlast the program: by time, anywhere."""
     # Here and not above: few dataflows are durable.
     from pointstamp.checkpoint.keyed_state import KeyedBatches, by_tag
 
-    def take_in(time: Any, batch: Any) -> None:
-        if time not in held:
-            held[time] = []
-            hold(time)
-        held[time].append(batch)
-
     def everything() -> Iterator[tuple[Any, Any]]:
-        return ((time, part) for time, parts in held.items() for part in parts)
+        return ((time, part) for time, parts in stash.items() for part in parts)
 
-    info.states.keep("delayed", KeyedBatches(everything, take_in, by_tag))
+    def restore(time: Any, batch: Any) -> None:
+        stash.add(capability, batch, time)
+
+    info.states.keep("delayed", KeyedBatches(everything, restore, by_tag))
 
 
 def _rows_by_time(time: Any, batch: Any, function: Callable[[Any, Any], Any], name: str) -> Parts:

@@ -1,22 +1,54 @@
-"""Folds: one value for each time or key, or a state for each key."""
+"""Operators that answer for the records of a time together: by time, or by time and key.
+
+What they keep is kept by time, under one capability for each time, until the time
+is complete. A state machine also keeps a state for each key, from time to time.
+
+On rows the user's function is called for each record. On columns it is called for
+each key, with all its records of a time as one batch: that is the same whatever
+batches they came in.
+
+Source: timely-dataflow `dataflow/operators/vec/count.rs` and
+`vec/aggregation/{aggregate,state_machine}.rs`. Theirs change a state in place; here a
+new one is returned.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+import math
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from functools import partial
+from itertools import starmap
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar, overload
 
-from pointstamp.containers.keys import check_key
+from pointstamp.containers import kind_of
+from pointstamp.containers.keys import alike, check_key
 from pointstamp.containers.kind import Key
-from pointstamp.dataflow.error_policy import Failed, OnError
-from pointstamp.operators import errors_in_state, grouping
+from pointstamp.dataflow.capability import Capability
+from pointstamp.dataflow.error_policy import FAILED, ErrorPolicy, Failed, OnError, streams
+from pointstamp.dataflow.handles import Input, Output, Session
+from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
+from pointstamp.dataflow.pact import Exchange, Pact, Pipeline
+from pointstamp.dataflow.stash import Stash
+from pointstamp.dataflow.stream_core import StreamCore, T
+from pointstamp.errors import BuildError, ContainerError, DataError
+from pointstamp.operators.screening import n_records, screened_keys
+from pointstamp.operators.split_merge import concatenate
 from pointstamp.operators.user_code import check_function, refuse_async_of
+from pointstamp.progress.operate import Interest
 
 if TYPE_CHECKING:
     from pointstamp.operators.stream import Stream
 
-from pointstamp.dataflow.stream_core import StreamCore, T
-
 U = TypeVar("U")
+
+KEPT_RECORDS = 1 << 20
+"""How many records of a time are kept before they are aggregated."""
+
+Fold = Callable[[Any, Any, Any], Any]
+
+Keyed = Iterable[tuple[Any, Any]]
+"""Keys, and a value or the records of each."""
 
 
 class FoldMethods(StreamCore[T]):
@@ -24,7 +56,12 @@ class FoldMethods(StreamCore[T]):
 
     @overload
     def accumulate(
-        self, default: U, logic: Callable[[U, Any], U], *, on_error: Literal["route"]
+        self,
+        default: U,
+        logic: Callable[[U, Any], U],
+        *,
+        on_error: Literal["route"],
+        name: str = "Accumulate",
     ) -> tuple[Stream[U], Stream[Failed[Any]]]: ...
 
     @overload
@@ -34,10 +71,16 @@ class FoldMethods(StreamCore[T]):
         logic: Callable[[U, Any], U],
         *,
         on_error: Literal["raise", "drop"] = "raise",
+        name: str = "Accumulate",
     ) -> Stream[U]: ...
 
     def accumulate(
-        self, default: U, logic: Callable[[U, Any], U], *, on_error: OnError = "raise"
+        self,
+        default: U,
+        logic: Callable[[U, Any], U],
+        *,
+        on_error: OnError = "raise",
+        name: str = "Accumulate",
     ) -> Any:
         """One value for each time, when it is complete, on each worker that has records of it.
 
@@ -57,10 +100,10 @@ class FoldMethods(StreamCore[T]):
         >>> ps.testing.collect(build)
         [(0, 6)]
         """
-        check_function(logic, "Accumulate")
-        if on_error != "raise":
-            return errors_in_state.accumulate(self, default, logic, on_error)
-        return grouping.accumulate(self, default, logic)
+        check_function(logic, name)
+        policy = ErrorPolicy(self.scope.environment, name, on_error)
+        attempt = policy.guard(logic, lambda value, batch: batch, n_records)
+        return _answered(self, Pipeline(), name, lambda: _Total(deepcopy(default), attempt), policy)
 
     @overload
     def aggregate(
@@ -71,6 +114,7 @@ class FoldMethods(StreamCore[T]):
         default: Any = None,
         *,
         on_error: Literal["route"],
+        name: str = "Aggregate",
     ) -> tuple[Stream[Any], Stream[Failed[Any]]]: ...
 
     @overload
@@ -82,6 +126,7 @@ class FoldMethods(StreamCore[T]):
         default: Any = None,
         *,
         on_error: Literal["raise", "drop"] = "raise",
+        name: str = "Aggregate",
     ) -> Stream[Any]: ...
 
     def aggregate(
@@ -92,6 +137,7 @@ class FoldMethods(StreamCore[T]):
         default: Any = None,
         *,
         on_error: OnError = "raise",
+        name: str = "Aggregate",
     ) -> Any:
         """One record for each key and time, when the time is complete.
 
@@ -132,15 +178,26 @@ class FoldMethods(StreamCore[T]):
         >>> ps.testing.collect(build)
         [(0, (7, 4)), (0, (9, 2))]
         """
-        refuse_async_of("Aggregate", fold, emit, key)
-        check_key(key, "Aggregate")
-        if on_error != "raise":
-            return errors_in_state.aggregate(self, fold, emit, key, default, on_error)
-        return grouping.aggregate(self, fold, emit, key, default)
+        refuse_async_of(name, fold, emit, key)
+        check_key(key, name)
+        if not callable(fold):
+            _check_named(fold, key, name)
+        policy = ErrorPolicy(self.scope.environment, name, on_error)
+        keyed, *unkeyed = screened_keys(self, _screened_key(key), on_error, f"{name}Key")
+        make = partial(
+            _answer_for(fold, key), _guarded(fold, emit, key, policy), key, default, name
+        )
+        return _answered(keyed, _to_their_key(key), name, make, policy, *unkeyed)
 
     @overload
     def state_machine(
-        self, fold: Any, key: Key = None, default: Any = None, *, on_error: Literal["route"]
+        self,
+        fold: Any,
+        key: Key = None,
+        default: Any = None,
+        *,
+        on_error: Literal["route"],
+        name: str = "StateMachine",
     ) -> tuple[Stream[Any], Stream[Failed[Any]]]: ...
 
     @overload
@@ -151,10 +208,17 @@ class FoldMethods(StreamCore[T]):
         default: Any = None,
         *,
         on_error: Literal["raise", "drop"] = "raise",
+        name: str = "StateMachine",
     ) -> Stream[Any]: ...
 
     def state_machine(
-        self, fold: Any, key: Key = None, default: Any = None, *, on_error: OnError = "raise"
+        self,
+        fold: Any,
+        key: Key = None,
+        default: Any = None,
+        *,
+        on_error: OnError = "raise",
+        name: str = "StateMachine",
     ) -> Any:
         """Change a state for each key by its records, in the order of their times.
 
@@ -185,8 +249,340 @@ class FoldMethods(StreamCore[T]):
         >>> ps.testing.collect(build)
         [(0, ('a', 1)), (0, ('a', 3))]
         """
-        refuse_async_of("StateMachine", fold, key)
-        check_key(key, "StateMachine")
-        if on_error != "raise":
-            return errors_in_state.state_machine(self, fold, key, default, on_error)
-        return grouping.state_machine(self, fold, key, default)
+        refuse_async_of(name, fold, key)
+        check_key(key, name)
+        policy = ErrorPolicy(self.scope.environment, name, on_error)
+        keyed, *unkeyed = screened_keys(self, _screened_key(key), on_error, f"{name}Key")
+        of_columns = is_of_columns(key)
+        turn = _turn(fold, key, policy, name)
+        by_key = _keyed_columns if of_columns else _keyed_rows
+        builder = OperatorBuilder(self.scope, name)
+        builder.new_input(keyed, _to_their_key(key), Interest.IF_CAPABILITY)
+        results = builder.new_output(initial=False)
+        failed = policy.new_output(builder)
+
+        def make_logic(capabilities: list[Capability], info: OperatorInfo) -> Callable[..., None]:
+            # A record may have its turn once none of an earlier time can come. The groups of
+            # columns are of all records of a time, and wait until there are no more of those.
+            stash: Stash[list[Any]] = Stash(info, n_outputs=1 + len(failed), early=not of_columns)
+            states = info.state("states")
+
+            def take_turn(of: Any, value: Any, session: Session) -> None:
+                state = states.pop(of) if of in states else deepcopy(default)
+                turned = turn(of, value, state)
+                if turned is FAILED:
+                    states[of] = state
+                    return
+                state, answers = turned
+                if state is not None:
+                    states[of] = state
+                if answers is not None:
+                    (session.give_batch if of_columns else session.give_many)(answers)
+
+            def logic(inputs: list[Input], outputs: list[Output]) -> None:
+                for time, batch in inputs[0]:
+                    stash.add(time, batch)
+                for rights, batches in stash.by_output():
+                    with outputs[0].session(rights[0]) as session:
+                        for of, value in by_key(_whole(batches), key, name):
+                            take_turn(of, value, session)
+                    policy.send(outputs, rights[-1])
+
+            return logic
+
+        builder.build(make_logic)
+        return _with_failures(results, *failed, *unkeyed)
+
+
+def _turned(turn: Any, of: Any, name: str) -> tuple[Any, Any]:
+    """What a fold gave, if that is a state and what to send."""
+    if not isinstance(turn, (tuple, list)) or len(turn) != 2:
+        raise DataError(
+            f"{name}: the function gave {turn!r:.200} for the key {of!r:.200}; give (state, "
+            "records to send): None forgets the key, and [] sends nothing"
+        )
+    state, answers = turn
+    return state, answers
+
+
+class _Answer(Protocol):
+    """Takes the batches of a time, and gives what is to be sent when it is complete."""
+
+    def take(self, batch: Any) -> None:
+        """One more batch."""
+
+    def answer(self) -> Any:
+        """A container."""
+
+
+def _answered(
+    stream: StreamCore[Any],
+    pact: Pact,
+    name: str,
+    make: Callable[[], _Answer],
+    policy: ErrorPolicy,
+    *unkeyed: StreamCore[Any],
+) -> Any:
+    """Have each time answered by an object that `make` gives for it."""
+    builder = OperatorBuilder(stream.scope, name)
+    builder.new_input(stream, pact, Interest.IF_CAPABILITY)
+    results = builder.new_output(initial=False)
+    failed = policy.new_output(builder)
+
+    def make_logic(capabilities: list[Capability], info: OperatorInfo) -> Callable[..., None]:
+        stash = Stash(info, make, n_outputs=1 + len(failed))
+
+        def logic(inputs: list[Input], outputs: list[Output]) -> None:
+            for time, batch in inputs[0]:
+                stash.at(time).take(batch)
+                policy.send(outputs, time)
+            for rights, value in stash.by_output():
+                answer = value.answer()
+                if answer is not FAILED:
+                    with outputs[0].session(rights[0]) as session:
+                        session.give_batch(answer)
+                policy.send(outputs, rights[-1])
+
+        return logic
+
+    builder.build(make_logic)
+    return _with_failures(results, *failed, *unkeyed)
+
+
+def _with_failures(results: Any, *failed: StreamCore[Any]) -> Any:
+    """The results, and all failures as one stream if they are routed."""
+    return streams(results, *([concatenate(failed)] if len(failed) > 1 else failed))
+
+
+class _Total:
+    """One value, which each batch changes."""
+
+    def __init__(self, total: Any, logic: Callable[[Any, Any], Any]) -> None:
+        self._total = total
+        self._logic = logic
+        self._is_any = False
+        """Whether anything was folded: of failures alone there is no value."""
+
+    def take(self, batch: Any) -> None:
+        total = self._logic(self._total, batch)
+        if total is not FAILED:
+            self._total = total
+            self._is_any = True
+
+    def answer(self) -> Any:
+        return [self._total] if self._is_any else FAILED
+
+
+class _OfRows:
+    """A value for each key, which each record of the key changes."""
+
+    def __init__(self, code: _Code, key: Key, default: Any, name: str) -> None:
+        self._code = code
+        self._key = key
+        self._default = default
+        self._name = name
+        self._aggregates: dict[Any, Any] = {}
+
+    def take(self, batch: Any) -> None:
+        fold, aggregates = self._code.fold, self._aggregates
+        for key, value in _keyed_rows(batch, self._key, self._name):
+            aggregate = aggregates[key] if key in aggregates else deepcopy(self._default)
+            aggregate = fold(key, value, aggregate)
+            if aggregate is not FAILED:
+                aggregates[key] = aggregate
+
+    def answer(self) -> list[Any]:
+        return _good(starmap(self._code.emit, self._aggregates.items()))
+
+
+class _OfColumns:
+    """The batches of a time, of which each key has its records folded at once."""
+
+    def __init__(self, code: _Code, key: Key, default: Any, name: str) -> None:
+        self._code = code
+        self._key = key
+        self._default = default
+        self._name = name
+        self._batches: list[Any] = []
+
+    def take(self, batch: Any) -> None:
+        self._batches.append(batch)
+
+    def answer(self) -> list[Any]:
+        folded = (
+            (key, self._code.fold(key, records, deepcopy(self._default)))
+            for key, records in _keyed_columns(_whole(self._batches), self._key, self._name)
+        )
+        return _good(self._code.emit(*pair) for pair in folded if pair[1] is not FAILED)
+
+
+class _Named:
+    """The batches of a time, of which Arrow makes the aggregates that were named.
+
+    Where the answers for parts of the records can be combined, those take the place of
+    the records now and then: so what is kept grows with the keys and not with the records.
+    """
+
+    def __init__(self, code: _Code, key: Key, default: Any, name: str) -> None:
+        # Here and not above: it is Arrow, which programs without columns do not import.
+        from pointstamp.containers import groups
+
+        self._groups = groups
+        self._emit = code.emit
+        aggregates = list(code.fold)
+        self._how = (key, aggregates, name)
+        self._batches: list[Any] = []
+        self._n_records = 0
+        self._part: Any = None
+        """The answer for the records that are not kept any more."""
+        self._room: float = KEPT_RECORDS if groups.can_combine(key, aggregates) else math.inf
+
+    def take(self, batch: Any) -> None:
+        self._batches.append(batch)
+        self._n_records += kind_of(batch).length(batch)
+        if self._n_records >= self._room:
+            self._part = self._of_all()
+            self._batches.clear()
+            self._n_records = 0
+            # As many as there are keys, or the same keys would be gone through too often.
+            self._room = max(KEPT_RECORDS, kind_of(self._part).length(self._part))
+
+    def answer(self) -> Any:
+        return self._emit(self._of_all())
+
+    def _of_all(self) -> Any:
+        if not self._batches:
+            return self._part
+        answer = self._groups.aggregated(_whole(self._batches), *self._how)
+        return (
+            answer
+            if self._part is None
+            else self._groups.combined((self._part, answer), *self._how)
+        )
+
+
+class _Code(NamedTuple):
+    """What an aggregate calls, guarded: the fold (or the aggregates by name), and emit."""
+
+    fold: Any
+    emit: Callable[..., Any]
+
+
+def _guarded(fold: Any, emit: Callable[..., Any] | None, key: Key, policy: ErrorPolicy) -> _Code:
+    if not callable(fold):
+        # Arrow's aggregates fail for all records together, which is no record's fault.
+        return _Code(fold, policy.guard(emit, n_records=n_records) if emit else lambda batch: batch)
+    return _Code(
+        _guarded_fold(fold, key, policy), policy.guard(emit or _pair, lambda of, value: (of, value))
+    )
+
+
+def _guarded_fold(fold: Fold, key: Key, policy: ErrorPolicy) -> Fold:
+    """What it fails on is a record; of columns, the records of a key."""
+    return policy.guard(
+        fold,
+        lambda of, value, aggregate: (of, value) if key is None else value,
+        n_records if is_of_columns(key) else lambda record: 1,
+    )
+
+
+def _turn(fold: Fold, key: Key, policy: ErrorPolicy, name: str) -> Fold:
+    """The fold of a state machine: what it gives is checked, and if guarded all there."""
+
+    def turn(of: Any, value: Any, state: Any) -> tuple[Any, Any]:
+        state, answers = _turned(fold(of, value, state), of, name)
+        if not policy.raises and not is_of_columns(key) and answers is not None:
+            # What an iterator gives before it fails must not be among the results.
+            answers = list(answers)
+        return state, answers
+
+    return _guarded_fold(turn, key, policy)
+
+
+def _answer_for(fold: Any, key: Key) -> Callable[..., _Answer]:
+    if not callable(fold):
+        return _Named
+    return _OfColumns if is_of_columns(key) else _OfRows
+
+
+def _screened_key(key: Key) -> Key:
+    """The key that is tried before: without one, records must be pairs."""
+    return _first_of_pair if key is None else key
+
+
+def _first_of_pair(record: Any) -> Any:
+    of, _ = record
+    return of
+
+
+def _good(results: Iterable[Any]) -> list[Any]:
+    """Those that did not fail."""
+    return [result for result in results if result is not FAILED]
+
+
+def _whole(batches: list[Any]) -> Any:
+    return batches[0] if len(batches) == 1 else kind_of(batches[0]).concat(batches)
+
+
+def _keyed_rows(batch: Any, key: Key, name: str) -> Keyed:
+    """The key and the value of each record: it is a pair of them, or `key` is a function of it."""
+    if type(batch) is not list:
+        raise ContainerError(
+            f"{name} was given batches of {kind_of(batch).name} ({type(batch).__name__}) and the "
+            f"key {key!r}: name the columns of the key, as key='user' or key=['user', 'day']"
+        )
+    if key is None:
+        return (_checked_pair(record, name) for record in batch)
+    assert callable(key)
+    return ((alike(key(record)), record) for record in batch)
+
+
+def _checked_pair(record: Any, name: str) -> tuple[Any, Any]:
+    try:
+        of, value = record
+    except (TypeError, ValueError):
+        raise DataError(
+            f"{name} without a key takes records that are pairs (key, value), and was given "
+            f"{record!r:.200}; say what its key is, as key=lambda record: ..."
+        ) from None
+    return alike(of), value
+
+
+def _keyed_columns(batch: Any, key: Key, name: str) -> Keyed:
+    """Each key of a batch of columns, and its records."""
+    # Here and not above: it is Arrow, which programs without columns do not import.
+    from pointstamp.containers.groups import groups
+
+    return groups(batch, key, name)
+
+
+def is_of_columns(key: Key) -> bool:
+    """Whether a key names columns, rather than being a function of a record or nothing."""
+    return key is not None and not callable(key)
+
+
+def _to_their_key(key: Key) -> Pact:
+    return Exchange(_first if key is None else key)
+
+
+def _first(record: Any) -> Any:
+    try:
+        return record[0]
+    except (TypeError, LookupError):
+        return None  # anywhere: it is no pair, and the operator says so
+
+
+def _pair(key: Any, aggregate: Any) -> tuple[Any, Any]:
+    """What is emitted where nothing else is said."""
+    return key, aggregate
+
+
+def _check_named(aggregates: Any, key: Key, name: str) -> None:
+    if not is_of_columns(key):
+        raise BuildError(
+            f"{name}: named aggregates {aggregates!r} are of columns; name those of the key "
+            f"instead of {key!r}, or give a function fold(key, record, aggregate)"
+        )
+    from pointstamp.containers.groups import check_aggregates
+
+    check_aggregates(aggregates, name)

@@ -3,7 +3,6 @@ from pointstamp.dataflow.notificator cimport Notificator
 
 cdef class _Logic:
     cdef object _logic
-    cdef object _name
     cdef Notificator _notificator
     cdef tuple _handles
 

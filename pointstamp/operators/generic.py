@@ -17,13 +17,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.dataflow.capability import Capability
-from pointstamp.dataflow.handles import Frontier, Input, Output
+from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.notificator import Notificator
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
-from pointstamp.dataflow.operator_error import blame
 from pointstamp.dataflow.pact import Pact
 from pointstamp.dataflow.stream_core import StreamCore, T
-from pointstamp.errors import OperatorError
 from pointstamp.progress.operate import Interest
 
 if TYPE_CHECKING:
@@ -43,34 +41,19 @@ BinaryNotify = Callable[
 class _Logic:
     """Calls the user's logic with what it takes: inputs, the output, the notificator."""
 
-    __slots__ = ("_handles", "_logic", "_name", "_notificator")
+    __slots__ = ("_handles", "_logic", "_notificator")
 
-    def __init__(
-        self, name: str, logic: Callable[..., Any], notificator: Notificator | None
-    ) -> None:
-        self._name = name
+    def __init__(self, logic: Callable[..., Any], notificator: Notificator | None) -> None:
         self._logic = logic
         self._notificator = notificator
         self._handles: tuple[Any, ...] = ()
 
     def run(self, inputs: list[Input], outputs: list[Output]) -> Any:
         """One activation; True asks for another."""
-        notificator = self._notificator
         if not self._handles:
-            told = () if notificator is None else (notificator,)
-            self._handles = (*inputs, outputs[0], *told)
-        try:
-            again = self._logic(*self._handles)
-        except OperatorError:
-            raise
-        except Exception as error:
-            if notificator is None or notificator.last_time is None:
-                raise
-            # It was at work on that time, and not on that of a batch that it took before.
-            raise blame(error, self._name, notificator.last_time) from error
-        if notificator is None or again is True:
-            return again
-        return notificator.overlooked()
+            more = () if self._notificator is None else (self._notificator,)
+            self._handles = (*inputs, outputs[0], *more)
+        return self._logic(*self._handles)
 
 
 def operator(
@@ -88,7 +71,7 @@ def operator(
 
     def make_logic(capabilities: list[Capability], info: OperatorInfo) -> Callable[..., Any]:
         logic = build(capabilities.pop(), info)
-        return _Logic(name, logic, None).run
+        return _Logic(logic, None).run
 
     builder.build(make_logic, build)
     return result
@@ -111,17 +94,16 @@ def operator_notify(
     for stream, pact in zip(streams, pacts, strict=True):
         builder.new_input(stream, pact, Interest.IF_CAPABILITY)
     result: Stream[Any] = builder.new_output()
-    frontiers = [Frontier(counts) for counts in builder.frontiers]
-    notificator = Notificator(streams[0].scope.timestamp, frontiers, early=early)
 
     def make_logic(capabilities: list[Capability], info: OperatorInfo) -> Callable[..., Any]:
+        notificator = info.notificator(early=early)
         capability = capabilities.pop()
         for time in initial:
             notificator.notify_at(capability.delayed(time))
         logic = build(capability, info)
         del capability
 
-        return _Logic(name, logic, notificator).run
+        return _Logic(logic, notificator).run
 
     builder.build(make_logic, build)
     return result

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from pointstamp.dataflow.error_policy import Failed, OnError
-from pointstamp.operators import errors_as_data
-from pointstamp.operators.transform import is_of_columns, kept, rows, transform
+from pointstamp.dataflow.error_policy import FAILED, ErrorPolicy, Failed, OnError
+from pointstamp.operators.screening import guarded_columns, n_records
+from pointstamp.operators.transform import is_of_columns, kept, rows, transform, try_transform
 from pointstamp.operators.user_code import check_callable, check_function, is_async
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ class MapMethods(StreamCore[T]):
         *,
         on_error: Literal["route"],
         concurrency: int | None = None,
+        name: str = "Map",
     ) -> tuple[Stream[U], Stream[Failed[T]]]: ...
 
     @overload
@@ -39,16 +40,21 @@ class MapMethods(StreamCore[T]):
         *,
         on_error: Literal["raise", "drop"] = "raise",
         concurrency: int | None = None,
+        name: str = "Map",
     ) -> Stream[U]: ...
 
     @overload
     def map(
-        self, function: Callable[[T], U], *, on_error: Literal["route"]
+        self, function: Callable[[T], U], *, on_error: Literal["route"], name: str = "Map"
     ) -> tuple[Stream[U], Stream[Failed[T]]]: ...
 
     @overload
     def map(
-        self, function: Callable[[T], U], *, on_error: Literal["raise", "drop"] = "raise"
+        self,
+        function: Callable[[T], U],
+        *,
+        on_error: Literal["raise", "drop"] = "raise",
+        name: str = "Map",
     ) -> Stream[U]: ...
 
     def map(
@@ -57,6 +63,7 @@ class MapMethods(StreamCore[T]):
         *,
         on_error: OnError = "raise",
         concurrency: int | None = None,
+        name: str = "Map",
     ) -> Any:
         """Replace each record by `function(record)`.
 
@@ -73,6 +80,8 @@ class MapMethods(StreamCore[T]):
         concurrency : int, optional
             How many calls of an `async def` may be under way on each worker (64). With it,
             `function` may be anything that returns what can be awaited.
+        name : str
+            Of the operator: in errors, logs, explanations and checkpoints. All have it.
 
         Returns
         -------
@@ -95,59 +104,40 @@ class MapMethods(StreamCore[T]):
         >>> ps.testing.collect(lambda scope: scope.to_stream([1, 2]).map(double, concurrency=2))
         [(0, 2), (0, 4)]
         """
-        check_callable(function, "Map")
+        check_callable(function, name)
+        policy = ErrorPolicy(self.scope.environment, name, on_error)
         if concurrency is not None or is_async(function):
-            from pointstamp.operators import asynchronous
+            # Not at the top: it imports asyncio.
+            from pointstamp.operators import asynchronous as awaited
 
-            return asynchronous.map_(self, function, on_error, concurrency)
-        if on_error != "raise":
-            return errors_as_data.map_(self, function, on_error)
-        return transform(self, "Map", lambda time, batch: [function(x) for x in rows(batch, "Map")])
+            return awaited.transform(self, name, function, awaited.BY_RECORD, policy, concurrency)
+        if policy.raises:
+            return transform(
+                self, name, lambda time, batch: [function(x) for x in rows(batch, name)]
+            )
+        attempt = policy.guard(function)
+        return try_transform(
+            self, name, lambda time, batch: _good(map(attempt, rows(batch, name))), policy
+        )
 
     @overload
     def flat_map(
         self,
-        function: Callable[[T], Coroutine[Any, Any, Iterable[U]]],
+        function: Callable[[T], Iterable[U] | Coroutine[Any, Any, Iterable[U]] | AsyncIterator[U]],
         *,
         on_error: Literal["route"],
         concurrency: int | None = None,
+        name: str = "FlatMap",
     ) -> tuple[Stream[U], Stream[Failed[T]]]: ...
 
     @overload
     def flat_map(
         self,
-        function: Callable[[T], Coroutine[Any, Any, Iterable[U]]],
+        function: Callable[[T], Iterable[U] | Coroutine[Any, Any, Iterable[U]] | AsyncIterator[U]],
         *,
         on_error: Literal["raise", "drop"] = "raise",
         concurrency: int | None = None,
-    ) -> Stream[U]: ...
-
-    @overload
-    def flat_map(
-        self,
-        function: Callable[[T], AsyncIterator[U]],
-        *,
-        on_error: Literal["route"],
-        concurrency: int | None = None,
-    ) -> tuple[Stream[U], Stream[Failed[T]]]: ...
-
-    @overload
-    def flat_map(
-        self,
-        function: Callable[[T], AsyncIterator[U]],
-        *,
-        on_error: Literal["raise", "drop"] = "raise",
-        concurrency: int | None = None,
-    ) -> Stream[U]: ...
-
-    @overload
-    def flat_map(
-        self, function: Callable[[T], Iterable[U]], *, on_error: Literal["route"]
-    ) -> tuple[Stream[U], Stream[Failed[T]]]: ...
-
-    @overload
-    def flat_map(
-        self, function: Callable[[T], Iterable[U]], *, on_error: Literal["raise", "drop"] = "raise"
+        name: str = "FlatMap",
     ) -> Stream[U]: ...
 
     def flat_map(
@@ -156,6 +146,7 @@ class MapMethods(StreamCore[T]):
         *,
         on_error: OnError = "raise",
         concurrency: int | None = None,
+        name: str = "FlatMap",
     ) -> Any:
         """Replace each record by the records of `function(record)`.
 
@@ -171,30 +162,45 @@ class MapMethods(StreamCore[T]):
         >>> ps.testing.collect(lambda scope: scope.to_stream([2]).flat_map(countdown))
         [(0, 1), (0, 2)]
         """
-        check_callable(function, "FlatMap")
+        check_callable(function, name)
+        policy = ErrorPolicy(self.scope.environment, name, on_error)
         if concurrency is not None or is_async(function):
-            from pointstamp.operators import asynchronous
+            # Not at the top: it imports asyncio.
+            from pointstamp.operators import asynchronous as awaited
 
-            return asynchronous.flat_map(self, function, on_error, concurrency)
-        if on_error != "raise":
-            return errors_as_data.flat_map(self, function, on_error)
-        return transform(
+            return awaited.transform(
+                self, name, function, awaited.BY_RECORD_TO_MANY, policy, concurrency
+            )
+        if policy.raises:
+            return transform(
+                self,
+                name,
+                lambda time, batch: list(chain.from_iterable(map(function, rows(batch, name)))),
+            )
+        # A list first: what an iterator gave before it failed must not be among the results.
+        attempt = policy.guard(lambda record: list(function(record)))
+        return try_transform(
             self,
-            "FlatMap",
-            lambda time, batch: list(chain.from_iterable(map(function, rows(batch, "FlatMap")))),
+            name,
+            lambda time, batch: list(chain.from_iterable(_good(map(attempt, rows(batch, name))))),
+            policy,
         )
 
     @overload
     def filter(
-        self, predicate: Predicate[T], *, on_error: Literal["route"]
+        self, predicate: Predicate[T], *, on_error: Literal["route"], name: str = "Filter"
     ) -> tuple[Stream[T], Stream[Failed[T]]]: ...
 
     @overload
     def filter(
-        self, predicate: Predicate[T], *, on_error: Literal["raise", "drop"] = "raise"
+        self,
+        predicate: Predicate[T],
+        *,
+        on_error: Literal["raise", "drop"] = "raise",
+        name: str = "Filter",
     ) -> Stream[T]: ...
 
-    def filter(self, predicate: Any, *, on_error: OnError = "raise") -> Any:
+    def filter(self, predicate: Any, *, on_error: OnError = "raise", name: str = "Filter") -> Any:
         """Keep the records for which `predicate` is true.
 
         Parameters
@@ -210,13 +216,21 @@ class MapMethods(StreamCore[T]):
         >>> ps.testing.collect(lambda scope: scope.to_stream([1, 2, 3]).filter(lambda x: x > 1))
         [(0, 2), (0, 3)]
         """
-        check_function(predicate, "Filter", or_columns=True)
-        if on_error != "raise":
-            return errors_as_data.filter_(self, predicate, on_error)
+        check_function(predicate, name, or_columns=True)
+        policy = ErrorPolicy(self.scope.environment, name, on_error)
         if is_of_columns(predicate):
-            return transform(self, "Filter", lambda time, batch: kept(batch, predicate, "Filter"))
-        return transform(
-            self, "Filter", lambda time, batch: [x for x in rows(batch, "Filter") if predicate(x)]
+            keep = guarded_columns(policy, lambda batch: kept(batch, predicate, name), predicate)
+            return try_transform(self, name, lambda time, batch: keep(batch), policy)
+        if policy.raises:
+            return transform(
+                self, name, lambda time, batch: [x for x in rows(batch, name) if predicate(x)]
+            )
+        attempt = policy.guard(lambda record: bool(predicate(record)))
+        return try_transform(
+            self,
+            name,
+            lambda time, batch: [x for x in rows(batch, name) if attempt(x) is True],
+            policy,
         )
 
     @overload
@@ -226,6 +240,7 @@ class MapMethods(StreamCore[T]):
         *,
         on_error: Literal["route"],
         concurrency: int | None = None,
+        name: str = "MapBatches",
     ) -> tuple[Stream[Any], Stream[Failed[Any]]]: ...
 
     @overload
@@ -235,6 +250,7 @@ class MapMethods(StreamCore[T]):
         *,
         on_error: Literal["raise", "drop"] = "raise",
         concurrency: int | None = None,
+        name: str = "MapBatches",
     ) -> Stream[Any]: ...
 
     def map_batches(
@@ -243,6 +259,7 @@ class MapMethods(StreamCore[T]):
         *,
         on_error: OnError = "raise",
         concurrency: int | None = None,
+        name: str = "MapBatches",
     ) -> Any:
         """Replace each batch by `function(batch)`, a container, or None for nothing.
 
@@ -253,11 +270,17 @@ class MapMethods(StreamCore[T]):
         >>> ps.testing.collect(lambda scope: scope.to_stream([3, 1]).map_batches(sorted))
         [(0, 1), (0, 3)]
         """
-        check_callable(function, "MapBatches")
+        check_callable(function, name)
+        policy = ErrorPolicy(self.scope.environment, name, on_error)
         if concurrency is not None or is_async(function):
-            from pointstamp.operators import asynchronous
+            # Not at the top: it imports asyncio.
+            from pointstamp.operators import asynchronous as awaited
 
-            return asynchronous.map_batches(self, function, on_error, concurrency)
-        if on_error != "raise":
-            return errors_as_data.map_batches(self, function, on_error)
-        return transform(self, "MapBatches", lambda time, batch: function(batch))
+            return awaited.transform(self, name, function, awaited.BY_BATCH, policy, concurrency)
+        attempt = policy.guard(function, n_records=n_records)
+        return try_transform(self, name, lambda time, batch: attempt(batch), policy)
+
+
+def _good(results: Iterable[Any]) -> list[Any]:
+    """Those that did not fail."""
+    return [result for result in results if result is not FAILED]

@@ -27,8 +27,8 @@ from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Exchange
 from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import BuildError
-from pointstamp.operators.errors_as_data import screened_keys
 from pointstamp.operators.outer_joins import join_complete
+from pointstamp.operators.screening import screened_keys
 from pointstamp.operators.split_merge import concatenate
 from pointstamp.operators.user_code import refuse_async_of
 from pointstamp.progress.operate import Interest

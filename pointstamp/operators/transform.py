@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pointstamp.containers import kind_of
 from pointstamp.containers.expressions import filter_batch, is_expression
 from pointstamp.containers.flags import split_by_flag
+from pointstamp.dataflow.error_policy import FAILED, ErrorPolicy, streams
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder
 from pointstamp.dataflow.pact import Pact, Pipeline
@@ -40,6 +41,21 @@ def transform(
     return result
 
 
+def try_transform(
+    stream: StreamCore[Any], name: str, function: Callable[[Any, Any], Any], policy: ErrorPolicy
+) -> Any:
+    """The same where `function` is guarded by `policy`; what failed may be another stream."""
+    if policy.raises:
+        return transform(stream, name, function)
+    builder = OperatorBuilder(stream.scope, name)
+    builder.new_input(stream, PIPELINE, Interest.NEVER)
+    result = builder.new_output(initial=False)
+    failed = policy.new_output(builder)
+
+    builder.build(lambda capabilities, info: _TryTransform(function, policy).run)
+    return streams(result, *failed)
+
+
 class _Transform:
     """The logic: takes what has come, and sends what `function` makes of it."""
 
@@ -54,6 +70,24 @@ class _Transform:
             changed = self._function(item[0], item[1])
             if changed is not None:
                 output.push(item[0], changed)
+
+
+class _TryTransform:
+    """The same, and then what `function` failed on."""
+
+    __slots__ = ("_function", "_policy")
+
+    def __init__(self, function: Callable[[Any, Any], Any], policy: ErrorPolicy) -> None:
+        self._function = function
+        self._policy = policy
+
+    def run(self, inputs: list[Input], outputs: list[Output]) -> None:
+        while (item := inputs[0].pull()) is not None:
+            time, batch = item
+            changed = self._function(time, batch)
+            if changed is not None and changed is not FAILED:
+                outputs[0].push(time, changed)
+            self._policy.push(outputs[-1], time)
 
 
 def rows(batch: Any, operator: str) -> list[Any]:

@@ -18,8 +18,8 @@ from pointstamp.containers import Arrays, kind_of
 from pointstamp.containers.batch_join import How, joined
 from pointstamp.containers.event_times import EventTimes, Ints
 from pointstamp.containers.keys import alike, check_rows_key
+from pointstamp.dataflow.error_policy import ErrorPolicy
 from pointstamp.errors import ColumnError
-from pointstamp.operators.errors_as_data import Failures
 from pointstamp.operators.window_assigners import Window, WindowResult
 from pointstamp.operators.window_state import Pane
 
@@ -241,7 +241,7 @@ class Fold:
 
     Parameters
     ----------
-    failures : Failures, optional
+    policy : ErrorPolicy, optional
         Takes what the fold raises; those to be sent are among the results, as `Failed`.
     """
 
@@ -251,14 +251,14 @@ class Fold:
         fold: Callable[[Any, Any, Any], Any],
         default: Any,
         operator: str,
-        failures: Failures | None = None,
+        policy: ErrorPolicy | None = None,
     ) -> None:
         self._key = key
         self._fold = fold
         self._default = default
         self._is_of_rows = True
         self._operator = operator
-        self._failures = failures
+        self._policy = policy
 
     def prepare(self, side: int, batch: Any, times: Ints) -> Any:
         """Rows with their event times; columns as they are."""
@@ -284,7 +284,7 @@ class Fold:
             for pane in panes
             for key, value in self._folded(_whole(pane.parts[0]))
         ]
-        return results if self._failures is None else results + self._failures.take()
+        return results if self._policy is None else results + self._policy.take()
 
     def _folded(self, whole: Any) -> Iterator[tuple[Any, Any]]:
         self._is_of_rows = type(whole) is list
@@ -310,10 +310,10 @@ class Fold:
                 value = self._fold(key, record, value)
                 is_any = True
             except Exception as error:
-                if self._failures is None:
+                if self._policy is None:
                     raise
                 n_records = 1 if self._is_of_rows else kind_of(record).length(record)
-                self._failures.note(record, error, n_records)
+                self._policy.note(record, error, n_records)
         if is_any:
             yield key, value
 

@@ -16,10 +16,10 @@ from pointstamp.containers.batch_join import How, check_how
 from pointstamp.containers.event_times import EventTimes
 from pointstamp.containers.keys import check_key
 from pointstamp.containers.kind import Key
-from pointstamp.dataflow.error_policy import Failed, OnError
+from pointstamp.dataflow.error_policy import ErrorPolicy, Failed, OnError
 from pointstamp.dataflow.stream_core import StreamCore, T
-from pointstamp.operators.errors_as_data import Failures, screened
 from pointstamp.operators.event_clock import EventClock, TimestampClock
+from pointstamp.operators.screening import screened
 from pointstamp.operators.split_merge import concatenate
 from pointstamp.operators.user_code import refuse_async_of
 from pointstamp.operators.window_assigners import (
@@ -585,14 +585,14 @@ class _Made:
 
     def of_fold(self, sides: list[Side], key: Any, fold: Any, default: Any) -> Any:
         """The same of a fold, which may fail for a record."""
-        if self._on_error == "raise":
+        policy = ErrorPolicy(sides[0].stream.scope.environment, self._name, self._on_error)
+        if policy.raises:
             return self.of(sides, Fold(key, fold, default, self._name))
-        failures = Failures(self._name, sides[0].stream.scope.environment, self._on_error)
-        function = Fold(key, fold, default, self._name, failures)
+        function = Fold(key, fold, default, self._name, policy)
         results, late = windowed(
             sides, self._windows, self._lateness, self._clock, function, self._name
         )
-        if self._on_error == "route":
+        if policy.routes:
             results, failed = results.branch(_is_failed)
             self._failed.append(failed)
         return self._with_failed(results, late)

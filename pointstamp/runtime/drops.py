@@ -1,8 +1,8 @@
 """That all workers drop the same dataflows at the same point of what they do.
 
 Workers build and drop in one order, the same on each. A worker that drops does not
-wait for the others: it tells them what it dropped, and how many dataflows it had
-built before. Each compares what it hears with what it does itself, drop by drop.
+wait for the others: it reports what it dropped, and how many dataflows it had
+built before. Each compares what its peers report with what it does itself, drop by drop.
 This holds what is not compared yet; it sends nothing.
 """
 
@@ -31,7 +31,7 @@ class Drops:
     """What worker `index` and its peers dropped, in order.
 
     >>> drops = Drops(0, peers=2)
-    >>> drops.hear(1, DataflowDrop(2, 1, "odd"))
+    >>> drops.receive(1, DataflowDrop(2, 1, "odd"))
     >>> [(peer, drop.name) for peer, drop in drops.ahead()]
     [(1, 'odd')]
     >>> drops.note(DataflowDrop(2, 1, "odd"))
@@ -44,8 +44,8 @@ class Drops:
         self._peers = peers
         self.n_dropped = 0
         self._own: dict[int, DataflowDrop] = {}
-        self._n_heard: dict[int, int] = {}
-        self._heard: dict[tuple[int, int], DataflowDrop] = {}
+        self._n_received: dict[int, int] = {}
+        self._received: dict[tuple[int, int], DataflowDrop] = {}
         self._n_compared: dict[int, int] = {}
 
     def note(self, drop: DataflowDrop) -> None:
@@ -55,22 +55,22 @@ class Drops:
         if self._peers == 1:
             return
         self._own[which] = drop
-        for peer in list(self._n_heard):
-            if (peer, which) in self._heard:
-                self._compare(peer, which, self._heard.pop((peer, which)))
+        for peer in list(self._n_received):
+            if (peer, which) in self._received:
+                self._compare(peer, which, self._received.pop((peer, which)))
 
-    def hear(self, peer: int, drop: DataflowDrop) -> None:
+    def receive(self, peer: int, drop: DataflowDrop) -> None:
         """A peer has dropped one more."""
-        which = self._n_heard.get(peer, 0)
-        self._n_heard[peer] = which + 1
+        which = self._n_received.get(peer, 0)
+        self._n_received[peer] = which + 1
         if which in self._own:
             self._compare(peer, which, drop)
         else:
-            self._heard[peer, which] = drop
+            self._received[peer, which] = drop
 
     def ahead(self) -> Iterator[tuple[int, DataflowDrop]]:
         """What peers have dropped, and this worker has not, or not yet."""
-        for (peer, _), drop in self._heard.items():
+        for (peer, _), drop in self._received.items():
             yield peer, drop
 
     def _compare(self, peer: int, which: int, theirs: DataflowDrop) -> None:

@@ -11,9 +11,9 @@ from pointstamp.communication.launch import run_processes, run_single, run_threa
 from pointstamp.dataflow.backpressure import LIMIT_BYTES
 from pointstamp.dataflow.logging_protocol import LoggerFactory
 from pointstamp.errors import UsageError
+from pointstamp.runtime.run_worker import is_eager, run_worker
 from pointstamp.runtime.signal_handler import responding
 from pointstamp.runtime.watchdog import check_after_s
-from pointstamp.runtime.worker import is_eager, run_worker
 
 Result = TypeVar("Result")
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
@@ -38,8 +38,9 @@ from pointstamp.communication.simulated import SimulatedCommunicator, SimulatedN
 from pointstamp.communication.target import check_workers, run_target
 from pointstamp.dataflow.logging_protocol import LoggerFactory
 from pointstamp.errors import MissingExtraError, StalledError
+from pointstamp.runtime.run_worker import is_eager, run_worker
 from pointstamp.runtime.schedule import Decision, Schedule
-from pointstamp.runtime.worker import Worker, is_eager, live
+from pointstamp.runtime.worker import Worker
 
 try:
     from greenlet import getcurrent, greenlet
@@ -272,7 +273,13 @@ class Simulation:
 
         seat = self._seats[index]
         try:
-            target = partial(live, main=begin, progress=self._progress, log=self._log)
+            target = partial(
+                run_worker,
+                main=begin,
+                progress=self._progress,
+                log=self._log,
+                responder=nullcontext,
+            )
             self._results[index] = run_target(seat, target)
         except KeyboardInterrupt:
             raise  # of whoever runs the simulation

@@ -1,40 +1,36 @@
 """A worker: one thread of control that owns its share of every dataflow.
 
 A step takes in what has arrived, visits the dataflows that have something to do,
-and sends what they want the peers to know. Who is idle is not visited, and a
+and sends what their peers need to know. An idle dataflow is not visited, and a
 worker with nothing to do parks.
 
-Two channels are the worker's own. On *control* the workers compare what they have
-built: a dataflow starts when the structure of every peer's was seen to be the
-same, so that no batch is ever read by the wrong operator; a worker that drops one
-says so; and a worker that has finished says how many it built and dropped, so that
-nobody waits for what never comes. On *progress* each scope's changes go to the same
-scope of every peer.
+Two channels are the worker's own. On one the workers agree on what they build and drop
+(`control_plane`), on the other each scope's changes go to the same scope of every peer
+(`progress_exchange`).
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from pointstamp.communication.communicator import Communicator
 from pointstamp.dataflow.backpressure import LIMIT_BYTES, Backpressure
 from pointstamp.dataflow.durability import DataflowState
 from pointstamp.dataflow.environment import Environment
-from pointstamp.dataflow.logging_protocol import Logger, LoggerFactory
-from pointstamp.errors import BuildError, InputError, StructureError, UsageError
+from pointstamp.dataflow.logging_protocol import Logger
+from pointstamp.errors import BuildError, InputError, UsageError
 from pointstamp.operators.probe import Probe
 from pointstamp.operators.scope import Scope
 from pointstamp.operators.sources import InputHandle
 from pointstamp.progress.explanation import Holder
-from pointstamp.progress.subgraph import Subgraph
 from pointstamp.progress.timestamp import Int, Timestamp
 from pointstamp.runtime import diagnostics
-from pointstamp.runtime.drops import DataflowDrop, Drops
-from pointstamp.runtime.signal_handler import responding_for
+from pointstamp.runtime.control_plane import ControlPlane
+from pointstamp.runtime.installed_dataflow import InstalledDataflow
+from pointstamp.runtime.progress_exchange import ProgressExchange
 from pointstamp.runtime.signal_poll import poll_signals
 from pointstamp.runtime.snapshots import Snapshot, Snapshots, Write
 from pointstamp.runtime.timers import Timers
@@ -42,34 +38,6 @@ from pointstamp.runtime.watchdog import Watchdog
 
 if TYPE_CHECKING:
     from pointstamp.checkpoint.durable import Durable
-
-Result = TypeVar("Result")
-
-
-def _nothing() -> None:
-    """For channels of the worker's own, which it looks at in each step."""
-
-
-class _Dataflow:
-    """A dataflow of this worker, from its making to its end."""
-
-    def __init__(self, number: int, name: str, is_logged: bool) -> None:
-        self.number = number
-        self.name = name
-        self.is_logged = is_logged
-        self.lines: list[str] = []
-        self.root: Subgraph | None = None
-        self.scopes: list[int] = []
-        self.channels: list[int] = []
-        self.closers = ExitStack()
-        """What its operators want called when it ends, however it does."""
-        self.is_queued = False
-        self.backpressure: Backpressure | None = None
-        self.agreed: set[int] = set()
-        """The peers that are known to have built the same."""
-        self.inputs: list[Any] = []
-        self.is_dropped = False
-        self.durable_state: DataflowState | None = None
 
 
 class Worker:
@@ -81,9 +49,9 @@ class Worker:
         Its contact with the others.
     eager : bool
         Send every change of progress at once (lower latency, more messages),
-        rather than when it may advance somebody's frontier.
-    log : Log, optional
-        Is told what happens here; whoever made it closes it.
+        rather than when it may advance a peer's frontier.
+    log : Logger, optional
+        Logs what happens here; its maker closes it.
     watchdog_s : float, optional
         Warn, through logging, when nothing has advanced for so many seconds and a
         dataflow is not complete. The thread that makes the worker must be its own.
@@ -102,40 +70,41 @@ class Worker:
         in_flight_bytes: int = LIMIT_BYTES,
     ) -> None:
         self.communicator = communicator
-        self.environment = Environment(communicator, eager)
-        self.environment.fail = self._fail
         self.timers = Timers()
-        self.environment.later = self.timers.after
-        self.environment.clock = self.timers.now
-        self.environment.explain = self._explain
-        self.environment.in_flight_bytes = in_flight_bytes
-        self.environment.took = self._tell_taken
-        self._in_flight = self.environment.in_flight
-        self._discountable: set[Any] = set()
-        self._told_early: dict[int, set[int]] = {}
-        self._control = self.environment.channel(_nothing)
-        self._progress = self.environment.channel(_nothing)
-        # After its own channels: of those the worker tells, who knows what is in them.
-        self.environment.log = self.environment.worker_log = self._log = log
+        self._log = log
+        # Before the environment, whose log would wrap their channels: the log of what these
+        # carry is kept by those that know what is in them.
+        self._control = control = ControlPlane(communicator, self._activate)
+        self._progress = progress = ProgressExchange(communicator, log)
+        own = {control.channel: control.receive, progress.channel: progress.receive}
+        self.environment = Environment(
+            communicator,
+            eager,
+            share=progress.share,
+            report_taken=control.publish_taken,
+            fail=self._fail,
+            later=self.timers.after,
+            clock=self.timers.now,
+            explain=self._explain,
+            worker_log=log,
+            in_flight=control.in_flight,
+            in_flight_bytes=in_flight_bytes,
+            arrivals={channel.id: receive for channel, receive in own.items()},
+            channels={channel.id: channel for channel in own},
+        )
         # Looked up once: a step is short.
         self._receive = communicator.receive
         self._flush = communicator.flush
         self._alarms = self.timers.waiting
         self._calls = self.environment.calls
         self._arrivals = self.environment.arrivals
-        self._outbox = self.environment.outbox
+        self._in_flight = control.in_flight
+        self._subgraphs = progress.subgraphs
+        self._dataflows = control.dataflows
         self._peers = communicator.peers
-        self._dataflows: dict[int, _Dataflow] = {}
-        self._n_built = 0
-        self._active: list[_Dataflow] = []
-        self._subgraphs: dict[int, Subgraph] = {}
-        self._structures: dict[tuple[int, int], tuple[str, list[str]]] = {}
-        self._by_name: dict[str, _Dataflow] = {}
-        self._uncompared: dict[int, _Dataflow] = {}
-        self._drops = Drops(communicator.index, communicator.peers)
-        self._finished: dict[int, tuple[int, int]] = {}
-        self._waits_for_all = False
-        self._has_returned = False
+        self._discountable: set[Any] = set()
+        self._active: list[InstalledDataflow] = []
+        self._by_name: dict[str, InstalledDataflow] = {}
         self._is_building = False
         self._is_stepping = False
         self.is_parked = False
@@ -185,8 +154,8 @@ class Worker:
         Parameters
         ----------
         logged : bool
-            Whether the worker's log, if it keeps one, is told of this dataflow. One that
-            reads that log must not be; see `Scope.log_stream`.
+            Whether this dataflow is logged, if the worker keeps a log. One that reads that
+            log must not be; see `Scope.log_stream`.
         durable : Durable, optional
             Have the state of its operators kept in snapshots, and begin with one: see
             `snapshot`. Its inputs then begin after the epoch of that one, and
@@ -205,45 +174,37 @@ class Worker:
             raise BuildError(
                 f"dataflow {name!r} begins inside the making of another; end that first"
             )
-        dataflow = _Dataflow(self._n_built, name, logged)
-        self.environment.log = self._log if logged else None
+        dataflow = InstalledDataflow(self._control.n_built, name, logged)
         if self.environment.in_flight_bytes:
             dataflow.backpressure = Backpressure(
-                self._discountable, partial(self._tell_flow, dataflow.number)
+                self._discountable, partial(self._control.publish_throttle, dataflow.number)
             )
-        self.environment.backpressure = dataflow.backpressure
         if durable is not None:
             known = [durable_state.dataflow for durable_state in self._snapshots.durable_states]
             dataflow.durable_state = DataflowState(
-                durable, _told_apart(name, known), self.index, self.peers
+                durable, _unique_name(name, known), self.index, self.peers
             )
-            self.environment.durable_state = dataflow.durable_state
-        scope = Scope(self.environment, name, timestamp, wake=lambda: self._activate(dataflow))
         self._is_building = True
-        n_inputs = len(self.environment.inputs)
-        known_channels = set(self.environment.arrivals)
         try:
-            yield scope
-            scope.close()
-            if dataflow.durable_state is not None:
-                dataflow.durable_state.close()
-                self._snapshots.add(dataflow.durable_state)
-        except BaseException:
-            dataflow.inputs = self.environment.inputs[n_inputs:]
-            del self.environment.inputs[n_inputs:]
-            for handle in dataflow.inputs:
-                handle.abandon()
-            self.environment.closers.close()
-            raise
+            with self.environment.building(
+                backpressure=dataflow.backpressure,
+                durable_state=dataflow.durable_state,
+                is_logged=logged,
+            ) as built:
+                scope = Scope(
+                    self.environment, name, timestamp, wake=lambda: self._activate(dataflow)
+                )
+                yield scope
+                scope.close()
+                if dataflow.durable_state is not None:
+                    dataflow.durable_state.close()
+                    self._snapshots.add(dataflow.durable_state)
         finally:
             self._is_building = False
-            self.environment.backpressure = self.environment.durable_state = None
-        dataflow.channels = [c for c in self.environment.arrivals if c not in known_channels]
-        dataflow.inputs = self.environment.inputs[n_inputs:]
-        dataflow.closers = self.environment.closers.pop_all()
+        dataflow.inputs, dataflow.channels = built.inputs, built.channels
+        dataflow.closers = built.closers
         scope.dataflow = dataflow
-        self._n_built += 1
-        self._start(dataflow, scope)
+        self._install(dataflow, scope)
 
     def snapshot(
         self, epoch: int, write: Write | None = None, *, background: bool = True
@@ -308,7 +269,11 @@ class Worker:
         self._snapshots.abandon(snapshot)
 
     def step(self) -> bool:
-        """Do the work at hand; whether there is more right away.
+        """Do the work at hand; whether any dataflow is incomplete.
+
+        It never waits, so `while worker.step(): ...` completes all dataflows, provided that
+        their inputs are closed; `run` does so without taking the processor while it waits.
+        Whether there is more to do right away says `has_work`.
 
         Raises
         ------
@@ -320,7 +285,7 @@ class Worker:
             # What the failed step left half-done cannot go on, and must not look complete.
             raise self._failure
         if self._is_stepping:
-            # The scopes that are at work do not go on in there: who waits for them that way
+            # The scopes that are at work do not go on in there: what waits for them that way
             # waits for ever, and what it reports meanwhile is half of what is being done.
             raise UsageError(
                 f"step() of worker {self.index} was called inside of a step, by an operator; send, "
@@ -330,7 +295,7 @@ class Worker:
         try:
             self._take_in()
             self._visit_dataflows()
-            self._send_progress()
+            self._progress.send()
             if self._discountable and not self._active:
                 self._discount()
             self._flush()
@@ -341,18 +306,47 @@ class Worker:
             raise
         finally:
             self._is_stepping = False
-        return bool(self._active)
+        return bool(self._dataflows)
+
+    @property
+    def has_work(self) -> bool:
+        """Whether a step would find something to do that is at hand already.
+
+        What peers have sent meanwhile is seen by stepping only.
+        """
+        return bool(self._active or self._calls)
+
+    @property
+    def has_dataflows(self) -> bool:
+        """Whether any dataflow of this worker is incomplete.
+
+        >>> import pointstamp as ps
+        >>> def main(worker):
+        ...     with worker.dataflow("sums") as scope:
+        ...         scope.to_stream([1, 2])
+        ...     before = worker.has_dataflows, worker.installed_dataflows
+        ...     while worker.step():
+        ...         pass
+        ...     return before, (worker.has_dataflows, worker.installed_dataflows)
+        >>> ps.execute(main)
+        [((True, ['sums']), (False, []))]
+        """
+        return bool(self._dataflows)
+
+    @property
+    def installed_dataflows(self) -> list[str]:
+        """The names of the dataflows that are incomplete, in the order in which they were built."""
+        return [dataflow.name for dataflow in self._dataflows.values()]
 
     def step_or_park(self, timeout_s: float | None = None) -> bool:
-        """Wait until there is something to do, and step; whether there is more.
+        """Wait until there is something to do, and step; whether any dataflow is incomplete.
 
         Parameters
         ----------
         timeout_s : float, optional
             Seconds to wait at most; without it, as long as it takes.
         """
-        is_idle = not self._active and not self._calls
-        if is_idle and self._failure is None and not self._is_stepping:
+        if not self.has_work and self._failure is None and not self._is_stepping:
             if self._alarms:
                 timeout_s = self.timers.wait_s(timeout_s)
             self.is_parked = True
@@ -376,7 +370,7 @@ class Worker:
         Raises
         ------
         InputError
-            If an input of this worker is open: nobody could close it meanwhile.
+            If an input of this worker is open: nothing could close it meanwhile.
         StructureError
             If a peer drops a dataflow that this worker waits for.
         """
@@ -386,261 +380,17 @@ class Worker:
                     f"run() would never return: input {handle.name!r} of worker {self.index} is "
                     f"still open, at {handle.time}; close() it first"
                 )
-        self._waits_for_all = True
         try:
-            self._check_dropped()
+            self._control.begin_waiting()
             if self._log is not None:
-                # Who reads the log is complete when nothing is left to be told.
+                # What reads the log is complete when nothing is left to be logged.
                 while any(dataflow.is_logged for dataflow in self._dataflows.values()):
                     self.step_or_park()
                 self._log.end_streams()
             while self._dataflows:
                 self.step_or_park()
         finally:
-            self._waits_for_all = False
-
-    def drop_dataflow(self, dataflow: Scope | str) -> None:
-        """Give up a dataflow that is not complete: nothing of it runs any more.
-
-        All workers must drop the same dataflows, in the same order among what they build
-        and drop; this returns at once, and does not wait for the others. Call it
-        between steps, not from an operator.
-
-        Nobody is told that anything is complete. On this worker its operators are let
-        go with all that they hold (queues, capabilities, timers, processes); no
-        notification comes, and its probes go on answering what they answered last. Its
-        inputs raise `DroppedError`; closing them is fine. What peers send to it, before they
-        drop it too, is thrown away, and what this worker has sent stays sent: a time that
-        was complete here before the drop becomes complete on the peers as well, so that
-        all may wait for it and then drop.
-
-        Dropping a dataflow that is complete does nothing, but must be done by all workers
-        as well, since it may not be complete on another worker yet.
-
-        Parameters
-        ----------
-        dataflow : Scope or str
-            What `worker.dataflow()` gave, or the name: of the one built last with it.
-
-        Raises
-        ------
-        UsageError
-            If there is no such dataflow, if it was dropped before, or if an operator calls.
-        StructureError
-            On this call or in a later step: a peer dropped another one, or none.
-
-        Examples
-        --------
-        >>> def main(worker):
-        ...     with worker.dataflow("endless") as scope:
-        ...         loop, again = scope.feedback(1)
-        ...         loop.connect(scope.to_stream([1]).concat(again))
-        ...         probe = again.probe()
-        ...     worker.step_while(lambda: probe.less_than(100))
-        ...     worker.drop_dataflow("endless")
-        ...     return probe.done
-        >>> from pointstamp.communication.single import SingleCommunicator
-        >>> run_worker(SingleCommunicator(), main)
-        False
-        """
-        if self._failure is not None:
-            raise self._failure
-        if self._is_stepping or self._is_building:
-            where = (
-                "inside of a step, by an operator" if self._is_stepping else "while one is built"
-            )
-            raise UsageError(
-                f"drop_dataflow() of worker {self.index} was called {where}; drop between steps"
-            )
-        found = self._find(dataflow)
-        self._snapshots.forget(found.durable_state)
-        found.is_dropped = True
-        if self._by_name.get(found.name) is found:
-            del self._by_name[found.name]
-        drop = DataflowDrop(self._n_built, found.number, found.name)
-        for peer in self._others():
-            self._control.send(peer, "dropped", [tuple(drop)])
-        self._flush()
-        self._drops.note(drop)
-        if found.root is not None:
-            self._abandon(found)
-        self._check_finished()
-
-    def log(self, text: str) -> None:
-        """Put a line of your own into the log; nothing happens if the worker keeps none."""
-        if self._log is not None:
-            self._log.text(text)
-
-    def close_inputs(self) -> None:
-        """Close all inputs that are open."""
-        for handle in self.environment.inputs:
-            handle.close()
-        self.environment.inputs.clear()
-
-    def finish(self) -> None:
-        """Close the inputs, complete all dataflows, and wait until the peers have too."""
-        if self._failure is not None:
-            raise self._failure
-        self.close_inputs()
-        self._has_returned = True
-        self.run()
-        while self._snapshots.is_busy:
-            self.step_or_park()
-        for peer in self._others():
-            self._control.send(peer, "finished", [(self._n_built, self._drops.n_dropped)])
-        self.communicator.flush()
-        while len(self._finished) < self.peers - 1:
-            self.step_or_park()
-        self.stop_watching()
-
-    def close(self) -> None:
-        """End what operators have begun outside of this worker; nothing can be done afterwards.
-
-        To be called after the last step, however it ended; `run_worker` does.
-        """
-        self.stop_watching()
-        with ExitStack() as all_closers:
-            all_closers.callback(self._snapshots.close)
-            all_closers.callback(self.environment.close)  # the last: the others may use it
-            for dataflow in self._dataflows.values():
-                all_closers.push(dataflow.closers)
-
-    def outstanding(self) -> list[tuple[str, str, Any, int]]:
-        """(dataflow, place, time, count) of everything that is known to be unfinished."""
-        return [
-            (dataflow.name, *entry)
-            for dataflow in self._dataflows.values()
-            for number in dataflow.scopes
-            for entry in self._subgraphs[number].outstanding()
-        ]
-
-    def explain(self) -> list[Holder]:
-        """What keeps the dataflows of this worker from their ends; see `Probe.explain`.
-
-        Of all that is outstanding, what follows from nothing else that is.
-        """
-        return diagnostics.all_causes(self)
-
-    def stop_watching(self) -> None:
-        """End the watchdog, if there is one."""
-        if self._watchdog is not None:
-            self._watchdog.stop()
-            self._watchdog = None
-
-    @property
-    def n_changes(self) -> int:
-        """How many changes of counts it has seen; as long as this moves, something goes on."""
-        return self._n_built + sum(
-            subgraph.n_changes for subgraph in list(self._subgraphs.values())
-        )
-
-    def _explain(self, scope: int, node: int, time: Any) -> list[Holder]:
-        if self._is_building and scope not in self._subgraphs:
-            raise UsageError(
-                "explain() was called while the dataflow is being built; call it after that"
-            )
-        return diagnostics.holders(self, scope, node, time)
-
-    def _fail(self, error: BaseException) -> None:
-        """Have the next step raise `error`, whoever has caught it meanwhile."""
-        if self._failure is None:
-            self._failure = error
-
-    # Building.
-
-    def _start(self, dataflow: _Dataflow, scope: Scope) -> None:
-        for inner in scope.all_scopes():
-            assert inner.subgraph is not None
-            dataflow.scopes.append(inner.number)
-            self._subgraphs[inner.number] = inner.subgraph
-        dataflow.root = scope.subgraph
-        dataflow.lines = scope.structure()
-        self._dataflows[dataflow.number] = dataflow
-        self._by_name[dataflow.name] = dataflow
-        if self._peers > 1:
-            self._uncompared[dataflow.number] = dataflow
-        if dataflow.backpressure is not None:
-            # Peers that were quicker may have told already.
-            for peer in self._told_early.pop(dataflow.number, ()):
-                dataflow.backpressure.hear(peer, True)
-        digest = hashlib.sha256("\n".join(dataflow.lines).encode()).hexdigest()
-        for peer in self._others():
-            self._control.send(peer, "structure", [(dataflow.number, digest, dataflow.lines)])
-            if (peer, dataflow.number) in self._structures:
-                self._compare(peer, dataflow.number)
-        self._activate(dataflow)
-
-    def _compare(self, peer: int, number: int) -> None:
-        """Raise if the peer has built another dataflow; else it may start."""
-        dataflow = self._uncompared[number]
-        _, theirs = self._structures.pop((peer, number))
-        if theirs != dataflow.lines:
-            raise StructureError(
-                f"workers {self.index} and {peer} built different dataflows as number {number} "
-                f"({dataflow.name!r}); {_first_difference(dataflow.lines, theirs, peer)}; all "
-                "workers must build the same dataflows in the same order"
-            )
-        dataflow.agreed.add(peer)
-        if len(dataflow.agreed) == self._peers - 1:
-            del self._uncompared[number]
-        self._activate(dataflow)
-
-    def _activate(self, dataflow: _Dataflow) -> None:
-        if not dataflow.is_queued:
-            dataflow.is_queued = True
-            self._active.append(dataflow)
-
-    # A step.
-
-    def _take_in(self) -> None:
-        if self._calls:
-            self._answer_calls()
-        if self._alarms:
-            self.timers.ring()
-        news = self._receive()
-        if not news:
-            return
-        for channel in news:
-            arrived = self._arrivals.get(channel)
-            if arrived is not None:
-                arrived()
-            metered = self._in_flight.get(channel)
-            if metered is not None:
-                self._discountable.add(metered[1])
-        while (message := self._control.pull()) is not None:
-            self._take_control(message.sender, message.tag, message.batch)
-        while (message := self._progress.pull()) is not None:
-            subgraph = self._subgraphs.get(message.tag)
-            if subgraph is not None:  # else complete here, and nothing new for it
-                subgraph.accept(message.batch)
-            if self._log is not None:
-                self._log.progress_received(message.tag, message.sender, len(message.batch))
-
-    def _answer_calls(self) -> None:
-        # Those that are there: one that asks for itself again waits for the next step.
-        for _ in range(len(self._calls)):
-            self._calls.popleft()()
-
-    def _take_control(self, sender: int, tag: str, batch: list[Any]) -> None:
-        if tag == "structure":
-            ((number, digest, lines),) = batch
-            self._structures[sender, number] = (digest, lines)
-            if number in self._uncompared:
-                self._compare(sender, number)
-        elif tag == "dropped":
-            self._drops.hear(sender, DataflowDrop(*batch[0]))
-            self._check_dropped()
-        elif tag == "taken":
-            self._take_acknowledgement(sender, *batch[0])
-            return
-        elif tag == "flow":
-            self._take_flow(sender, *batch[0])
-            return
-        else:
-            (self._finished[sender],) = batch
-        self._check_finished()
-
-    # Backpressure: see `dataflow.backpressure`.
+            self._control.end_waiting()
 
     def keep_within(self, n_epochs: int, input: InputHandle, probe: Probe) -> None:
         """Step until at most `n_epochs` epochs of `input` are unfinished at `probe`.
@@ -685,25 +435,181 @@ class Worker:
             )
         self.step_while(lambda: probe.less_than(now - n_epochs) or input.is_throttled)
 
-    def _tell_flow(self, number: int, is_over: bool) -> None:
-        for peer in self._others():
-            self._control.send(peer, "flow", [(number, is_over)])
+    def drop_dataflow(self, dataflow: Scope | str) -> None:
+        """Give up a dataflow that is not complete: nothing of it runs any more.
 
-    def _take_flow(self, sender: int, number: int, is_over: bool) -> None:
-        dataflow = self._dataflows.get(number)
-        if dataflow is not None and dataflow.backpressure is not None:
-            dataflow.backpressure.hear(sender, is_over)
-        elif number >= self._n_built:
-            early = self._told_early.setdefault(number, set())
-            (early.add if is_over else early.discard)(sender)
+        All workers must drop the same dataflows, in the same order among what they build
+        and drop; this returns at once, and does not wait for the others. Call it
+        between steps, not from an operator.
 
-    def _tell_taken(self, channel: int, peer: int, n_records: int) -> None:
-        self._control.send(peer, "taken", [(channel, n_records)])
+        Nothing becomes complete by it. On this worker its operators are let
+        go with all that they hold (queues, capabilities, timers, processes); no
+        notification comes, and its probes go on answering what they answered last. Its
+        inputs raise `DroppedError`; closing them is fine. What peers send to it, before they
+        drop it too, is thrown away, and what this worker has sent stays sent: a time that
+        was complete here before the drop becomes complete on the peers as well, so that
+        all may wait for it and then drop.
 
-    def _take_acknowledgement(self, sender: int, channel: int, n_records: int) -> None:
-        metered = self._in_flight.get(channel)
-        if metered is not None:  # else the dataflow is complete
-            metered[0].acknowledged(sender, n_records)
+        Dropping a dataflow that is complete does nothing, but must be done by all workers
+        as well, since it may not be complete on another worker yet.
+
+        Parameters
+        ----------
+        dataflow : Scope or str
+            What `worker.dataflow()` gave, or the name: of the one built last with it.
+
+        Raises
+        ------
+        UsageError
+            If there is no such dataflow, if it was dropped before, or if an operator calls.
+        StructureError
+            On this call or in a later step: a peer dropped another one, or none.
+
+        Examples
+        --------
+        >>> import pointstamp as ps
+        >>> def main(worker):
+        ...     with worker.dataflow("endless") as scope:
+        ...         loop, again = scope.feedback(1)
+        ...         loop.connect(scope.to_stream([1]).concat(again))
+        ...         probe = again.probe()
+        ...     worker.step_while(lambda: probe.less_than(100))
+        ...     worker.drop_dataflow("endless")
+        ...     return probe.done
+        >>> from pointstamp.communication.single import SingleCommunicator
+        >>> ps.run_worker(SingleCommunicator(), main)
+        False
+        """
+        if self._failure is not None:
+            raise self._failure
+        if self._is_stepping or self._is_building:
+            where = (
+                "inside of a step, by an operator" if self._is_stepping else "while one is built"
+            )
+            raise UsageError(
+                f"drop_dataflow() of worker {self.index} was called {where}; drop between steps"
+            )
+        found = self._find(dataflow)
+        self._snapshots.forget(found.durable_state)
+        found.is_dropped = True
+        if self._by_name.get(found.name) is found:
+            del self._by_name[found.name]
+        self._control.publish_drop(found)
+        if found.root is not None:
+            self._abandon(found)
+        self._control.check_finished()
+
+    def log(self, text: str) -> None:
+        """Put a line of your own into the log; nothing happens if the worker keeps none."""
+        if self._log is not None:
+            self._log.text(text)
+
+    def close_inputs(self) -> None:
+        """Close all inputs that are open."""
+        for handle in self.environment.inputs:
+            handle.close()
+        self.environment.inputs.clear()
+
+    def finish(self) -> None:
+        """Close the inputs, complete all dataflows, and wait until the peers have too."""
+        if self._failure is not None:
+            raise self._failure
+        self.close_inputs()
+        self._control.has_returned = True
+        self.run()
+        while self._snapshots.is_busy:
+            self.step_or_park()
+        self._control.publish_finish()
+        while not self._control.have_all_finished:
+            self.step_or_park()
+        self.stop_watching()
+
+    def close(self) -> None:
+        """End what operators have begun outside of this worker; nothing can be done afterwards.
+
+        To be called after the last step, however it ended; `run_worker` does.
+        """
+        self.stop_watching()
+        with ExitStack() as all_closers:
+            all_closers.callback(self._snapshots.close)
+            all_closers.callback(self.environment.close)  # the last: the others may use it
+            for dataflow in self._dataflows.values():
+                all_closers.push(dataflow.closers)
+
+    def outstanding(self) -> list[tuple[str, str, Any, int]]:
+        """(dataflow, place, time, count) of everything that is known to be unfinished."""
+        return [
+            (dataflow.name, *entry)
+            for dataflow in self._dataflows.values()
+            for number in dataflow.scopes
+            for entry in self._subgraphs[number].outstanding()
+        ]
+
+    def explain(self) -> list[Holder]:
+        """What keeps the dataflows of this worker from their ends; see `Probe.explain`.
+
+        Of all that is outstanding, what follows from nothing else that is.
+        """
+        return diagnostics.all_causes(self)
+
+    def stop_watching(self) -> None:
+        """End the watchdog, if there is one."""
+        if self._watchdog is not None:
+            self._watchdog.stop()
+            self._watchdog = None
+
+    @property
+    def n_changes(self) -> int:
+        """How many changes of counts it has seen; as long as this moves, something goes on."""
+        return self._control.n_built + self._progress.n_changes
+
+    def _explain(self, scope: int, node: int, time: Any) -> list[Holder]:
+        if self._is_building and scope not in self._subgraphs:
+            raise UsageError(
+                "explain() was called while the dataflow is being built; call it after that"
+            )
+        return diagnostics.holders(self, scope, node, time)
+
+    def _fail(self, error: BaseException) -> None:
+        """Have the next step raise `error`, wherever it was caught meanwhile."""
+        if self._failure is None:
+            self._failure = error
+
+    def _install(self, dataflow: InstalledDataflow, scope: Scope) -> None:
+        for inner in scope.all_scopes():
+            assert inner.subgraph is not None
+            dataflow.scopes.append(inner.number)
+            self._subgraphs[inner.number] = inner.subgraph
+        dataflow.root = scope.subgraph
+        dataflow.lines = scope.structure()
+        self._by_name[dataflow.name] = dataflow
+        self._control.install(dataflow)
+        self._activate(dataflow)
+
+    def _activate(self, dataflow: InstalledDataflow) -> None:
+        if not dataflow.is_queued:
+            dataflow.is_queued = True
+            self._active.append(dataflow)
+
+    # A step.
+
+    def _take_in(self) -> None:
+        if self._calls:
+            self._answer_calls()
+        if self._alarms:
+            self.timers.ring()
+        for channel in self._receive():
+            arrived = self._arrivals.get(channel)
+            if arrived is not None:
+                arrived()
+            in_flight = self._in_flight.get(channel)
+            if in_flight is not None:
+                self._discountable.add(in_flight[1])
+
+    def _answer_calls(self) -> None:
+        # Those that are there: one that asks for itself again waits for the next step.
+        for _ in range(len(self._calls)):
+            self._calls.popleft()()
 
     def _discount(self) -> None:
         """Nothing is to be done: what operators have left waits for something else."""
@@ -711,27 +617,6 @@ class Worker:
         self._discountable.clear()
         for queue in discountable:
             queue.discount()
-
-    def _check_finished(self) -> None:
-        n_dropped = self._drops.n_dropped
-        for peer, (peer_built, peer_dropped) in self._finished.items():
-            if peer_built < self._n_built or peer_dropped < n_dropped:
-                raise StructureError(
-                    f"worker {peer} finished with {peer_built} dataflows built and {peer_dropped} "
-                    f"dropped, and worker {self.index} has built {self._n_built} and dropped "
-                    f"{n_dropped}; all workers must build and drop the same dataflows in the same "
-                    "order"
-                )
-
-    def _check_dropped(self) -> None:
-        """Raise if this worker waits until a dataflow is complete that a peer has dropped."""
-        for peer, drop in self._drops.ahead():
-            if self._has_returned or (self._waits_for_all and drop.number in self._dataflows):
-                raise StructureError(
-                    f"worker {peer} dropped {drop}, and worker {self.index} waits for all of its "
-                    "dataflows to be complete; all workers must build and drop the same dataflows "
-                    "in the same order"
-                )
 
     def _visit_dataflows(self) -> None:
         active = self._active
@@ -755,15 +640,13 @@ class Worker:
             elif root.complete:
                 self._retire(dataflow)
 
-    def _retire(self, dataflow: _Dataflow) -> None:
-        """Forget a dataflow, be it that it is complete or dropped, and close what it began."""
+    def _retire(self, dataflow: InstalledDataflow) -> None:
+        """Let go of a dataflow, be it that it is complete or dropped, and close what it began."""
         dataflow.root = None
         if dataflow.durable_state is not None and not dataflow.is_dropped:
             dataflow.durable_state.finish()
         with dataflow.closers:
-            del self._dataflows[dataflow.number]
-            if dataflow.number not in self._uncompared:
-                dataflow.lines = []
+            self._control.uninstall(dataflow)
             subgraphs = [self._subgraphs.pop(number) for number in dataflow.scopes]
             if self._alarms:
                 self.timers.forget(subgraphs)
@@ -776,13 +659,13 @@ class Worker:
 
     # A drop.
 
-    def _find(self, dataflow: Scope | str) -> _Dataflow:
+    def _find(self, dataflow: Scope | str) -> InstalledDataflow:
         """The dataflow that is meant, complete or not."""
         if isinstance(dataflow, str):
             found: Any = self._by_name.get(dataflow)
         else:
             found = getattr(dataflow, "dataflow", None)
-        if not isinstance(found, _Dataflow) or found.is_dropped:
+        if not isinstance(found, InstalledDataflow) or found.is_dropped:
             raise UsageError(
                 f"worker {self.index} cannot drop {dataflow!r}: "
                 f"{'it was dropped before' if found is not None else 'it is no dataflow of it'}; "
@@ -790,7 +673,7 @@ class Worker:
             )
         return found
 
-    def _abandon(self, dataflow: _Dataflow) -> None:
+    def _abandon(self, dataflow: InstalledDataflow) -> None:
         """Let go of all that this worker has of a dataflow."""
         for handle in dataflow.inputs:
             handle.abandon()
@@ -798,92 +681,9 @@ class Worker:
             self._subgraphs[number].abandon()
         self._retire(dataflow)
 
-    def _send_progress(self) -> None:
-        outbox = self._outbox
-        if outbox:
-            for scope, updates in outbox:
-                # Before the sending: who receives it may be quicker than we are.
-                if self._log is not None:
-                    self._log.progress_sent(scope, len(updates))
-                for peer in self._others():
-                    self._progress.send(peer, scope, updates)
-            outbox.clear()
 
-    def _others(self) -> Iterator[int]:
-        return (peer for peer in range(self.peers) if peer != self.index)
-
-
-def _told_apart(name: str, known: list[str]) -> str:
+def _unique_name(name: str, known: list[str]) -> str:
     """The name of a durable dataflow, with a number if there is one of that name already."""
     own = name.replace("%", "%25").replace("/", "%2F").replace("#", "%23")
     number = sum(other.partition("#")[0] == own for other in known)
     return own if not number else f"{own}#{number + 1}"
-
-
-def is_eager(progress: str) -> bool:
-    """Whether a mode of progress, "demand" or "eager", is the eager one."""
-    if progress not in ("demand", "eager"):
-        raise UsageError(f"progress is sent on 'demand' or 'eager', and not {progress!r}")
-    return progress == "eager"
-
-
-def run_worker(
-    communicator: Communicator,
-    main: Callable[..., Result],
-    *args: Any,
-    progress: str = "demand",
-    log: LoggerFactory | None = None,
-    watchdog_s: float | None = None,
-    in_flight_bytes: int = LIMIT_BYTES,
-) -> Result:
-    """Run `main(worker, *args)` as one of the workers, to the end of all dataflows.
-
-    Leaves the communicator open: whoever made it closes it. Meanwhile SIGUSR1 is answered
-    with what the worker waits for, unless the program uses that signal.
-    """
-    return live(
-        communicator,
-        main,
-        *args,
-        progress=progress,
-        log=log,
-        watchdog_s=watchdog_s,
-        in_flight_bytes=in_flight_bytes,
-        responder=responding_for,
-    )
-
-
-def live(
-    communicator: Communicator,
-    main: Callable[..., Result],
-    *args: Any,
-    progress: str = "demand",
-    log: LoggerFactory | None = None,
-    watchdog_s: float | None = None,
-    in_flight_bytes: int = LIMIT_BYTES,
-    responder: Callable[[Worker], AbstractContextManager[None]] = nullcontext,  # type: ignore[assignment]  # it gives the worker, which nobody asks for
-) -> Result:
-    """What `run_worker` does, with a `responder` for the worker meanwhile."""
-    with ExitStack() as stack:
-        kept = None if log is None else stack.enter_context(closing(log.begin(communicator)))
-        worker = Worker(
-            communicator,
-            eager=is_eager(progress),
-            log=kept,
-            watchdog_s=watchdog_s,
-            in_flight_bytes=in_flight_bytes,
-        )
-        stack.callback(worker.close)
-        stack.enter_context(responder(worker))
-        result = main(worker, *args)
-        worker.finish()
-    return result
-
-
-def _first_difference(mine: list[str], theirs: list[str], peer: int) -> str:
-    for own, other in zip(mine, theirs, strict=False):
-        if own != other:
-            return f"first difference: here {own!r}, at worker {peer} {other!r}"
-    longer, who = (mine, "here") if len(mine) > len(theirs) else (theirs, f"at worker {peer}")
-    shorter = min(len(mine), len(theirs))
-    return f"first difference: only {who} there is {longer[shorter]!r}"

@@ -52,9 +52,9 @@ def run(
         yield from _taken(results)
     worker.close_inputs()
     while not probe.done:
-        active = worker.step()
+        worker.step()
         yield from _taken(results)
-        if not (active or probe.done):
+        if not (worker.has_work or probe.done):
             worker.communicator.park()
     yield from _taken(results)
     worker.finish()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -144,7 +145,7 @@ def _resident(
 
         from pointstamp.communication.communicator import Communicator
         from pointstamp.communication.target import run_target
-        from pointstamp.runtime.worker import live
+        from pointstamp.runtime.run_worker import run_worker
         from pointstamp.spark.task import hosts_of, rendezvous
 
         batches = list(rows)
@@ -155,7 +156,7 @@ def _resident(
             mine = replace(appointment, host="0.0.0.0", name=hosts[me])
 
         def work(communicator: Communicator) -> None:
-            live(communicator, run_service_worker, plan, mine)
+            run_worker(communicator, run_service_worker, plan, mine, responder=nullcontext)
 
         run_target(rendezvous(context, appointment.secret), work)
         for batch in batches:

@@ -71,7 +71,7 @@ Advance = Callable[[Any], Any]
 class Foreign(Protocol):
     """What the oracle asks of an operator that speaks `Operate` without an `OperatorBuilder`.
 
-    It may call `Environment.watcher.told(self)`, where there is a watcher, whenever it was
+    It may call `Environment.watcher.notified(self)`, where there is a watcher, whenever it was
     told something and before it acts on that.
     """
 
@@ -202,7 +202,7 @@ class Oracle:
         """A capability was dropped, or collected."""
         self._live.pop(id(capability), None)
 
-    def told(self, operator: Operator | Foreign) -> None:
+    def notified(self, operator: Operator | Foreign) -> None:
         """An operator was told something: check it before it acts."""
         listener = self._listeners.get(id(operator))
         if listener is None or self._found is not None:

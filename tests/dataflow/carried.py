@@ -65,5 +65,5 @@ def cause_of(build: Callable[[Any], Any], workers: int = 1) -> tuple[WorkerError
 
 def settle(worker: Any) -> None:
     """Step a worker that is alone until it has nothing more to do."""
-    while worker.step():
-        pass
+    while worker.has_work:
+        worker.step()

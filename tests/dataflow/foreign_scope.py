@@ -120,7 +120,7 @@ class ForeignScope:
         for time, change in changes[0].drain():
             self._outside[time] += change
         if Environment.watcher is not None:
-            Environment.watcher.told(self)
+            Environment.watcher.notified(self)
 
     def pull_internal_progress(self) -> Progress:
         """One visit.

@@ -29,7 +29,8 @@ def test_a_long_queue_is_taken_in_turns(n_records: int) -> None:
             queue._inputs[0]._queue.push(0, [0] * n_records)
             queue.consumed[0].update(0, -n_records)  # as nobody has counted them as produced
         n_steps, before = 0, 0
-        while worker.step():
+        while worker.has_work:
+            worker.step()
             n_steps += 1
             largest.append(len(seen) - before)
             before = len(seen)

@@ -396,14 +396,14 @@ def test_the_default_is_the_plain_operator() -> None:
 
     if ps.build_info() != "compiled":
         logics = ps.execute(main)[0]
-        assert [type(logic).__name__ for logic in logics] == ["_Transform", "_Divert"]
+        assert [type(logic).__name__ for logic in logics] == ["_Transform", "_TryTransform"]
 
 
 def test_whoever_watches_hears_of_what_is_dropped() -> None:
     heard: list[tuple[str, int]] = []
 
     def main(worker: ps.Worker) -> dict[str, int]:
-        worker.environment.note = lambda what, n: heard.append((what, n))
+        worker.environment.observers.append(lambda what, n: heard.append((what, n)))
         with worker.dataflow() as scope:
             rows(scope).map(refuses, on_error="drop")
         worker.run()

@@ -12,7 +12,7 @@ import pytest
 import pointstamp as ps
 from pointstamp.containers import kind_of
 from pointstamp.errors import BuildError, ColumnError, ContainerError
-from pointstamp.operators import grouping
+from pointstamp.operators import folds
 from pointstamp.testing import collect
 from tests.dataflow.carried import (
     Run,
@@ -368,7 +368,7 @@ def test_aggregates_of_parts_are_those_of_the_whole(
         return _both(stream, other)
 
     whole = run(build)
-    monkeypatch.setattr(grouping, "KEPT_RECORDS", 7)
+    monkeypatch.setattr(folds, "KEPT_RECORDS", 7)
     assert run(build) == whole
     assert len(whole) == 2 * len(sums())
 
@@ -397,7 +397,7 @@ def test_the_schema_of_an_answer_is_that_of_one_from_parts(
         )
 
     for kept in (100, 4):
-        monkeypatch.setattr(grouping, "KEPT_RECORDS", kept)
+        monkeypatch.setattr(folds, "KEPT_RECORDS", kept)
         found.append(collect(build))
     assert schemas[0] == schemas[1]
     assert found[0] == found[1]
@@ -406,15 +406,15 @@ def test_the_schema_of_an_answer_is_that_of_one_from_parts(
 def test_what_is_kept_grows_with_the_keys_and_not_with_the_records(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(grouping, "KEPT_RECORDS", 100)
+    monkeypatch.setattr(folds, "KEPT_RECORDS", 100)
     kept: list[int] = []
-    part_of = grouping._Named.take
+    part_of = folds._Named.take
 
     def take(self: Any, batch: Any) -> None:
         part_of(self, batch)
         kept.append(self._n_records + (0 if self._part is None else len(self._part)))
 
-    monkeypatch.setattr(grouping._Named, "take", take)
+    monkeypatch.setattr(folds._Named, "take", take)
     batches = [ps.Arrays(k=[x % 7, x % 5], x=[x, 1]) for x in range(2_000)]
 
     def build(scope: Any) -> Any:

@@ -78,8 +78,8 @@ def test_a_source_runs_only_when_it_is_asked_to() -> None:
 
         with worker.dataflow() as scope:
             scope.source(build)
-        while worker.step():
-            pass
+        while worker.has_work:
+            worker.step()
         counts = [len(calls)]
         for _ in range(5):
             worker.step()
@@ -309,8 +309,8 @@ def held_source(worker: Any, source: Any) -> list[list[int]]:
         source(scope, probe).unary(ps.Pipeline(), "Slow", build).probe_with(probe)
     parts = []
     for _ in range(2):
-        while worker.step():
-            pass
+        while worker.has_work:
+            worker.step()
         parts.append(list(sent))
         for capability in kept:
             capability.downgrade(2)

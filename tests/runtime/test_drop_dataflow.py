@@ -253,8 +253,8 @@ def test_capabilities_of_a_dropped_dataflow_allow_nothing_and_drop_quietly() -> 
                 send(1)
         later.drop()
         del capability
-        while worker.step():
-            pass
+        while worker.has_work:
+            worker.step()
         assert probe.less_equal(0)
         with pytest.raises(CapabilityError, match="it was dropped"):
             later.check("send")
@@ -313,8 +313,8 @@ def test_activators_of_a_dropped_dataflow_do_nothing() -> None:
         worker.drop_dataflow("flow")
         for ring in rings:
             ring()
-        while worker.step():
-            pass
+        while worker.has_work:
+            worker.step()
         return runs
 
     assert [len(runs) for runs in ps.execute(main)] == [1]

@@ -25,8 +25,8 @@ def test_what_was_begun_is_closed_when_its_dataflow_is_complete():
             stream.probe()
         probe = closing_dataflow(worker, closed)
         worker.step_while(lambda: not probe.done)
-        while worker.step():
-            pass
+        while worker.has_work:
+            worker.step()
         seen = list(closed)
         input.close()
         worker.run()
@@ -104,8 +104,8 @@ def test_a_thread_has_an_operator_run_of_a_worker_that_is_parked(workers):
         with worker.dataflow() as scope:
             asked = scope.to_stream([]).unary(ps.Pipeline(), "Ask", build)
             asked.inspect(seen.append)
-        while worker.step():
-            pass
+        while worker.has_work:
+            worker.step()
         parked.set()
         worker.run()
         return seen

@@ -207,6 +207,7 @@ class Waiter(Behaviour):
         super().__init__(plan, own, timestamp, info)
         self.waiting: dict[Any, list[Record]] = {}
         self.notified: list[Any] = []
+        self.n_again = 0
 
     def run(self, *handles: Any) -> bool:
         """One activation."""
@@ -217,12 +218,27 @@ class Waiter(Behaviour):
                 self.check_not_complete(time.time)
                 for record in batch:
                     self.keep(time, port, record, notificator)
+        complete: list[Capability] = []
         for capability in notificator:
             self.notified.append(capability.time)
             with output.session(capability) as session:
-                session.give_many(self.answer(self.waiting.pop(capability.time)))
+                session.give_many(self.answer(self.waiting.pop(capability.time, [])))
+            complete.append(capability)
+        for capability in complete:
+            self.ask_again(capability, notificator)
             capability.drop()
         return False
+
+    def ask_again(self, capability: Capability, notificator: Notificator) -> None:
+        """Ask for a complete time once more, and then for one that is not complete.
+
+        There is no frontier to move for the first: it must not be forgotten for the second.
+        """
+        if self.n_again < self.plan.again:
+            self.n_again += 1
+            time = capability.time
+            notificator.notify_at(capability.delayed(time))
+            notificator.notify_at(capability.delayed(later(self.timestamp, time, lambda: 1)))
 
     def keep(
         self, time: InputCapability, port: int, record: Record, notificator: Notificator
@@ -233,7 +249,8 @@ class Waiter(Behaviour):
         rng = self.draws(time.time, port, record)
         new_time = later(self.timestamp, time.time, lambda: rng.choice([0, 0, 1, 2]))
         self.waiting.setdefault(new_time, []).append(record)
-        notificator.notify_at(time.delayed(new_time))
+        for _ in range(self.plan.requests):
+            notificator.notify_at(time.delayed(new_time))
 
     def answer(self, records: list[Record]) -> list[Record]:
         """What is sent of all that was kept for a time."""

@@ -7,7 +7,7 @@ here runs anything.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
@@ -22,6 +22,9 @@ PACTS = ("pipeline", "exchange", "exchange", "broadcast")
 
 N_GROUPS = 4
 """Of how many groups of records sums are made."""
+
+MANY = ("", "", "", "", "", "", "", "", "batches", "times")
+"""Of what there are tens in a plan: most are small, as what is large takes long."""
 
 LIBRARY = {
     "delay": (1, 1),
@@ -116,6 +119,13 @@ class Plan:
     root: ScopePlan
     epochs: tuple[tuple[tuple[Record, ...], int, int, bool], ...]
     """Records sent, how far time is advanced then, steps done, whether to wait for a probe."""
+    copies: int = 1
+    """How many times each record is sent, in a batch of its own."""
+    requests: int = 1
+    """How many times a notification is asked for where it is asked for."""
+    again: int = 0
+    """How many complete times each notified operator asks for once more, which is late, each
+    with a later one that is not complete."""
 
 
 def random_plan(rng: Random, *, steady: bool = False, size: int = 5, depth: int = 3) -> Plan:
@@ -150,7 +160,20 @@ def random_plan(rng: Random, *, steady: bool = False, size: int = 5, depth: int 
         for _ in range(n_epochs)
     )
     seed, eager, n_dataflows = rng.randrange(1 << 16), rng.random() < 0.2, rng.choice([1] * 5 + [2])
-    return Plan(seed, timestamp, steady, eager, n_dataflows, root, epochs)
+    plan = Plan(seed, timestamp, steady, eager, n_dataflows, root, epochs)
+    plan = replace(plan, requests=rng.choice([1, 1, 2, 30]), again=rng.choice([0, 0, 1, 3]))
+    many = rng.choice(MANY)
+    if many == "batches":
+        return replace(plan, copies=rng.randint(10, 40), epochs=epochs[:2])
+    if many == "times":
+        return replace(plan, epochs=tuple(_many_times(rng)))
+    return plan
+
+
+def _many_times(rng: Random) -> Iterator[tuple[tuple[Record, ...], int, int, bool]]:
+    """Tens of times that are outstanding at once: sent before the first step is made."""
+    for _ in range(rng.randint(30, 70)):
+        yield ((rng.randrange(1000), 1),) * rng.randint(0, 2), rng.choice([1, 2, 2, 3]), 0, False
 
 
 @dataclass

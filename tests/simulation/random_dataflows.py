@@ -136,7 +136,8 @@ def _feed(worker: Worker, plan: Plan, handles: list[InputHandle], probes: list[P
     for records, advance, n_steps, wait in plan.epochs:
         for position, record in enumerate(records if handles else ()):
             if (record[0] + position) % worker.peers == worker.index:
-                handles[position % len(handles)].send(record)
+                for _ in range(plan.copies):
+                    handles[position % len(handles)].send_batch([record])
         for handle in handles:
             handle.advance_to(later(timestamp, handle.time, lambda: advance // 2))  # noqa: B023
         for _ in range(n_steps):

@@ -102,6 +102,10 @@ def test_the_plans_cover_what_they_are_for():
         kinds = {plan.timestamp, "eager" if plan.eager else "on demand"}
         kinds |= {"steady"} if plan.steady else set()
         kinds |= {"two dataflows"} if plan.n_dataflows == 2 else set()
+        kinds |= {"many batches"} if plan.copies > 1 and plan.root.enters else set()
+        kinds |= {"many times"} if len(plan.epochs) >= 30 and plan.root.enters else set()
+        kinds |= {"repeated requests"} if plan.requests > 1 else set()
+        kinds |= {"late requests"} if plan.again else set()
         kinds |= set(_kinds(plan.root, 1))
         for kind in kinds:
             found[kind] = found.get(kind, 0) + 1
@@ -111,6 +115,7 @@ def test_the_plans_cover_what_they_are_for():
     wanted |= {"two dataflows", "total", "grouped", "depth 4"}
     wanted |= {"region", "iterative", "iterative over moments", "advancing operator", "no way"}
     wanted |= {"Subsets", "iterative over subsets", "iterate", "library"}
+    wanted |= {"many batches", "many times", "repeated requests", "late requests"}
     assert {kind for kind in wanted if found.get(kind, 0) < N_PLANS / 20} == set()
     parts = {f"library: {kind}" for kind in LIBRARY}
     assert {kind for kind in parts if found.get(kind, 0) < N_PLANS / 50} == set()

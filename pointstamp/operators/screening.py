@@ -1,0 +1,90 @@
+"""Screening: code about a record alone, tried before the operator that calls it.
+
+A key, or an event time, is computed where a record is sent or taken in, and cannot fail
+there without stopping all. Where failures are routed or dropped, an operator before that
+one tries the code, and lets pass only that on which it does not fail: so it is called twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from pointstamp.containers import kind_of
+from pointstamp.containers.keys import check_rows_key
+from pointstamp.containers.kind import Key
+from pointstamp.dataflow.error_policy import FAILED, ErrorPolicy, OnError
+from pointstamp.dataflow.stream_core import StreamCore
+from pointstamp.errors import ContainerError
+from pointstamp.operators.transform import try_transform
+
+
+def screened(
+    stream: StreamCore[Any],
+    name: str,
+    check: Callable[[Any], object],
+    on_error: OnError,
+    *,
+    chosen: Iterable[Any],
+) -> tuple[Any, ...]:
+    """The records for which `check(batch)` does not fail, and if routed the failures.
+
+    With "raise" it is the stream itself. Of rows each record is checked by itself, as a
+    batch of one, where all together fail.
+
+    Parameters
+    ----------
+    chosen : iterable
+        What is checked: columns are an error of the program where there are rows.
+    """
+    policy = ErrorPolicy(stream.scope.environment, name, on_error)
+    if policy.raises:
+        return (stream,)
+    attempt_record = policy.guard(lambda record: check([record]))
+    attempt_batch = policy.guard(check, n_records=n_records)
+
+    def screen(time: Any, batch: Any) -> Any:
+        if type(batch) is not list:
+            return None if attempt_batch(batch) is FAILED else batch
+        for choice in chosen:
+            check_rows_key(choice, batch[0])
+        try:
+            check(batch)
+        except Exception:  # noqa: BLE001  (user code: which record it was is found out here)
+            return [x for x in batch if attempt_record(x) is not FAILED] or None
+        return batch
+
+    made = try_transform(stream, name, screen, policy)
+    return made if isinstance(made, tuple) else (made,)
+
+
+def screened_keys(
+    stream: StreamCore[Any], key: Key, on_error: OnError, name: str
+) -> tuple[Any, ...]:
+    """`screened`, for keys that fail or cannot be hashed."""
+    return screened(
+        stream, name, lambda batch: kind_of(batch).hashes(batch, key), on_error, chosen=[key]
+    )
+
+
+def guarded_columns(
+    policy: ErrorPolicy, function: Callable[[Any], Any], chosen: Any
+) -> Callable[[Any], Any]:
+    """`function` of a batch of columns, guarded, which asks it for `chosen`.
+
+    That is a column's name or an expression: with rows, or columns that no expression can
+    be asked of, no batch of the stream will do, and that is raised.
+    """
+    attempt = policy.guard(function, n_records=n_records, unless=ContainerError)
+
+    def check_and_attempt(batch: Any) -> Any:
+        if isinstance(chosen, str) and type(batch) is list:
+            check_rows_key(chosen, batch[0])
+        return attempt(batch)
+
+    return function if policy.raises else check_and_attempt
+
+
+def n_records(batch: Any) -> int:
+    """How many records a batch has."""
+    return kind_of(batch).length(batch)

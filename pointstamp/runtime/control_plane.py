@@ -1,0 +1,224 @@
+"""The control plane of a worker: what workers agree on besides records and progress.
+
+A dataflow starts when the structure of every peer's was seen to be the same, so that no
+batch is ever read by the wrong operator. A worker that drops a dataflow reports so. One that
+has finished reports how many it built and dropped, so that its peers do not wait for what
+never comes. And the messages of backpressure travel here: what was taken from a channel, and
+whether a dataflow's sources are to be throttled (see `dataflow.backpressure`).
+
+Rules
+-----
+1. Messages are handled in the order in which one peer sent them; a peer may be ahead, so
+   what concerns a dataflow that is not built yet is kept until it is.
+2. A difference is an error on the worker that sees it, with both sides in the message.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from pointstamp.communication.communicator import Communicator
+from pointstamp.errors import StructureError
+from pointstamp.runtime.drops import DataflowDrop, Drops
+from pointstamp.runtime.installed_dataflow import InstalledDataflow
+
+
+class ControlPlane:
+    """What one worker has agreed on with its peers.
+
+    Parameters
+    ----------
+    communicator : Communicator
+        Of the worker; the control plane makes a channel of its own.
+    activate : callable
+        Takes a dataflow that may start, once the last peer was seen to agree.
+    """
+
+    def __init__(
+        self, communicator: Communicator, activate: Callable[[InstalledDataflow], None]
+    ) -> None:
+        self.channel = communicator.channel()
+        self.n_built = 0
+        self.dataflows: dict[int, InstalledDataflow] = {}
+        """Those that are not complete on this worker, by number."""
+        self.in_flight: dict[int, tuple[Any, Any]] = {}
+        """By channel: what counts its traffic, and the queue that it ends in."""
+        self.has_returned = False
+        """Whether the worker's program is over, and it drops no more."""
+        self._waits_for_all = False
+        self._communicator = communicator
+        self._index = communicator.index
+        self._others = [p for p in range(communicator.peers) if p != communicator.index]
+        self._activate = activate
+        self._structures: dict[tuple[int, int], list[str]] = {}
+        """(peer, number) of what was not compared yet."""
+        self._uncompared: dict[int, InstalledDataflow] = {}
+        self._drops = Drops(communicator.index, communicator.peers)
+        self._finished: dict[int, tuple[int, int]] = {}
+        self._throttled_early: dict[int, set[int]] = {}
+        """By number of a dataflow that is not built here yet: the peers that throttle it."""
+
+    def receive(self) -> None:
+        """Handle what peers have sent."""
+        while (message := self.channel.pull()) is not None:
+            (content,) = message.batch
+            self._handlers[message.tag](self, message.sender, *content)
+
+    # Agreement on structure.
+
+    def install(self, dataflow: InstalledDataflow) -> None:
+        """Publish the structure of a dataflow that was built, and compare it with the peers'."""
+        number = dataflow.number
+        self.n_built += 1
+        self.dataflows[number] = dataflow
+        if dataflow.backpressure is not None:
+            # Peers that were quicker may have reported already.
+            for peer in self._throttled_early.pop(number, ()):
+                dataflow.backpressure.hear(peer, True)
+        if not self._others:
+            return
+        self._uncompared[number] = dataflow
+        digest = hashlib.sha256("\n".join(dataflow.lines).encode()).hexdigest()
+        for peer in self._others:
+            self.channel.send(peer, "structure", [(number, digest, dataflow.lines)])
+            if (peer, number) in self._structures:
+                self._compare(peer, number)
+
+    def uninstall(self, dataflow: InstalledDataflow) -> None:
+        """Forget a dataflow that is complete or dropped; its structure until all have compared."""
+        del self.dataflows[dataflow.number]
+        if dataflow.number not in self._uncompared:
+            dataflow.lines = []
+
+    def _take_structure(self, peer: int, number: int, digest: str, lines: list[str]) -> None:
+        self._structures[peer, number] = lines
+        if number in self._uncompared:
+            self._compare(peer, number)
+        self.check_finished()
+
+    def _compare(self, peer: int, number: int) -> None:
+        """Raise if the peer has built another dataflow; else it may start."""
+        dataflow = self._uncompared[number]
+        theirs = self._structures.pop((peer, number))
+        if theirs != dataflow.lines:
+            raise StructureError(
+                f"workers {self._index} and {peer} built different dataflows as number {number} "
+                f"({dataflow.name!r}); {_first_difference(dataflow.lines, theirs, peer)}; all "
+                "workers must build the same dataflows in the same order"
+            )
+        dataflow.agreed.add(peer)
+        if len(dataflow.agreed) == len(self._others):
+            del self._uncompared[number]
+        self._activate(dataflow)
+
+    # Drops.
+
+    @property
+    def n_dropped(self) -> int:
+        """How many dataflows this worker has dropped."""
+        return self._drops.n_dropped
+
+    def publish_drop(self, dataflow: InstalledDataflow) -> None:
+        """Report to the peers that this worker drops a dataflow."""
+        drop = DataflowDrop(self.n_built, dataflow.number, dataflow.name)
+        for peer in self._others:
+            self.channel.send(peer, "dropped", [tuple(drop)])
+        self._communicator.flush()
+        self._drops.note(drop)
+
+    def _take_drop(self, peer: int, *drop: Any) -> None:
+        self._drops.receive(peer, DataflowDrop(*drop))
+        self._check_drops()
+        self.check_finished()
+
+    def begin_waiting(self) -> None:
+        """From now on a peer's drop of a dataflow that is not complete here is an error."""
+        self._waits_for_all = True
+        self._check_drops()
+
+    def end_waiting(self) -> None:
+        """The worker waits for all of its dataflows no longer."""
+        self._waits_for_all = False
+
+    def _check_drops(self) -> None:
+        """Raise if this worker waits until a dataflow is complete that a peer has dropped."""
+        for peer, drop in self._drops.ahead():
+            if self.has_returned or (self._waits_for_all and drop.number in self.dataflows):
+                raise StructureError(
+                    f"worker {peer} dropped {drop}, and worker {self._index} waits for all of its "
+                    "dataflows to be complete; all workers must build and drop the same dataflows "
+                    "in the same order"
+                )
+
+    # The end.
+
+    def publish_finish(self) -> None:
+        """Report to the peers that this worker has completed all that it built."""
+        for peer in self._others:
+            self.channel.send(peer, "finished", [(self.n_built, self.n_dropped)])
+        self._communicator.flush()
+
+    @property
+    def have_all_finished(self) -> bool:
+        """Whether every peer has."""
+        return len(self._finished) == len(self._others)
+
+    def _take_finish(self, peer: int, n_built: int, n_dropped: int) -> None:
+        self._finished[peer] = n_built, n_dropped
+        self.check_finished()
+
+    def check_finished(self) -> None:
+        """Raise if a peer has finished without a dataflow, or a drop, that this worker has."""
+        n_dropped = self.n_dropped
+        for peer, (peer_built, peer_dropped) in self._finished.items():
+            if peer_built < self.n_built or peer_dropped < n_dropped:
+                raise StructureError(
+                    f"worker {peer} finished with {peer_built} dataflows built and {peer_dropped} "
+                    f"dropped, and worker {self._index} has built {self.n_built} and dropped "
+                    f"{n_dropped}; all workers must build and drop the same dataflows in the same "
+                    "order"
+                )
+
+    # Backpressure.
+
+    def publish_throttle(self, number: int, is_over: bool) -> None:
+        """Report to the peers whether too much of a dataflow is in flight from this worker."""
+        for peer in self._others:
+            self.channel.send(peer, "throttle", [(number, is_over)])
+
+    def _take_throttle(self, peer: int, number: int, is_over: bool) -> None:
+        dataflow = self.dataflows.get(number)
+        if dataflow is not None and dataflow.backpressure is not None:
+            dataflow.backpressure.hear(peer, is_over)
+        elif number >= self.n_built:
+            early = self._throttled_early.setdefault(number, set())
+            (early.add if is_over else early.discard)(peer)
+
+    def publish_taken(self, channel: int, peer: int, n_records: int) -> None:
+        """Acknowledge to a peer how many records of a channel were taken."""
+        self.channel.send(peer, "taken", [(channel, n_records)])
+
+    def _take_acknowledgement(self, peer: int, channel: int, n_records: int) -> None:
+        metered = self.in_flight.get(channel)
+        if metered is not None:  # else the dataflow is complete
+            metered[0].acknowledged(peer, n_records)
+
+    _handlers: ClassVar[dict[str, Callable[..., None]]] = {
+        "structure": _take_structure,
+        "dropped": _take_drop,
+        "finished": _take_finish,
+        "throttle": _take_throttle,
+        "taken": _take_acknowledgement,
+    }
+    """By tag of a message: takes the sender and what it sent."""
+
+
+def _first_difference(mine: list[str], theirs: list[str], peer: int) -> str:
+    for own, other in zip(mine, theirs, strict=False):
+        if own != other:
+            return f"first difference: here {own!r}, at worker {peer} {other!r}"
+    longer, place = (mine, "here") if len(mine) > len(theirs) else (theirs, f"at worker {peer}")
+    shorter = min(len(mine), len(theirs))
+    return f"first difference: only {place} there is {longer[shorter]!r}"

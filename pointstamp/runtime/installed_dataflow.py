@@ -1,0 +1,33 @@
+"""What a worker keeps of a dataflow that it has built, until that is complete."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Any
+
+from pointstamp.dataflow.backpressure import Backpressure
+from pointstamp.dataflow.durability import DataflowState
+from pointstamp.progress.subgraph import Subgraph
+
+
+class InstalledDataflow:
+    """A dataflow of this worker, from its making to its end."""
+
+    def __init__(self, number: int, name: str, is_logged: bool) -> None:
+        self.number = number
+        self.name = name
+        self.is_logged = is_logged
+        self.lines: list[str] = []
+        """Its structure, which all peers must have built alike."""
+        self.root: Subgraph | None = None
+        self.scopes: list[int] = []
+        self.channels: list[int] = []
+        self.closers = ExitStack()
+        """What its operators want called when it ends, however it does."""
+        self.is_queued = False
+        self.backpressure: Backpressure | None = None
+        self.agreed: set[int] = set()
+        """The peers that are known to have built the same."""
+        self.inputs: list[Any] = []
+        self.is_dropped = False
+        self.durable_state: DataflowState | None = None

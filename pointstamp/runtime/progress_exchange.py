@@ -1,0 +1,56 @@
+"""The exchange of progress: each scope's changes of counts go to the same scope of every peer.
+
+One channel carries them for all scopes of a worker, in order per pair of workers. Scopes
+hand their changes in while a step runs; they are sent at its end, after the data that they
+speak of was pushed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pointstamp.communication.communicator import Communicator
+from pointstamp.dataflow.logging_protocol import Logger
+from pointstamp.progress.subgraph import Subgraph
+
+
+class ProgressExchange:
+    """The scopes of one worker by number, and the channel on which their changes travel."""
+
+    def __init__(self, communicator: Communicator, log: Logger | None) -> None:
+        self.channel = communicator.channel()
+        self.subgraphs: dict[int, Subgraph] = {}
+        self._others = [p for p in range(communicator.peers) if p != communicator.index]
+        self._log = log
+        self._outbox: list[tuple[int, Any]] = []
+
+    def share(self, scope: int, updates: Any) -> None:
+        """Have the peers' instances of `scope` receive `updates` when this step ends."""
+        self._outbox.append((scope, updates))
+
+    def send(self) -> None:
+        """Send what scopes have shared since the last call."""
+        outbox = self._outbox
+        if not outbox:
+            return
+        for scope, updates in outbox:
+            # Before the sending: a receiver may be quicker than we are.
+            if self._log is not None:
+                self._log.progress_sent(scope, len(updates))
+            for peer in self._others:
+                self.channel.send(peer, scope, updates)
+        outbox.clear()
+
+    def receive(self) -> None:
+        """Hand what peers have sent to the scopes."""
+        while (message := self.channel.pull()) is not None:
+            subgraph = self.subgraphs.get(message.tag)
+            if subgraph is not None:  # else complete here, and no change matters to it
+                subgraph.accept(message.batch)
+            if self._log is not None:
+                self._log.progress_received(message.tag, message.sender, len(message.batch))
+
+    @property
+    def n_changes(self) -> int:
+        """How many changes of counts all scopes have seen."""
+        return sum(subgraph.n_changes for subgraph in list(self.subgraphs.values()))

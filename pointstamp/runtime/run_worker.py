@@ -1,0 +1,55 @@
+"""`run_worker`: run a program as one of the workers, on a communicator that is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, closing
+from typing import Any, TypeVar
+
+from pointstamp.communication.communicator import Communicator
+from pointstamp.dataflow.backpressure import LIMIT_BYTES
+from pointstamp.dataflow.logging_protocol import LoggerFactory
+from pointstamp.errors import UsageError
+from pointstamp.runtime.signal_handler import responding_for
+from pointstamp.runtime.worker import Worker
+
+Result = TypeVar("Result")
+
+
+def is_eager(progress: str) -> bool:
+    """Whether a mode of progress, "demand" or "eager", is the eager one."""
+    if progress not in ("demand", "eager"):
+        raise UsageError(f"progress is sent on 'demand' or 'eager', and not {progress!r}")
+    return progress == "eager"
+
+
+def run_worker(
+    communicator: Communicator,
+    main: Callable[..., Result],
+    *args: Any,
+    progress: str = "demand",
+    log: LoggerFactory | None = None,
+    watchdog_s: float | None = None,
+    in_flight_bytes: int = LIMIT_BYTES,
+    responder: Callable[[Worker], AbstractContextManager[object]] = responding_for,
+) -> Result:
+    """Run `main(worker, *args)` as one of the workers, to the end of all dataflows.
+
+    Leaves the communicator open, for its maker to close. Meanwhile SIGUSR1 is answered with
+    what the worker waits for, unless the program uses that signal; another `responder` is a
+    context manager that is open as long as the worker runs.
+    """
+    with ExitStack() as stack:
+        kept = None if log is None else stack.enter_context(closing(log.begin(communicator)))
+        worker = Worker(
+            communicator,
+            eager=is_eager(progress),
+            log=kept,
+            watchdog_s=watchdog_s,
+            in_flight_bytes=in_flight_bytes,
+        )
+        stack.callback(worker.close)
+        stack.enter_context(responder(worker))
+        result = main(worker, *args)
+        worker.finish()
+    return result

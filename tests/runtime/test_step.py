@@ -1,0 +1,60 @@
+"""What `step` returns, and what a loop over it comes to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import pointstamp as ps
+
+
+def doubled(worker: ps.Worker) -> list[int]:
+    """The idiom of timely: step as long as any dataflow is incomplete."""
+    out: list[int] = []
+    with worker.dataflow() as scope:
+        mine = scope.to_stream(range(worker.index, 40, worker.peers))
+        mine.exchange(lambda x: x // 3).map(lambda x: 2 * x).exchange(lambda x: x).inspect(
+            out.append
+        )
+    while worker.step():
+        pass
+    assert not worker.has_dataflows
+    return sorted(out)
+
+
+EXPECTED = [2 * x for x in range(40)]
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_a_loop_over_step_ends_when_all_is_complete_in_any_schedule(seed: int) -> None:
+    parts = ps.simulate(doubled, workers=2, seed=seed)
+    assert sorted(x for part in parts for x in part) == EXPECTED
+
+
+@pytest.mark.parametrize(("workers", "threads"), [(1, False), (2, False), (2, True), (3, True)])
+def test_a_loop_over_step_ends_when_all_is_complete(workers: int, threads: bool) -> None:
+    parts = ps.execute(doubled, workers=workers, threads=threads)
+    assert sorted(x for part in parts for x in part) == EXPECTED
+
+
+def test_a_dataflow_with_an_open_input_is_incomplete_though_nothing_is_to_be_done() -> None:
+    def main(worker: ps.Worker) -> Any:
+        with worker.dataflow("open") as scope:
+            input, stream = scope.new_input()
+            stream.probe()
+        steps = [worker.step() for _ in range(5)]
+        seen = steps, worker.has_work, worker.installed_dataflows
+        input.close()
+        while worker.step_or_park():
+            pass
+        return *seen, worker.installed_dataflows
+
+    assert ps.execute(main) == [([True] * 5, False, ["open"], [])]
+
+
+def test_without_a_dataflow_nothing_is_incomplete() -> None:
+    def main(worker: ps.Worker) -> Any:
+        return worker.step(), worker.has_work, worker.has_dataflows, worker.installed_dataflows
+
+    assert ps.execute(main) == [(False, False, False, [])]

@@ -1,0 +1,1 @@
+"""Random programs for one engine each: `check_...(seed)` raises where it is wrong."""
