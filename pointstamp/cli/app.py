@@ -131,7 +131,8 @@ def _answer(
     traceback: Traceback = False,
 ) -> None:
     """Answer the question `query`; what all commands do, and ask."""
-    from pointstamp.cli.answer import answer, end_of
+    from pointstamp.cli.answer import answer
+    from pointstamp.cli.ending import end_of
     from pointstamp.cli.outcome import Run
 
     def request() -> Request:
@@ -190,17 +191,17 @@ def motifs(
     ] = False,
 ) -> Query:
     """Find a pattern of directed edges."""
-    from pointstamp.cli.queries import MotifQuery
+    from pointstamp.cli.queries import motif_query
 
-    return MotifQuery(pattern, distinct)
+    return motif_query(pattern, distinct)
 
 
 @_question
 def triangles() -> Query:
     """Find the triangles, each once, whatever the directions of edges."""
-    from pointstamp.cli.queries import CliqueQuery
+    from pointstamp.cli.queries import clique_query
 
-    return CliqueQuery(3)
+    return clique_query(3)
 
 
 @_question
@@ -208,9 +209,9 @@ def cliques(
     k: Annotated[int, typer.Argument(metavar="K", help="How many vertices: 2 to 26.")],
 ) -> Query:
     """Find all sets of K vertices that are all neighbours."""
-    from pointstamp.cli.queries import CliqueQuery
+    from pointstamp.cli.queries import clique_query
 
-    return CliqueQuery(k)
+    return clique_query(k)
 
 
 app.command()(run)

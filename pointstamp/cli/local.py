@@ -20,8 +20,8 @@ from pointstamp.cli.progress_reporter import Address, ProgressReporter, Report
 from pointstamp.cli.progress_server import ProgressServer
 from pointstamp.cli.queries import Query
 from pointstamp.cli.search import results
-from pointstamp.cli.shortlist import merged
 from pointstamp.cli.sources import EdgeFile, Facts, Reading, at_hand
+from pointstamp.cli.top_matches import merged_top
 from pointstamp.formats.atomic_file import folder_beside
 from pointstamp.runtime.execute import execute
 from pointstamp.runtime.worker import Worker
@@ -46,7 +46,7 @@ class Share:
     Attributes
     ----------
     facts : of the graph; only the worker that read it has them
-    batches : counts or shortlists
+    batches : counts or least matches
     """
 
     report: Report
@@ -133,7 +133,7 @@ def _outcome(request: Request, shares: list[Share], began: float, ended: float) 
     )
     if request.wanted is Wanted.FIRST:
         batches = (batch for share in shares for batch in share.batches)
-        outcome.first = merged(batches, len(request.query.columns)).rows.tolist()
+        outcome.first = merged_top(batches, len(request.query.columns)).rows.tolist()
     return outcome
 
 
