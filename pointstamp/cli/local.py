@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from pointstamp.cli.display import Display
+from pointstamp.cli.edge_source import EdgeFile, EdgeReading, Facts, at_hand
 from pointstamp.cli.outcome import Outcome, Request, Wanted
 from pointstamp.cli.progress_reporter import Address, ProgressReporter, Report
 from pointstamp.cli.progress_server import ProgressServer
 from pointstamp.cli.queries import Query
 from pointstamp.cli.search import results
-from pointstamp.cli.sources import EdgeFile, Facts, Reading, at_hand
 from pointstamp.cli.top_matches import merged_top
 from pointstamp.formats.atomic_file import folder_beside
 from pointstamp.runtime.execute import execute
@@ -85,7 +85,7 @@ def work(worker: Worker, task: Task) -> Share:
             found = results(task.query, task.wanted, stream, reporter)
             found.inspect_batch(lambda _, batch: sink(batch))
         if worker.index == 0:
-            reading = Reading(task.source)
+            reading = EdgeReading(task.source)
             for batch in reading:
                 edges.send_batch(batch)
                 worker.step()

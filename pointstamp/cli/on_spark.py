@@ -20,12 +20,12 @@ from typing import Any, TypeVar
 
 from pointstamp import errors
 from pointstamp.cli.display import Display
+from pointstamp.cli.edge_source import COLUMNS, EdgeReading, Facts
 from pointstamp.cli.outcome import Outcome, Request, Wanted
 from pointstamp.cli.progress_reporter import Address, ProgressReporter
 from pointstamp.cli.progress_server import LOOPBACK, ProgressServer
 from pointstamp.cli.queries import Query
 from pointstamp.cli.search import result_columns, results
-from pointstamp.cli.sources import COLUMNS, Facts, Reading
 from pointstamp.cli.top_matches import merged_top
 from pointstamp.errors import PointstampError, UsageError, WorkerError
 from pointstamp.operators.scope import Scope
@@ -206,7 +206,7 @@ def _edges(spark: Any, request: Request, display: Display) -> tuple[Any, Facts]:
             return scanned, _counted(scanned)
     from pointstamp.formats.parquet import table_of
 
-    reading = Reading(request.source)
+    reading = EdgeReading(request.source)
     table = table_of(display.reading(reading), COLUMNS)
     return spark.createDataFrame(table), reading.facts
 

@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from pointstamp.cli.display import Display
+from pointstamp.cli.edge_source import EdgeFile, EdgeReading, VertexSet
 from pointstamp.cli.on_spark import first_cause
 from pointstamp.cli.progress_reporter import ProgressReporter, Report
 from pointstamp.cli.progress_server import ProgressServer
-from pointstamp.cli.sources import EdgeFile, Reading, VertexSet
 from pointstamp.cli.top_matches import TopMatches, merged_top
 from pointstamp.errors import FileFormatError, SchemaError, WorkerError
 from pointstamp.formats.parquet import write_parquet
@@ -64,7 +64,7 @@ def test_vertices_are_counted_once_each(pieces: list[list[int]]) -> None:
 
 
 def test_a_reading_keeps_the_facts(graph: Path) -> None:
-    reading = Reading(EdgeFile(str(graph)))
+    reading = EdgeReading(EdgeFile(str(graph)))
     assert sum(batch.num_rows for batch in reading) == 7
     facts = reading.facts
     assert (facts.edges, facts.vertices, facts.names) == (7, 5, None)

@@ -1,6 +1,6 @@
 """Where edges come from: a file, or standard input.
 
-An `EdgeFile` is a value that travels to the worker that reads it. A `Reading` is one pass over
+An `EdgeFile` is a value that travels to the worker that reads it. A `EdgeReading` is one pass over
 it, which keeps count: edges, vertices, names, and when it began and ended.
 """
 
@@ -97,7 +97,7 @@ def at_hand(source: EdgeFile) -> Iterator[EdgeFile]:
 
 
 @dataclass
-class Reading:
+class EdgeReading:
     """One pass over a source; `facts` are complete when it is exhausted."""
 
     source: EdgeFile
