@@ -7,12 +7,15 @@ pact is a pipeline, and costs what a pipeline costs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from pointstamp.containers import kind_of
+from pointstamp.containers.expressions import is_expression
 from pointstamp.containers.kind import Key
 from pointstamp.dataflow.channels import (
     BroadcastPusher,
+    DistributePusher,
     ExchangePusher,
     Pusher,
     Queue,
@@ -20,7 +23,10 @@ from pointstamp.dataflow.channels import (
     Wake,
 )
 from pointstamp.dataflow.environment import Environment
+from pointstamp.errors import BuildError
 from pointstamp.progress.change_batch import ChangeBatch
+
+_UNCHECKED = object()
 
 
 class Pact(Protocol):
@@ -58,9 +64,33 @@ class Pipeline:
         return "pipeline"
 
 
+class KeyCheckingPusher(Pusher):
+    """Hands batches to the queue of the one worker, if they have the columns of the key.
+
+    What would be an error with several workers is one with one. The key of one record is
+    hashed, of each kind of batch once.
+    """
+
+    __slots__ = ("_checked", "_key", "_queue")
+
+    def __init__(self, queue: Queue, key: Key) -> None:
+        self._queue = queue
+        self._key = key
+        self._checked: Any = _UNCHECKED
+
+    def push(self, time: Any, batch: Any) -> None:
+        """Take a batch from this worker."""
+        kind = kind_of(batch)
+        schema = (kind.name, kind.schema(batch))
+        if schema != self._checked:
+            kind.hashes(kind.slice(batch, 0, 1), self._key)
+            self._checked = schema
+        self._queue.push(time, batch)
+
+
 @dataclass(frozen=True)
 class Exchange:
-    """Records of equal key go to the same worker.
+    """Records of equal key go to the same worker; or each to the worker that it names.
 
     Parameters
     ----------
@@ -68,28 +98,58 @@ class Exchange:
         On rows a function of the record (None: the record itself); on columns the
         name of a column, or of several, or a function from the batch to an array
         of keys. Hashes are the same on every machine and Python version.
+    to : callable, str or pyarrow.compute.Expression, optional
+        Instead of a key, the number of the worker: of rows what a function of the record
+        gives; of columns the name of a column of integers, an expression, or a function
+        from the batch to an array of integers. As in timely dataflow the number is taken
+        modulo the number of workers. One that is no integer or negative is a `RouteError`.
+
+    Raises
+    ------
+    BuildError
+        If both are given, or `to` is none of these.
     """
 
     key: Key = None
+    to: Any = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.to is None:
+            return
+        if self.key is not None:
+            raise BuildError(
+                f"exchange takes a key, which is hashed, or to, the number of a worker, and was "
+                f"given the key {self.key!r} and to={self.to!r}"
+            )
+        if not (callable(self.to) or isinstance(self.to, str) or is_expression(self.to)):
+            raise BuildError(
+                f"exchange cannot send records to {self.to!r}: give a function of a record, the "
+                "name of a column of integers, or an expression"
+            )
 
     def connect(
         self, environment: Environment, wake: Wake, consumed: ChangeBatch
     ) -> tuple[Pusher, Queue]:
-        """A channel between all workers, or a queue where there is one."""
-        if environment.peers == 1:
-            return Pipeline().connect(environment, wake, consumed)
-        channel = environment.channel(wake)
+        """A channel between all workers; with one worker a queue, or a look at the numbers."""
+        if environment.peers == 1 and self.to is None:
+            pusher, queue = Pipeline().connect(environment, wake, consumed)
+            names_columns = self.key is not None and not callable(self.key)
+            return KeyCheckingPusher(queue, self.key) if names_columns else pusher, queue
+        channel = environment.channel(wake) if environment.peers > 1 else None
         queue = environment.queue(wake, consumed, channel)
-        pusher = ExchangePusher(queue, channel, self.key, environment.index, environment.peers)
-        return pusher, queue
+        make, by = (ExchangePusher, self.key) if self.to is None else (RoutePusher, self.to)
+        return make(queue, channel, by, environment.index, environment.peers), queue
 
     def copies(self, peers: int) -> int:
         """One."""
         return 1
 
     def describe(self) -> str:
-        """The key where it has a name."""
-        return "exchange" if callable(self.key) else f"exchange by {self.key!r}"
+        """The key, or the route, where it has a name."""
+        by, what = (self.key, "by") if self.to is None else (self.to, "to")
+        if not callable(by):
+            return f"exchange {what} {str(by) if is_expression(by) else repr(by)}"
+        return "exchange" if self.to is None else "exchange to"
 
 
 @dataclass(frozen=True)
@@ -134,7 +194,9 @@ class Distribute:
         """A channel between all workers; one worker asks for the index all the same."""
         channel = environment.channel(wake) if environment.peers > 1 else None
         queue = environment.queue(wake, consumed, channel)
-        return RoutePusher(queue, channel, self.route, environment.index, environment.peers), queue
+        return DistributePusher(
+            queue, channel, self.route, environment.index, environment.peers
+        ), queue
 
     def copies(self, peers: int) -> int:
         """One."""

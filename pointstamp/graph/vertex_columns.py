@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from pointstamp.containers import Arrays, kind_of
-from pointstamp.containers.convert import int64_column
 from pointstamp.errors import ColumnError, SchemaError
 from pointstamp.graph.edges import edge_columns
 from pointstamp.joins.join_operators import SOURCE, TARGET
@@ -17,6 +16,9 @@ from pointstamp.joins.join_operators import SOURCE, TARGET
 Floats = npt.NDArray[np.float64]
 
 VERTEX, WEIGHT = "vertex", "weight"
+
+_EXACT = 2**53
+"""Up to here each integer is a float64."""
 
 
 def vertex_column(batch: Any) -> Arrays:
@@ -34,15 +36,16 @@ def vertex_column(batch: Any) -> Arrays:
     >>> vertex_column([3, 4])
     Arrays(vertex: int64; 2 records)
     """
-    if kind_of(batch).name == "rows":
-        return Arrays({VERTEX: edge_columns([(row, row) for row in batch])[SOURCE]})
-    names = batch.names if isinstance(batch, Arrays) else batch.schema.names
+    kind = kind_of(batch)
+    if not kind.has_columns:
+        return Arrays({VERTEX: edge_columns([(row, row) for row in kind.records(batch)])[SOURCE]})
+    names = kind.names(batch)
     if not names:
         raise ColumnError(
             f"vertices need a column, {VERTEX!r} or else the first; the batch has none"
         )
     name = next((n for n in (VERTEX, "id") if n in names), names[0])
-    return Arrays({VERTEX: int64_column(batch, name, "a graph")})
+    return Arrays({VERTEX: kind.integers(batch, name, "a graph")})
 
 
 def weighted_columns(batch: Any) -> Arrays:
@@ -55,15 +58,20 @@ def weighted_columns(batch: Any) -> Arrays:
     ColumnError
         If there is no third column.
     SchemaError
-        If weights are not numbers, or one is null, NaN or less than 0.
+        If weights are not numbers, or one is null, NaN, less than 0, infinite, or an integer
+        above 2^53.
 
     >>> weighted_columns([(1, 2, 0.5)])
     Arrays(src: int64, dst: int64, weight: float64; 1 records)
     """
-    if kind_of(batch).name == "rows":
-        _check_triples(batch)
-        ends = edge_columns([row[:2] for row in batch])
-        weights = np.array([row[2] for row in batch], np.float64)
+    kind = kind_of(batch)
+    if not kind.has_columns:
+        rows = list(kind.records(batch))
+        _check_triples(rows)
+        ends = edge_columns([row[:2] for row in rows])
+        found = [row[2] for row in rows]
+        _check_exact([weight for weight in found if isinstance(weight, int | np.integer)])
+        weights = np.array(found, np.float64)
     else:
         ends = edge_columns(batch)
         weights = _weight_column(batch)
@@ -81,7 +89,8 @@ def _check_triples(rows: list[Any]) -> None:
 
 
 def _weight_column(batch: Any) -> Floats:
-    names = list(batch.names if isinstance(batch, Arrays) else batch.schema.names)
+    kind = kind_of(batch)
+    names = list(kind.names(batch))
     named = {SOURCE, TARGET, WEIGHT} <= set(names)
     if not named and len(names) < 3:
         raise ColumnError(
@@ -89,8 +98,8 @@ def _weight_column(batch: Any) -> Floats:
             f"first three; the batch has {names}"
         )
     name = WEIGHT if named else names[2]
-    column: Any = batch[name] if isinstance(batch, Arrays) else batch.column(names.index(name))
-    if not isinstance(batch, Arrays):
+    column = kind.column(batch, name, "a graph")
+    if not isinstance(column, np.ndarray):
         if column.null_count:
             raise SchemaError(
                 f"a weighted graph needs a weight for every edge; {column.null_count} of "
@@ -101,8 +110,20 @@ def _weight_column(batch: Any) -> Floats:
         raise SchemaError(
             f"a weighted graph needs numbers in the column {name!r}, not {column.dtype}"
         )
+    if column.dtype.kind in "iu" and len(column):
+        _check_exact([column.max()])
     weights: Floats = column.astype(np.float64, copy=False)
     return weights
+
+
+def _check_exact(weights: list[Any]) -> None:
+    """Refuse integers that float64, in which distances are added up, would round."""
+    wrong = [weight for weight in weights if weight > _EXACT]
+    if wrong:
+        raise SchemaError(
+            f"a weighted graph adds weights up as float64, which is exact for integers up to 2^53; "
+            f"{int(wrong[0])} is larger: give weights in a larger unit, or as floats"
+        )
 
 
 def _checked(weights: Floats) -> Floats:
@@ -111,5 +132,11 @@ def _checked(weights: Floats) -> Floats:
         raise SchemaError(
             f"a weighted graph needs weights of 0 or more; {int(wrong.sum())} of {len(weights)} "
             f"are not, the first of them {weights[wrong][0]}: paths could get shorter for ever"
+        )
+    n_infinite = int(np.isinf(weights).sum())
+    if n_infinite:
+        raise SchemaError(
+            f"a weighted graph needs finite weights; {n_infinite} of {len(weights)} are infinite, "
+            "and what is reached by them alone would be left out: drop those edges first"
         )
     return weights

@@ -32,7 +32,7 @@ from pointstamp.runtime.control_plane import ControlPlane
 from pointstamp.runtime.installed_dataflow import InstalledDataflow
 from pointstamp.runtime.progress_exchange import ProgressExchange
 from pointstamp.runtime.signal_poll import poll_signals
-from pointstamp.runtime.snapshots import Snapshot, Snapshots, Write
+from pointstamp.runtime.snapshots import Snapshot, WorkerSnapshots, Write
 from pointstamp.runtime.timers import Timers
 from pointstamp.runtime.watchdog import Watchdog
 
@@ -79,7 +79,9 @@ class Worker:
         # carry is kept by those that know what is in them.
         self._control = control = ControlPlane(communicator, self._activate)
         self._progress = progress = ProgressExchange(communicator, log)
-        own = {control.channel: control.receive, progress.channel: progress.receive}
+        # Through a loop, whose variable has no C type: of a typed one Cython would hand on the
+        # bare C function in place of a bound method.
+        own = {service.channel: service.receive for service in (control, progress)}
         self.environment = Environment(
             communicator,
             eager,
@@ -113,6 +115,7 @@ class Worker:
         self.is_parked = False
         """Whether it waits at this moment for something to do."""
         self._failure: BaseException | None = None
+<<<<<<< HEAD
         self._snapshots = Snapshots(self.environment)
         self.n_steps = 0
         self.is_waiting = False
@@ -122,6 +125,10 @@ class Worker:
             self._watchdog = Watchdog(self, watchdog_s)
         elif stall_s is not None:
             self._watchdog = Watchdog(self, stall_s, is_patient=True)
+=======
+        self._snapshots = WorkerSnapshots(self.environment)
+        self._watchdog = None if watchdog_s is None else Watchdog(self, watchdog_s)
+>>>>>>> main
 
     @property
     def index(self) -> int:
