@@ -115,8 +115,7 @@ class Worker:
         self.is_parked = False
         """Whether it waits at this moment for something to do."""
         self._failure: BaseException | None = None
-<<<<<<< HEAD
-        self._snapshots = Snapshots(self.environment)
+        self._snapshots = WorkerSnapshots(self.environment)
         self.n_steps = 0
         self.is_waiting = False
         """Whether the program waits in `step_while` or `run`, and does nothing else meanwhile."""
@@ -125,10 +124,6 @@ class Worker:
             self._watchdog = Watchdog(self, watchdog_s)
         elif stall_s is not None:
             self._watchdog = Watchdog(self, stall_s, is_patient=True)
-=======
-        self._snapshots = WorkerSnapshots(self.environment)
-        self._watchdog = None if watchdog_s is None else Watchdog(self, watchdog_s)
->>>>>>> main
 
     @property
     def index(self) -> int:
