@@ -31,3 +31,10 @@ class InstalledDataflow:
         self.inputs: list[Any] = []
         self.is_dropped = False
         self.durable_state: DataflowState | None = None
+
+
+def unique_name(name: str, known: list[str]) -> str:
+    """The name of a durable dataflow, with a number if there is one of that name already."""
+    own = name.replace("%", "%25").replace("/", "%2F").replace("#", "%23")
+    number = sum(other.partition("#")[0] == own for other in known)
+    return own if not number else f"{own}#{number + 1}"

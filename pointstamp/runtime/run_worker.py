@@ -40,17 +40,13 @@ def run_worker(
 
     Leaves the communicator open, for its maker to close. Meanwhile SIGUSR1 is answered with
     what the worker waits for, unless the program uses that signal; another `responder` is a
-    <<<<<<< HEAD
     context manager that is open as long as the worker runs. Without a `watchdog_s`, a thread
     watches for stalls, unless `watches_for_stalls` is false.
-    =======
-    context manager that is open as long as the worker runs.
 
     Raises
     ------
     UsageError
         When `main` is a coroutine function or a generator function: calling it runs nothing.
-    >>>>>>> main
     """
     check_main(main)
     with ExitStack() as stack:

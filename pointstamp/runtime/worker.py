@@ -29,7 +29,7 @@ from pointstamp.progress.explanation import Holder
 from pointstamp.progress.timestamp import Int, Timestamp
 from pointstamp.runtime import diagnostics
 from pointstamp.runtime.control_plane import ControlPlane
-from pointstamp.runtime.installed_dataflow import InstalledDataflow
+from pointstamp.runtime.installed_dataflow import InstalledDataflow, unique_name
 from pointstamp.runtime.progress_exchange import ProgressExchange
 from pointstamp.runtime.signal_poll import poll_signals
 from pointstamp.runtime.snapshots import Snapshot, WorkerSnapshots, Write
@@ -75,8 +75,7 @@ class Worker:
         self.communicator = communicator
         self.timers = Timers()
         self._log = log
-        # Before the environment, whose log would wrap their channels: the log of what these
-        # carry is kept by those that know what is in them.
+        # Before the environment, whose log would wrap their channels.
         self._control = control = ControlPlane(communicator, self._activate)
         self._progress = progress = ProgressExchange(communicator, log)
         # Through a loop, whose variable has no C type: of a typed one Cython would hand on the
@@ -194,7 +193,7 @@ class Worker:
         if durable is not None:
             known = [durable_state.dataflow for durable_state in self._snapshots.durable_states]
             dataflow.durable_state = DataflowState(
-                durable, _unique_name(name, known), self.index, self.peers
+                durable, unique_name(name, known), self.index, self.peers
             )
         self._is_building = True
         try:
@@ -699,10 +698,3 @@ class Worker:
         for number in dataflow.scopes:
             self._subgraphs[number].abandon()
         self._retire(dataflow)
-
-
-def _unique_name(name: str, known: list[str]) -> str:
-    """The name of a durable dataflow, with a number if there is one of that name already."""
-    own = name.replace("%", "%25").replace("/", "%2F").replace("#", "%23")
-    number = sum(other.partition("#")[0] == own for other in known)
-    return own if not number else f"{own}#{number + 1}"
