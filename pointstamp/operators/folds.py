@@ -40,7 +40,10 @@ from pointstamp.progress.operate import Interest
 if TYPE_CHECKING:
     from pointstamp.operators.stream import Stream
 
+K = TypeVar("K")
 U = TypeVar("U")
+V = TypeVar("V")
+W = TypeVar("W")
 
 KEPT_RECORDS = 1 << 20
 """How many records of a time are kept before they are aggregated."""
@@ -116,6 +119,42 @@ class FoldMethods(StreamCore[T]):
         on_error: Literal["route"],
         name: str = "Aggregate",
     ) -> tuple[Stream[Any], Stream[Failed[Any]]]: ...
+
+    @overload
+    def aggregate(
+        self,
+        fold: Callable[[K, T, V], V],
+        emit: None = None,
+        *,
+        key: Callable[[T], K],
+        default: V,
+        on_error: Literal["raise", "drop"] = "raise",
+        name: str = "Aggregate",
+    ) -> Stream[tuple[K, V]]: ...
+
+    @overload
+    def aggregate(
+        self: StreamCore[tuple[K, W]],
+        fold: Callable[[K, W, V], V],
+        emit: None = None,
+        *,
+        key: None = None,
+        default: V,
+        on_error: Literal["raise", "drop"] = "raise",
+        name: str = "Aggregate",
+    ) -> Stream[tuple[K, V]]: ...
+
+    @overload
+    def aggregate(
+        self,
+        fold: Callable[[K, T, V], V],
+        emit: Callable[[K, V], U],
+        key: Callable[[T], K],
+        default: V,
+        *,
+        on_error: Literal["raise", "drop"] = "raise",
+        name: str = "Aggregate",
+    ) -> Stream[U]: ...
 
     @overload
     def aggregate(
@@ -199,6 +238,28 @@ class FoldMethods(StreamCore[T]):
         on_error: Literal["route"],
         name: str = "StateMachine",
     ) -> tuple[Stream[Any], Stream[Failed[Any]]]: ...
+
+    @overload
+    def state_machine(
+        self,
+        fold: Callable[[K, T, V], tuple[V | None, Iterable[U]]],
+        key: Callable[[T], K],
+        default: V,
+        *,
+        on_error: Literal["raise", "drop"] = "raise",
+        name: str = "StateMachine",
+    ) -> Stream[U]: ...
+
+    @overload
+    def state_machine(
+        self: StreamCore[tuple[K, W]],
+        fold: Callable[[K, W, V], tuple[V | None, Iterable[U]]],
+        key: None = None,
+        *,
+        default: V,
+        on_error: Literal["raise", "drop"] = "raise",
+        name: str = "StateMachine",
+    ) -> Stream[U]: ...
 
     @overload
     def state_machine(
