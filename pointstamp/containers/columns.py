@@ -25,7 +25,6 @@ from pointstamp.containers.expressions import evaluate, filter_batch, is_express
 from pointstamp.containers.flat import is_flat, put_together, take_apart
 from pointstamp.containers.keys import checked_values, column_names, hash_keys
 from pointstamp.containers.kind import Buffer, Key, Kind
-from pointstamp.containers.named_aggregates import grouped
 from pointstamp.errors import ContainerError, KeyHashError
 from pointstamp.kernels.hashing import (
     NULL_HASH,
@@ -149,6 +148,8 @@ class ColumnsKind(Kind[pa.RecordBatch]):
         self, batch: pa.RecordBatch, key: Key, operator: str
     ) -> Iterator[tuple[Any, pa.RecordBatch]]:
         """One grouping of the key's columns by Arrow, and one gather per column."""
+        from pointstamp.containers.named_aggregates import grouped  # which imports kinds
+
         return grouped(batch, key, operator)
 
     def hashes(self, batch: pa.RecordBatch, key: Key) -> Hashes:

@@ -16,9 +16,13 @@ import pyarrow.compute as pc
 
 from pointstamp.containers.convert import arrow_array, numbers
 from pointstamp.containers.keys import canonical_key, column_names
+from pointstamp.containers.registry import kind_of
 from pointstamp.errors import BuildError, ColumnError, SchemaError
 
 _ROW = "row"
+
+_N_PASSED = 15
+"""After a batch whose keys are nearly all different, so many are not looked at."""
 
 _AGAIN = {name: name for name in ("sum", "product", "min", "max", "any", "all")} | {"count": "sum"}
 """What makes of the aggregates of parts the aggregate of the whole."""
@@ -100,6 +104,68 @@ def named_columns(key: Any, aggregates: Sequence[Any]) -> list[str]:
     return list(dict.fromkeys([*_listed(key), *wanted]))
 
 
+class NamedAggregates:
+    """Aggregates of columns by name in two steps: of each batch where it is, then of all together.
+
+    A part has no columns but those of the key and of the aggregates. Where the functions allow
+    it, the part of a batch has one record for each of its keys; where that hardly makes it
+    shorter, it is not worth a look at each key, and each record is a key of its own for a while.
+
+    >>> counts = NamedAggregates("k", [("x", "count")], "an example")
+    >>> batch = pa.RecordBatch.from_pydict({"k": [7, 9, 7], "x": [1, None, 3], "y": [0, 0, 0]})
+    >>> part = counts.part(batch)
+    >>> part.to_pydict(), counts.whole([part, part]).to_pydict()
+    ({'k': [7, 9], 'x_count': [2, 0]}, {'k': [7, 9], 'x_count': [4, 0]})
+    """
+
+    def __init__(self, key: Any, aggregates: Sequence[Any], operator: str) -> None:
+        self._key = key
+        self._aggregates = aggregates
+        self._operator = operator
+        self._columns = named_columns(key, aggregates)
+        self.combines = can_combine(key, aggregates)
+        """Whether parts are aggregates already, and not the records."""
+        self._schema: Any = None
+        """Of parts, once there was one."""
+        self._n_to_pass = 0
+        """Batches of which each record is left a key of its own."""
+
+    def part(self, batch: Any) -> pa.RecordBatch:
+        """What is sent and kept of a batch of any kind that has columns."""
+        kind = kind_of(batch)
+        if not kind.has_columns:
+            kind.column(batch, self._columns[0], self._operator)
+        column_names(self._columns, kind.names(batch), self._operator)
+        narrow: pa.RecordBatch = kind.to_arrow(batch).select(self._columns)
+        if not self.combines:
+            return narrow
+        if self._n_to_pass:
+            self._n_to_pass -= 1
+            return self._of_each_record(narrow)
+        found = aggregated(narrow, self._key, self._aggregates, self._operator)
+        self._schema = found.schema
+        if 2 * found.num_rows > narrow.num_rows:
+            self._n_to_pass = _N_PASSED
+        return found
+
+    def whole(self, parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+        """The aggregates of all records that `parts` are of."""
+        if self.combines:
+            return combined(parts, self._key, self._aggregates, self._operator)
+        whole = kind_of(parts[0]).concat(parts)
+        return aggregated(whole, self._key, self._aggregates, self._operator)
+
+    def _of_each_record(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """As `aggregated`, were all keys different."""
+        columns = [batch.column(name) for name in _listed(self._key)]
+        for name, function in self._aggregates:
+            values: Any = batch.column(name)
+            columns.append(values.is_valid() if function == "count" else values)
+        types = self._schema.types
+        cast = [column.cast(kind) for column, kind in zip(columns, types, strict=True)]
+        return pa.RecordBatch.from_arrays(cast, schema=self._schema)
+
+
 def can_combine(key: Any, aggregates: Sequence[Any]) -> bool:
     """Whether the answers of `aggregated` for parts of the records make the one for all.
 
@@ -122,8 +188,7 @@ def combined(
     {'k': [7, 9], 'x_count': [5, 1]}
     """
     again = [(_answer_name(pair), _AGAIN[pair[1]]) for pair in aggregates]
-    table = pa.Table.from_batches(answers).combine_chunks()
-    answer = aggregated(table.to_batches()[0], key, again, operator)
+    answer = aggregated(kind_of(answers[0]).concat(answers), key, again, operator)
     return answer.rename_columns([*_listed(key), *map(_answer_name, aggregates)])
 
 
