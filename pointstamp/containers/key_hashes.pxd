@@ -11,18 +11,28 @@ cdef uint64_t _NULL_HASH
 cdef uint64_t _EMPTY_HASH
 cdef bint _IS_PLAIN
 cdef object _by_type
+cdef double _HALF
+cdef object _PACK
 
 
 cdef uint64_t _mix(uint64_t word) noexcept
 
-@cython.locals(hash_=uint64_t, word=uint64_t, at=Py_ssize_t, stop=Py_ssize_t, k=Py_ssize_t)
+@cython.locals(word=uint64_t, k=Py_ssize_t)
+cdef uint64_t _word(const unsigned char* data, Py_ssize_t start, Py_ssize_t stop) noexcept
+
+@cython.locals(hash_=uint64_t, at=Py_ssize_t, stop=Py_ssize_t)
 cdef uint64_t _hash_octets(const unsigned char* data, Py_ssize_t n_bytes) noexcept
 
-@cython.locals(octets=bytes)
 cpdef uint64_t stable_hash(object key) except? 0
 
 @cython.locals(number=int64_t)
 cdef uint64_t _hash_int(object key) except? 0
+
+@cython.locals(octets=bytes)
+cdef uint64_t _hash_text(str text) except? 0
+
+@cython.locals(whole=int64_t, octets=bytes)
+cdef uint64_t _hash_float(double value) except? 0
 
 @cython.locals(hash_=uint64_t, i=Py_ssize_t)
 cdef uint64_t _hash_tuple(tuple parts) except? 0

@@ -10,6 +10,7 @@ All arithmetic is modulo 2^64: in C by the type of a word, in Python by `& _MASK
 
 from __future__ import annotations
 
+from struct import Struct
 from types import FunctionType
 from typing import Any
 
@@ -19,6 +20,9 @@ _FIRST = 0xBF58476D1CE4E5B9
 _SECOND = 0x94D049BB133111EB
 _STEP = 0xD6E8FEB86659FD93
 _TEXT = 0x74657874
+
+_HALF = 2.0**63
+_PACK = Struct("<d").pack
 
 _LEAST_INT = -(1 << 63)
 _MOST_INT = (1 << 63) - 1
@@ -36,17 +40,20 @@ def _hash_octets(data: bytes, n_bytes: int) -> int:
     hash_ = _TEXT + n_bytes
     at = 0
     while at < n_bytes:
-        stop = at + 8
-        if stop > n_bytes:
-            stop = n_bytes
-        word = 0
-        k = stop
-        while k > at:
-            k -= 1
-            word = (word << 8) | data[k]
-        hash_ = _mix(hash_ * _STEP + word)
+        stop = min(at + 8, n_bytes)
+        hash_ = _mix(hash_ * _STEP + _word(data, at, stop))
         at = stop
     return _mix(hash_)
+
+
+def _word(data: bytes, start: int, stop: int) -> int:
+    """At most eight bytes, the first of them lowest."""
+    word = 0
+    k = stop
+    while k > start:
+        k -= 1
+        word = (word << 8) | data[k]
+    return word
 
 
 _NULL_HASH = _mix(0x6E756C6C)
@@ -63,10 +70,11 @@ def stable_hash(key: Any) -> int:
     if kind is int:
         return _hash_int(key)
     if kind is str:
-        octets = key.encode("utf-8", "surrogatepass")
-        return _hash_octets(octets, len(octets))
+        return _hash_text(key)
     if kind is tuple:
         return _hash_tuple(key)
+    if kind is float:
+        return _hash_float(key)
     if kind is bool:
         return _mix(1 if key else 0)
     if key is None:
@@ -84,6 +92,22 @@ def _hash_int(key: Any) -> int:
     except OverflowError:
         return _hash_other(key)
     return _mix(number)
+
+
+def _hash_text(text: str) -> int:
+    octets = text.encode("utf-8", "surrogatepass")
+    return _hash_octets(octets, len(octets))
+
+
+def _hash_float(value: float) -> int:
+    """A whole number hashes like that integer."""
+    if not -_HALF <= value < _HALF:
+        return _hash_other(value)  # large, or no number
+    whole = int(value)
+    if whole == value:
+        return _mix(whole)
+    octets = _PACK(value)
+    return _mix(_word(octets, 0, 8))
 
 
 def _hash_tuple(parts: tuple[Any, ...]) -> int:

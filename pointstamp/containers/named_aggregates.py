@@ -21,6 +21,9 @@ from pointstamp.errors import BuildError, ColumnError, SchemaError
 
 _ROW = "row"
 
+_WORTH_GROUPING = 1024
+"""Records of a batch from which what grouping saves is more than what a call of Arrow costs."""
+
 _N_PASSED = 15
 """After a batch whose keys are nearly all different, so many are not looked at."""
 
@@ -139,8 +142,9 @@ class NamedAggregates:
         narrow: pa.RecordBatch = kind.to_arrow(batch).select(self._columns)
         if not self.combines:
             return narrow
-        if self._n_to_pass:
-            self._n_to_pass -= 1
+        is_small = self._schema is not None and narrow.num_rows < _WORTH_GROUPING
+        if self._n_to_pass or is_small:
+            self._n_to_pass = max(0, self._n_to_pass - 1)
             return self._of_each_record(narrow)
         found = aggregated(narrow, self._key, self._aggregates, self._operator)
         self._schema = found.schema
