@@ -524,10 +524,16 @@ def _keyed_rows(batch: Any, key: Key, name: str) -> Keyed:
     kind = kind_of(batch)
     if key is not None or kind.has_columns:
         return kind.keyed(batch, key, name)
-    return (_checked_pair(record, name) for record in kind.records(batch))
+    return (checked_pair(record, name) for record in kind.records(batch))
 
 
-def _checked_pair(record: Any, name: str) -> tuple[Any, Any]:
+def checked_pair(record: Any, name: str) -> tuple[Any, Any]:
+    """The key and the value of a record that is a pair of them.
+
+    Raises
+    ------
+    DataError
+    """
     try:
         of, value = record
     except (TypeError, ValueError):
