@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pointstamp.containers.arrays import check_new, columns_of_right, hash_array
+from pointstamp.containers.arrow_groups import grouped
 from pointstamp.containers.convert import arrow_array, numbers
 from pointstamp.containers.expressions import evaluate, filter_batch, is_expression
 from pointstamp.containers.flat import is_flat, put_together, take_apart
@@ -148,8 +149,6 @@ class ColumnsKind(Kind[pa.RecordBatch]):
         self, batch: pa.RecordBatch, key: Key, operator: str
     ) -> Iterator[tuple[Any, pa.RecordBatch]]:
         """One grouping of the key's columns by Arrow, and one gather per column."""
-        from pointstamp.containers.named_aggregates import grouped  # which imports kinds
-
         return grouped(batch, key, operator)
 
     def hashes(self, batch: pa.RecordBatch, key: Key) -> Hashes:

@@ -123,13 +123,13 @@ def _hash_tuple(parts: tuple[Any, ...]) -> int:
 _by_type: Any = None
 
 
-def _hash_other(key: Any) -> int:
+def leave_others_to(function: Any) -> None:
+    """Have `function(key)` hash the keys of rarer types; `keys.py`, which needs this, calls it."""
     global _by_type
-    if _by_type is None:
-        # Not at the top: that module needs this one.
-        from pointstamp.containers.keys import hash_by_type
+    _by_type = function
 
-        _by_type = hash_by_type
+
+def _hash_other(key: Any) -> int:
     return _by_type(key)  # type: ignore[no-any-return]
 
 

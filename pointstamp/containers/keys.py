@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pointstamp.containers.expressions import is_expression
-from pointstamp.containers.key_hashes import hash_into, is_plain, stable_hash
+from pointstamp.containers.key_hashes import hash_into, is_plain, leave_others_to, stable_hash
 from pointstamp.errors import BuildError, ColumnError, ContainerError, KeyHashError
 from pointstamp.kernels.hashing import (
     EMPTY_HASH,
@@ -348,3 +348,6 @@ def _advice(key: Any) -> str:
         "key by numbers, text, bytes, dates, UUIDs, enums, frozen dataclasses, or tuples of "
         "these, for example lambda r: (r.id, r.day)"
     )
+
+
+leave_others_to(hash_by_type)

@@ -576,6 +576,6 @@ def _check_named(aggregates: Any, key: Key, name: str) -> None:
             f"{name}: named aggregates {aggregates!r} are of columns; name those of the key "
             f"instead of {key!r}, or give a function fold(key, record, aggregate)"
         )
-    from pointstamp.containers.named_aggregates import check_aggregates
+    from pointstamp.containers.arrow_groups import check_aggregates
 
     check_aggregates(aggregates, name)
