@@ -23,11 +23,7 @@ Timeout = Annotated[
 
 
 def explain(pid: Pid, timeout: Timeout = 5.0) -> None:
-<<<<<<< HEAD
     """Ask the workers of a running program what they wait for; needs Linux.
-=======
-    """Ask a running program what its workers wait for; needs Linux.
->>>>>>> 096b062067281fd46578b2229febfdb8efedac09
 
     Exit status: 0 if every process with workers answered, 1 if one did not, 2 if there is none.
     """
