@@ -42,7 +42,10 @@ if TYPE_CHECKING:
     from pointstamp.containers.named_aggregates import NamedAggregates
     from pointstamp.operators.stream import Stream
 
+K = TypeVar("K")
 U = TypeVar("U")
+V = TypeVar("V")
+W = TypeVar("W")
 
 KEPT_RECORDS = 1 << 20
 """How many records of a time are kept before they are aggregated."""
@@ -118,6 +121,42 @@ class FoldMethods(StreamCore[T]):
         on_error: Literal["route"],
         name: str = "Aggregate",
     ) -> tuple[Stream[Any], Stream[Failed[Any]]]: ...
+
+    @overload
+    def aggregate(
+        self,
+        fold: Callable[[K, T, V], V],
+        emit: None = None,
+        *,
+        key: Callable[[T], K],
+        default: V,
+        on_error: Literal["raise", "drop"] = "raise",
+        name: str = "Aggregate",
+    ) -> Stream[tuple[K, V]]: ...
+
+    @overload
+    def aggregate(
+        self: StreamCore[tuple[K, W]],
+        fold: Callable[[K, W, V], V],
+        emit: None = None,
+        *,
+        key: None = None,
+        default: V,
+        on_error: Literal["raise", "drop"] = "raise",
+        name: str = "Aggregate",
+    ) -> Stream[tuple[K, V]]: ...
+
+    @overload
+    def aggregate(
+        self,
+        fold: Callable[[K, T, V], V],
+        emit: Callable[[K, V], U],
+        key: Callable[[T], K],
+        default: V,
+        *,
+        on_error: Literal["raise", "drop"] = "raise",
+        name: str = "Aggregate",
+    ) -> Stream[U]: ...
 
     @overload
     def aggregate(
@@ -205,6 +244,28 @@ class FoldMethods(StreamCore[T]):
         on_error: Literal["route"],
         name: str = "StateMachine",
     ) -> tuple[Stream[Any], Stream[Failed[Any]]]: ...
+
+    @overload
+    def state_machine(
+        self,
+        fold: Callable[[K, T, V], tuple[V | None, Iterable[U]]],
+        key: Callable[[T], K],
+        default: V,
+        *,
+        on_error: Literal["raise", "drop"] = "raise",
+        name: str = "StateMachine",
+    ) -> Stream[U]: ...
+
+    @overload
+    def state_machine(
+        self: StreamCore[tuple[K, W]],
+        fold: Callable[[K, W, V], tuple[V | None, Iterable[U]]],
+        key: None = None,
+        *,
+        default: V,
+        on_error: Literal["raise", "drop"] = "raise",
+        name: str = "StateMachine",
+    ) -> Stream[U]: ...
 
     @overload
     def state_machine(
