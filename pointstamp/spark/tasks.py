@@ -9,10 +9,12 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from pointstamp.communication import control as channel
 from pointstamp.errors import ServiceError
 from pointstamp.service.remote_pool import RemoteWorkerPool, WorkerConfig, run_service_worker
 from pointstamp.service.staging import StagingHandle
 from pointstamp.spark.access import Access, check_columns, staging
+from pointstamp.spark.driver_control import worker_config
 from pointstamp.spark.jobs import INTERRUPT_S, JobName
 from pointstamp.spark.run import LACKING
 
@@ -111,7 +113,7 @@ class Tasks(RemoteWorkerPool):
 
     def _run_job(self) -> None:
         self._jobs.give()
-        resident = _resident(self._plan, self._appointment)
+        resident = _resident(self._plan, self._appointment, worker_config(self._spark))
         # One partition for each task, and nothing in it that matters.
         rows = self._spark.range(0, self._n_workers, 1, self._n_workers)
         rows.mapInArrow(resident, "worker long", barrier=True).collect()
@@ -136,7 +138,7 @@ def _said(cause: Exception) -> str:
 
 
 def _resident(
-    plan: ServiceSpec, appointment: WorkerConfig
+    plan: ServiceSpec, appointment: WorkerConfig, control: channel.WorkerConfig
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function for `mapInArrow(..., barrier=True)`: a worker until it is told to stop."""
 
@@ -146,7 +148,7 @@ def _resident(
         from pointstamp.communication.communicator import Communicator
         from pointstamp.communication.target import run_target
         from pointstamp.runtime.run_worker import run_worker
-        from pointstamp.spark.task import hosts_of, rendezvous
+        from pointstamp.spark.task import controlled, hosts_of, rendezvous
 
         batches = list(rows)
         context = BarrierTaskContext.get()
@@ -158,7 +160,9 @@ def _resident(
         def work(communicator: Communicator) -> None:
             run_worker(communicator, run_service_worker, plan, mine, responder=nullcontext)
 
-        run_target(rendezvous(context, appointment.secret), work)
+        with controlled(control, me) as client:
+            communicator = rendezvous(context, appointment.secret, client)
+        run_target(communicator, work)
         for batch in batches:
             yield batch.rename_columns(["worker"])
 
