@@ -20,9 +20,9 @@ EDGES ?=
 WORKERS ?= 2
 RUN_ARGS ?=
 
-# Passed to pytest by `make test` and `make soak`. Two processes, of which one takes all
-# the tests that share a Spark session.
-PYTEST_ARGS ?= -n 2 --dist loadgroup
+# Passed to pytest by `make test` and `make soak`. Three processes, of which one begins with all
+# the tests that share a Spark session; on two cores, as a good third of a test is waiting.
+PYTEST_ARGS ?= -n 3 --dist loadgroup
 
 # The tests start Python some hundreds of times, and each would compile every module that it
 # imports: some images forbid it to keep what it compiled.
@@ -77,7 +77,8 @@ $(WARM): $(STAMP) $(wildcard pointstamp/kernels/*.py) | $(COMPILED)
 # tests/conftest.py says what that is). Pytest ends with 5 where PYTEST_ARGS name nothing of it.
 test: $(STAMP) $(COMPILED) $(WARM)
 	@if test -f pointstamp/compiled.sha256; then \
-		POINTSTAMP_COMPILED=0 $(BIN)/python -m pytest -m 'core and not soak' $(PYTEST_ARGS) \
+		POINTSTAMP_COMPILED=0 HYPOTHESIS_PROFILE=second \
+		$(BIN)/python -m pytest -m 'core and not soak' $(PYTEST_ARGS) \
 		|| test $$? -eq 5; fi
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
 

@@ -19,20 +19,20 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pointstamp.cli.display import Display
+from pointstamp.cli.edge_source import COLUMNS, EdgeReading, Facts
 from pointstamp.cli.outcome import Outcome, Request, Wanted
 from pointstamp.cli.progress_reporter import ProgressReporter
 from pointstamp.cli.progress_server import ProgressServer
 from pointstamp.cli.queries import Query
 from pointstamp.cli.search import result_columns, results
-from pointstamp.cli.shortlist import merged
-from pointstamp.cli.sources import COLUMNS, Facts, Reading
+from pointstamp.cli.top_matches import merged_top
 from pointstamp.operators.scope import Scope
 from pointstamp.operators.stream import Stream
 
 Result = TypeVar("Result")
 
 START_S = 20.0
-"""How long Java, at the most, takes to start and to tell PySpark its port."""
+"""How long Java, at the most, takes to start and to give PySpark its port."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def _beside(work: Callable[[], Result]) -> Future[Result]:
     def run() -> None:
         try:
             future.set_result(work())
-        except BaseException as error:  # noqa: BLE001  (raised by whoever waits)
+        except BaseException as error:  # noqa: BLE001  (raised where it is waited for)
             future.set_exception(error)
 
     threading.Thread(target=run, name="pointstamp-spark", daemon=True).start()
@@ -162,7 +162,7 @@ def _edges(spark: Any, request: Request, display: Display) -> tuple[Any, Facts]:
             return scanned, _counted(scanned)
     from pointstamp.formats.parquet import table_of
 
-    reading = Reading(request.source)
+    reading = EdgeReading(request.source)
     table = table_of(display.reading(reading), COLUMNS)
     return spark.createDataFrame(table), reading.facts
 
@@ -208,7 +208,7 @@ def _take(request: Request, table: Any, outcome: Outcome) -> None:
     """Complete `outcome` by what is in the result."""
     takers: dict[Wanted, Callable[[Request, Any, Outcome], None]] = {
         Wanted.COUNT: _take_counts,
-        Wanted.FIRST: _take_shortlists,
+        Wanted.FIRST: _take_top,
         Wanted.FILE: _take_matches,
     }
     takers[request.wanted](request, table, outcome)
@@ -218,9 +218,9 @@ def _take_counts(request: Request, table: Any, outcome: Outcome) -> None:
     outcome.matches = int(table.column(0).to_numpy().sum())
 
 
-def _take_shortlists(request: Request, table: Any, outcome: Outcome) -> None:
-    shortlist = merged(table.to_batches(), len(request.query.columns))
-    outcome.matches, outcome.first = shortlist.n_matches, shortlist.rows.tolist()
+def _take_top(request: Request, table: Any, outcome: Outcome) -> None:
+    top = merged_top(table.to_batches(), len(request.query.columns))
+    outcome.matches, outcome.first = top.n_matches, top.rows.tolist()
 
 
 def _take_matches(request: Request, table: Any, outcome: Outcome) -> None:

@@ -7,9 +7,9 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from pointstamp.cli.edge_source import EdgeFile, Facts
 from pointstamp.cli.progress_reporter import Report
 from pointstamp.cli.queries import Query
-from pointstamp.cli.sources import EdgeFile, Facts
 from pointstamp.errors import FileFormatError, PatternError, UsageError
 from pointstamp.formats.atomic_file import folder_beside
 
@@ -67,6 +67,11 @@ class Request:
             return
         if self.wanted is Wanted.COUNT:
             raise UsageError("--count makes no matches that --out could write; leave out one")
+        if self.out.suffix.lower() not in ("", ".parquet"):
+            raise UsageError(
+                f"--out {self.out}: matches are written as Parquet, and not as "
+                f"{self.out.suffix}; name it {self.out.with_suffix('.parquet')}"
+            )
         try:
             # A search may take hours, so whether there is writing is tried before it.
             with folder_beside(self.out):
@@ -103,7 +108,7 @@ class Outcome:
 def as_json(request: Request, outcome: Outcome) -> dict[str, Any]:
     """Everything that is known, as one JSON object."""
     facts = outcome.facts
-    told: dict[str, Any] = {
+    known: dict[str, Any] = {
         "command": request.command,
         "query": request.query.title,
         "source": request.source.title,
@@ -125,9 +130,9 @@ def as_json(request: Request, outcome: Outcome) -> dict[str, Any]:
         ],
     }
     if facts.notes:
-        told["notes"] = facts.notes
+        known["notes"] = facts.notes
     if request.wanted is Wanted.FIRST:
-        told |= {"columns": list(request.query.columns), "first": outcome.first_named()}
+        known |= {"columns": list(request.query.columns), "first": outcome.first_named()}
     if request.out is not None:
-        told["out"] = str(request.out)
-    return told
+        known["out"] = str(request.out)
+    return known

@@ -7,7 +7,7 @@ from typing import Any
 from pointstamp.cli.outcome import Wanted
 from pointstamp.cli.progress_reporter import ProgressReporter
 from pointstamp.cli.queries import Query
-from pointstamp.cli.shortlist import shortlist_columns, shortlists
+from pointstamp.cli.top_matches import top_columns, top_matches
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
@@ -22,7 +22,7 @@ def results(
     """What is wanted of the matches, as record batches; `reporter` counts the work.
 
     With `Wanted.COUNT`, batches with the column `count`, to be added up; with
-    `Wanted.FIRST`, the shortlist of each worker; with `Wanted.FILE`, the matches.
+    `Wanted.FIRST`, the least matches of each worker; with `Wanted.FILE`, the matches.
     """
     edges.scope.environment.observers.append(reporter.note)
     edges = edges.inspect_batch(lambda _, batch: _taken(batch, reporter))
@@ -33,12 +33,12 @@ def results(
         return _with_end(counts, reporter)
     found = query.find(edges).inspect_batch(lambda _, batch: reporter.note("found", batch.num_rows))
     if wanted is Wanted.FIRST:
-        found = shortlists(found, len(query.columns))
+        found = top_matches(found, len(query.columns))
     return _with_end(found, reporter)
 
 
 def _taken(batch: Any, reporter: ProgressReporter) -> None:
-    check_vertices(batch, "the graph")  # what Spark scanned by itself nobody has checked yet
+    check_vertices(batch, "the graph")  # what Spark scanned by itself is not checked yet
     reporter.note("edges", batch.num_rows)
 
 
@@ -47,12 +47,12 @@ def result_columns(query: Query, wanted: Wanted) -> list[str]:
     if wanted is Wanted.COUNT:
         return ["count"]
     if wanted is Wanted.FIRST:
-        return shortlist_columns(len(query.columns))
+        return top_columns(len(query.columns))
     return list(query.columns)
 
 
 def _with_end(stream: Stream[Any], reporter: ProgressReporter) -> Stream[Any]:
-    """The same stream; when it is complete, the reporter tells its last."""
+    """The same stream; when it is complete, the reporter sends its last report."""
 
     def build(capability: Capability, info: OperatorInfo) -> Any:
         capability.drop()
@@ -65,4 +65,4 @@ def _with_end(stream: Stream[Any], reporter: ProgressReporter) -> Stream[Any]:
 
         return logic
 
-    return stream.unary_frontier(Pipeline(), "Tell", build)
+    return stream.unary_frontier(Pipeline(), "Report", build)

@@ -3,8 +3,8 @@
 What a stream is to an operator that reads it, written down: changes of the frontier,
 and batches at times. Before the first event the frontier is the least time; a batch
 comes at a time that the frontier allows then; with the frontier's last time the stream
-ends. So the events tell all that an operator downstream may know, and a dataflow fed
-with them cannot tell the difference.
+ends. So the events are all that an operator downstream may know, and a dataflow fed
+with them sees no difference.
 
 Here are the events, and the plainest place to keep them. Files: `event_streams.py` and
 `capture_files.py`. Sockets: `communication/event_sockets.py`.
@@ -34,11 +34,11 @@ class Messages(NamedTuple):
 Event = Progress | Messages
 
 
-class Part(NamedTuple):
-    """Whose share of a stream is captured."""
+class CapturedPart(NamedTuple):
+    """The part of a stream that one worker captures."""
 
     worker: int
-    """Its number."""
+    """The number of the worker."""
     peers: int
     """How many workers capture, each its own part."""
     times: str
@@ -52,7 +52,7 @@ class EventWriter(Protocol):
         """Take the next event; after the last one the frontier is empty."""
 
     def has_room(self) -> bool:
-        """Whether to push more now; if not, it will `wake` whoever opened it."""
+        """Whether to push more now; if not, it will `wake` its opener."""
 
     def is_finished(self) -> bool:
         """Whether all, the end included, is where it should be. Raises what went wrong."""
@@ -64,7 +64,7 @@ class EventWriter(Protocol):
 class EventTarget(Protocol):
     """Where a stream can be captured to."""
 
-    def writer(self, part: Part, wake: Callable[[], None]) -> EventWriter:
+    def writer(self, part: CapturedPart, wake: Callable[[], None]) -> EventWriter:
         """Begin; `wake` may be called from any thread."""
 
 
@@ -129,7 +129,7 @@ class Events:
     def close(self) -> None:
         """Nothing to let go of."""
 
-    def writer(self, part: Part, wake: Callable[[], None]) -> EventWriter:
+    def writer(self, part: CapturedPart, wake: Callable[[], None]) -> EventWriter:
         """Itself."""
         return self
 

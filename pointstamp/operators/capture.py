@@ -22,7 +22,7 @@ from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Pipeline
 from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import UsageError
-from pointstamp.formats.events import Events, EventTarget, Messages, Part, Progress
+from pointstamp.formats.events import CapturedPart, Events, EventTarget, Messages, Progress
 from pointstamp.progress.operate import Interest
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def capture(stream: StreamCore[Any], to: Any, name: str = "Capture") -> None:
         capabilities: list[Capability], info: OperatorInfo
     ) -> Callable[[list[Input], list[Output]], None]:
         environment = scope.environment
-        part = Part(info.index, info.peers, scope.timestamp.name)
+        part = CapturedPart(info.index, info.peers, scope.timestamp.name)
         writer = target.writer(part, partial(environment.call, info.activate))
         environment.closers.callback(writer.close)
         capability = capabilities.pop()
@@ -99,12 +99,12 @@ class CaptureMethods(StreamCore[T]):
     """Capturing. Methods of `Stream`."""
 
     @overload
-    def capture(self) -> Events: ...
+    def capture(self, *, name: str = "Capture") -> Events: ...
 
     @overload
-    def capture(self, to: U) -> U: ...
+    def capture(self, to: U, *, name: str = "Capture") -> U: ...
 
-    def capture(self, to: Any = None) -> Any:
+    def capture(self, to: Any = None, *, name: str = "Capture") -> Any:
         """Write down what this stream does: its batches at their times, and its progress.
 
         `Scope.replay` makes the stream again from it. Each worker captures its part.
@@ -136,5 +136,5 @@ class CaptureMethods(StreamCore[T]):
         [(0, 'a'), (0, 'b')]
         """
         to = Events() if to is None else to
-        capture(self, to)
+        capture(self, to, name)
         return to

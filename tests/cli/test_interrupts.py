@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pointstamp.cli.sources import EdgeFile
+from pointstamp.cli.edge_source import EdgeFile
 from tests.cli.conftest import Ran
 
 Run = Callable[..., Ran]
