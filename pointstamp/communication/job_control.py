@@ -2,7 +2,7 @@
 
 For workers that something else starts, as the tasks of a Spark job. Each reports where it
 listens, and gets the addresses of all when all have (`JoinMesh`); one that fails reports of
-what (`WorkerFailed`), and gets the first cause in return, which the process that started the
+what (`FailureReport`), and gets the first cause in return, which the process that started the
 job has then, too. A connection that is lost is a failure as well.
 
 Rules:
@@ -47,7 +47,7 @@ class LeaveMesh:
 
 
 @dataclass(frozen=True)
-class WorkerFailed:
+class FailureReport:
     """A request: this worker failed. The answer is the first cause, as `failure.dump` has it."""
 
     failure: bytes
@@ -79,7 +79,7 @@ class JobControl:
             handlers={
                 JoinMesh: self._join,
                 LeaveMesh: self._leave,
-                WorkerFailed: self._failed,
+                FailureReport: self._failed,
             },
             on_close=self._closed,
             certificates=certificates,
@@ -122,7 +122,7 @@ class JobControl:
                 self._joined.get(key, {}).pop(connection.worker, None)
             return met
 
-    def _failed(self, connection: ControlConnection, message: WorkerFailed) -> Any:
+    def _failed(self, connection: ControlConnection, message: FailureReport) -> Any:
         found = replace(load(message.failure), at=time.monotonic())
         answer: Future[bytes] = Future()
         with self._lock:

@@ -21,7 +21,7 @@ from pointstamp.communication import tcp
 from pointstamp.communication.communicator import Communicator
 from pointstamp.communication.control import ControlClient, WorkerConfig
 from pointstamp.communication.failure import Failure, chain, dump, failure, load
-from pointstamp.communication.job_control import JoinMesh, LeaveMesh, WorkerFailed
+from pointstamp.communication.job_control import FailureReport, JoinMesh, LeaveMesh
 from pointstamp.communication.publishing import set_own
 from pointstamp.containers.conform import conform
 from pointstamp.dataflow.logging_protocol import LoggerFactory
@@ -117,7 +117,7 @@ def run_task(
             raise
         found = failure(index, cause, time.monotonic())
         # The driver first: ending the links to the peers may take a moment.
-        answer = None if control is None else control.request(WorkerFailed(dump(found)))
+        answer = None if control is None else control.request(FailureReport(dump(found)))
         communicator.abort(cause)
         if answer is not None:
             with suppress(CommunicationError, TimeoutError):

@@ -12,7 +12,7 @@ import pytest
 from pointstamp.communication.authentication import new_secret
 from pointstamp.communication.control import ControlClient, WorkerConfig
 from pointstamp.communication.failure import dump, failure, load
-from pointstamp.communication.job_control import JobControl, JoinMesh, LeaveMesh, WorkerFailed
+from pointstamp.communication.job_control import FailureReport, JobControl, JoinMesh, LeaveMesh
 from pointstamp.errors import PeerFailedError, PeerLostError
 
 SECRET = new_secret()
@@ -30,7 +30,17 @@ def job():
 def workers(job, n, group="job"):
     config = WorkerConfig(job.server.address, SECRET, group)
     with contextlib.ExitStack() as stack:
-        yield [stack.enter_context(ControlClient.connect(config, index)) for index in range(n)]
+        clients = [stack.enter_context(ControlClient.connect(config, i)) for i in range(n)]
+        until(lambda: len(job.server.connections(group)) == n)
+        yield clients
+
+
+def until(is_so):
+    """Wait until it is so."""
+    end = time.monotonic() + SOON_S
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.002)
 
 
 def join(client, n, attempt=1):
@@ -38,7 +48,7 @@ def join(client, n, attempt=1):
 
 
 def failed(client, error):
-    return client.request(WorkerFailed(dump(failure(client.worker, error, 0.0))))
+    return client.request(FailureReport(dump(failure(client.worker, error, 0.0))))
 
 
 def test_workers_get_the_addresses_of_all_by_index(job):
@@ -97,7 +107,7 @@ def test_failures_are_ordered_by_arrival_and_not_by_the_clocks_of_machines(job):
     with workers(job, 2) as clients:
         for client, at in zip(clients, (1e9, 0.0), strict=True):
             found = replace(failure(client.worker, ValueError(f"{client.worker}"), at), at=at)
-            client.ask(WorkerFailed(dump(found)), SOON_S)
+            client.ask(FailureReport(dump(found)), SOON_S)
         assert job.first_cause("job").worker == 0
 
 
@@ -111,7 +121,5 @@ def test_the_next_attempt_forgets_why_the_last_one_failed(job):
 def test_ending_with_a_goodbye_is_no_failure(job):
     with workers(job, 2):
         pass
-    until = time.monotonic() + SOON_S
-    while job.server.connections("job"):
-        assert time.monotonic() < until
+    until(lambda: not job.server.connections("job"))
     assert job.first_cause("job") is None
