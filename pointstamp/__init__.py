@@ -56,6 +56,10 @@ if TYPE_CHECKING:
     from pointstamp.operators.window_assigners import Tumbling as Tumbling
     from pointstamp.operators.window_assigners import Window as Window
     from pointstamp.operators.window_assigners import WindowResult as WindowResult
+    from pointstamp.progress.line_timestamps import DateTime as DateTime
+    from pointstamp.progress.line_timestamps import DateTimeUTC as DateTimeUTC
+    from pointstamp.progress.line_timestamps import Duration as Duration
+    from pointstamp.progress.line_timestamps import SignedInt as SignedInt
     from pointstamp.progress.timestamp import Int as Int
     from pointstamp.progress.timestamp import Product as Product
     from pointstamp.progress.timestamp import Timestamp as Timestamp
@@ -82,7 +86,10 @@ _HOMES = {
     "TimestampClock": "pointstamp.operators.event_clock",
     "Communicator": "pointstamp.communication.communicator",
     "Connect": "pointstamp.communication.event_sockets",
+    "DateTime": "pointstamp.progress.line_timestamps",
+    "DateTimeUTC": "pointstamp.progress.line_timestamps",
     "Distribute": "pointstamp.dataflow.pact",
+    "Duration": "pointstamp.progress.line_timestamps",
     "Err": "pointstamp.dataflow.results",
     "Events": "pointstamp.formats.events",
     "Exchange": "pointstamp.dataflow.pact",
@@ -106,6 +113,7 @@ _HOMES = {
     "Service": "pointstamp.service.service",
     "Sessions": "pointstamp.operators.window_assigners",
     "SharedInput": "pointstamp.operators.shared_input",
+    "SignedInt": "pointstamp.progress.line_timestamps",
     "Sliding": "pointstamp.operators.window_assigners",
     "Stash": "pointstamp.dataflow.stash",
     "Stream": "pointstamp.operators.stream",

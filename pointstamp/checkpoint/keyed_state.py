@@ -24,7 +24,6 @@ import numpy as np
 from pointstamp.checkpoint.bins import N_BINS, bins_of, is_for
 from pointstamp.checkpoint.deltas import BinDelta, TableDelta
 from pointstamp.containers import decode, encode, hash_key, hash_keys, kind_of
-from pointstamp.containers.gather import take
 from pointstamp.containers.kind import Key
 from pointstamp.containers.rows import dump
 from pointstamp.errors import SerializationError
@@ -263,7 +262,7 @@ class KeyedBatches:
         messages: dict[int, list[bytes]] = {}
         for tag, batch in parts:
             for bin, places in _by_bin(self._hashes(tag, batch)):
-                part = take(batch, np.array(places))
+                part = kind_of(batch).take(batch, np.array(places))
                 messages.setdefault(bin, []).append(b"".join(encode(part, tag)))
         return {bin: _messages(of_bin) for bin, of_bin in messages.items()}
 
@@ -276,7 +275,9 @@ class KeyedBatches:
                 ours = np.flatnonzero(is_for(hashes, index, peers))
                 if len(ours):
                     self._told.update(bins_of(hashes[ours]).tolist())
-                    self._take_in(tag, take(batch, ours) if len(ours) < len(hashes) else batch)
+                    if len(ours) < len(hashes):
+                        batch = kind_of(batch).take(batch, ours)
+                    self._take_in(tag, batch)
         self._added = []
         self._is_anew = False
 

@@ -18,8 +18,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pointstamp.containers.keys import checked_hashes, column_names, hash_keys
-from pointstamp.containers.kind import Buffer, Key
+from pointstamp.containers.convert import to_arrow
+from pointstamp.containers.expressions import is_expression
+from pointstamp.containers.keys import checked_values, column_names, hash_keys
+from pointstamp.containers.kind import Buffer, Key, Kind
 from pointstamp.containers.rows import dump_records
 from pointstamp.errors import ColumnError, ContainerError
 from pointstamp.kernels.hashing import Hashes, combine_columns, hash_column
@@ -109,10 +111,11 @@ class Arrays:
         return f"Arrays({columns}; {self._n_records} records)"
 
 
-class ArraysKind:
+class ArraysKind(Kind[Arrays]):
     """What can be done with `Arrays`."""
 
     name = "arrays"
+    has_columns = True
 
     def length(self, batch: Arrays) -> int:
         """How many records."""
@@ -139,24 +142,53 @@ class ArraysKind:
         names = batches[0].names
         return Arrays({name: np.concatenate([b[name] for b in batches]) for name in names})
 
+    def names(self, batch: Arrays) -> list[str]:
+        """The names of the columns."""
+        return batch.names
+
+    def column(self, batch: Arrays, chosen: Any, operator: str) -> Array:
+        """A column, or what a function makes of the batch."""
+        if is_expression(chosen):
+            super().column(batch, chosen, operator)
+        if callable(chosen):
+            return np.asarray(checked_values(chosen(batch), len(batch), chosen))
+        column_names(chosen, batch.names, f"{operator}: a batch of Arrays")
+        return batch[chosen]
+
+    def with_columns(self, batch: Arrays, more: Mapping[str, Any]) -> Arrays:
+        """More columns at the end."""
+        check_new(more, batch.names)
+        return Arrays({**dict(batch), **more})
+
+    def to_arrow(self, batch: Arrays) -> Any:
+        """The same columns, of numbers without a copy."""
+        return to_arrow(dict(batch))
+
+    def paired(self, left: Arrays, right: Arrays, key: Sequence[str], suffix: str) -> Arrays:
+        """The columns of both sides."""
+        return self.with_columns(left, columns_of_right(self, left, right, key, suffix))
+
+    def take(self, batch: Arrays, places: npt.NDArray[np.int64]) -> Arrays:
+        """One gather per column."""
+        return Arrays({name: column[places] for name, column in batch.items()})
+
     def hashes(self, batch: Arrays, key: Key) -> Hashes:
         """Hashes of the columns, or of the keys, that `key` chooses."""
         if callable(key):
-            keys = key(batch)
-            return checked_hashes(keys, len(batch), hash_array(np.asarray(keys)), key)
+            return hash_array(self.column(batch, key, "exchange"))
         names = column_names(key, batch.names, "a batch of Arrays")
         if not names:
             return np.zeros(len(batch), np.uint64)
         return combine_columns([hash_array(batch[name]) for name in names])
 
-    def split(self, batch: Arrays, hashes: Hashes, peers: int) -> list[Arrays]:
+    def split(self, batch: Arrays, numbers: Hashes, n_parts: int) -> list[Arrays]:
         """One gather per column, then views."""
-        if peers == 1:
+        if n_parts == 1:
             return [batch]
-        order, starts = partition(hashes, peers)
-        sorted_by_peer = Arrays({name: gather(column, order) for name, column in batch.items()})
+        order, starts = partition(numbers, n_parts)
+        ordered = Arrays({name: gather(column, order) for name, column in batch.items()})
         bounds = starts.tolist()
-        return [self.slice(sorted_by_peer, *span) for span in itertools.pairwise(bounds)]
+        return [self.slice(ordered, *span) for span in itertools.pairwise(bounds)]
 
     def encode(self, batch: Arrays) -> list[Buffer]:
         """A header, then the bytes of each column (objects are pickled)."""
@@ -175,6 +207,27 @@ class ArraysKind:
         for (name, dtype), buffer in zip(named, buffers[1:], strict=True):
             columns[name] = _column_of(buffer, dtype, n_records)
         return Arrays(columns)
+
+
+def check_new(more: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Refuse to add a column whose name is among `names`."""
+    taken = [name for name in more if name in names]
+    if taken:
+        raise ColumnError(
+            f"cannot add the column {taken[0]!r}: the batch has one of that name; rename it first"
+        )
+
+
+def columns_of_right(
+    kind: Kind[Any], left: Any, right: Any, key: Sequence[str], suffix: str
+) -> dict[str, Any]:
+    """The columns of the right side of a join that are put to those of the left."""
+    names = kind.names(left)
+    return {
+        f"{name}{suffix if name in names else ''}": kind.column(right, name, "a join")
+        for name in kind.names(right)
+        if name not in key
+    }
 
 
 def hash_array(values: Array) -> Hashes:

@@ -11,7 +11,7 @@ first record batch turns up (`registry.py`).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,13 +19,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pointstamp.containers.arrays import hash_array
+from pointstamp.containers.arrays import check_new, columns_of_right, hash_array
 from pointstamp.containers.convert import arrow_array, numbers
-from pointstamp.containers.expressions import evaluate, is_expression
+from pointstamp.containers.expressions import evaluate, filter_batch, is_expression
 from pointstamp.containers.flat import is_flat, put_together, take_apart
-from pointstamp.containers.keys import checked_hashes, column_names, hash_keys
-from pointstamp.containers.kind import Buffer, Key
-from pointstamp.errors import KeyHashError
+from pointstamp.containers.keys import checked_values, column_names, hash_keys
+from pointstamp.containers.kind import Buffer, Key, Kind
+from pointstamp.containers.named_aggregates import grouped
+from pointstamp.errors import ContainerError, KeyHashError
 from pointstamp.kernels.hashing import (
     NULL_HASH,
     Hashes,
@@ -48,7 +49,7 @@ APART_RECORDS = 1 << 10
 """Of fewer records even the size is not asked for, as that takes as long as copying them."""
 
 
-class ColumnsKind:
+class ColumnsKind(Kind[pa.RecordBatch]):
     """What can be done with a `pyarrow.RecordBatch`.
 
     Parameters
@@ -60,6 +61,7 @@ class ColumnsKind:
     """
 
     name = "columns"
+    has_columns = True
 
     def __init__(self, *, takes_apart: bool = False) -> None:
         self._takes_apart = takes_apart
@@ -91,26 +93,81 @@ class ColumnsKind:
         whole: pa.RecordBatch = pa.concat_batches(batches)  # type: ignore[attr-defined]  # newer than the stubs
         return whole
 
+    def names(self, batch: pa.RecordBatch) -> list[str]:
+        """The names of the columns."""
+        return batch.schema.names
+
+    def column(self, batch: pa.RecordBatch, chosen: Any, operator: str) -> Any:
+        """A column, the values of an expression, or what a function makes of the batch."""
+        if is_expression(chosen):
+            return evaluate(batch, chosen).column(0)
+        if callable(chosen):
+            return checked_values(_array_of(chosen(batch)), batch.num_rows, chosen)
+        names = batch.schema.names
+        column_names(chosen, names, f"{operator}: a record batch")
+        return batch.column(names.index(chosen))
+
+    def with_columns(self, batch: pa.RecordBatch, more: Mapping[str, Any]) -> pa.RecordBatch:
+        """More columns at the end."""
+        names = batch.schema.names
+        check_new(more, names)
+        columns = [arrow_array(c) if isinstance(c, np.ndarray) else c for c in more.values()]
+        return pa.RecordBatch.from_arrays([*batch.columns, *columns], names=[*names, *more])
+
+    def to_arrow(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The batch itself."""
+        return batch
+
+    def paired(
+        self, left: pa.RecordBatch, right: pa.RecordBatch, key: Sequence[str], suffix: str
+    ) -> pa.RecordBatch:
+        """The columns of both sides."""
+        return self.with_columns(left, columns_of_right(self, left, right, key, suffix))
+
+    def take(self, batch: pa.RecordBatch, places: npt.NDArray[np.int64]) -> pa.RecordBatch:
+        """One gather per column."""
+        taken: pa.RecordBatch = batch.take(arrow_array(places))
+        return taken
+
+    def filter(
+        self, batch: pa.RecordBatch, chosen: Any, operator: str, *, keep: bool = True
+    ) -> pa.RecordBatch:
+        """By Arrow where it is an expression."""
+        if is_expression(chosen):
+            found: pa.RecordBatch = filter_batch(batch, chosen, keep=keep)
+            return found
+        return super().filter(batch, chosen, operator, keep=keep)
+
+    def keyed(self, batch: pa.RecordBatch, key: Key, operator: str) -> Iterator[tuple[Any, Any]]:
+        """Nothing: what folds records one by one takes rows."""
+        raise ContainerError(
+            f"{operator} was given batches of {self.name} ({type(batch).__name__}) and the "
+            f"key {key!r}: name the columns of the key, as key='user' or key=['user', 'day']"
+        )
+
+    def group(
+        self, batch: pa.RecordBatch, key: Key, operator: str
+    ) -> Iterator[tuple[Any, pa.RecordBatch]]:
+        """One grouping of the key's columns by Arrow, and one gather per column."""
+        return grouped(batch, key, operator)
+
     def hashes(self, batch: pa.RecordBatch, key: Key) -> Hashes:
         """Hashes of the columns, or of the keys, that `key` chooses."""
-        if callable(key):
-            keys = key(batch)
-            return checked_hashes(keys, batch.num_rows, _hash_result(keys), key)
-        if is_expression(key):
-            return hash_arrow(evaluate(batch, key).column(0))
+        if callable(key) or is_expression(key):
+            return _hash_values_of(self.column(batch, key, "exchange"))
         names = column_names(key, batch.schema.names, "a record batch")
         if not names:
             return np.zeros(batch.num_rows, np.uint64)
         return combine_columns([hash_arrow(batch.column(name)) for name in names])
 
-    def split(self, batch: pa.RecordBatch, hashes: Hashes, peers: int) -> list[pa.RecordBatch]:
+    def split(self, batch: pa.RecordBatch, numbers: Hashes, n_parts: int) -> list[pa.RecordBatch]:
         """One gather per column, then views."""
-        if peers == 1:
+        if n_parts == 1:
             return [batch]
-        order, starts = partition(hashes, peers)
-        sorted_by_peer = _taken(batch, order)
+        order, starts = partition(numbers, n_parts)
+        ordered = _taken(batch, order)
         bounds = starts.tolist()
-        return [self.slice(sorted_by_peer, *span) for span in itertools.pairwise(bounds)]
+        return [self.slice(ordered, *span) for span in itertools.pairwise(bounds)]
 
     def encode(self, batch: pa.RecordBatch) -> list[Buffer]:
         """One Arrow IPC stream, in which dictionaries come along; or a large batch's buffers."""
@@ -248,12 +305,14 @@ def _as_key(value: Any, kind: pa.DataType) -> Any:
     return value
 
 
-def _hash_result(keys: Any) -> Hashes:
-    """The hashes of what a key function gave for a batch: an Arrow or NumPy array."""
-    if isinstance(keys, pa.ChunkedArray):
-        keys = keys.combine_chunks()
-    if isinstance(keys, pa.ChunkedArray):
-        keys = pa.concat_arrays(keys.chunks) if keys.chunks else pa.nulls(0)
-    if isinstance(keys, pa.Array):
-        return hash_arrow(keys)
-    return hash_array(np.asarray(keys))
+def _array_of(values: Any) -> Any:
+    """What a function gave for a batch, as an Arrow or a NumPy array."""
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if isinstance(values, pa.ChunkedArray):
+        values = pa.concat_arrays(values.chunks) if values.chunks else pa.nulls(0)
+    return values if isinstance(values, pa.Array) else np.asarray(values)
+
+
+def _hash_values_of(values: Any) -> Hashes:
+    return hash_arrow(values) if isinstance(values, pa.Array) else hash_array(values)

@@ -1,4 +1,4 @@
-"""A batch made to fit a schema that somebody was promised: names, order and types."""
+"""A batch made to fit a schema that was promised: names, order and types."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pointstamp.containers.arrays import Arrays
+from pointstamp.containers.registry import kind_of
 from pointstamp.errors import ContainerError, SchemaError
 
 
@@ -21,7 +21,7 @@ def conform(
 
     Parameters
     ----------
-    batch : pyarrow.RecordBatch or Arrays
+    batch : pyarrow.RecordBatch, or a container that can be made one
     schema : pyarrow.Schema
     what, whose : str
         How a message calls the batch, and whom the schema belongs to.
@@ -58,11 +58,11 @@ def conform(
 
 
 def _columns(batch: Any, what: str, whose: str) -> pa.RecordBatch:
-    if isinstance(batch, pa.RecordBatch):
-        return batch
-    if isinstance(batch, Arrays):
-        return pa.RecordBatch.from_pydict(dict(batch.items()))
-    raise ContainerError(
-        f"{what} for {whose} should be columns (pyarrow.RecordBatch), and are "
-        f"{type(batch).__name__}: make columns of them with map_batches"
-    )
+    try:
+        columns: pa.RecordBatch = kind_of(batch).to_arrow(batch)
+    except ContainerError as cause:
+        raise ContainerError(
+            f"{what} for {whose} should be columns (pyarrow.RecordBatch), and are "
+            f"{type(batch).__name__}: make columns of them with map_batches"
+        ) from cause
+    return columns

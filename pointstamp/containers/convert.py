@@ -12,25 +12,33 @@ other as the buffers that they are.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import ItemsView
+from operator import index
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from pointstamp.containers.arrays import Arrays
-from pointstamp.errors import ColumnError, SchemaError
+from pointstamp.errors import SchemaError
 
 
-def to_arrow(batch: Arrays) -> Any:
+class NumpyColumns(Protocol):
+    """NumPy columns by name: a dict, or `Arrays`."""
+
+    def items(self) -> ItemsView[str, npt.NDArray[Any]]:
+        """Names and columns."""
+
+
+def to_arrow(batch: NumpyColumns) -> Any:
     """The `pyarrow.RecordBatch` with the columns of `batch`, without a copy.
 
-    >>> to_arrow(Arrays(a=[1, 2])).to_pydict()
+    >>> to_arrow({"a": np.array([1, 2])}).to_pydict()
     {'a': [1, 2]}
     """
     import pyarrow as pa
 
-    columns = [arrow_array(column) for _, column in batch.items()]
-    return pa.RecordBatch.from_arrays(columns, names=batch.names)
+    columns = {name: arrow_array(column) for name, column in batch.items()}
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
 def arrow_array(column: npt.NDArray[Any]) -> Any:
@@ -73,75 +81,70 @@ def numbers(column: Any) -> npt.NDArray[Any]:
     return values
 
 
-def int64_column(batch: Any, name: str, what: str) -> npt.NDArray[np.int64]:
-    """A column of integers of a `pyarrow.RecordBatch` or of `Arrays`, as int64[n].
+def integer_values(values: Any, name: str, what: str) -> npt.NDArray[np.int64]:
+    """Integers of a list, a NumPy array or a `pyarrow.Array`, as int64[n].
 
     Parameters
     ----------
-    what : str
-        Who wants it, for the message of an error.
+    name, what : str
+        What they are called, and what needs them, for the message of an error.
 
     Raises
     ------
-    ColumnError
-        If there is no such column.
     SchemaError
-        If it is not of integers that fit into int64, or has nulls.
+        If they are not integers that fit into int64, or some are null.
 
-    >>> int64_column(Arrays(a=np.array([1, 2], np.int8)), "a", "an example")
+    >>> integer_values(np.array([1, 2], np.int8), "a", "an example")
     array([1, 2])
     """
-    column = _column(batch, name, what)
-    if isinstance(batch, Arrays):
-        return _widened(column, name, what)
-    if column.null_count:
+    if isinstance(values, list):
+        return _integers_of_rows(values, name, what)
+    if isinstance(values, np.ndarray):
+        return _widened(values, name, what)
+    if values.null_count:
         raise SchemaError(
-            f"{what} needs a value in every record of the column {name!r}; {column.null_count} of "
-            f"{len(column)} are null: drop those records first"
+            f"{what} needs a value in every record of the column {name!r}; {values.null_count} of "
+            f"{len(values)} are null: drop those records first"
         )
     import pyarrow as pa
 
-    if not pa.types.is_integer(column.type):
-        raise SchemaError(_not_integers(name, what, column.type))
-    return _widened(numbers(column), name, what)
+    if not pa.types.is_integer(values.type):
+        raise SchemaError(_not_integers(name, what, values.type))
+    return _widened(numbers(values), name, what)
 
 
-def bool_column(batch: Any, name: str, what: str) -> npt.NDArray[np.bool_]:
-    """A column of booleans of a `pyarrow.RecordBatch` or of `Arrays`, as bool[n]; null is False.
+def boolean_values(values: Any, name: str, what: str) -> npt.NDArray[np.bool_]:
+    """Booleans of a list, a NumPy array or a `pyarrow.Array`, as bool[n]; null is False.
 
-    Parameters
-    ----------
-    what : str
-        Who wants it, for the message of an error.
+    Of a list what Python takes for true is.
 
     Raises
     ------
-    ColumnError
-        If there is no such column.
     SchemaError
-        If it is not of booleans.
+        If they are not booleans.
 
-    >>> bool_column(Arrays(a=[True, False]), "a", "an example")
+    >>> boolean_values(np.array([True, False]), "a", "an example")
     array([ True, False])
     """
-    column = _column(batch, name, what)
-    if isinstance(batch, Arrays):
-        if column.dtype != np.bool_:
-            raise SchemaError(_not_booleans(name, what, column.dtype))
-        flags: npt.NDArray[np.bool_] = column
-        return flags
+    if isinstance(values, list):
+        return np.fromiter(map(bool, values), np.bool_, len(values))
+    if isinstance(values, np.ndarray):
+        if values.dtype != np.bool_:
+            raise SchemaError(_not_booleans(name, what, values.dtype))
+        return values
     import pyarrow as pa
 
-    if not pa.types.is_boolean(column.type):
-        raise SchemaError(_not_booleans(name, what, column.type))
-    return numbers(column.fill_null(False).cast(pa.uint8())).view(np.bool_)
+    if not pa.types.is_boolean(values.type):
+        raise SchemaError(_not_booleans(name, what, values.type))
+    flags: npt.NDArray[np.bool_] = numbers(values.fill_null(False).cast(pa.uint8())).view(np.bool_)
+    return flags
 
 
-def _column(batch: Any, name: str, what: str) -> Any:
-    names = batch.names if isinstance(batch, Arrays) else batch.schema.names
-    if name not in names:
-        raise ColumnError(f"{what} needs the column {name!r}; the batch has {list(names)}")
-    return batch[name] if isinstance(batch, Arrays) else batch.column(names.index(name))
+def _integers_of_rows(values: list[Any], name: str, what: str) -> npt.NDArray[np.int64]:
+    try:
+        return np.fromiter(map(index, values), np.int64, len(values))
+    except (TypeError, OverflowError) as error:
+        raise SchemaError(f"{what} needs integers of 64 bits of {name}: {error}") from error
 
 
 def _widened(column: npt.NDArray[Any], name: str, what: str) -> npt.NDArray[np.int64]:

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from pointstamp.containers.arrays import Arrays
 from pointstamp.containers.expressions import evaluate, is_expression
 from pointstamp.containers.gather import Key, column_of, with_columns
-from pointstamp.containers.keys import alike
+from pointstamp.containers.keys import canonical_key
 from pointstamp.containers.registry import kind_of
 from pointstamp.errors import ColumnError, DataError, SchemaError
 
@@ -319,7 +319,7 @@ def group_numbers(batch: Any, key: Key | Callable[[Any], Any] | None, operator: 
                 f"{kind_of(batch).name}: name a column, or several"
             )
         known: dict[Any, int] = {}
-        keys = (alike(key(record)) for record in batch)
+        keys = (canonical_key(key(record)) for record in batch)
         return np.array([known.setdefault(of, len(known)) for of in keys], np.int64)
     groups = np.zeros(len(batch), np.int64)
     for name in [key] if isinstance(key, str) else key:
@@ -355,8 +355,8 @@ def key_at(batch: Any, key: Key | Callable[[Any], Any] | None, place: int) -> An
     if key is None:
         return None
     if callable(key):
-        return alike(key(batch[place]))
+        return canonical_key(key(batch[place]))
     if not isinstance(key, str):
         return tuple(key_at(batch, name, place) for name in key)
     value = column_of(batch, key, "a key")[place]
-    return alike(value.as_py() if hasattr(value, "as_py") else value.item())
+    return canonical_key(value.as_py() if hasattr(value, "as_py") else value.item())

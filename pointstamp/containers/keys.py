@@ -1,6 +1,6 @@
 """The hash of a key that is a Python value, equal to that of the same key in a column.
 
-The law: keys that are equal in Python hash alike, here, in every other process,
+The law: keys that are equal in Python hash canonical_key, here, in every other process,
 and in columns (`kernels/hashing.py`). So 1, 1.0, True and Decimal(1) agree, a
 text agrees with its Arrow column, and a tuple with the columns of its parts.
 Keys of other types are refused rather than hashed by `hash` or `repr`, which
@@ -82,18 +82,18 @@ def hash_keys(keys: Sequence[Any]) -> Hashes:
     return np.fromiter(map(hash_key, keys), np.uint64, len(keys))
 
 
-def alike(key: Any) -> Any:
+def canonical_key(key: Any) -> Any:
     """`key`; where it is a NaN, or a tuple with one, what stands for all of those.
 
     A NaN equals itself only while it is one object, and a record that was sent has another:
     who collects by key would have as many groups as there were batches.
 
-    >>> {alike(float("nan")): 1}[alike(float("nan"))], alike((1, "a"))
+    >>> {canonical_key(float("nan")): 1}[canonical_key(float("nan"))], canonical_key((1, "a"))
     (1, (1, 'a'))
     """
     if not has_nan(key):
         return key
-    return tuple(map(alike, key)) if isinstance(key, tuple) else _NAN
+    return tuple(map(canonical_key, key)) if isinstance(key, tuple) else _NAN
 
 
 def has_nan(key: Any) -> bool:
@@ -173,21 +173,21 @@ def _no_expression(key: Any, holder: str) -> ContainerError:
     )
 
 
-def checked_hashes(keys: Any, n_records: int, hashes: Hashes, key: Any) -> Hashes:
-    """`hashes`, after a look that the function `key` gave one key per record.
+def checked_values(values: Any, n_records: int, function: Any) -> Any:
+    """`values`, after a look that `function` gave one per record.
 
     Raises
     ------
     KeyHashError
         If it gave more or fewer.
     """
-    if len(hashes) != n_records:
+    if len(values) != n_records:
         raise KeyHashError(
-            f"the key function {key!r} gave {len(hashes)} keys ({type(keys).__name__}) for a "
+            f"the function {function!r} gave {len(values)} keys ({type(values).__name__}) for a "
             f"batch of {n_records} records; it is called with the whole batch, and must return "
-            "an array with the key of each record"
+            "an array with a value for each record"
         )
-    return hashes
+    return values
 
 
 def _hash_alike(kind: type, keys: Sequence[Any]) -> Hashes | None:

@@ -59,8 +59,13 @@ def register(container: type, kind: Kind[Any]) -> None:
     Raises
     ------
     ContainerError
-        If the type or the name of the kind already belongs to another.
+        If the type or the name of the kind already belongs to another, or it is no `Kind`.
     """
+    if not isinstance(kind, Kind):
+        raise ContainerError(
+            f"cannot register {kind!r} for {container.__name__}: derive its class from Kind, which "
+            "has what follows from length(), records(), slice() and concat()"
+        )
     for known in (_kinds.get(container), _names.get(kind.name)):
         if known is not None and type(known) is not type(kind):
             raise ContainerError(

@@ -16,14 +16,15 @@ import cloudpickle  # type: ignore[import-untyped, unused-ignore]  # it has no a
 import numpy as np
 import numpy.typing as npt
 
-from pointstamp.containers.keys import check_rows_key, hash_keys
-from pointstamp.containers.kind import Buffer, Key
-from pointstamp.errors import SerializationError
+from pointstamp.containers.expressions import is_expression
+from pointstamp.containers.keys import canonical_key, check_rows_key, hash_keys
+from pointstamp.containers.kind import Buffer, Key, Kind
+from pointstamp.errors import ContainerError, SerializationError
 
 _N_SAMPLES = 16
 
 
-class RowsKind:
+class RowsKind(Kind[list[Any]]):
     """What can be done with a list of records."""
 
     name = "rows"
@@ -54,6 +55,35 @@ class RowsKind:
         """One list of several."""
         return [record for batch in batches for record in batch]
 
+    def column(self, batch: list[Any], chosen: Any, operator: str) -> list[Any]:
+        """What a function gives for each record."""
+        if is_expression(chosen):
+            raise ContainerError(
+                f"the expression {chosen} needs Arrow record batches; this stream carries "
+                f"{type(batch).__name__}: give a function of one record instead"
+            )
+        check_rows_key(chosen, batch[0] if batch else None)
+        return list(map(chosen, batch))
+
+    def take(self, batch: list[Any], places: npt.NDArray[np.int64]) -> list[Any]:
+        """The records at some places."""
+        return [batch[place] for place in places.tolist()]
+
+    def filter(
+        self, batch: list[Any], chosen: Any, operator: str, *, keep: bool = True
+    ) -> list[Any]:
+        """The records for which a function is true, or not."""
+        if not callable(chosen) or is_expression(chosen):
+            self.column(batch, chosen, operator)
+        return [record for record in batch if bool(chosen(record)) is keep]
+
+    def keyed(self, batch: list[Any], key: Key, operator: str) -> Iterator[tuple[Any, Any]]:
+        """Each record with its key."""
+        check_rows_key(key, batch[0] if batch else None)
+        if key is None:
+            return ((canonical_key(record), record) for record in batch)
+        return ((canonical_key(key(record)), record) for record in batch)  # type: ignore[operator]
+
     def hashes(self, batch: list[Any], key: Key) -> npt.NDArray[np.uint64]:
         """Hashes of the records, or of what the function `key` makes of each."""
         if not callable(key):
@@ -62,14 +92,14 @@ class RowsKind:
         return hash_keys(list(map(key, batch)))
 
     def split(
-        self, batch: list[Any], hashes: npt.NDArray[np.uint64], peers: int
+        self, batch: list[Any], numbers: npt.NDArray[np.uint64], n_parts: int
     ) -> list[list[Any]]:
-        """A list for each worker."""
-        if peers == 1:
+        """A list for each part."""
+        if n_parts == 1:
             return [batch]
-        parts: list[list[Any]] = [[] for _ in range(peers)]
+        parts: list[list[Any]] = [[] for _ in range(n_parts)]
         gives = [part.append for part in parts]
-        for record, to in zip(batch, (hashes % np.uint64(peers)).tolist(), strict=True):
+        for record, to in zip(batch, (numbers % np.uint64(n_parts)).tolist(), strict=True):
             gives[to](record)
         return parts
 

@@ -159,6 +159,23 @@ class Capability:
         time = self._counts.check_not_before(self.time, time, "delay")
         return self._counts.add(time)
 
+    def try_delayed(self, time: Any) -> Capability | None:
+        """Another capability, for `time`; None if that is not at or after this one's time."""
+        self.check("delay")
+        return self._counts.add(time) if self._allows(time) else None
+
+    def try_downgrade(self, time: Any) -> bool:
+        """Downgrade where `time` is at or after this one's; whether it was. If not, it is kept."""
+        self.check("downgrade")
+        if not self._allows(time):
+            return False
+        self.downgrade(time)
+        return True
+
+    def _allows(self, time: Any) -> bool:
+        timestamp = self._counts.timestamp
+        return timestamp.less_equal(self.time, timestamp.check(time))
+
     def downgrade(self, time: Any) -> None:
         """Keep the right to send at `time` or later only.
 
@@ -296,11 +313,11 @@ class InputCapability:
 
         Where paths lead to several of them, one at or before `wanted` if there is one.
         """
-        if self._input.stays[output]:
+        if output in self._input.stays:
             return self.time
         timestamp = self._input.capabilities[output].timestamp
         first = None
-        for summary in self._input.summaries[output]:
+        for summary in self._input.summaries.get(output, ()):
             time = summary.results_in(self.time)
             if time is None:
                 continue

@@ -60,10 +60,15 @@ cdef class RemotePusher(Pusher):
 
 
 cdef class ExchangePusher(RemotePusher):
-    cdef readonly object _key
+    cdef readonly object _by
 
     @cython.locals(peer=Py_ssize_t, n_records=Py_ssize_t)
     cpdef push(self, object time, object batch)
+    cpdef list split(self, object kind, object batch)
+
+
+cdef class RoutePusher(ExchangePusher):
+    cpdef list split(self, object kind, object batch)
 
 
 cdef class BroadcastPusher(RemotePusher):
@@ -71,7 +76,7 @@ cdef class BroadcastPusher(RemotePusher):
     cpdef push(self, object time, object batch)
 
 
-cdef class RoutePusher(RemotePusher):
+cdef class DistributePusher(RemotePusher):
     cdef readonly object _route
 
     @cython.locals(n_records=Py_ssize_t)

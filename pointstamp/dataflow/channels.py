@@ -6,9 +6,9 @@ counts it as consumed. Nobody else counts records. A count is of records, not of
 batches, so channels are free to split and to merge.
 
 Pushers, from simple to far: `Queue` (to an operator of this worker), `ExchangePusher` (by
-key over all workers), `RoutePusher` (to one worker that is named), `BroadcastPusher` (to all
-workers), `Ingress` and `Egress` (across the border of a scope, where times are
-translated).
+key over all workers), `RoutePusher` (each record to the worker that it names),
+`DistributePusher` (each batch to one worker), `BroadcastPusher` (to all workers),
+`Ingress` and `Egress` (across the border of a scope, where times are translated).
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from typing import Any
 from pointstamp.communication.communicator import Channel
 from pointstamp.containers import kind_of
 from pointstamp.containers.builder import PREFERRED_RECORDS
-from pointstamp.containers.kind import Key
-from pointstamp.containers.routes import place
+from pointstamp.containers.splitting import place, split_by_worker
 from pointstamp.dataflow.backpressure import N_WAITING, Backpressure, InFlight
 from pointstamp.dataflow.operator_error import blame
 from pointstamp.errors import SchemaError
@@ -290,13 +289,14 @@ class RemotePusher(Pusher):
 
 
 class ExchangePusher(RemotePusher):
-    """Sends each record to the worker that its key's hash names."""
+    """Splits each batch by the hash of a key, and sends every worker its part."""
 
-    __slots__ = ("_key",)
+    __slots__ = ("_by",)
 
-    def __init__(self, queue: Queue, channel: Channel, key: Key, index: int, peers: int) -> None:
+    def __init__(self, queue: Queue, channel: Channel | None, by: Any, index: int, peers: int):
         super().__init__(queue, channel, index, peers)
-        self._key = key
+        self._by = by
+        """The key; of a subclass, what else says where a record goes."""
 
     def push(self, time: Any, batch: Any) -> None:
         """Split `batch` and send every worker its part."""
@@ -309,15 +309,29 @@ class ExchangePusher(RemotePusher):
                 self.push(time, kind.slice(batch, start, stop))
             return
         try:
-            hashes = kind.hashes(batch, self._key)
+            parts = self.split(kind, batch)
         except Exception as error:
             # It runs in the operator before, which has nothing to do with it.
             raise blame(error, self._queue.reader, time) from error
-        parts = kind.split(batch, hashes, self._peers)
         for peer, part in enumerate(parts):
             n_records = kind.length(part)
             if n_records:
                 self.hand(peer, time, part, n_records)
+
+    def split(self, kind: Any, batch: Any) -> list[Any]:
+        """The records for each worker."""
+        parts: list[Any] = kind.exchange(batch, self._by, self._peers)
+        return parts
+
+
+class RoutePusher(ExchangePusher):
+    """Sends each record to the worker whose number a function or a column gives for it."""
+
+    __slots__ = ()
+
+    def split(self, kind: Any, batch: Any) -> list[Any]:
+        """The records for each worker; views of `batch` where they lie side by side."""
+        return split_by_worker(batch, self._by, self._peers, "exchange")
 
 
 class BroadcastPusher(RemotePusher):
@@ -332,7 +346,7 @@ class BroadcastPusher(RemotePusher):
             self.hand(peer, time, batch, n_records)
 
 
-class RoutePusher(RemotePusher):
+class DistributePusher(RemotePusher):
     """Sends each batch, as it is, to the worker that a function of its time and it names."""
 
     __slots__ = ("_route",)

@@ -22,7 +22,7 @@ cdef class Input:
     cdef readonly Frontier frontier
     cdef readonly list capabilities
     cdef readonly object summaries
-    cdef readonly list stays
+    cdef readonly set stays
     cdef readonly Py_ssize_t round
 
     cpdef bint end_round(self) except -1

@@ -8,7 +8,7 @@ the operator returns, so nothing waits for time to advance.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pointstamp.containers.builder import Builder
@@ -71,7 +71,7 @@ class Input:
         queue: Queue,
         counts: MutableAntichain,
         capabilities: list[CapabilityCounts],
-        summaries: Sequence[Antichain],
+        summaries: Mapping[int, Antichain],
         identity: Any,
     ) -> None:
         self.name = name
@@ -80,8 +80,8 @@ class Input:
         self.frontier = Frontier(counts)
         self.capabilities = capabilities
         self.summaries = summaries
-        self.stays = [list(paths) == [identity] for paths in summaries]
-        """Per output: whether times arrive there as they are."""
+        self.stays = {output for output, paths in summaries.items() if list(paths) == [identity]}
+        """The outputs at which times arrive as they are."""
         self.round = 0
         """Counts the operator's activations; what was received lasts for one."""
 

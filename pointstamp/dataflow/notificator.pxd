@@ -17,8 +17,15 @@ cdef class Notificator:
     cdef readonly object last_time
     cdef Capability _first
     cdef object _first_time
+    cdef object _timestamp
+    cdef dict _repeats
+    cdef dict _required
 
-    cpdef notify_at(self, object capability)
+    cpdef notify_at(self, object capability, object requirement=*)
+    cdef _keep_until(self, object requirement, Capability capability)
+    cdef _repeat(self, object time, Capability waiting, Capability capability)
+    cdef Capability _take_next(self)
+    cdef _least_required(self)
     cdef _keep(self, Capability capability)
     @cython.locals(first=Capability)
     cdef _keep_in_line(self, object time, Capability capability)
@@ -27,4 +34,4 @@ cdef class Notificator:
     @cython.locals(heap=list, first=Capability)
     cdef Capability _take_complete(self)
     @cython.locals(frontier=Frontier)
-    cdef bint _is_complete(self, object time) except -1
+    cpdef bint _is_complete(self, object time) except -1

@@ -39,6 +39,12 @@ Logic = Callable[[list[Input], list[Output]], Any]
 
 S = TypeVar("S")
 
+Connections = Sequence[Any] | Mapping[int, Any]
+"""How times advance between one port and those of the other side, by their number."""
+
+STAYS = object()
+"""The summary of a way that leaves times as they are, whatever type they are of."""
+
 UNFINISHED = object()
 """What a logic returns to have the dataflow wait for it although it holds no capability:
 what it has begun outside, a program for one, has still to end, and will have it run again."""
@@ -253,7 +259,7 @@ class Operator(LocalOperator):
         self.notificators: list[Notificator] = []
         self._inputs: list[Input] = []
         self._outputs: list[Output] = []
-        self._summaries: list[list[Antichain]] = []
+        self._summaries: list[dict[int, Antichain]] = []
         self._logic: Logic = _idle
         self._running = False
         self.aligner: EpochAligner | None = None
@@ -381,13 +387,20 @@ class Operator(LocalOperator):
 
     def declared(self) -> str:
         """What all workers must have declared alike, for `Scope.structure`."""
-        rows = [[[_written(s) for s in cell] for cell in row] for row in self._summaries]
-        stays = _written(self.timestamp.identity)
-        text = "" if all(cell == [stays] for row in rows for cell in row) else f" summaries {rows}"
+        identity = self.timestamp.identity
+        is_plain = all(
+            len(row) == self.outputs and all(list(paths) == [identity] for paths in row.values())
+            for row in self._summaries
+        )
+        rows = [
+            {output: [_written(s) for s in row[output]] for output in sorted(row)}
+            for row in ([] if is_plain else self._summaries)
+        ]
+        text = "" if is_plain else f" summaries {rows}"
         return text if all(self.initial) else f"{text} initial {self.initial}"
 
-    def set_summaries(self, summaries: list[list[Antichain]]) -> None:
-        """How times advance, by input and output."""
+    def set_summaries(self, summaries: list[dict[int, Antichain]]) -> None:
+        """How times advance, by input and by output that it leads to."""
         self._summaries = summaries
 
     def _time(self) -> Any:
@@ -442,7 +455,11 @@ class OperatorBuilder(Generic[S]):
         )
         self._inputs: list[Input] = []
         self._outputs: list[Output] = []
-        self._summaries: dict[tuple[int, int], Any] = {}
+        self._summaries: dict[int, dict[int, Any]] = {}
+        """By input and output: what was said of a way."""
+        self._by_default: list[tuple[bool, int, int]] = []
+        """(is it an input, its number, how many there were on the other side) of each port of
+        which nothing was said: it has a way to or from each of those."""
         self._queues: list[Any] = []
         self.states = OperatorState(
             scope.environment.durable_state, scope.path_of(self._node), self._make_aligner
@@ -473,7 +490,7 @@ class OperatorBuilder(Generic[S]):
         stream: StreamCore[Any],
         pact: Pact,
         interest: Interest = Interest.ALWAYS,
-        summaries: Sequence[Any] | None = None,
+        summaries: Connections | None = None,
     ) -> int:
         """Connect `stream` to a new input; its number.
 
@@ -485,7 +502,7 @@ class OperatorBuilder(Generic[S]):
             How its batches reach the workers.
         interest : Interest
             When a change of its frontier is a reason to run.
-        summaries : sequence, optional
+        summaries : sequence or mapping, optional
             For each output so far how times advance on the way there, as for
             `new_output`. The default leaves times as they are.
         """
@@ -504,12 +521,10 @@ class OperatorBuilder(Generic[S]):
         )
         operator.frontiers.append(make(operator.timestamp, [(operator.timestamp.minimum, 1)]))
         self._queues.append(queue)
-        self._connect(
-            [(port, output) for output in range(operator.outputs)], summaries, f"input {port}"
-        )
+        self._add_port(port, True, operator.outputs, summaries)
         return port
 
-    def new_output(self, *, initial: bool = True, summaries: Sequence[Any] | None = None) -> S:
+    def new_output(self, *, initial: bool = True, summaries: Connections | None = None) -> S:
         """A new output, as a stream.
 
         Parameters
@@ -517,11 +532,17 @@ class OperatorBuilder(Generic[S]):
         initial : bool
             Whether the operator starts with a capability for it. Without one it
             can send only at times of what it receives.
-        summaries : sequence, optional
+        summaries : sequence or mapping, optional
             For each input so far how times advance on the way to this output: a
             summary, a list of several of which none is at or before another, or None
             where there is no way. What cannot come by any way does not hold the
-            frontier of the output back. The default leaves times as they are.
+            frontier of the output back. A mapping has the inputs from which there is a way,
+            and `connect` adds to it. The default is a way from each that leaves times as
+            they are.
+
+        Notes
+        -----
+        An operator costs in proportion to its ways: one of thousands of ports gives mappings.
         """
         scope, operator = self._scope, self._operator
         port = operator.outputs
@@ -541,9 +562,7 @@ class OperatorBuilder(Generic[S]):
         operator.capabilities.append(capabilities)
         operator.initial.append(initial)
         self._outputs.append(Output(tee, capabilities))
-        self._connect(
-            [(input_, port) for input_ in range(operator.inputs)], summaries, f"output {port}"
-        )
+        self._add_port(port, False, operator.inputs, summaries)
         return scope.new_stream((self._node, port), tee)
 
     def build(
@@ -598,15 +617,45 @@ class OperatorBuilder(Generic[S]):
         """Say what the operator is for: "input" or "probe"; for those who look on."""
         self._operator.role = role
 
-    def set_summary(self, input_: int, output: int, summary: Any) -> None:
-        """Say how times advance from one input to one output, as for `new_output`."""
+    def connect(self, input_: int, output: int, summary: Any = STAYS) -> None:
+        """Say how times advance from one input to one output.
+
+        Parameters
+        ----------
+        input_, output : int
+            Their numbers.
+        summary : optional
+            As for `new_output`: a summary, a list of several, or None where there is no way.
+            The default leaves times as they are.
+
+        Examples
+        --------
+        >>> import pointstamp as ps
+        >>> def swapped(scope):
+        ...     builder = scope.operator("Swap")
+        ...     for numbers in ([1, 2], [3, 4]):
+        ...         builder.new_input(scope.to_stream(numbers), ps.Pipeline())
+        ...     streams = [builder.new_output(initial=False, summaries={}) for _ in range(2)]
+        ...     builder.connect(0, 1)
+        ...     builder.connect(1, 0)
+        ...     def build(capabilities, info):
+        ...         def logic(inputs, outputs):
+        ...             for i, input in enumerate(inputs):
+        ...                 for time, batch in input:
+        ...                     outputs[1 - i].session(time).give_batch(batch)
+        ...         return logic
+        ...     builder.build(build)
+        ...     return streams[0]
+        >>> ps.testing.collect(swapped)
+        [(0, 3), (0, 4)]
+        """
         operator = self._operator
         if not (0 <= input_ < operator.inputs and 0 <= output < operator.outputs):
             raise BuildError(
                 f"operator {operator.name!r} has {operator.inputs} inputs and {operator.outputs} "
                 f"outputs; there is no way from input {input_} to output {output}"
             )
-        self._summaries[input_, output] = summary
+        self._summaries.setdefault(input_, {})[output] = summary
 
     @property
     def output_handles(self) -> list[Output]:
@@ -618,29 +667,40 @@ class OperatorBuilder(Generic[S]):
         """The frontiers of the inputs, live."""
         return self._operator.frontiers
 
-    def _connect(
-        self, ways: list[tuple[int, int]], summaries: Sequence[Any] | None, port: str
+    def _add_port(
+        self, port: int, is_input: bool, n_others: int, summaries: Connections | None
     ) -> None:
-        """Note the summaries of the ways between a new port and those of the other side."""
+        """Note the ways between a new port and those of the other side."""
         if summaries is None:
+            self._by_default.append((is_input, port, n_others))
             return
-        if len(summaries) != len(ways):
-            raise BuildError(
-                f"operator {self._operator.name!r} needs {len(ways)} summaries for {port}, one for "
-                f"each port so far on the other side; {len(summaries)} were given"
-            )
-        self._summaries.update(zip(ways, summaries, strict=True))
+        if not isinstance(summaries, Mapping):
+            if len(summaries) != n_others:
+                raise BuildError(
+                    f"operator {self._operator.name!r} needs {n_others} summaries for "
+                    f"{'input' if is_input else 'output'} {port}, one for each port so far on the "
+                    f"other side; {len(summaries)} were given"
+                )
+            summaries = dict(enumerate(summaries))
+        for other, summary in summaries.items():
+            self.connect(*((port, other) if is_input else (other, port)), summary)
 
     def _finish_ports(self) -> None:
         operator = self._operator
         identity = operator.timestamp.identity
-        table = [
-            [
-                self._antichain(self._summaries.get((input_, output), identity))
-                for output in range(operator.outputs)
-            ]
-            for input_ in range(operator.inputs)
-        ]
+        # One for all ways that leave times as they are: it never changes.
+        stays = self._antichain(identity)
+        table: list[dict[int, Antichain]] = [{} for _ in range(operator.inputs)]
+        for is_input, port, n_others in self._by_default:
+            for other in range(n_others):
+                input_, output = (port, other) if is_input else (other, port)
+                table[input_][output] = stays
+        for input_, ways in self._summaries.items():
+            for output, summary in ways.items():
+                table[input_].pop(output, None)
+                paths = stays if summary is STAYS else self._antichain(summary)
+                if len(paths):
+                    table[input_][output] = paths
         operator.set_summaries(table)
         self._inputs = [
             Input(operator.name, port, queue, counts, operator.capabilities, table[port], identity)

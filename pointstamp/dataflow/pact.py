@@ -7,12 +7,14 @@ pact is a pipeline, and costs what a pipeline costs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from pointstamp.containers.expressions import is_expression
 from pointstamp.containers.kind import Key
 from pointstamp.dataflow.channels import (
     BroadcastPusher,
+    DistributePusher,
     ExchangePusher,
     Pusher,
     Queue,
@@ -20,6 +22,7 @@ from pointstamp.dataflow.channels import (
     Wake,
 )
 from pointstamp.dataflow.environment import Environment
+from pointstamp.errors import BuildError
 from pointstamp.progress.change_batch import ChangeBatch
 
 
@@ -60,7 +63,7 @@ class Pipeline:
 
 @dataclass(frozen=True)
 class Exchange:
-    """Records of equal key go to the same worker.
+    """Records of equal key go to the same worker; or each to the worker that it names.
 
     Parameters
     ----------
@@ -68,28 +71,56 @@ class Exchange:
         On rows a function of the record (None: the record itself); on columns the
         name of a column, or of several, or a function from the batch to an array
         of keys. Hashes are the same on every machine and Python version.
+    to : callable, str or pyarrow.compute.Expression, optional
+        Instead of a key, the number of the worker: of rows what a function of the record
+        gives; of columns the name of a column of integers, an expression, or a function
+        from the batch to an array of integers. As in timely dataflow the number is taken
+        modulo the number of workers. One that is no integer or negative is a `RouteError`.
+
+    Raises
+    ------
+    BuildError
+        If both are given, or `to` is none of these.
     """
 
     key: Key = None
+    to: Any = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.to is None:
+            return
+        if self.key is not None:
+            raise BuildError(
+                f"exchange takes a key, which is hashed, or to, the number of a worker, and was "
+                f"given the key {self.key!r} and to={self.to!r}"
+            )
+        if not (callable(self.to) or isinstance(self.to, str) or is_expression(self.to)):
+            raise BuildError(
+                f"exchange cannot send records to {self.to!r}: give a function of a record, the "
+                "name of a column of integers, or an expression"
+            )
 
     def connect(
         self, environment: Environment, wake: Wake, consumed: ChangeBatch
     ) -> tuple[Pusher, Queue]:
-        """A channel between all workers, or a queue where there is one."""
-        if environment.peers == 1:
+        """A channel between all workers; with one worker a queue, or a look at the numbers."""
+        if environment.peers == 1 and self.to is None:
             return Pipeline().connect(environment, wake, consumed)
-        channel = environment.channel(wake)
+        channel = environment.channel(wake) if environment.peers > 1 else None
         queue = environment.queue(wake, consumed, channel)
-        pusher = ExchangePusher(queue, channel, self.key, environment.index, environment.peers)
-        return pusher, queue
+        make, by = (ExchangePusher, self.key) if self.to is None else (RoutePusher, self.to)
+        return make(queue, channel, by, environment.index, environment.peers), queue
 
     def copies(self, peers: int) -> int:
         """One."""
         return 1
 
     def describe(self) -> str:
-        """The key where it has a name."""
-        return "exchange" if callable(self.key) else f"exchange by {self.key!r}"
+        """The key, or the route, where it has a name."""
+        by, what = (self.key, "by") if self.to is None else (self.to, "to")
+        if not callable(by):
+            return f"exchange {what} {str(by) if is_expression(by) else repr(by)}"
+        return "exchange" if self.to is None else "exchange to"
 
 
 @dataclass(frozen=True)
@@ -134,7 +165,9 @@ class Distribute:
         """A channel between all workers; one worker asks for the index all the same."""
         channel = environment.channel(wake) if environment.peers > 1 else None
         queue = environment.queue(wake, consumed, channel)
-        return RoutePusher(queue, channel, self.route, environment.index, environment.peers), queue
+        return DistributePusher(
+            queue, channel, self.route, environment.index, environment.peers
+        ), queue
 
     def copies(self, peers: int) -> int:
         """One."""

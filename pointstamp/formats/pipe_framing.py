@@ -18,8 +18,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import IO, Any, Protocol
 
-from pointstamp.containers.arrays import Arrays
-from pointstamp.containers.convert import to_arrow
 from pointstamp.containers.registry import kind_of
 from pointstamp.errors import ContainerError, DataError
 
@@ -188,12 +186,13 @@ class ArrowStream:
 
     def check(self, batch: Any, who: str) -> Any:
         """Arrow record batches as they are, NumPy columns as such."""
-        if type(batch) is list:
+        kind = kind_of(batch)
+        if not kind.has_columns:
             raise ContainerError(
                 f"{who} writes Arrow record batches, and this stream carries rows: give "
                 "form='text' or form='bytes', or make columns of them"
             )
-        return to_arrow(batch) if isinstance(batch, Arrays) else batch
+        return kind.to_arrow(batch)
 
     def writer(self, pipe: IO[bytes]) -> _ArrowWriter:
         """Begins a stream with the first batch."""

@@ -21,12 +21,11 @@ import numpy.typing as npt
 
 from pointstamp.containers import Arrays
 from pointstamp.containers.convert import to_arrow
-from pointstamp.graph.addressed import TO
 from pointstamp.graph.graph_partition import SLOT, VALUE, Direction, GraphPartition, value_of
 from pointstamp.graph.partitioning import partitions, solve
-from pointstamp.graph.supersteps import Sent
+from pointstamp.graph.supersteps import TO, Sent
 from pointstamp.graph.vertex_columns import VERTEX
-from pointstamp.kernels.hashing import settled
+from pointstamp.kernels.hashing import contiguous
 from pointstamp.kernels.lists import Ints, Numbers, group, numbers_of, positions, tally
 from pointstamp.kernels.triads import Marks, count_triads
 from pointstamp.operators.stream import Stream
@@ -125,19 +124,19 @@ class _Triads:
         equal = degrees[heads] == degrees[tails]
         higher |= equal & (ids[heads] > ids[tails])
         self._tails = tails[higher]
-        self._heads, self._marks = settled(heads[higher]), settled(self._marks[higher])
+        self._heads, self._marks = contiguous(heads[higher]), contiguous(self._marks[higher])
         np.cumsum(tally(self._tails, self._partition.n), out=self._starts[1:])
 
     def _intersect(self, tails: Ints, starts: Ints, heads: Numbers, marks: Marks) -> None:
         """Find the triangles of lists, ours or others', with our own."""
         count_triads(
-            settled(tails.astype(np.int32)),
-            settled(starts[:-1]),
-            settled(starts[1:]),
-            settled(heads),
-            settled(marks),
-            settled(self._starts[:-1]),
-            settled(self._starts[1:]),
+            contiguous(tails.astype(np.int32)),
+            contiguous(starts[:-1]),
+            contiguous(starts[1:]),
+            contiguous(heads),
+            contiguous(marks),
+            contiguous(self._starts[:-1]),
+            contiguous(self._starts[1:]),
             self._heads,
             self._marks,
             self._counts,

@@ -14,7 +14,7 @@ from pointstamp.graph.graph_partition import Direction, GraphPartition, Links, v
 from pointstamp.graph.partitioning import partitions, solve
 from pointstamp.graph.supersteps import Sent
 from pointstamp.graph.vertex_columns import VERTEX
-from pointstamp.kernels.hashing import settled
+from pointstamp.kernels.hashing import contiguous
 from pointstamp.kernels.votes import common_labels
 from pointstamp.operators.stream import Stream
 
@@ -115,10 +115,10 @@ class _Votes:
             first.begins,
             first.ends,
             first.others,
-            settled(second.begins),
-            settled(second.ends),
-            settled(second.others),
-            settled(self._labels),
+            contiguous(second.begins),
+            contiguous(second.ends),
+            contiguous(second.others),
+            contiguous(self._labels),
         )
 
     def result(self) -> Any:

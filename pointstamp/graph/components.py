@@ -19,8 +19,8 @@ from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Pact, Pipeline
-from pointstamp.graph.addressed import TO, Addressed
 from pointstamp.graph.edges import directed
+from pointstamp.graph.supersteps import TO, TO_WORKER
 from pointstamp.graph.vertex_columns import VERTEX, vertex_column
 from pointstamp.joins.join_operators import SOURCE, TARGET
 from pointstamp.kernels.lists import Ints, distinct, numbers_of
@@ -78,7 +78,7 @@ def connected_components(edges: Stream[Any], vertices: Stream[Any] | None = None
         pairs = pairs.concat(alone.map_batches(lambda b: _pairs(b[VERTEX], b[VERTEX])))
     forests = _merged(pairs, Pipeline(), 0)
     for level in range((edges.scope.peers - 1).bit_length()):
-        forests = _merged(forests, Addressed(), level + 1)
+        forests = _merged(forests, TO_WORKER, level + 1)
     found = forests.map_batches(
         lambda batch: Arrays({VERTEX: batch[VERTEX], COMPONENT: batch[_OTHER]})
     )

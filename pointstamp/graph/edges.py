@@ -8,13 +8,13 @@ are `Arrays` with `src` and `dst`.
 from __future__ import annotations
 
 import reprlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pointstamp.containers import Arrays, kind_of
-from pointstamp.containers.convert import int64_column
 from pointstamp.errors import ColumnError, SchemaError
 from pointstamp.joins.join_operators import SOURCE, TARGET
 from pointstamp.operators.stream import Stream
@@ -40,17 +40,17 @@ def edge_columns(batch: Any) -> Arrays:
     >>> edge_columns([(1, 2), (2, 3)])
     Arrays(src: int64, dst: int64; 2 records)
     """
-    if kind_of(batch).name == "rows":
-        sources, targets = _of_rows(batch)
+    kind = kind_of(batch)
+    if not kind.has_columns:
+        sources, targets = _of_rows(list(kind.records(batch)))
     else:
-        names = batch.names if isinstance(batch, Arrays) else batch.schema.names
-        source, target = _names_of_ends(names)
-        sources = int64_column(batch, source, "a graph")
-        targets = int64_column(batch, target, "a graph")
+        source, target = _names_of_ends(kind.names(batch))
+        sources = kind.integers(batch, source, "a graph")
+        targets = kind.integers(batch, target, "a graph")
     return Arrays({SOURCE: sources, TARGET: targets})
 
 
-def _names_of_ends(names: list[str]) -> tuple[str, str]:
+def _names_of_ends(names: Sequence[str]) -> tuple[str, str]:
     if SOURCE in names and TARGET in names:
         return SOURCE, TARGET
     if len(names) < 2:

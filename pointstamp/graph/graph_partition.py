@@ -27,11 +27,11 @@ import numpy as np
 import numpy.typing as npt
 
 from pointstamp.containers import Arrays
-from pointstamp.graph.addressed import TO
-from pointstamp.kernels.hashing import hash_ints, settled
+from pointstamp.graph.supersteps import TO
+from pointstamp.kernels.hashing import contiguous, hash_ints
 from pointstamp.kernels.lists import (
+    DenseIds,
     Ints,
-    Numbering,
     Numbers,
     count_into,
     distinct,
@@ -96,7 +96,7 @@ def turned(links: Links, n_places: int) -> Links:
     """Links to push of links to pull."""
     heads = np.repeat(np.arange(len(links.begins), dtype=np.int32), links.sizes)
     starts, others = group(links.others, n_places, heads)
-    return Links(settled(starts[:-1]), settled(starts[1:]), settled(others))
+    return Links(contiguous(starts[:-1]), contiguous(starts[1:]), contiguous(others))
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,8 +134,8 @@ def local_edges_of(
     vertices : int64 each, of which there may be no edges
     peers : how many workers own vertices
     """
-    heads = Numbering.of(distinct(*_columns(edges, AT), *vertices))
-    tails = Numbering.of(distinct(*_columns(edges, OF)))
+    heads = DenseIds.of(distinct(*_columns(edges, AT), *vertices))
+    tails = DenseIds.of(distinct(*_columns(edges, OF)))
     owners = (hash_ints(tails.ids) % np.uint64(peers)).astype(np.int16)
     put = _lists_to_pull if form == "pull" else _lists_to_push
     lists = [put(heads, tails, batches) for batches in edges]
@@ -158,7 +158,7 @@ def _taken(batches: list[Arrays]) -> Iterator[Arrays]:
 _Lists = tuple[Numbers, Ints, Numbers, Floats | None]
 
 
-def _lists_to_pull(heads: Numbering, tails: Numbering, batches: list[Arrays]) -> _Lists:
+def _lists_to_pull(heads: DenseIds, tails: DenseIds, batches: list[Arrays]) -> _Lists:
     """By head, the distinct tails in order."""
     parts = [(batch[AT], batch[OF]) for batch in batches]
     batches.clear()
@@ -167,7 +167,7 @@ def _lists_to_pull(heads: Numbering, tails: Numbering, batches: list[Arrays]) ->
     return np.arange(len(heads.ids), dtype=np.int32), starts, items, None
 
 
-def _lists_to_push(heads: Numbering, tails: Numbering, batches: list[Arrays]) -> _Lists:
+def _lists_to_push(heads: DenseIds, tails: DenseIds, batches: list[Arrays]) -> _Lists:
     """By tail, the heads; the numbers of tails are looked up twice, which is less than to keep."""
     counts = np.zeros(len(tails.ids), np.int64)
     for batch in batches:
@@ -337,10 +337,10 @@ def _placed(
     begins[of_list[lists]], ends[of_list[lists]] = starts[:-1], starts[1:]
     _rename(items, of_item)
     return Links(
-        settled(begins),
-        settled(ends),
-        settled(items),
-        None if weights is None else settled(weights),
+        contiguous(begins),
+        contiguous(ends),
+        contiguous(items),
+        None if weights is None else contiguous(weights),
     )
 
 
@@ -384,7 +384,7 @@ class GhostRequests:
 
 
 def ghost_requests(local: LocalEdges, index: int) -> Arrays:
-    """What this worker wants to hear, addressed to the owners: see `GhostRequests`."""
+    """The requests of this worker, addressed to the owners: see `GhostRequests`."""
     ghosts = np.flatnonzero(local.owners != index)
     slots = np.arange(len(ghosts), dtype=np.int32)
     order = np.argsort(local.owners[ghosts], kind="stable")

@@ -32,7 +32,7 @@ from pointstamp.graph.edges import directed, joined, without_loops
 from pointstamp.graph.vertex_columns import VERTEX
 from pointstamp.joins.join_operators import SOURCE, TARGET, Logic, UntilComplete, with_graph
 from pointstamp.joins.tactics import Pieces
-from pointstamp.kernels.lists import Numbering, count_into, distinct
+from pointstamp.kernels.lists import DenseIds, count_into, distinct
 from pointstamp.operators.stream import Stream
 
 Ints = npt.NDArray[np.int64]
@@ -66,19 +66,19 @@ class _Degrees:
     degrees : int64[n], by number
     """
 
-    numbering: Numbering
+    numbering: DenseIds
     degrees: Ints
 
     @classmethod
     def nothing(cls, index: int = 0, peers: int = 1) -> _Degrees:
         """What a worker knows that owns no vertex."""
-        return cls(Numbering.of(distinct()), np.empty(0, np.int64))
+        return cls(DenseIds.of(distinct()), np.empty(0, np.int64))
 
     @classmethod
     def of_ends(cls, edges: list[Arrays]) -> _Degrees:
         """Of the vertices that are at either end of some edges, as far as these go."""
         ends = [batch[end] for batch in joined(edges) for end in (SOURCE, TARGET)]
-        numbering = Numbering.of(distinct(*ends))
+        numbering = DenseIds.of(distinct(*ends))
         degrees = np.zeros(len(numbering.ids), np.int64)
         for vertices in ends:
             count_into(degrees, numbering.numbers_of(vertices))
@@ -87,7 +87,7 @@ class _Degrees:
     @classmethod
     def of_parts(cls, parts: list[Arrays]) -> _Degrees:
         """Of what all workers have found of the vertices that one owns: see `part`."""
-        numbering = Numbering.of(distinct(*(part[VERTEX] for part in parts)))
+        numbering = DenseIds.of(distinct(*(part[VERTEX] for part in parts)))
         degrees = np.zeros(len(numbering.ids), np.int64)
         for part in parts:
             np.add.at(degrees, numbering.numbers_of(part[VERTEX]), part[_DEGREE])

@@ -18,7 +18,7 @@ from pointstamp.graph.graph_partition import SLOT, VALUE, GraphPartition, follow
 from pointstamp.graph.partitioning import partitions, solve
 from pointstamp.graph.supersteps import Sent
 from pointstamp.graph.vertex_columns import VERTEX
-from pointstamp.kernels.hashing import settled
+from pointstamp.kernels.hashing import contiguous
 from pointstamp.kernels.sums import Floats, sum_lists
 from pointstamp.operators.stream import Stream
 
@@ -169,7 +169,7 @@ class _Ranks:
     def _next_ranks(self) -> Floats:
         links = self._partition.links[0]
         base = (1.0 - self._damping) + self._damping * (self._mass / _UNIT)
-        ranks = sum_lists(links.begins, links.ends, links.others, settled(self._parts))
+        ranks = sum_lists(links.begins, links.ends, links.others, contiguous(self._parts))
         ranks *= self._damping
         ranks += base / self._n_all
         return ranks

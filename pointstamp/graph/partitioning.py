@@ -20,7 +20,6 @@ from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Exchange, Pipeline
-from pointstamp.graph.addressed import Addressed
 from pointstamp.graph.edges import directed as edge_stream
 from pointstamp.graph.edges import joined, without_loops
 from pointstamp.graph.graph_partition import (
@@ -36,7 +35,7 @@ from pointstamp.graph.graph_partition import (
     local_edges_of,
     partition_of,
 )
-from pointstamp.graph.supersteps import VertexProgram, results, run_supersteps
+from pointstamp.graph.supersteps import TO_WORKER, VertexProgram, results, run_supersteps
 from pointstamp.graph.vertex_columns import VERTEX, vertex_column, weighted_columns
 from pointstamp.joins.join_operators import SOURCE, TARGET, UntilComplete
 from pointstamp.operators.stream import Stream
@@ -173,7 +172,7 @@ def _partition(
 
         return logic
 
-    return local_streams.binary_frontier(wanted, Pipeline(), Addressed(), "Partition", build)
+    return local_streams.binary_frontier(wanted, Pipeline(), TO_WORKER, "Partition", build)
 
 
 def _nothing(form: Form, n_links: int, peers: int) -> LocalEdges:

@@ -24,9 +24,13 @@ from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Frontier, Input, Output
 from pointstamp.dataflow.notificator import Notificator
 from pointstamp.dataflow.operator import OperatorInfo
-from pointstamp.dataflow.pact import Pipeline
-from pointstamp.graph.addressed import Addressed
+from pointstamp.dataflow.pact import Exchange, Pipeline
 from pointstamp.operators.stream import Stream
+
+TO = "to"
+"""The column that has the number of the worker that a message is for."""
+
+TO_WORKER = Exchange(to=TO)
 
 END = 1 << 62
 """A round that is never reached."""
@@ -82,7 +86,7 @@ def _supersteps(
 ) -> tuple[Stream[Arrays], Stream[Any]]:
     builder = programs.scope.operator(name)
     builder.new_input(programs, Pipeline())
-    builder.new_input(messages, Addressed())
+    builder.new_input(messages, TO_WORKER)
     sent = builder.new_output(initial=False)
     halted = builder.new_output(initial=False)
     notificator = Notificator(programs.scope.timestamp, [Frontier(c) for c in builder.frontiers])

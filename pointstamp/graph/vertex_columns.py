@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from pointstamp.containers import Arrays, kind_of
-from pointstamp.containers.convert import int64_column
 from pointstamp.errors import ColumnError, SchemaError
 from pointstamp.graph.edges import edge_columns
 from pointstamp.joins.join_operators import SOURCE, TARGET
@@ -34,15 +33,16 @@ def vertex_column(batch: Any) -> Arrays:
     >>> vertex_column([3, 4])
     Arrays(vertex: int64; 2 records)
     """
-    if kind_of(batch).name == "rows":
-        return Arrays({VERTEX: edge_columns([(row, row) for row in batch])[SOURCE]})
-    names = batch.names if isinstance(batch, Arrays) else batch.schema.names
+    kind = kind_of(batch)
+    if not kind.has_columns:
+        return Arrays({VERTEX: edge_columns([(row, row) for row in kind.records(batch)])[SOURCE]})
+    names = kind.names(batch)
     if not names:
         raise ColumnError(
             f"vertices need a column, {VERTEX!r} or else the first; the batch has none"
         )
     name = next((n for n in (VERTEX, "id") if n in names), names[0])
-    return Arrays({VERTEX: int64_column(batch, name, "a graph")})
+    return Arrays({VERTEX: kind.integers(batch, name, "a graph")})
 
 
 def weighted_columns(batch: Any) -> Arrays:
@@ -60,10 +60,12 @@ def weighted_columns(batch: Any) -> Arrays:
     >>> weighted_columns([(1, 2, 0.5)])
     Arrays(src: int64, dst: int64, weight: float64; 1 records)
     """
-    if kind_of(batch).name == "rows":
-        _check_triples(batch)
-        ends = edge_columns([row[:2] for row in batch])
-        weights = np.array([row[2] for row in batch], np.float64)
+    kind = kind_of(batch)
+    if not kind.has_columns:
+        rows = list(kind.records(batch))
+        _check_triples(rows)
+        ends = edge_columns([row[:2] for row in rows])
+        weights = np.array([row[2] for row in rows], np.float64)
     else:
         ends = edge_columns(batch)
         weights = _weight_column(batch)
@@ -81,7 +83,8 @@ def _check_triples(rows: list[Any]) -> None:
 
 
 def _weight_column(batch: Any) -> Floats:
-    names = list(batch.names if isinstance(batch, Arrays) else batch.schema.names)
+    kind = kind_of(batch)
+    names = list(kind.names(batch))
     named = {SOURCE, TARGET, WEIGHT} <= set(names)
     if not named and len(names) < 3:
         raise ColumnError(
@@ -89,8 +92,8 @@ def _weight_column(batch: Any) -> Floats:
             f"first three; the batch has {names}"
         )
     name = WEIGHT if named else names[2]
-    column: Any = batch[name] if isinstance(batch, Arrays) else batch.column(names.index(name))
-    if not isinstance(batch, Arrays):
+    column = kind.column(batch, name, "a graph")
+    if not isinstance(column, np.ndarray):
         if column.null_count:
             raise SchemaError(
                 f"a weighted graph needs a weight for every edge; {column.null_count} of "

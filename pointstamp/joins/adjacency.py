@@ -21,9 +21,9 @@ import numpy.typing as npt
 from pointstamp.errors import InternalError
 from pointstamp.joins.plan import Direction
 from pointstamp.kernels.csr import Pairs, find_spans
-from pointstamp.kernels.hashing import hash_ints, settled
+from pointstamp.kernels.hashing import contiguous, hash_ints
 from pointstamp.kernels.key_tables import build_table
-from pointstamp.kernels.lists import Numbering, Numbers, distinct
+from pointstamp.kernels.lists import DenseIds, Numbers, distinct
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -71,12 +71,17 @@ class Adjacency:
         keys, starts, values = pairs.build()
         table, dense = build_table(keys)
         return cls(
-            direction, settled(keys), settled(starts), settled(values), settled(table), dense
+            direction,
+            contiguous(keys),
+            contiguous(starts),
+            contiguous(values),
+            contiguous(table),
+            dense,
         )
 
     def spans(self, vertices: Ints) -> tuple[Ints, Ints]:
         """Where the neighbours of each of `vertices` begin and end in `values`."""
-        return find_spans(self.keys, self.starts, self.table, self.dense, settled(vertices))
+        return find_spans(self.keys, self.starts, self.table, self.dense, contiguous(vertices))
 
 
 class Graph:
@@ -119,7 +124,7 @@ class Graph:
             if adjacency.direction in by_direction:
                 raise InternalError(f"two {adjacency.direction} indexes of one graph at one worker")
             by_direction[adjacency.direction] = adjacency
-        self._numbering = Numbering.of(distinct(*(a.values for a in by_direction.values())))
+        self._numbering = DenseIds.of(distinct(*(a.values for a in by_direction.values())))
         self._adjacencies = {d: self._numbered(a) for d, a in by_direction.items()}
         self.marks = np.zeros(len(self.ids), np.uint8)
 
@@ -129,7 +134,7 @@ class Graph:
         return self._numbering.ids
 
     def _numbered(self, adjacency: Adjacency) -> Adjacency:
-        return replace(adjacency, values=settled(self.numbers_of(adjacency.values)))
+        return replace(adjacency, values=contiguous(self.numbers_of(adjacency.values)))
 
     def numbers_of(self, vertices: Ints) -> Numbers:
         """The number of each vertex, int32; -1 for those that are in no list here."""
@@ -164,7 +169,7 @@ _NONE = np.empty(0, np.int64)
 
 def _empty(direction: Direction) -> Adjacency:
     none = Adjacency.build(direction, _NONE, _NONE)
-    return replace(none, values=settled(np.empty(0, np.int32)))
+    return replace(none, values=contiguous(np.empty(0, np.int32)))
 
 
 _EMPTY: dict[Direction, Adjacency] = {d: _empty(d) for d in ("forward", "reverse")}

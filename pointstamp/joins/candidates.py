@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pointstamp.containers import Arrays, Buffer, Key, kind_of, register
+from pointstamp.containers import Arrays, Buffer, Key, Kind, kind_of, register
 from pointstamp.kernels.hashing import Hashes
 
 Ints = npt.NDArray[np.int64]
@@ -87,7 +87,7 @@ def _gathered(starts: Ints, values: Ints, chosen: Ints) -> tuple[Ints, Ints]:
     return new_starts, values[np.arange(new_starts[-1]) + shift]
 
 
-class PrefixesWithCandidatesKind:
+class PrefixesWithCandidatesKind(Kind[PrefixesWithCandidates]):
     """What can be done with `PrefixesWithCandidates`: what can be done with its prefixes."""
 
     name = "prefixes with lists"
@@ -126,6 +126,10 @@ class PrefixesWithCandidatesKind:
         prefixes[LIST] = np.concatenate(numbers)
         values = np.concatenate([batch.values for batch in batches])
         return PrefixesWithCandidates(Arrays(prefixes), np.concatenate(starts), values)
+
+    def column(self, batch: PrefixesWithCandidates, chosen: Any, operator: str) -> Any:
+        """One of the prefixes."""
+        return _ARRAYS.column(batch.prefixes, chosen, operator)
 
     def hashes(self, batch: PrefixesWithCandidates, key: Key) -> Hashes:
         """Those of the prefixes."""

@@ -51,13 +51,15 @@ from pointstamp.joins.join_operators import (
 )
 from pointstamp.joins.plan import Filter, Plan
 from pointstamp.joins.replicated_lists import REPLICATED_ITEMS
-from pointstamp.joins.routed import Routed
-from pointstamp.joins.tactics import MATCHES, Extension, Part, column
+from pointstamp.joins.tactics import MATCHES, ROUTE, Extension, Part, column
 from pointstamp.joins.throttle import Throttle, ThrottleTime
 from pointstamp.operators.scope import Scope
 from pointstamp.operators.stream import Stream
 
 BATCH_RECORDS = 65_536
+
+BY_ROUTE = Exchange(to=ROUTE)
+"""A prefix says itself where it goes: where the lists are that extend it, a hash does not know."""
 
 
 class GenericJoin:
@@ -213,7 +215,7 @@ class _Steps:
         name = column(extension.step.vertex)
         counting = partial(tactics.count, extension)
         visits: list[Pact] = (
-            [] if i == 0 else [Routed()] * len(extension.keys)
+            [] if i == 0 else [BY_ROUTE] * len(extension.keys)
         )  # seeds are with their lists
         for pact in (Pipeline(), *visits):
             counted = with_graph(counted, self._graphs, pact, f"Count {name}", counting)
@@ -223,11 +225,11 @@ class _Steps:
             return tactics.propose(extension, graph, batch, room)
 
         if len(extension.keys) == 1:  # nothing is candidates, so what goes in is what comes out
-            proposed = with_graph(counted, self._graphs, Routed(), f"Propose {name}", propose)
+            proposed = with_graph(counted, self._graphs, BY_ROUTE, f"Propose {name}", propose)
         else:
             level = self._levels[i] - 1
-            proposed = self._throttled(counted, Routed(), level, f"Propose {name}", propose)
-        return proposed, Routed()
+            proposed = self._throttled(counted, BY_ROUTE, level, f"Propose {name}", propose)
+        return proposed, BY_ROUTE
 
     def _extend(
         self, prefixes: Stream[Any], pact: Pact, i: int, extension: Extension, part: Part
@@ -280,7 +282,7 @@ class _Steps:
         name = f"Validate {column(extension.step.vertex)}"
         tactic = partial(tactics.validate, extension)
         for _ in range(n_visits):
-            found = with_graph(found, self._graphs, Routed(), name, tactic)
+            found = with_graph(found, self._graphs, BY_ROUTE, name, tactic)
         names = [column(v) for v in (*extension.kept, extension.step.vertex)]
         return found.map_batches(lambda batch: tactics.selected(batch, names))
 

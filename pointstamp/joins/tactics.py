@@ -46,9 +46,8 @@ from pointstamp.containers import Arrays
 from pointstamp.joins.adjacency import Adjacency, Graph
 from pointstamp.joins.candidates import LIST, PrefixesWithCandidates
 from pointstamp.joins.plan import Direction, Filter, PlanStep
-from pointstamp.joins.routed import ROUTE
 from pointstamp.kernels import intersect
-from pointstamp.kernels.hashing import settled
+from pointstamp.kernels.hashing import contiguous
 from pointstamp.kernels.intersect import FIRST, are_members
 from pointstamp.kernels.lists import Numbers
 
@@ -60,6 +59,9 @@ READ_BUDGET = 4_000_000
 """How many neighbours may be read before control is given back: some 10 ms."""
 
 LEAST, KEY, TODO, PART, MATCHES = "least", "key", "todo", "part", "matches"
+
+ROUTE = "route"
+"""The column that has the number of the worker that a prefix goes to next."""
 
 _UNKNOWN = -1
 _MOST = np.iinfo(np.int64).max
@@ -420,7 +422,7 @@ def _extend(
     return intersect.extend(
         graph.adjacency("forward").values,
         graph.adjacency("reverse").values,
-        settled(lists.candidates),
+        contiguous(lists.candidates),
         lists.pool_of,
         lists.begins,
         lists.ends,
@@ -493,7 +495,7 @@ def selected(records: Arrays, names: Iterable[str]) -> Arrays:
 def _are_edges(graph: Graph, direction: Direction, keys: Ints, values: Ints) -> Bools:
     adjacency = graph.adjacency(direction)
     begins, ends = adjacency.spans(keys)
-    return are_members(adjacency.values, begins, ends, settled(graph.numbers_of(values)))
+    return are_members(adjacency.values, begins, ends, contiguous(graph.numbers_of(values)))
 
 
 def _stacked(graph: Graph, prefixes: Arrays, vertices: tuple[int, ...]) -> Numbers:

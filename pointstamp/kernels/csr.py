@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from pointstamp.kernels.jit import kernel
 from pointstamp.kernels.key_tables import Rows, bits_of, row_of, with_room
-from pointstamp.kernels.lists import Numbering, distinct, packed_pairs
+from pointstamp.kernels.lists import DenseIds, distinct, packed_pairs
 
 Ints = npt.NDArray[np.int64]
 
@@ -125,8 +125,8 @@ def _rows_of(
 
 def _build_ranked(parts: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints, Ints]:
     """The same for ids too far apart to pack: their numbers are packed in their place."""
-    of_sources = Numbering.of(distinct(*(sources for sources, _ in parts)))
-    of_targets = Numbering.of(distinct(*(targets for _, targets in parts)))
+    of_sources = DenseIds.of(distinct(*(sources for sources, _ in parts)))
+    of_targets = DenseIds.of(distinct(*(targets for _, targets in parts)))
     packed = packed_pairs(parts, of_sources.numbers_of, 32, of_targets.numbers_of)
     keys, starts, values = _rows_of(packed, 32, 0, 0)
     return of_sources.ids[keys], starts, of_targets.ids[values]

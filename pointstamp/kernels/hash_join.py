@@ -20,16 +20,16 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pointstamp.kernels.hashing import settled
+from pointstamp.kernels.hashing import contiguous
 from pointstamp.kernels.jit import kernel
 from pointstamp.kernels.key_tables import (
     BLOCK,
     FEW,
     Slots,
     bits_of,
+    prefetch,
     reserved,
     slot_of,
-    touch,
     with_room,
 )
 
@@ -82,7 +82,10 @@ def add_values(kept: Multimap, keys: Ints, values: Ints) -> Multimap:
     """
     slots, n, lists, n_used = kept
     for start in range(0, len(keys), _PIECE):
-        of, new = settled(keys[start : start + _PIECE]), settled(values[start : start + _PIECE])
+        of, new = (
+            contiguous(keys[start : start + _PIECE]),
+            contiguous(values[start : start + _PIECE]),
+        )
         slots = reserved(slots, n, len(of))
         done = 0
         while done < len(of):
@@ -106,7 +109,7 @@ def find_values(kept: Multimap, keys: Ints) -> tuple[Ints, Ints]:
         `values[i]` is one of `keys[records[i]]`; records ascend, and the values of each
         are in the order in which they were added.
     """
-    return _find_values(*kept, settled(keys))
+    return _find_values(*kept, contiguous(keys))
 
 
 def _lists_of(slots: Slots, lists: Ints) -> dict[int, list[int]]:
@@ -147,7 +150,7 @@ def _add_values(
     ends = np.empty(BLOCK, np.int64)
     for start in range(done, len(keys), BLOCK):
         stop = min(start + BLOCK, len(keys))
-        touch(slots, n_bits, keys, start, stop, read)
+        prefetch(slots, n_bits, keys, start, stop, read)
         for i in range(start, stop):
             slot = slot_of(slots, n_bits, keys[i])
             ends[i - start] = min(slots[slot, 2] + slots[slot, 1], len(lists) - 1)
@@ -191,7 +194,7 @@ def _find_values(slots: Slots, n: int, lists: Ints, n_used: int, keys: Ints) -> 
     n_found = 0
     for start in range(0, len(keys), BLOCK):
         stop = min(start + BLOCK, len(keys))
-        touch(slots, n_bits, keys, start, stop, read)
+        prefetch(slots, n_bits, keys, start, stop, read)
         for i in range(start, stop):
             slot = slot_of(slots, n_bits, keys[i])
             sizes[i] = slots[slot, 1]

@@ -254,12 +254,12 @@ def hash_ints(values: npt.NDArray[Any]) -> Hashes:
     ['0xe220a8397b1dcdaf']
     """
     wide = np.uint64 if values.dtype.kind == "u" else np.int64
-    return _hash_words(settled(values.astype(wide, copy=False).view(np.uint64)))
+    return _hash_words(contiguous(values.astype(wide, copy=False).view(np.uint64)))
 
 
 def hash_floats(values: npt.NDArray[Any]) -> Hashes:
     """The hash of each float of a column of at most 64 bits, uint64[n]."""
-    return _hash_words(settled(_float_words(settled(values.astype(np.float64, copy=False)))))
+    return _hash_words(contiguous(_float_words(contiguous(values.astype(np.float64, copy=False)))))
 
 
 def hash_slices(
@@ -272,8 +272,8 @@ def hash_slices(
     starts, stops : integers[n], within data.
     data : uint8[m], the bytes of text or binaries.
     """
-    first = settled(starts.astype(np.int64, copy=False))
-    return _hash_slices(first, settled(stops.astype(np.int64, copy=False)), settled(data))
+    first = contiguous(starts.astype(np.int64, copy=False))
+    return _hash_slices(first, contiguous(stops.astype(np.int64, copy=False)), contiguous(data))
 
 
 def hash_bytes(offsets: npt.NDArray[Any], data: npt.NDArray[np.uint8]) -> Hashes:
@@ -296,7 +296,7 @@ def combine_columns(parts: Sequence[Hashes]) -> Hashes:
     """
     combined = parts[0]
     for part in parts[1:]:
-        combined = _combine_all(settled(combined), settled(part))
+        combined = _combine_all(contiguous(combined), contiguous(part))
     return combined
 
 
@@ -336,7 +336,7 @@ def hash_column(values: npt.NDArray[Any]) -> Hashes:
     )
 
 
-def settled(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def contiguous(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """A contiguous, aligned, read-only view (or copy), for a kernel to read.
 
     Numba compiles once per kind of array, and read-only is a kind of its own

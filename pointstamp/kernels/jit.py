@@ -89,7 +89,7 @@ class Kernel(Generic[P, R]):
 
         `form` has a word per argument: `int`, `bool`, or the code of an array's dtype as
         NumPy has it, `i8`, and its dimension if it is not 1, `i8.2`; in capitals if it is
-        read-only, as `hashing.settled` makes it.
+        read-only, as `hashing.contiguous` makes it.
         """
         self.compiled().compile(tuple(map(_type_of, form.split())))
 

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pointstamp.kernels.hashing import settled
+from pointstamp.kernels.hashing import contiguous
 from pointstamp.kernels.jit import kernel
 
 Ints = npt.NDArray[np.int64]
@@ -58,7 +58,7 @@ def build_table(keys: Ints) -> tuple[Rows, bool]:
         table = np.full(span, -1, np.int32)
         table[keys - keys[0]] = np.arange(len(keys), dtype=np.int32)
         return table, True
-    return hash_rows(settled(keys), (2 * len(keys) - 1).bit_length()), False
+    return hash_rows(contiguous(keys), (2 * len(keys) - 1).bit_length()), False
 
 
 def _hash_rows_plain(keys: Ints, n_bits: int) -> Rows:
@@ -178,7 +178,7 @@ def slot_of(slots: Slots, n_bits: int, key: int) -> int:
 
 
 @kernel
-def touch(slots: Slots, n_bits: int, keys: Ints, start: int, stop: int, read: Ints) -> None:
+def prefetch(slots: Slots, n_bits: int, keys: Ints, start: int, stop: int, read: Ints) -> None:
     """Have the first slots of `keys[start:stop]` brought near; `read` is int64[BLOCK], scratch."""
     for i in range(start, stop):
         read[i - start] = slots[first_slot(keys[i], n_bits), 1]

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pointstamp.kernels.hashing import settled
+from pointstamp.kernels.hashing import contiguous
 from pointstamp.kernels.jit import kernel
 from pointstamp.kernels.key_tables import bits_of, build_table, row_of
 from pointstamp.kernels.sorting import unique_sorted
@@ -48,7 +48,7 @@ def distinct(*parts: Ints) -> Ints:
         return _sorted_distinct(filled)
     present = np.zeros(high - low + 1, np.bool_)
     for part in filled:
-        _flag(settled(part), low, present)
+        _flag(contiguous(part), low, present)
     return np.flatnonzero(present) + low
 
 
@@ -83,7 +83,7 @@ def _flag(ids: Ints, low: int, present: Bools) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Numbering:
+class DenseIds:
     """Ids by number, and numbers by id; made by `of`.
 
     Attributes
@@ -97,18 +97,18 @@ class Numbering:
     dense: bool
 
     @classmethod
-    def of(cls, ids: Ints) -> Numbering:
+    def of(cls, ids: Ints) -> DenseIds:
         """Number `ids`, int64[k], strictly increasing.
 
-        >>> Numbering.of(np.array([5, 7])).numbers_of(np.array([7, 6, 5])).tolist()
+        >>> DenseIds.of(np.array([5, 7])).numbers_of(np.array([7, 6, 5])).tolist()
         [1, -1, 0]
         """
         table, dense = build_table(ids)
-        return cls(settled(ids), settled(table), dense)
+        return cls(contiguous(ids), contiguous(table), dense)
 
     def numbers_of(self, ids: Ints) -> Numbers:
         """The number of each id, int32; -1 of one that has none. One or two reads each."""
-        return find_numbers(self.ids, self.table, self.dense, settled(ids))
+        return find_numbers(self.ids, self.table, self.dense, contiguous(ids))
 
 
 def numbers_of(keys: Ints, ids: Ints) -> Numbers:
@@ -119,7 +119,7 @@ def numbers_of(keys: Ints, ids: Ints) -> Numbers:
     >>> numbers_of(np.array([5, 7]), np.array([7, 6, 5])).tolist()
     [1, -1, 0]
     """
-    return Numbering.of(keys).numbers_of(ids)
+    return DenseIds.of(keys).numbers_of(ids)
 
 
 def _find_numbers_plain(keys: Ints, table: Numbers, dense: bool, ids: Ints) -> Numbers:
@@ -179,7 +179,7 @@ def place_into(
     >>> grouped.tolist(), places.tolist()
     ([20, 10, 30], [1, 3])
     """
-    _place(settled(numbers), settled(items), places, grouped)
+    _place(contiguous(numbers), contiguous(items), places, grouped)
 
 
 def _place_plain(
@@ -220,7 +220,7 @@ def tally(numbers: Numbers, n: int) -> Ints:
 
 def count_into(counts: Ints, numbers: Numbers) -> None:
     """Add how often each number occurs to `counts`, int64[n]; numbers are int32[m]."""
-    _count(settled(numbers), counts)
+    _count(contiguous(numbers), counts)
 
 
 def _count_plain(numbers: Numbers, counts: Ints) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from pointstamp.kernels.hashing import settled
+from pointstamp.kernels.hashing import contiguous
 from pointstamp.kernels.jit import kernel
 
 _FEW = 4
@@ -94,4 +94,4 @@ def partition(hashes: npt.NDArray[np.uint64], peers: int) -> Order:
     >>> order.tolist(), starts.tolist()
     ([1, 3, 0, 2], [0, 2, 4])
     """
-    return _partition(settled(hashes), peers)
+    return _partition(contiguous(hashes), peers)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pointstamp.kernels.hashing import settled
+from pointstamp.kernels.hashing import contiguous
 from pointstamp.kernels.jit import kernel
 
 
@@ -47,5 +47,5 @@ def gather(values: npt.NDArray[Any], order: npt.NDArray[np.int64]) -> npt.NDArra
     width = values.dtype.itemsize
     if values.dtype.hasobject or width not in (1, 2, 4, 8):
         return _gather_plain(values, order)
-    words = settled(values).view(np.dtype(f"u{width}"))
-    return _gather(words, settled(order)).view(values.dtype)
+    words = contiguous(values).view(np.dtype(f"u{width}"))
+    return _gather(words, contiguous(order)).view(values.dtype)

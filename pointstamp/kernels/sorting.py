@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from pointstamp.kernels.hashing import settled
+from pointstamp.kernels.hashing import contiguous
 from pointstamp.kernels.jit import kernel
 
 Ints = npt.NDArray[np.int64]
@@ -46,4 +46,4 @@ def unique_sorted(keys: Ints) -> Ints:
     >>> unique_sorted(np.array([3, 1, 3, 2, 1])).tolist()
     [1, 2, 3]
     """
-    return _distinct(settled(np.sort(keys)))
+    return _distinct(contiguous(np.sort(keys)))

@@ -58,7 +58,7 @@ class Loop:
         summary = self._summary
         watch = _watch(self.scope, self.name, summary, self._expect)
         self._builder.new_input(stream, Pipeline(), Interest.NEVER)
-        self._builder.set_summary(0, 0, summary)
+        self._builder.connect(0, 0, summary)
 
         def make_logic(
             capabilities: list[Capability], info: OperatorInfo

@@ -22,7 +22,7 @@ from itertools import starmap
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar, overload
 
 from pointstamp.containers import kind_of
-from pointstamp.containers.keys import alike, check_key
+from pointstamp.containers.keys import canonical_key, check_key
 from pointstamp.containers.kind import Key
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.error_policy import FAILED, ErrorPolicy, Failed, OnError, streams
@@ -534,7 +534,7 @@ def _keyed_rows(batch: Any, key: Key, name: str) -> Keyed:
     if key is None:
         return (_checked_pair(record, name) for record in batch)
     assert callable(key)
-    return ((alike(key(record)), record) for record in batch)
+    return ((canonical_key(key(record)), record) for record in batch)
 
 
 def _checked_pair(record: Any, name: str) -> tuple[Any, Any]:
@@ -545,7 +545,7 @@ def _checked_pair(record: Any, name: str) -> tuple[Any, Any]:
             f"{name} without a key takes records that are pairs (key, value), and was given "
             f"{record!r:.200}; say what its key is, as key=lambda record: ..."
         ) from None
-    return alike(of), value
+    return canonical_key(of), value
 
 
 def _keyed_columns(batch: Any, key: Key, name: str) -> Keyed:

@@ -17,7 +17,7 @@ import numpy as np
 from pointstamp.containers import Arrays, kind_of
 from pointstamp.containers.batch_join import How, joined
 from pointstamp.containers.event_times import EventTimes, Ints
-from pointstamp.containers.keys import alike, check_rows_key
+from pointstamp.containers.keys import canonical_key, check_rows_key
 from pointstamp.dataflow.error_policy import ErrorPolicy
 from pointstamp.errors import ColumnError
 from pointstamp.operators.window_assigners import Window, WindowResult
@@ -106,7 +106,7 @@ class Combined:
         key, of = self._key, self._of_rows
         if key is None:
             return self.combine([(None, of(record)) for record in batch])
-        return self.combine([(alike(key(record)), of(record)) for record in batch])
+        return self.combine([(canonical_key(key(record)), of(record)) for record in batch])
 
     def combine(self, stored: Any) -> Any:
         """One value for each key."""
@@ -366,7 +366,7 @@ class Join:
         else:
             side = 0 if pair[0] is not None else 1
             record, key = pair[side], self._keys[side]
-        return record if key is None else alike(key(record))
+        return record if key is None else canonical_key(key(record))
 
 
 def by_key(records: list[Any], key: Any) -> Iterator[tuple[Any, list[Any]]]:
@@ -377,7 +377,7 @@ def by_key(records: list[Any], key: Any) -> Iterator[tuple[Any, list[Any]]]:
         return
     found: dict[Any, list[Any]] = {}
     for record in records:
-        found.setdefault(alike(key(record)), []).append(record)
+        found.setdefault(canonical_key(key(record)), []).append(record)
     yield from found.items()
 
 

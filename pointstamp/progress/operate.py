@@ -52,15 +52,16 @@ left, and be on its way back in, and nobody outside has counted it yet.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Protocol
 
 from pointstamp.progress.antichain import Antichain
 from pointstamp.progress.change_batch import ChangeBatch
 
-Summaries = Sequence[Sequence[Antichain]]
-"""`summaries[from][to]`: the antichain of the summaries of all paths."""
+Summaries = Sequence[Mapping[int, Antichain]]
+"""`summaries[from][to]`: the antichain of the summaries of all paths; what no path leads to is
+not there. So what is built and kept is in proportion to the connections that exist."""
 
 Changes = Sequence[ChangeBatch]
 """One batch of changes of times for each port."""
@@ -166,8 +167,7 @@ class Operate(Protocol):
     def set_external_summary(self, summaries: Summaries, capabilities: Changes) -> None:
         """`summaries[output][input]`, and the initial frontier of each input.
 
-        The summaries are empty where no path leads back, and for an operator that
-        does not want the outside: it has nothing to add.
+        An operator that does not want the outside gets no summaries: it has nothing to add.
         """
 
     def push_external_progress(self, changes: Changes) -> None:

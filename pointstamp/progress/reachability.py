@@ -96,11 +96,11 @@ class Tracker:
     >>> from pointstamp.progress.antichain import Antichain
     >>> from pointstamp.progress.timestamp import Int, summary_less_equal
     >>> from pointstamp.progress.topology import Edge, Node
-    >>> later = [[Antichain(summary_less_equal, [Int.summary(1)])]]
+    >>> later = [{0: Antichain(summary_less_equal, [Int.summary(1)])}]
     >>> graph = Topology(
     ...     Int,
     ...     [Node("outside", 0, 0, []), Node("a", 0, 1, []), Node("b", 1, 1, later),
-    ...      Node("c", 1, 0, [[]])],
+    ...      Node("c", 1, 0, [{}])],
     ...     [Edge((1, 0), (2, 0)), Edge((2, 0), (3, 0))],
     ... )
     >>> tracker = Tracker(graph)

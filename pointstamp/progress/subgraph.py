@@ -254,7 +254,7 @@ class Subgraph:
     def set_external_summary(self, summaries: Summaries, capabilities: Changes) -> None:
         """Close the paths that run outside, then tell all children of theirs."""
         for output, row in enumerate(summaries):
-            for input_, paths in enumerate(row):
+            for input_, paths in row.items():
                 for path in paths:
                     outside = Outside(self.refinement, path, self.timestamp.identity)
                     self._tracker.follow_outside(output, input_, outside)
@@ -377,10 +377,12 @@ class Subgraph:
                     tracker.update(location, time, count * owners)
 
     def _summarize(self, to_outputs: list[list[tuple[int, Any]]]) -> Summaries:
-        rows = []
+        rows: list[dict[int, Antichain]] = []
         for input_ in range(self.inputs):
-            row = [Antichain(summary_less_equal) for _ in range(self.outputs)]
+            row: dict[int, Antichain] = {}
             for output, summary in to_outputs[self.topology.source(0, input_)]:
+                if output not in row:
+                    row[output] = Antichain(summary_less_equal)
                 row[output].insert(self.refinement.summarize(summary))
             rows.append(row)
         return rows
@@ -392,16 +394,14 @@ class Subgraph:
         """
         holds_back = self.peers > 1 and not self.eager
         least = Interest.IF_CAPABILITY if holds_back else Interest.NEVER
-        wanted = []
-        for input_ in range(self.inputs):
-            interest = least
-            for location in self.topology.reachable_from(self.topology.source(0, input_)):
-                node, port, is_target = self.topology.ports[location]
-                if node and is_target:
-                    child_interest = self.children[node - 1].frontier_interest[port]
-                    interest = max(interest, Interest(child_interest))
-            wanted.append(interest)
-        return wanted
+        interests = {
+            self._first[node] + port: interest
+            for node in range(1, len(self._nodes))
+            for port, interest in enumerate(self._interests[node])
+        }
+        greatest = self.topology.greatest_reached(interests)
+        sources = (self.topology.source(0, input_) for input_ in range(self.inputs))
+        return [Interest(max(least, greatest[source])) for source in sources]
 
     def _note_listeners(self) -> None:
         """Per location: who is told of its frontier, by what, and whether it is a reason to run."""
@@ -427,10 +427,7 @@ class Subgraph:
         if node in self._views:
             summaries: Summaries = self.topology.summaries_around(node)
         else:
-            summaries = [
-                [Antichain(summary_less_equal) for _ in range(child.inputs)]
-                for _ in range(child.outputs)
-            ]
+            summaries = [{}] * child.outputs
         child.set_external_summary(summaries, self._inboxes[node])
         for batch in self._inboxes[node]:
             batch.drain()

@@ -16,7 +16,7 @@ Source: timely-dataflow `progress/reachability.rs` (`Builder`, `summarize_output
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -160,23 +160,34 @@ class Topology:
                 found[location].extend((output, summary) for summary in summaries)
         return found
 
-    def summaries_around(self, node: int) -> list[list[Antichain]]:
+    def summaries_around(self, node: int) -> Summaries:
         """`[output][input]`: the paths from `node` back to itself, outside of it."""
-        summaries = []
+        first = self.first[node]
+        targets = range(first, first + self.nodes[node].inputs)
+        outward = list(self.steps)
+        for target in targets:
+            outward[target] = []  # not through the node itself
+        around = []
         for output in range(self.nodes[node].outputs):
-            outward = [
-                [] if self.ports[location][0] == node and self.ports[location][2] else steps
-                for location, steps in enumerate(self.steps)
-            ]
             paths = self._closure(self.source(node, output), outward, followed_by)
-            empty = Antichain(summary_less_equal)
-            summaries.append(
-                [
-                    paths.get(self.target(node, port), empty)
-                    for port in range(self.nodes[node].inputs)
-                ]
-            )
-        return summaries
+            around.append({to - first: paths[to] for to in paths if to in targets})
+        return around
+
+    def greatest_reached(self, values: Mapping[int, int]) -> list[int]:
+        """Per location, the greatest of the `values` of locations that paths lead to; else -1."""
+        backward: list[list[int]] = [[] for _ in self.ports]
+        for location, steps in enumerate(self.steps):
+            for to, _ in steps:
+                backward[to].append(location)
+        greatest = [-1] * len(self.ports)
+        for location in sorted(values, key=values.__getitem__, reverse=True):
+            work = [location]
+            while work:
+                reached = work.pop()
+                if greatest[reached] < 0:
+                    greatest[reached] = values[location]
+                    work.extend(backward[reached])
+        return greatest
 
     def reachable_from(self, start: int) -> set[int]:
         """All locations on paths from `start`."""
@@ -219,17 +230,17 @@ class Topology:
         if index == 0:
             return
         if len(node.summaries) != node.inputs or any(
-            len(row) != node.outputs for row in node.summaries
+            not 0 <= output < node.outputs for row in node.summaries for output in row
         ):
             raise BuildError(
                 f"operator {node.name!r} has {node.inputs} inputs and {node.outputs} outputs, "
                 "but its internal summary is of another shape"
             )
         for port, row in enumerate(node.summaries):
-            for output, summaries in enumerate(row):
-                self.steps[self.target(index, port)].extend(
-                    PathStep(self.source(index, output), summary) for summary in summaries
-                )
+            steps = self.steps[self.target(index, port)]
+            for output, summaries in row.items():
+                source = self.source(index, output)
+                steps.extend(PathStep(source, summary) for summary in summaries)
 
     def _closure(
         self, start: int, steps: list[list[PathStep]], compose: Callable[[Any, Any], Any]

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pointstamp.containers import Arrays, kind_of
-from pointstamp.containers.convert import to_arrow
+from pointstamp.containers import kind_of
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
@@ -144,7 +143,8 @@ class _Logic:
         return self._collected.setdefault(time.retain(), [])
 
     def _checked(self, batches: list[Any], batch: Any) -> None:
-        if (type(batch) is list) != self._takes_rows:
+        kind = kind_of(batch)
+        if kind.has_columns == self._takes_rows:
             wanted = (
                 "rows, as it was given a schema"
                 if self._takes_rows
@@ -152,9 +152,9 @@ class _Logic:
             )
             raise ContainerError(
                 f"operator {self._name!r} takes {wanted}; this stream carries batches of "
-                f"{kind_of(batch).name}"
+                f"{kind.name}"
             )
-        batches.append(to_arrow(batch) if isinstance(batch, Arrays) else batch)
+        batches.append(kind.to_arrow(batch) if kind.has_columns else batch)
 
     def _send(self, answer: _Answer, output: Output) -> None:
         with self._asked.popleft() as capability:

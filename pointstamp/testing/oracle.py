@@ -515,7 +515,7 @@ def _draw_initial(map_: _Map, scope: tuple[int, ...], node: int, operator: Opera
 
 def _draw_operator(map_: _Map, scope: tuple[int, ...], node: int, drawn: Node) -> None:
     for port, row in enumerate(drawn.summaries):
-        for output, summaries in enumerate(row):
+        for output, summaries in row.items():
             map_.steps[Place(scope, node, port, True)].extend(
                 (Place(scope, node, output, False), summary.results_in)
                 for summary in _elements(summaries)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as of_numpy
 
 from pointstamp.containers import Arrays
-from pointstamp.containers.convert import arrow_array, int64_column, numbers, to_arrow
+from pointstamp.containers.convert import arrow_array, integer_values, numbers, to_arrow
 
 NATIVE = ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"]
 OTHERS = ["?", "M8[us]", "m8[s]", "M8[D]", "U3", "S2"]
@@ -98,7 +98,7 @@ def test_a_batch_outlives_the_columns_that_it_was_made_of():
     batch = to_arrow(Arrays(a=np.arange(1000), b=np.arange(1000) % 2 == 0, c=np.ones(1000)))
     assert batch.schema.types == [pa.int64(), pa.bool_(), pa.float64()]
     assert sum(batch.column("a").to_pylist()) == 499_500
-    assert int64_column(batch, "a", "a test").sum() == 499_500
+    assert integer_values(batch.column("a"), "a", "a test").sum() == 499_500
 
 
 def test_a_graph_result_does_not_import_pandas():

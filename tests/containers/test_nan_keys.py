@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pointstamp as ps
-from pointstamp.containers.keys import alike, has_nan, hash_key
+from pointstamp.containers.keys import canonical_key, has_nan, hash_key
 
 NAN = math.nan
 
@@ -32,9 +32,9 @@ KEYS = st.recursive(
 
 @given(KEYS)
 def test_what_is_alike_stays_alike_when_it_is_sent(key: Any) -> None:
-    assert {alike(key): 1}[alike(copied(key))] == 1
-    assert has_nan(key) or alike(key) is key
-    assert hash_key(alike(key)) == hash_key(key)
+    assert {canonical_key(key): 1}[canonical_key(copied(key))] == 1
+    assert has_nan(key) or canonical_key(key) is key
+    assert hash_key(canonical_key(key)) == hash_key(key)
 
 
 def each_at_its_time(scope: Any, make: Any) -> Any:

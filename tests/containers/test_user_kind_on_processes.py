@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pytest
 
 import pointstamp as ps
-from pointstamp.containers import Buffer, Key, register, registry
+from pointstamp.containers import Buffer, Key, Kind, register, registry
 from pointstamp.errors import SerializationError, WorkerError
 
 Doubles = npt.NDArray[np.float64]
@@ -28,7 +28,7 @@ class Points:
     xy: Doubles
 
 
-class PointsKind:
+class PointsKind(Kind[Points]):
     """What can be done with `Points`."""
 
     name = "points"
@@ -38,9 +38,6 @@ class PointsKind:
 
     def n_bytes(self, batch: Points) -> int:
         return batch.xy.nbytes
-
-    def schema(self, batch: Points) -> None:
-        return None
 
     def records(self, batch: Points) -> Iterator[tuple[float, float]]:
         return zip(*batch.xy.tolist(), strict=True)

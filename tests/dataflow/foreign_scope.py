@@ -108,11 +108,11 @@ class ForeignScope:
     def internal_summary(self) -> tuple[Summaries, Changes]:
         """What leaves does so at the time at which it came; nothing is held at the start."""
         stays = Antichain(summary_less_equal, [self.timestamp.identity])
-        return [[stays]], [ChangeBatch()]
+        return [{0: stays}], [ChangeBatch()]
 
     def set_external_summary(self, summaries: Summaries, capabilities: Changes) -> None:
         """The ways back, and what may come at the start."""
-        self._ways_back = list(summaries[0][0])
+        self._ways_back = list(summaries[0].get(0, ()))
         self.push_external_progress(capabilities)
 
     def push_external_progress(self, changes: Changes) -> None:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import pointstamp as ps
+from pointstamp.dataflow.capability import CapabilityCounts
 from pointstamp.errors import (
     CapabilityError,
     ColumnError,
@@ -288,3 +289,22 @@ def test_data_that_does_not_fit_is_named(build: Any, kind: Any, words: list[str]
     assert isinstance(caught.value.__cause__, kind)
     for word in words:
         assert word in str(caught.value)
+
+
+def test_what_may_not_be_delayed_or_downgraded_can_be_tried() -> None:
+    capabilities = CapabilityCounts("op", 0, ps.Product(ps.Int, ps.Int), lambda: None)
+    capability = capabilities.add((1, 1))
+    assert capability.try_delayed((0, 5)) is None
+    assert not capability.try_downgrade((5, 0))
+    assert (capability.time, capabilities.n_held) == ((1, 1), 1)
+    later = capability.try_delayed((1, 2))
+    assert later is not None
+    assert later.time == (1, 2)
+    assert later.try_downgrade((3, 2))
+    assert (later.time, capabilities.n_held) == ((3, 2), 2)
+    with pytest.raises(TimestampError):
+        capability.try_delayed(3)
+    capability.drop()
+    with pytest.raises(CapabilityError, match="it was dropped"):
+        capability.try_downgrade((2, 2))
+    later.drop()

@@ -156,7 +156,7 @@ class Deaf(ForeignScope):
     """Does not add its own capabilities to what is held outside."""
 
     def set_external_summary(self, summaries: Any, capabilities: Any) -> None:
-        super().set_external_summary([[[]]], capabilities)
+        super().set_external_summary([{}], capabilities)
 
 
 @pytest.mark.parametrize("kind", [Impatient, Forgetful, Deaf])

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import pointstamp as ps
 from pointstamp.dataflow.capability import CapabilityCounts
 from pointstamp.dataflow.handles import Frontier
 from pointstamp.dataflow.notificator import Notificator
+from pointstamp.errors import CapabilityError
 from pointstamp.progress.antichain import MutableAntichain
 from pointstamp.progress.timestamp import Int, Product
 
@@ -70,3 +73,103 @@ def test_a_time_asked_for_when_it_is_complete_is_overlooked_until_given_out() ->
     assert [capability.time for capability in notificator] == [2, 3]
     assert not notificator.overlooked()
     assert len(notificator) == 1
+
+
+@pytest.mark.parametrize(("kind", "times"), TYPES)
+@given(data=st.data())
+def test_what_is_overlooked_counts_and_waits_as_a_list_says(
+    kind: Any, times: Any, data: Any
+) -> None:
+    """Requests for complete times and for others in any order, with and without requirements."""
+    capabilities = CapabilityCounts("op", 0, kind, lambda: None)
+    frontier = data.draw(times)
+    notificator = Notificator(kind, [Frontier(MutableAntichain(kind, [(frontier, 1)]))])
+
+    def is_complete(time: Any) -> bool:
+        return not kind.less_equal(frontier, time)
+
+    own: Counter[Any] = Counter()
+    required: Counter[Any] = Counter()
+    is_late = False
+    actions = st.sampled_from(["ask", "ask", "ask", "require", "give", "look"])
+    for action in data.draw(st.lists(actions, max_size=15)):
+        if action in ("ask", "require"):
+            time, later = data.draw(times), data.draw(times)
+            later = kind.join(time, later)
+            if action == "ask" or later == time:
+                notificator.notify_at(capabilities.add(time))
+                own[time] += 1
+            else:
+                notificator.notify_at(capabilities.add(later), time)
+                required[time] += 1
+            is_late = is_late or is_complete(time)
+        elif action == "look":
+            waits = any(is_complete(time) for time in (own | required))
+            assert notificator.overlooked() == (is_late and waits)
+            is_late = False
+        else:
+            for capability, count in notificator.counted():
+                capability.drop()
+                if own[capability.time] and is_complete(capability.time):
+                    assert count in (own.pop(capability.time), 1)
+                else:
+                    assert count == 1
+            given_out = [time for time in own if is_complete(time)]
+            assert given_out == []
+            required = Counter({time: n for time, n in required.items() if not is_complete(time)})
+        expected = Counter({time: n for time, n in (own + required).items() if n})
+        assert dict(notificator.pending()) == dict(expected)
+        assert len(notificator) == len(+own) + required.total()
+
+
+def test_a_late_notification_is_not_forgotten_over_the_next_request() -> None:
+    capabilities = CapabilityCounts("op", 0, Int, lambda: None)
+    notificator = Notificator(Int, [Frontier(MutableAntichain(Int, [(4, 1)]))])
+    notificator.notify_at(capabilities.add(2))  # complete already
+    notificator.notify_at(capabilities.add(7))  # not yet
+    assert notificator.overlooked()
+    assert [capability.time for capability in notificator] == [2]
+
+
+def test_a_requirement_is_waited_for_with_a_capability_of_a_later_time() -> None:
+    """Naiad's NotifyAt: while it waits, the times before the capability's own may complete."""
+
+    def main(worker: ps.Worker) -> Any:
+        log: list[Any] = []
+
+        def build(capability: Any, info: Any) -> Any:
+            capability.drop()
+
+            def logic(input: Any, output: Any, notificator: Any) -> None:
+                for time, batch in input:
+                    for _ in batch:
+                        notificator.notify_at(time.delayed(time.time + 10), time.time)
+                for later in notificator:
+                    with output.session(later) as session:
+                        session.give("done")
+                    log.append(later.time)
+                    later.drop()
+
+            return logic
+
+        with worker.dataflow() as scope:
+            input, stream = scope.new_input()
+            result = stream.unary_notify(ps.Pipeline(), "Ahead", build)
+            probe = result.probe()
+        input.send("a")
+        input.send("b")
+        input.advance_to(1)
+        worker.step_while(lambda: len(log) < 2)
+        seen = list(log), probe.less_than(1)
+        input.close()
+        worker.run()
+        return seen
+
+    assert ps.execute(main) == [([10, 10], False)]
+
+
+def test_a_requirement_after_its_capability_is_refused() -> None:
+    capabilities = CapabilityCounts("op", 0, Int, lambda: None)
+    notificator = Notificator(Int, [])
+    with pytest.raises(CapabilityError, match="cannot wait for 5 with Capability"):
+        notificator.notify_at(capabilities.add(4), 5)

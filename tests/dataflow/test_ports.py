@@ -189,7 +189,7 @@ def test_summaries_that_do_not_fit_the_ports_are_named() -> None:
     def nowhere(scope: Any) -> Any:
         builder = scope.operator("Crooked")
         builder.new_output()
-        return builder.set_summary(0, 0, 1)
+        return builder.connect(0, 0, 1)
 
     for build, words in (
         (too_many, "needs 0 summaries for output 0"),

@@ -67,7 +67,7 @@ def test_five_hashes_alike_in_every_width(dtype):
 
 @given(nps.arrays(np.uint64, st.integers(0, 50)))
 def test_words_agree_with_the_twin_and_one_by_one(words):
-    compiled = hashing._hash_words(hashing.settled(words))
+    compiled = hashing._hash_words(hashing.contiguous(words))
     assert compiled.tolist() == hashing._hash_words.plain(words).tolist()
     assert compiled.tolist() == [reference_mix(word) for word in words.tolist()]
 
@@ -79,7 +79,7 @@ edge_floats = st.sampled_from(
 
 @given(st.lists(st.floats() | edge_floats))
 def test_floats_agree_with_the_twin_and_one_by_one(floats):
-    values = hashing.settled(np.array(floats, np.float64))
+    values = hashing.contiguous(np.array(floats, np.float64))
     assert hashing._float_words(values).tolist() == hashing._float_words.plain(values).tolist()
     assert hashing.hash_floats(values).tolist() == [hashing.hash_float(v) for v in floats]
 

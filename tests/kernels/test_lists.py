@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pointstamp.kernels import lists
-from pointstamp.kernels.hashing import settled
+from pointstamp.kernels.hashing import contiguous
 from pointstamp.kernels.lists import (
     distinct,
     group,
@@ -51,7 +51,7 @@ def test_distinct_ids_are_a_sorted_set(ids):
 def test_flags_are_set_where_ids_are(form, values):
     ids = np.array(values, np.int64)
     present = np.zeros(40, np.bool_)
-    (lists._flag if form == "compiled" else lists._flag.plain)(settled(ids), -5, present)
+    (lists._flag if form == "compiled" else lists._flag.plain)(contiguous(ids), -5, present)
     assert (np.flatnonzero(present) - 5).tolist() == sorted(set(values))
 
 
@@ -84,7 +84,7 @@ def test_lists_that_are_filled_in_parts_are_as_if_in_one(form, pairs, cut):
     numbers, items = columns(pairs)
     counts = np.zeros(8, np.int64)
     for part in (numbers[:cut], numbers[cut:]):
-        count(settled(part), counts)
+        count(contiguous(part), counts)
     starts, grouped = starts_of(counts), np.full(len(items), -1, np.int32)
     places = starts[:-1].copy()
     for some in (slice(cut), slice(cut, None)):

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import pointstamp as ps
 from pointstamp.containers import kind_of
 from pointstamp.dataflow.backpressure import N_WAITING, Backpressure, InFlight
 from pointstamp.errors import UsageError
+from pointstamp.graph import pagerank
+from pointstamp.graph.edges import edge_columns
+from pointstamp.joins import GenericJoin, make_plan
 
 LIMIT = 100_000
 
@@ -43,7 +48,13 @@ class Sizes:
         self.taken += kind_of(batch).length(batch)
 
 
-def fast_into_slow(kind: str, limit: int, n: int, seed: int = 0) -> tuple[int, int]:
+def fast_into_slow(
+    kind: str,
+    limit: int,
+    n: int,
+    seed: int = 0,
+    pact: Any = ps.Broadcast(),  # noqa: B008
+) -> tuple[int, int]:
     """Worker 0 makes batches; worker 1 takes one of them every 20 steps.
 
     Gives the most bytes that were on the way, and how many records were taken. Simulated, so
@@ -76,7 +87,7 @@ def fast_into_slow(kind: str, limit: int, n: int, seed: int = 0) -> tuple[int, i
         with worker.dataflow() as scope:
             made = noted(batches(kind, n if worker.index == 0 else 0))
             stream = scope.batches_to_stream(made)
-            stream.unary_frontier(ps.Broadcast(), "Slow", build)
+            stream.unary_frontier(pact, "Slow", build)
 
     ps.simulate(main, workers=2, seed=seed)
     return sizes.most, sizes.taken
@@ -90,6 +101,55 @@ def test_a_fast_source_waits_for_a_slow_receiver(kind: str, seed: int) -> None:
     without, same = fast_into_slow(kind, 0, n, seed)
     assert taken == same == n * (250 if kind == "rows" else 1000)
     assert with_ < 2 * LIMIT < without
+
+
+@pytest.mark.parametrize("kind", ["rows", "columns"])
+def test_records_that_name_their_worker_are_in_flight_like_others(kind: str) -> None:
+    to_1 = ps.Exchange(to=(lambda x: 1) if kind == "rows" else pc.field("x") * 0 + 1)
+    with_, taken = fast_into_slow(kind, LIMIT, 150, pact=to_1)
+    without, same = fast_into_slow(kind, 0, 150, pact=to_1)
+    assert taken == same == 150 * (250 if kind == "rows" else 1000)
+    assert with_ < 4 * LIMIT < without
+
+
+def test_all_messages_of_a_graph_and_of_a_join_are_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sent, taken, throttled = Counter[int](), Counter[int](), []
+    count_sent, count_taken = InFlight.sent, InFlight.taken
+
+    def note_sent(self: InFlight, peer: int, batch: Any, n_records: int) -> None:
+        sent[type(batch).__name__] += n_records
+        count_sent(self, peer, batch, n_records)
+
+    def note_taken(self: InFlight, sender: int, batch: Any, n_records: int) -> None:
+        taken[type(batch).__name__] += n_records
+        count_taken(self, sender, batch, n_records)
+
+    monkeypatch.setattr(InFlight, "sent", note_sent)
+    monkeypatch.setattr(InFlight, "taken", note_taken)
+    monkeypatch.setattr(Backpressure, "over", lambda self: throttled.append(self))
+    monkeypatch.setattr(Backpressure, "under", lambda self: None)
+
+    def main(worker: Any, find: Any) -> None:
+        worker.environment.in_flight_bytes = 100
+        mine = [(v, (7 * v + k) % 60) for v in range(worker.index, 60, 2) for k in range(3)]
+        with worker.dataflow() as scope:
+            find(scope.to_stream(mine))
+
+    def four_cycles(edges: Any) -> Any:
+        # No worker has a list of another one, so prefixes have to go where the lists are.
+        arrays = edges.map_batches(edge_columns)
+        plan = make_plan(4, [(0, 1), (1, 2), (2, 3), (3, 0)])
+        return GenericJoin(arrays, plan, (0, 1, 2, 3), replicated_items=0).matches()
+
+    for find, carried in [(pagerank, "Arrays"), (four_cycles, "PrefixesWithCandidates")]:
+        for noted in (sent, taken, throttled):
+            noted.clear()
+        ps.execute(main, find, workers=2, threads=True)
+        assert sent == taken
+        assert sent[carried] > 100
+        assert throttled
 
 
 def test_the_most_in_flight_does_not_grow_with_the_stream() -> None:

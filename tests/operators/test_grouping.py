@@ -123,7 +123,7 @@ def test_aggregate_by_name_and_several_columns_as_one_kind_of_container(
     for k, x, t in RECORDS:
         least[k, t] = min(x, least.get((k, t), x))
     assert collect(build, workers) == sorted((0, (*key, x)) for key, x in least.items())
-    assert kinds == {make.__name__}
+    assert kinds == {"columns"}
 
 
 def test_what_aggregate_emits_is_up_to_the_function() -> None:

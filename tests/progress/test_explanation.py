@@ -30,7 +30,7 @@ class Child:
 
     def internal_summary(self) -> Any:
         summary = Advance(0) if self.summary is None else self.summary
-        row = [Antichain(summary_less_equal, [summary]) for _ in range(self.outputs)]
+        row = {i: Antichain(summary_less_equal, [summary]) for i in range(self.outputs)}
         return [row for _ in range(self.inputs)], [ChangeBatch() for _ in range(self.outputs)]
 
     def set_external_summary(self, summaries: Any, capabilities: Any) -> None:

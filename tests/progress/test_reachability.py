@@ -53,13 +53,13 @@ def graphs(draw: Any) -> Topology:
     for index in range(1, n_nodes + 1):
         inputs, outputs = draw(st.integers(0, 2)), draw(st.integers(0, 2))
         table = [
-            [paths(*draw(st.lists(summaries, max_size=2))) for _ in range(outputs)]
+            {output: paths(*draw(st.lists(summaries, max_size=2))) for output in range(outputs)}
             for _ in range(inputs)
         ]
         nodes.append(Node(f"op{index}", inputs, outputs, table))
     loops = range(n_nodes + 1, n_nodes + 1 + draw(st.integers(0, 2)))
     round_ = Both(Advance(0), Advance(1))
-    nodes.extend(Node(f"loop{i}", 1, 1, [[paths(round_)]]) for i in loops)
+    nodes.extend(Node(f"loop{i}", 1, 1, [{0: paths(round_)}]) for i in loops)
     sources = [(i, p) for i, node in enumerate(nodes) for p in range(node.outputs)]
     targets = [(i, p) for i, node in enumerate(nodes) for p in range(node.inputs)]
     edges = []
@@ -115,7 +115,7 @@ def test_implied_times_are_what_brute_force_finds(data: Any) -> None:
 def chain(*summaries: Any) -> Topology:
     """outside -> 1 -> 2 ... -> outside, each with one summary."""
     nodes = [Node("outside", 1, 1, ())]
-    nodes.extend(Node(f"op{i}", 1, 1, [[paths(s)]]) for i, s in enumerate(summaries, 1))
+    nodes.extend(Node(f"op{i}", 1, 1, [{0: paths(s)}]) for i, s in enumerate(summaries, 1))
     edges = [Edge((i, 0), ((i + 1) % len(nodes), 0)) for i in range(len(nodes))]
     return Topology(Int, nodes, edges)
 
@@ -132,8 +132,8 @@ def test_paths_around_an_operator_do_not_pass_through_it() -> None:
     # 1 -> 2 -> 1, where 2 adds one; around 1 it is +1, around 2 it is 1's own 0.
     nodes = [
         Node("outside", 0, 0, ()),
-        Node("body", 1, 1, [[paths(Advance(0))]]),
-        Node("loop", 1, 1, [[paths(Advance(1))]]),
+        Node("body", 1, 1, [{0: paths(Advance(0))}]),
+        Node("loop", 1, 1, [{0: paths(Advance(1))}]),
     ]
     graph = Topology(Int, nodes, [Edge((1, 0), (2, 0)), Edge((2, 0), (1, 0))])
     graph.check_cycles()
@@ -144,7 +144,7 @@ def test_paths_around_an_operator_do_not_pass_through_it() -> None:
 
 def test_a_loop_that_stays_is_refused_with_its_path() -> None:
     nodes = [Node("outside", 0, 0, ())]
-    nodes += [Node(name, 1, 1, [[paths(Advance(0))]]) for name in ("first", "second")]
+    nodes += [Node(name, 1, 1, [{0: paths(Advance(0))}]) for name in ("first", "second")]
     graph = Topology(Int, nodes, [Edge((1, 0), (2, 0)), Edge((2, 0), (1, 0))])
     with pytest.raises(CycleError, match=r"'first' \[1\] -> 'second' \[2\] -> 'first' \[1\]"):
         graph.check_cycles()
@@ -153,8 +153,10 @@ def test_a_loop_that_stays_is_refused_with_its_path() -> None:
 def test_one_staying_way_around_is_enough_to_refuse_a_loop() -> None:
     nodes = [
         Node("outside", 0, 0, ()),
-        Node("either", 1, 1, [[paths(Both(Advance(0), Advance(0)))]]),
-        Node("loop", 1, 1, [[paths(Both(Advance(1), Advance(0)), Both(Advance(0), Advance(0)))]]),
+        Node("either", 1, 1, [{0: paths(Both(Advance(0), Advance(0)))}]),
+        Node(
+            "loop", 1, 1, [{0: paths(Both(Advance(1), Advance(0)), Both(Advance(0), Advance(0)))}]
+        ),
     ]
     # The second summary is the lesser one and replaces the first in the antichain.
     graph = Topology(NESTED, nodes, [Edge((1, 0), (2, 0)), Edge((2, 0), (1, 0))])
@@ -171,8 +173,8 @@ def test_letting_go_in_a_loop_ends() -> None:
     """A capability goes away while its own echo around the loop is still counted."""
     nodes = [
         Node("outside", 0, 0, ()),
-        Node("body", 1, 1, [[paths(Advance(0))]]),
-        Node("loop", 1, 1, [[paths(Advance(1))]]),
+        Node("body", 1, 1, [{0: paths(Advance(0))}]),
+        Node("loop", 1, 1, [{0: paths(Advance(1))}]),
     ]
     graph = Topology(Int, nodes, [Edge((1, 0), (2, 0)), Edge((2, 0), (1, 0))])
     tracker = Tracker(graph)

@@ -50,13 +50,13 @@ class Scripted:
 
     def internal_summary(self) -> Any:
         table = [
-            [Antichain(summary_less_equal, [self._summary]) for _ in range(self.outputs)]
+            {i: Antichain(summary_less_equal, [self._summary]) for i in range(self.outputs)}
             for _ in range(self.inputs)
         ]
         return table, [ChangeBatch([(0, 1)] if self._initial else []) for _ in range(self.outputs)]
 
     def set_external_summary(self, summaries: Any, capabilities: Any) -> None:
-        self.external = [[list(paths) for paths in row] for row in summaries]
+        self.external = [{i: list(paths) for i, paths in row.items()} for row in summaries]
         self.push_external_progress(capabilities)
         self.visits = 0
 
@@ -196,7 +196,7 @@ def looped(**options: Any) -> tuple[Subgraph, Scripted]:
 
 def test_what_an_operator_is_told_of_the_outside_leaves_out_itself() -> None:
     _, body = looped(wants_outside=True)
-    assert body.external == [[[Advance(1)]]]
+    assert body.external == [{0: [Advance(1)]}]
     assert body.frontiers[0].frontier == []
 
 
@@ -286,7 +286,7 @@ def test_a_scope_reports_entering_records_as_consumed_and_held_at_once() -> None
     body._summary = Product(Int, Int).identity
     body.frontiers = [MutableAntichain(Product(Int, Int))]
     inner.internal_summary()
-    inner.set_external_summary([[Antichain(summary_less_equal)]], [ChangeBatch([(0, 1)])])
+    inner.set_external_summary([{}], [ChangeBatch([(0, 1)])])
     visit(inner)
     entered.update((0, 0), 3)
     progress = visit(inner)

@@ -463,7 +463,7 @@ def _keys_apart() -> list[Patch]:
 
     def bugged(self: ExchangePusher, time: Any, batch: Any) -> None:
         kind = kind_of(batch)
-        parts = kind.split(batch, kind.hashes(batch, self._key), self._peers)
+        parts = kind.exchange(batch, self._by, self._peers)
         for number, part in enumerate(parts):
             if part:
                 self.hand((number + self._index) % self._peers, time, part, len(part))
