@@ -52,7 +52,6 @@ def fast_into_slow(
     kind: str,
     limit: int,
     n: int,
-    seed: int = 0,
     pact: Any = ps.Broadcast(),  # noqa: B008
 ) -> tuple[int, int]:
     """Worker 0 makes batches; worker 1 takes one of them every 20 steps.
@@ -89,16 +88,15 @@ def fast_into_slow(
             stream = scope.batches_to_stream(made)
             stream.unary_frontier(pact, "Slow", build)
 
-    ps.simulate(main, workers=2, seed=seed)
+    ps.simulate(main, workers=2, seed=0)
     return sizes.most, sizes.taken
 
 
-@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("kind", ["rows", "columns", "arrays"])
-def test_a_fast_source_waits_for_a_slow_receiver(kind: str, seed: int) -> None:
+def test_a_fast_source_waits_for_a_slow_receiver(kind: str) -> None:
     n = 150
-    with_, taken = fast_into_slow(kind, LIMIT, n, seed)
-    without, same = fast_into_slow(kind, 0, n, seed)
+    with_, taken = fast_into_slow(kind, LIMIT, n)
+    without, same = fast_into_slow(kind, 0, n)
     assert taken == same == n * (250 if kind == "rows" else 1000)
     assert with_ < 2 * LIMIT < without
 
@@ -106,10 +104,10 @@ def test_a_fast_source_waits_for_a_slow_receiver(kind: str, seed: int) -> None:
 @pytest.mark.parametrize("kind", ["rows", "columns"])
 def test_records_that_name_their_worker_are_in_flight_like_others(kind: str) -> None:
     to_1 = ps.Exchange(to=(lambda x: 1) if kind == "rows" else pc.field("x") * 0 + 1)
-    with_, taken = fast_into_slow(kind, LIMIT, 150, pact=to_1)
-    without, same = fast_into_slow(kind, 0, 150, pact=to_1)
+    with_, taken = fast_into_slow(kind, LIMIT, 150, to_1)
+    without, same = fast_into_slow(kind, 0, 150, to_1)
     assert taken == same == 150 * (250 if kind == "rows" else 1000)
-    assert with_ < 4 * LIMIT < without
+    assert with_ < 2 * LIMIT < without
 
 
 def test_all_messages_of_a_graph_and_of_a_join_are_counted(
