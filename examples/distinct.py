@@ -1,8 +1,6 @@
 """Distinct: of equal records of an epoch the first one passes, at once.
 
-The operator remembers what has passed, by epoch. It sends before the epoch is complete,
-with the capability that comes with each batch; what it waits for is the moment when it
-may forget: when it is notified that nothing more can come at that epoch.
+The operator remembers what has passed, by epoch, and forgets it when the epoch is complete.
 
     python examples/distinct.py [RECORDS [VALUES [EPOCHS [WORKERS]]]]
 """
@@ -11,31 +9,8 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Callable
 
 import pointstamp as ps
-
-Logic = Callable[[ps.Input, ps.Output, ps.Notificator], None]
-
-
-def first_of_each(capability: ps.Capability, info: ps.OperatorInfo) -> Logic:
-    capability.drop()
-    passed: dict[int, set[int]] = {}
-
-    def logic(input: ps.Input, output: ps.Output, notificator: ps.Notificator) -> None:
-        for time, batch in input:
-            if time.time not in passed:
-                passed[time.time] = set()
-                notificator.notify_at(time.retain())
-            new = set(batch) - passed[time.time]
-            passed[time.time] |= new
-            with output.session(time) as session:
-                session.give_many(new)
-        for cap in notificator:
-            with cap:
-                del passed[cap.time]
-
-    return logic
 
 
 def numbers(index: int, epoch: int, n_records: int, n_values: int) -> list[int]:
@@ -50,8 +25,7 @@ def distinct(
     found: list[tuple[int, int]] = []
     with worker.dataflow("distinct") as scope:
         input, stream = scope.new_input()
-        once = stream.unary_notify(ps.Exchange(lambda x: x), "Distinct", first_of_each)
-        once.inspect_batch(lambda epoch, batch: found.extend((epoch, x) for x in batch))
+        stream.distinct().inspect_time(lambda epoch, x: found.append((epoch, x)))
     for epoch in range(epochs):
         input.send_batch(numbers(worker.index, epoch, n_records, n_values))
         input.advance_to(epoch + 1)

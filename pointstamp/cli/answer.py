@@ -36,14 +36,12 @@ class HungUp(KeyboardInterrupt):
     """The terminal was closed; an interruption for the same reason."""
 
 
-def answer(request: Callable[[], Request], *, as_object: bool, with_traceback: bool) -> int:
-    """Make the request, answer it, print; the exit status."""
+def end_of(work: Callable[[], int], *, with_traceback: bool) -> int:
+    """The exit status of `work()`, or of what stopped it, which is said."""
     try:
         # Terminated or interrupted, everything that was begun is cleaned up on the way out.
         with _raising_signals():
-            asked = request()
-            _check_is_heard(asked, as_object)
-            return _print(asked, _outcome(asked), as_object)
+            return work()
     except KeyboardInterrupt as interruption:
         return _stopped(interruption)
     except Exception as error:  # noqa: BLE001  (the one place where all of them end)
@@ -51,6 +49,12 @@ def answer(request: Callable[[], Request], *, as_object: bool, with_traceback: b
         if before is not None:
             return _stopped(before)
         return _failed(error, with_traceback)
+
+
+def answer(request: Request, *, as_object: bool) -> int:
+    """Answer the request and print; the exit status."""
+    _check_output(request, as_object)
+    return _print(request, _outcome(request), as_object)
 
 
 @contextmanager
@@ -71,7 +75,7 @@ def _raising_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _check_is_heard(request: Request, as_object: bool) -> None:
+def _check_output(request: Request, as_object: bool) -> None:
     if sys.stdout is None and (as_object or request.wanted is not Wanted.FILE):
         raise UsageError(
             "standard output is closed, and the answer would go there; open it (> FILE), or ask "

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from pointstamp.cli.explain import explain
+from pointstamp.cli.launcher import run
 from pointstamp.cli.log import log
 from pointstamp.cli.warm import warm
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="pointstamp",
-    help="Find motifs, triangles and cliques in a graph, on this machine or on Spark.",
+    help="Run a dataflow program; find motifs, triangles and cliques in a graph.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -130,14 +131,14 @@ def _answer(
     traceback: Traceback = False,
 ) -> None:
     """Answer the question `query`; what all commands do, and ask."""
-    from pointstamp.cli.answer import answer
+    from pointstamp.cli.answer import answer, end_of
     from pointstamp.cli.outcome import Run
 
     def request() -> Request:
         run = Run(progress.value, log)
         return _request(name, query, edges, workers, on, master, out, count, run)
 
-    raise typer.Exit(answer(request, as_object=json, with_traceback=traceback))
+    raise typer.Exit(end_of(lambda: answer(request(), as_object=json), with_traceback=traceback))
 
 
 def _request(
@@ -212,6 +213,7 @@ def cliques(
     return CliqueQuery(k)
 
 
+app.command()(run)
 app.command()(log)
 app.command()(explain)
 app.command()(warm)

@@ -67,6 +67,11 @@ class Request:
             return
         if self.wanted is Wanted.COUNT:
             raise UsageError("--count makes no matches that --out could write; leave out one")
+        if self.out.suffix.lower() not in ("", ".parquet"):
+            raise UsageError(
+                f"--out {self.out}: matches are written as Parquet, and not as "
+                f"{self.out.suffix}; name it {self.out.with_suffix('.parquet')}"
+            )
         try:
             # A search may take hours, so whether there is writing is tried before it.
             with folder_beside(self.out):

@@ -200,6 +200,15 @@ class ControlConnection:
         self._loop.wake()
         return True
 
+    def drain(self, timeout_s: float = 5.0) -> None:
+        """Wait until what has arrived is read, and its handlers called.
+
+        For a process that has ended: after this there is nothing more of it.
+        """
+        read = threading.Event()
+        self._loop.post(lambda: self._loop.drain(self, read))
+        read.wait(timeout_s)
+
     def flush(self, timeout_s: float | None = None) -> bool:
         """Wait until all that was sent is handed to the system; whether it was."""
         return self.drained.wait(timeout_s) and self.is_open
@@ -241,7 +250,7 @@ class _ControlLoop:
         self.tls: Any = None
         self.is_ending = False
         self.selector = selectors.DefaultSelector()
-        self._adopted: deque[ControlConnection] = deque()
+        self._posted: deque[Callable[[], None]] = deque()
         self._is_woken = False
         self._wake_reader, self._wake_writer = socket.socketpair()
         self._wake_reader.setblocking(False)
@@ -262,7 +271,11 @@ class _ControlLoop:
         """Take over a connection that is authenticated; from any thread."""
         with self.lock:
             self.connections[connection] = None
-            self._adopted.append(connection)
+        self.post(lambda: self._begin(connection))
+
+    def post(self, call: Callable[[], None]) -> None:
+        """Have the thread call `call`; from any thread."""
+        self._posted.append(call)
         self.wake()
 
     def wake(self) -> None:
@@ -292,7 +305,7 @@ class _ControlLoop:
     def _run(self) -> None:
         try:
             while not self.is_ending:
-                self._register()
+                self._do_posted()
                 for key, events in self.selector.select(self._wait_s()):
                     if key.fileobj is self._wake_reader:
                         self._clear_wake()
@@ -309,18 +322,33 @@ class _ControlLoop:
         return max(0.0, min(dues) - time.monotonic()) if dues else None
 
     def _clear_wake(self) -> None:
-        self._is_woken = False
         with contextlib.suppress(BlockingIOError):
             self._wake_reader.recv(64)
+        # Then the flag: what comes in between is looked for below. The other way round its byte
+        # would be read here, and nothing would wake us any more.
+        self._is_woken = False
 
-    def _register(self) -> None:
-        """Watch what was adopted, and write what was queued."""
-        while self._adopted:
-            connection = self._adopted.popleft()
-            self._watch(connection, selectors.EVENT_READ)
-            if self.on_open is not None and connection.worker >= 0:
-                self._call(self.on_open, connection)
-            self._serve(connection, selectors.EVENT_READ)  # TLS may have read ahead
+    def _begin(self, connection: ControlConnection) -> None:
+        """Watch a connection that was adopted."""
+        self._watch(connection, selectors.EVENT_READ)
+        if self.on_open is not None and connection.worker >= 0:
+            self._call(self.on_open, connection)
+        self._serve(connection, selectors.EVENT_READ)  # TLS may have read ahead
+
+    def drain(self, connection: ControlConnection, read: threading.Event) -> None:
+        """Read what has come of `connection`, then set `read`."""
+        while connection.is_open and connection.stream.fileno() >= 0:
+            with selectors.DefaultSelector() as ready:
+                ready.register(connection.stream, selectors.EVENT_READ)
+                if not ready.select(0):
+                    break
+            self._serve(connection, selectors.EVENT_READ)
+        read.set()
+
+    def _do_posted(self) -> None:
+        """Do what was posted, and write what was queued."""
+        while self._posted:
+            self._posted.popleft()()
         for connection in list(self.connections):
             if connection.is_open and (connection.unsent or connection.is_closing):
                 self._serve(connection, selectors.EVENT_WRITE)
@@ -583,6 +611,12 @@ class ControlServer:
         adopted = ControlConnection(self._loop, connection, worker)
         self._loop.adopt(adopted)
         return adopted
+
+    def broadcast(self, message: Any, group: str = "") -> None:
+        """Send a message to every worker of a group; it is pickled once."""
+        pieces = frame(FrameKind.MESSAGE, 0, [_pickled(message)])
+        for connection in self.connections(group).values():
+            connection.put(pieces)
 
     def connections(self, group: str = "") -> dict[int, ControlConnection]:
         """The open connections of a group, by worker: of two of one worker the newer."""

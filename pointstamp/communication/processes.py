@@ -3,38 +3,40 @@
 Each is a fresh interpreter (a fork would copy locks that other threads hold) with
 this one's module search path, flags, environment and directory. The target
 travels by cloudpickle, so that functions of `__main__`, closures and lambdas need
-no guard and no module. Workers are connected to each other, and to this process,
-by socket pairs made here and inherited, and share memory that has no name (see
-`segment`), where the system has such: nobody else can reach either.
+no guard and no module. Workers are connected to each other, and to this process
+(see `control`), by socket pairs made here and inherited, and share memory that has
+no name (see `segment`), where the system has such: nothing else can reach either.
 
 What holds when something goes wrong:
 
-- A worker that raises says so and stops its peers through the mesh. One that dies
+- A worker that raises reports it and stops its peers through the mesh. One that dies
   is noticed by the end of its sockets, by its peers and by us.
 - From the first failure on, workers that do not stop by themselves have
   `GRACE_S`; then they are terminated, and killed `KILL_S` later.
-- If this process dies, its workers stop (see `child`).
+- If this process dies, its workers stop (see `worker_process`).
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import selectors
+import queue
 import socket
 import subprocess
 import sys
 import threading
 import time
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped, unused-ignore]  # it has no annotations
 
 from pointstamp.communication import segment
+from pointstamp.communication.control import ControlConnection, ControlServer
 from pointstamp.communication.failure import Failure, death, first_cause, load
-from pointstamp.communication.framing import Buffer, FrameKind, FrameReader, frame
 from pointstamp.communication.target import Result, Target, check_workers
+from pointstamp.communication.worker_process import RunTarget, TargetFailure, TargetResult
 from pointstamp.errors import SerializationError
 
 GRACE_S = 0.4
@@ -67,13 +69,15 @@ def run_processes(target: Target[Result], workers: int) -> list[Result]:
     check_workers(workers)
     pickled = _pickled(target)
     children: list[_Child] = []
+    events: _Events = queue.SimpleQueue()
+    server = _control_server(children, events)
     try:
-        _start(children, workers)
-        for child in children:
-            child.unsent = frame(FrameKind.TARGET, 0, [pickled])
-        _watch(children)
+        _start(children, workers, server)
+        server.broadcast(RunTarget(pickled))
+        _watch(children, events)
     finally:
-        _stop(children)
+        _stop(children, events)
+        server.close()
     failures = [child.failure for child in children if child.failure is not None]
     if failures:
         found = first_cause(failures)
@@ -81,54 +85,32 @@ def run_processes(target: Target[Result], workers: int) -> list[Result]:
     return [_loaded(child) for child in children]
 
 
+_Events = queue.SimpleQueue[Callable[[], None]]
+"""What happened to workers, for the thread that watches them to take note of."""
+
+
 @dataclass(eq=False)
 class _Child:
-    """A process, what it is to be told, and what it has told."""
+    """A worker's process, and what it has answered."""
 
     index: int
     process: subprocess.Popen[bytes]
-    control: socket.socket
-    unsent: list[Buffer] = field(default_factory=list)
-    reader: FrameReader = field(default_factory=FrameReader)
-    result: memoryview | None = None
+    connection: ControlConnection
+    result: bytes | None = None
     failure: Failure | None = None
-    at_end_of_stream: bool = False
     has_ended: bool = False
 
     @property
     def has_answered(self) -> bool:
         return self.result is not None or self.failure is not None
 
-    def write(self) -> None:
-        """Write what the control socket takes of the target."""
-        try:
-            while self.unsent:
-                n_bytes = self.control.send(self.unsent[0])
-                self.unsent[0] = memoryview(self.unsent[0])[n_bytes:]
-                if not self.unsent[0]:
-                    del self.unsent[0]
-        except BlockingIOError:
-            pass
-        except OSError:
-            self.unsent.clear()  # it has died, which reading will tell
+    def take_result(self, message: TargetResult) -> None:
+        self.result = message.result
 
-    def read(self) -> None:
-        """Take in what the worker says; `at_end_of_stream` from the end of its socket on."""
-        try:
-            while not self.at_end_of_stream:
-                n_bytes = self.control.recv_into(self.reader.space())
-                self.at_end_of_stream = n_bytes == 0
-                for found in self.reader.advance(n_bytes):
-                    if found.kind is FrameKind.RESULT:
-                        self.result = found.body
-                    elif found.kind is FrameKind.FAILURE:
-                        self.failure = load(found.body)
-        except BlockingIOError:
-            pass
-        except OSError:
-            self.at_end_of_stream = True
+    def take_failure(self, message: TargetFailure) -> None:
+        self.failure = load(message.failure)
 
-    def reap(self, *, patience_s: float = 0.0, is_cause: bool = True) -> None:
+    def reap(self, events: _Events, *, patience_s: float = 0.0, is_cause: bool = True) -> None:
         """See whether the process ended; if so without an answer, that is a failure."""
         if patience_s:
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -136,10 +118,31 @@ class _Child:
         status = self.process.poll()
         if status is None:
             return
-        self.read()
+        # What it sent before it ended is at hand, but need not have been read yet.
+        self.connection.drain()
+        _take_note(events)
         self.has_ended = True
         if not self.has_answered and is_cause:
             self.failure = death(self.index, status, time.monotonic())
+
+
+def _control_server(children: list[_Child], events: _Events) -> ControlServer:
+    """The control server of `children`, which hands over what happens to `events`."""
+
+    def note(take: Callable[[_Child, Any], None]) -> Callable[[ControlConnection, Any], None]:
+        return lambda connection, message: events.put(
+            lambda: take(children[connection.worker], message)
+        )
+
+    return ControlServer(
+        host=None,
+        handlers={
+            TargetResult: note(_Child.take_result),
+            TargetFailure: note(_Child.take_failure),
+        },
+        # The process has ended, or will at once.
+        on_close=note(lambda child, _: child.reap(events, patience_s=TICK_S)),
+    )
 
 
 def _pickled(target: Target[Result]) -> bytes:
@@ -164,7 +167,7 @@ def _loaded(child: _Child) -> Any:
         ) from error
 
 
-def _start(children: list[_Child], workers: int) -> None:
+def _start(children: list[_Child], workers: int, server: ControlServer) -> None:
     """Start the processes one after the other, in `children` from the moment they exist."""
     # ends[i][j] is worker i's end of its stream to j, until i is started.
     ends: list[dict[int, socket.socket]] = [{} for _ in range(workers)]
@@ -177,7 +180,7 @@ def _start(children: list[_Child], workers: int) -> None:
                 ends[index][peer], ends[peer][index] = map(stack.enter_context, _pair())
             ours, theirs = map(stack.enter_context, _pair())
             process = _spawn(index, workers, theirs, ends[index], shared_fd)
-            children.append(_Child(index, process, ours.dup()))
+            children.append(_Child(index, process, server.adopt(ours.dup(), index)))
             for end in (ours, theirs, *ends[index].values()):
                 end.close()
 
@@ -201,7 +204,8 @@ def _spawn(
     program = (
         f"import sys; sys.path[:] = {[str(path) for path in sys.path]!r}\n"
         f"from pointstamp.communication.worker_process import main\n"
-        f"main({index}, {workers}, {control.fileno()}, {peer_fds!r}, {shared_fd})"
+        f"main({index}, {workers}, {control.fileno()}, {peer_fds!r}, {shared_fd}, "
+        f"{os.getpid()})"
     )
     # -W, -O, -X and the like, as multiprocessing hands them on.
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # not public
@@ -216,31 +220,22 @@ def _spawn(
     )
 
 
-def _watch(children: list[_Child]) -> None:
-    """Hand out the target, collect the answers; return when every process has ended."""
-    with selectors.DefaultSelector() as selector:
+def _watch(children: list[_Child], events: _Events) -> None:
+    """Take note of answers and of ends; return when every process has ended."""
+    stopping = _Stopping()
+    while not all(child.has_ended for child in children):
+        with contextlib.suppress(queue.Empty):
+            events.get(timeout=stopping.wait_s(children))()
+        _take_note(events)
         for child in children:
-            child.control.setblocking(False)
-            selector.register(child.control, selectors.EVENT_READ | selectors.EVENT_WRITE, child)
-        stopping = _Stopping()
-        while not all(child.has_ended for child in children):
-            for key, events in selector.select(stopping.wait_s(children)):
-                _serve(selector, key.data, events)
-            for child in children:
-                if not child.has_ended:
-                    child.reap(is_cause=not stopping.has_terminated)
+            if not child.has_ended:
+                child.reap(events, is_cause=not stopping.has_terminated)
 
 
-def _serve(selector: selectors.BaseSelector, child: _Child, events: int) -> None:
-    if events & selectors.EVENT_WRITE:
-        child.write()
-        if not child.unsent:
-            selector.modify(child.control, selectors.EVENT_READ, child)
-    if events & selectors.EVENT_READ:
-        child.read()
-        if child.at_end_of_stream:
-            selector.unregister(child.control)
-            child.reap(patience_s=TICK_S)
+def _take_note(events: _Events) -> None:
+    with contextlib.suppress(queue.Empty):
+        while True:
+            events.get_nowait()()
 
 
 @dataclass
@@ -286,7 +281,7 @@ def _signal(children: list[_Child], *, kill: bool) -> None:
                 child.process.terminate()
 
 
-def _stop(children: list[_Child]) -> None:
+def _stop(children: list[_Child], events: _Events) -> None:
     """Leave no process, whatever happened; quick when all have ended already."""
     for child in children:
         # What has happened may be a signal whose handler raised while `Popen` looked whether
@@ -297,8 +292,7 @@ def _stop(children: list[_Child]) -> None:
     until = time.monotonic() + KILL_S
     for child in children:
         if not child.has_ended:
-            child.reap(patience_s=max(0.0, until - time.monotonic()), is_cause=False)
+            child.reap(events, patience_s=max(0.0, until - time.monotonic()), is_cause=False)
     _signal(children, kill=True)
     for child in children:
         child.process.wait()
-        child.control.close()

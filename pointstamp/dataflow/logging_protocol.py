@@ -58,7 +58,7 @@ class Logger(Protocol):
     ) -> None:
         """The queue is that of an input, and of a stream from `source` in the same scope."""
 
-    def stream(self, scope: ScopeCore[Any], what: str) -> Any:
+    def stream(self, scope: ScopeCore[Any], what: str, name: str = "") -> Any:
         """The events of one type, in a dataflow of this worker."""
 
     # While it runs.

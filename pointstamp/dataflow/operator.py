@@ -396,8 +396,8 @@ class Operator(LocalOperator):
             {output: [_written(s) for s in row[output]] for output in sorted(row)}
             for row in ([] if is_plain else self._summaries)
         ]
-        text = "" if is_plain else f" summaries {rows}"
-        return text if all(self.initial) else f"{text} initial {self.initial}"
+        text = "" if is_plain else f", summaries {rows}"
+        return text if all(self.initial) else f"{text}, initial capabilities {self.initial}"
 
     def set_summaries(self, summaries: list[dict[int, Antichain]]) -> None:
         """How times advance, by input and by output that it leads to."""

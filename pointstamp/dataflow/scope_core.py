@@ -70,7 +70,8 @@ class ScopeCore(Generic[S]):
         self._names: list[str] = ["outside"]
         self._children: dict[int, Operate] = {}
         self._edges: list[Edge] = []
-        self._structure: list[str] = []
+        self._pacts: list[str] = []
+        """By edge: how its batches reach the workers, in words."""
         self._entered: list[ChangeBatch] = []
         self._n_outputs = 0
         self.checks: list[Callable[[], object]] = []
@@ -230,7 +231,7 @@ class ScopeCore(Generic[S]):
     def add_edge(self, edge: Edge, pact: str) -> None:
         """Note a stream between two operators."""
         self._edges.append(edge)
-        self._structure.append(f"stream {edge.source} -> {edge.target} by {pact}")
+        self._pacts.append(pact)
 
     def new_stream(self, source: Port, tee: Tee) -> S:
         """The stream of an output."""
@@ -277,7 +278,7 @@ class ScopeCore(Generic[S]):
                 f"{stream.scope.name!r}; bring it there with enter() or leave()"
             )
 
-    def enter(self, stream: R) -> R:
+    def enter(self, stream: R, *, name: str = "") -> R:
         """See `Stream.enter`."""
         self._check_open("a stream")
         parent = self.parent
@@ -289,12 +290,12 @@ class ScopeCore(Generic[S]):
         port = len(self._entered)
         entered: ChangeBatch = ChangeBatch()
         self._entered.append(entered)
-        tee = Tee(stream.tee.name)
+        tee = Tee(name or stream.tee.name)
         stream.tee.pushers.append(Ingress(tee, self._refinement, entered, self._wake))
-        parent.add_edge(Edge(stream.source, (self.node, port)), "enter")
+        parent.add_edge(Edge(stream.source, (self.node, port)), _crossing("enter", name))
         return cast(R, self.new_stream((0, port), tee))
 
-    def leave(self, stream: R) -> R:
+    def leave(self, stream: R, *, name: str = "") -> R:
         """See `Stream.leave`."""
         self._check_open("a stream")
         if self.parent is None or self._refinement is None:
@@ -303,9 +304,9 @@ class ScopeCore(Generic[S]):
             )
         port = self._n_outputs
         self._n_outputs += 1
-        tee = Tee(stream.tee.name)
+        tee = Tee(name or stream.tee.name)
         stream.tee.pushers.append(Egress(tee, self._refinement))
-        self.add_edge(Edge(stream.source, (0, port)), "leave")
+        self.add_edge(Edge(stream.source, (0, port)), _crossing("leave", name))
         return cast(R, self.parent.new_stream((self.node, port), tee))
 
     # The end of building.
@@ -358,19 +359,31 @@ class ScopeCore(Generic[S]):
             yield from scope.all_scopes()
 
     def structure(self) -> list[str]:
-        """What was built, a line for each part; the same on workers that built the same."""
-        where = "/".join(map(str, self.address)) or "."
-        lines = [f"scope {where} {self.name!r} times {self.timestamp.name} number {self.number}"]
+        """What was built, a line for each part; the same on workers that built the same.
+
+        Each says what it is of, a colon, and what about it has to be equal.
+        """
+        path = self.path
+        lines = [f"{path}: times {self.timestamp.name}, number {self.number}"]
         for node in range(1, len(self._names)):
             child = self._children[node]
             lines.append(
-                f"{where}/{node} {child.name!r} inputs {child.inputs} outputs {child.outputs}"
-                f"{child.declared() if isinstance(child, Operator) else ''}"
+                f"operator {child.name!r} [{node}] of {path}: {child.inputs} inputs, "
+                f"{child.outputs} outputs{child.declared() if isinstance(child, Operator) else ''}"
             )
-        lines.extend(f"{where} {line}" for line in self._structure)
+        lines.extend(
+            f"stream from {self._place(edge.source, 'output')} to "
+            f"{self._place(edge.target, 'input')} of {path}: {pact}"
+            for edge, pact in zip(self._edges, self._pacts, strict=True)
+        )
         for scope in self.scopes:
             lines.extend(scope.structure())
         return lines
+
+    def _place(self, port: Port, kind: str) -> str:
+        """A port of an operator in words, or one of the scope itself."""
+        node, number = port
+        return f"{kind} {number} of {self._names[node]!r} [{node}]" if node else f"port {number}"
 
     def _told(self, node: int, operator: Operate) -> Operate:
         """What tells the log of `operator`, if there is one."""
@@ -391,3 +404,7 @@ class ScopeCore(Generic[S]):
 
     def __repr__(self) -> str:
         return f"Scope({self.name!r}, {self.timestamp!r})"
+
+
+def _crossing(way: str, name: str) -> str:
+    return f"{way} as {name!r}" if name else way

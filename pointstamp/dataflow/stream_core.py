@@ -8,7 +8,8 @@ handed, so that nothing here knows an operator.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from pointstamp.dataflow.channels import Tee
 from pointstamp.progress.topology import Port
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from pointstamp.dataflow.scope_core import ScopeCore
 
 T = TypeVar("T")
+R = TypeVar("R")
+P = ParamSpec("P")
 
 
 class StreamCore(Generic[T]):
@@ -30,8 +33,23 @@ class StreamCore(Generic[T]):
         self.source = source
         self.tee = tee
 
-    def enter(self, inner: ScopeCore[Any]) -> Self:
+    def pipe(
+        self, function: Callable[Concatenate[Self, P], R], *args: P.args, **kwargs: P.kwargs
+    ) -> R:
+        """`function(stream, *args, **kwargs)`: an operator of one's own, written as a method.
+
+        >>> import pointstamp as ps
+        >>> def times(stream, factor):
+        ...     return stream.map(lambda x: factor * x)
+        >>> ps.testing.collect(lambda scope: scope.to_stream([1, 2]).pipe(times, factor=3))
+        [(0, 3), (0, 6)]
+        """
+        return function(self, *args, **kwargs)
+
+    def enter(self, inner: ScopeCore[Any], *, name: str = "") -> Self:
         """This stream inside `inner`, a scope of this one.
+
+        It keeps the name of its operator, or gets another.
 
         Raises
         ------
@@ -48,10 +66,10 @@ class StreamCore(Generic[T]):
         inside (0, 0)
         [(0, 1)]
         """
-        inside: Self = inner.enter(self)
+        inside: Self = inner.enter(self, name=name)
         return inside
 
-    def leave(self) -> Self:
+    def leave(self, *, name: str = "") -> Self:
         """This stream in the scope around its own, at the times without their inner part.
 
         Raises
@@ -69,7 +87,7 @@ class StreamCore(Generic[T]):
         >>> ps.testing.collect(build)  # rounds 0, 1 and 2, all of time 0
         [(0, 1), (0, 2), (0, 4)]
         """
-        outside: Self = self.scope.leave(self)
+        outside: Self = self.scope.leave(self, name=name)
         return outside
 
     def __repr__(self) -> str:

@@ -172,6 +172,11 @@ def _ends_in(
     try:
         with _opened(source) as file:
             start = file.peek(len(_PARQUET))
+            if not start and where.endswith(".parquet"):
+                raise FileFormatError(
+                    f"{where}: this Parquet file is empty, without even its index: what wrote it "
+                    "did not finish"
+                )
             if start.startswith(_PARQUET):
                 yield from _ends_in_parquet(_seekable(file, source), where, columns, batch_rows)
             elif start.startswith(_GZIP):
@@ -222,7 +227,7 @@ def _ends_in_text(
     file: BinaryIO, where: str, columns: tuple[str, str], notes: list[str]
 ) -> Iterator[Ends]:
     form: Form | None = None
-    first_line = 1
+    first_line, n_entries = 1, 0
     before = b""  # comments, until the first line of data tells the form
     for piece in _pieces(file, where):
         if form is None:
@@ -234,8 +239,15 @@ def _ends_in_text(
             notes.extend(_notes_of(form, where))
             # Skipping by emptying the lines keeps the numbers of those that follow.
             piece = _without_lines(piece, form.n_skipped)
-        yield edge_text.parse(piece, form, where, first_line)
+        ends = edge_text.parse(piece, form, where, first_line)
+        n_entries += len(ends[0])
+        mirrored = form.matrix is not None and form.matrix.mirrored
+        yield edge_text.with_mirrored(ends) if mirrored else ends
         first_line += piece.count(b"\n")
+    if form is None:
+        edge_text.check_empty(before, where)
+    elif form.matrix is not None:
+        edge_text.check_complete(form.matrix, n_entries, where)
 
 
 def _notes_of(form: Form, where: str) -> Iterator[str]:

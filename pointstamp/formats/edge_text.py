@@ -4,13 +4,14 @@ What people call an edge list: SNAP's files (`#` comments, tabs or spaces), CSV
 and TSV with or without a header, Matrix Market coordinates (`%` comments, a line
 of sizes). The first lines tell the form; then each piece goes to Arrow's CSV
 reader whole, cleaned by regular expressions only where it needs it. When Arrow
-refuses a piece, we read that piece again line by line: this takes ragged lines,
-of which only two fields matter, and names the line that is wrong.
+refuses a piece, we read that piece again line by line, which names the line that is wrong: one
+with a field that is no vertex, or with another number of fields than the lines before it.
 
 *Rules.* A line whose first character is `#` or `%` is a comment, blank lines are
 nothing. Vertices are integers from 0 to 2**63 - 1, or else names, for the whole
 file. Where a Matrix Market file says that its matrix is symmetric (skew-symmetric,
-Hermitian), it lists each entry off the diagonal once for two: both are edges. A
+Hermitian), it lists each entry off the diagonal once for two: both are edges. Its line of sizes
+has to agree with what follows. A
 first line of two names before lines of integers is a header, whatever the names;
 where they are none that headers have, the form tells, so that nobody loses an edge
 unawares. Knows nothing of files: pieces of bytes in, arrays out.
@@ -53,8 +54,20 @@ _HEADER_WORDS = frozenset(
 )
 
 
+_BANNER = b"%%matrixmarket"
+
 # What a Matrix Market file that has only one triangle of its matrix is called.
 _SYMMETRIES = frozenset({b"symmetric", b"skew-symmetric", b"hermitian"})
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """The line of sizes of a Matrix Market file, and whether it lists one triangle alone."""
+
+    n_rows: int
+    n_columns: int
+    n_entries: int
+    mirrored: bool
 
 
 @dataclass(frozen=True)
@@ -69,8 +82,10 @@ class Form:
     """The fields that hold the two vertices."""
     n_skipped: int
     """How many lines at the start of the piece are no data: a header, sizes."""
-    mirrored: bool = False
-    """Whether each line stands for the edge back as well."""
+    n_fields: int
+    """How many fields each line has."""
+    matrix: Matrix | None = None
+    """What a Matrix Market file says of itself."""
     odd_header: str | None = None
     """The header, where only the integers after it made us take it for one."""
 
@@ -103,8 +118,10 @@ def detect(piece: bytes, columns: tuple[str, str], where: str, first_line: int) 
             "plain or .gz, or as Parquet"
         )
     lines = _sample(piece)
-    n_skipped, mirrored = _matrix_of(piece, lines, where)
-    lines = [line for line in lines if line.index >= n_skipped]
+    matrix = _matrix_of(piece, lines, where, first_line)
+    n_skipped = 0
+    if matrix is not None:
+        n_skipped = lines.pop(0).index + 1
     if not lines:
         return None
     delimiter = _delimiter_of(
@@ -120,7 +137,30 @@ def detect(piece: bytes, columns: tuple[str, str], where: str, first_line: int) 
     if named:
         _check_even(data, where, first_line)
     odd_header = None if header is None or _is_usual(header, columns) else delimiter.join(header)
-    return Form(delimiter, named, positions, n_skipped, mirrored, odd_header)
+    n_fields = len((data or rows)[0].fields)
+    return Form(delimiter, named, positions, n_skipped, n_fields, matrix, odd_header)
+
+
+def check_empty(piece: bytes, where: str) -> None:
+    """Raise FileFormatError if a text without edges says that it has some."""
+    if piece[: len(_BANNER)].lower() != _BANNER:
+        return
+    matrix = _matrix_of(piece, _sample(piece), where, 1)
+    if matrix is None:
+        raise FileFormatError(
+            f"{where}: a Matrix Market file needs a line of sizes, 'rows columns entries', and "
+            "this one ends without"
+        )
+    check_complete(matrix, 0, where)
+
+
+def check_complete(matrix: Matrix, n_entries: int, where: str) -> None:
+    """Raise FileFormatError if a matrix holds another number of entries than it says."""
+    if n_entries != matrix.n_entries:
+        raise FileFormatError(
+            f"{where}: its line of sizes says {matrix.n_entries} entries, but it holds "
+            f"{n_entries}: cut off, or put together wrongly"
+        )
 
 
 def parse(piece: bytes, form: Form, where: str, first_line: int) -> Ends:
@@ -131,23 +171,21 @@ def parse(piece: bytes, form: Form, where: str, first_line: int) -> Ends:
     FileFormatError
         For a line that is no edge of this form, with its number.
     """
-    ends = _parse_piece(piece, form, where, first_line)
-    return _with_mirrored(ends) if form.mirrored else ends
-
-
-def _parse_piece(piece: bytes, form: Form, where: str, first_line: int) -> Ends:
     cleaned = _cleaned(piece, form)
     if not cleaned.strip():
         empty = pa.array([], pa.string() if form.named else pa.int64())
         return empty, empty
+    first = cleaned.lstrip(b"\n").partition(b"\n")[0]
+    if len(_fields_of(first, form.delimiter)) != form.n_fields:
+        return _parse_lines(piece, form, where, first_line)
     try:
-        ends = _parse_whole(cleaned, form)
+        ends = _parse_whole(cleaned, form)  # refuses lines with other numbers of fields
     except (pa.ArrowInvalid, pa.ArrowKeyError):
         return _parse_lines(piece, form, where, first_line)
     return ends if _are_valid(ends, form) else _parse_lines(piece, form, where, first_line)
 
 
-def _with_mirrored(ends: Ends) -> Ends:
+def with_mirrored(ends: Ends) -> Ends:
     """The edges, and after them those back; a loop is its own."""
     src, dst = ends
     proper = pc.not_equal(src, dst)
@@ -175,17 +213,26 @@ def _data_lines(piece: bytes) -> Iterator[tuple[int, bytes]]:
         start, index = stop + 1, index + 1
 
 
-def _matrix_of(piece: bytes, lines: Sequence[Line], where: str) -> tuple[int, bool]:
-    """How many lines a Matrix Market file starts with before its data; whether it is mirrored."""
+def _matrix_of(piece: bytes, lines: Sequence[Line], where: str, first_line: int) -> Matrix | None:
+    """What a Matrix Market file says of itself; None of another text."""
     banner = piece.partition(b"\n")[0].lower().split()
-    if not banner or banner[0] != b"%%matrixmarket":
-        return 0, False
+    if not banner or banner[0] != _BANNER:
+        return None
     if b"coordinate" not in banner:
         raise FileFormatError(
             f"{where}: line 1: a Matrix Market file of edges is of format 'coordinate', "
             f"found {b' '.join(banner[1:]).decode(errors='replace')!r}"
         )
-    return lines[0].index + 1 if lines else 0, not _SYMMETRIES.isdisjoint(banner)
+    if not lines:
+        return None  # the line of sizes is still to come
+    sizes = lines[0].fields[0].split()
+    if len(sizes) != 3 or not all(size.isdigit() for size in sizes):
+        raise FileFormatError(
+            f"{where}: line {first_line + lines[0].index}: a Matrix Market file needs a line of "
+            f"sizes, 'rows columns entries', before its entries, found {_shown(lines[0].fields[0])}"
+        )
+    n_rows, n_columns, n_entries = map(int, sizes)
+    return Matrix(n_rows, n_columns, n_entries, not _SYMMETRIES.isdisjoint(banner))
 
 
 def _delimiter_of(lines: Sequence[bytes], where: str, line_number: int) -> str:
@@ -305,7 +352,13 @@ def _one_array(column: Any) -> Any:
 def _are_valid(ends: Ends, form: Form) -> bool:
     if form.named:
         return not any(pc.any(pc.equal(end, pa.scalar(""))).as_py() for end in ends)
-    return all(end.to_numpy().min() >= 0 for end in ends)
+    sizes, least = (_GREATEST, _GREATEST), 0
+    if form.matrix is not None:
+        sizes, least = (form.matrix.n_rows, form.matrix.n_columns), 1
+    return all(
+        least <= end.to_numpy().min() and end.to_numpy().max() <= size
+        for end, size in zip(ends, sizes, strict=True)
+    )
 
 
 def _parse_lines(piece: bytes, form: Form, where: str, first_line: int) -> Ends:
@@ -319,10 +372,26 @@ def _parse_lines(piece: bytes, form: Form, where: str, first_line: int) -> Ends:
                 f"{at}: {len(fields)} column(s), {_shown(line)}, where an edge needs two vertices, "
                 f"in columns {form.positions[0] + 1} and {form.positions[1] + 1}"
             )
+        # Where blanks separate, a field that is left empty between tabs counts all the same.
+        if form.n_fields not in (len(fields), len(line.split(b"\t"))):
+            raise FileFormatError(
+                f"{at}: {len(fields)} fields, {_shown(line)}, where the lines before it have "
+                f"{form.n_fields}; write what belongs to an edge in each line, or in none"
+            )
         for end, position in zip(ends, form.positions, strict=True):
             end.append(_read(read, fields[position], at))
+        if form.matrix is not None:
+            _check_entry(ends[0][-1], ends[1][-1], form.matrix, at)
     kind = pa.string() if form.named else pa.int64()
     return pa.array(ends[0], kind), pa.array(ends[1], kind)
+
+
+def _check_entry(row: int, column: int, matrix: Matrix, at: str) -> None:
+    if not (1 <= row <= matrix.n_rows and 1 <= column <= matrix.n_columns):
+        raise FileFormatError(
+            f"{at}: entry ({row}, {column}) is outside of the matrix, which by its line of sizes "
+            f"has rows 1 to {matrix.n_rows} and columns 1 to {matrix.n_columns}"
+        )
 
 
 def _read(read: Callable[[bytes], Any], field: bytes, at: str) -> Any:

@@ -52,9 +52,9 @@ class LogSource:
             self._capability.drop()
 
 
-def log_source(scope: Scope, what: str) -> tuple[Stream[Any], LogSource]:
+def log_source(scope: Scope, what: str, name: str) -> tuple[Stream[Any], LogSource]:
     """A stream in `scope`, and what to feed it with."""
-    builder = OperatorBuilder(scope, f"Log of {what}")
+    builder = OperatorBuilder(scope, name or f"Log of {what}")
     builder.states.refuse(NOT_REPLAYED)
     stream = builder.new_output()
     made: list[LogSource] = []

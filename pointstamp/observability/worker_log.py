@@ -148,14 +148,14 @@ class WorkerLog:
             (pact,), self.now(), number, within, sender, output, operator.number, port
         )
 
-    def stream(self, scope: Scope, what: str) -> Stream[Any]:
+    def stream(self, scope: Scope, what: str, name: str = "") -> Stream[Any]:
         """See `Scope.log_stream`."""
         if what not in EVENTS:
             raise UsageError(
                 f"scope {scope.name!r} asks for {what!r}; the events of a log are "
                 f"{', '.join(EVENTS)}"
             )
-        stream, source = log_source(scope, what)
+        stream, source = log_source(scope, what, name)
         self._empty(self._buffers[what], self._moment())  # to those who listen already
         for batch in self._kept.get(what, ()):
             source.put(batch)

@@ -99,12 +99,12 @@ class CaptureMethods(StreamCore[T]):
     """Capturing. Methods of `Stream`."""
 
     @overload
-    def capture(self) -> Events: ...
+    def capture(self, *, name: str = "Capture") -> Events: ...
 
     @overload
-    def capture(self, to: U) -> U: ...
+    def capture(self, to: U, *, name: str = "Capture") -> U: ...
 
-    def capture(self, to: Any = None) -> Any:
+    def capture(self, to: Any = None, *, name: str = "Capture") -> Any:
         """Write down what this stream does: its batches at their times, and its progress.
 
         `Scope.replay` makes the stream again from it. Each worker captures its part.
@@ -136,5 +136,5 @@ class CaptureMethods(StreamCore[T]):
         [(0, 'a'), (0, 'b')]
         """
         to = Events() if to is None else to
-        capture(self, to)
+        capture(self, to, name)
         return to

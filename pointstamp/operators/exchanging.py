@@ -6,19 +6,18 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.dataflow.pact import Broadcast, Distribute, Exchange
+from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.operators.transform import pass_on
 from pointstamp.operators.user_code import check_function, refuse_async
 
 if TYPE_CHECKING:
     from pointstamp.operators.stream import Stream
 
-from pointstamp.dataflow.stream_core import StreamCore, T
-
 
 class ExchangeMethods(StreamCore[T]):
     """Operators that move records between workers. Methods of `Stream`."""
 
-    def exchange(self, key: Any = None) -> Stream[T]:
+    def exchange(self, key: Any = None, *, name: str = "Exchange") -> Stream[T]:
         """Send records of equal key to the same worker.
 
         Parameters
@@ -34,10 +33,10 @@ class ExchangeMethods(StreamCore[T]):
         >>> ps.testing.collect(build, workers=2)
         [(0, 0), (0, 1), (0, 2), (0, 3)]
         """
-        refuse_async(key, "Exchange")
-        return pass_on(self, "Exchange", Exchange(key))
+        refuse_async(key, name)
+        return pass_on(self, name, Exchange(key))
 
-    def broadcast(self) -> Stream[T]:
+    def broadcast(self, *, name: str = "Broadcast") -> Stream[T]:
         """Send every record to every worker.
 
         >>> import pointstamp as ps
@@ -46,9 +45,11 @@ class ExchangeMethods(StreamCore[T]):
         >>> ps.testing.collect(build, workers=2)
         [(0, 'hi'), (0, 'hi')]
         """
-        return pass_on(self, "Broadcast", Broadcast())
+        return pass_on(self, name, Broadcast())
 
-    def distribute(self, route: Callable[[Any, Any], int]) -> Stream[T]:
+    def distribute(
+        self, route: Callable[[Any, Any], int], *, name: str = "Distribute"
+    ) -> Stream[T]:
         """Send each batch whole to the worker `route(time, batch)`.
 
         Raises
@@ -63,5 +64,5 @@ class ExchangeMethods(StreamCore[T]):
         >>> ps.testing.collect(build, workers=2)
         [(0, (1, 'a')), (0, (1, 'b')), (0, (1, 'c'))]
         """
-        check_function(route, "Distribute")
-        return pass_on(self, "Distribute", Distribute(route))
+        check_function(route, name)
+        return pass_on(self, name, Distribute(route))

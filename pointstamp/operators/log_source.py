@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pointstamp.dataflow.scope_core import ScopeCore
 from pointstamp.errors import BuildError, UsageError
 
 if TYPE_CHECKING:
     from pointstamp.operators.stream import Stream
 
-from pointstamp.dataflow.scope_core import ScopeCore
-
 
 class LogMethods(ScopeCore["Stream[Any]"]):
     """The worker's log as a stream. Methods of `Scope`."""
 
-    def log_stream(self, what: str) -> Stream[Any]:
+    def log_stream(self, what: str, *, name: str = "") -> Stream[Any]:
         """What this worker tells of itself, as it happens: the events of one type.
 
         For a dataflow that is not logged itself, `worker.dataflow(logged=False)`, as it
@@ -49,5 +48,5 @@ class LogMethods(ScopeCore["Stream[Any]"]):
                 f"scope {self.name!r} reads the log that it is told of in: it would feed itself; "
                 "build it with worker.dataflow(..., logged=False)"
             )
-        events: Stream[Any] = log.stream(self, what)
+        events: Stream[Any] = log.stream(self, what, name)
         return events

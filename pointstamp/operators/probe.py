@@ -145,7 +145,7 @@ def _explain(environment: Environment, scope: int, node: int, time: Any) -> list
 class ProbeMethods(StreamCore[T]):
     """Probes. Methods of `Stream`."""
 
-    def probe(self) -> Probe:
+    def probe(self, *, name: str = "Probe") -> Probe:
         """A handle that tells whether times are still possible at the end of this stream.
 
         >>> import pointstamp as ps
@@ -160,10 +160,10 @@ class ProbeMethods(StreamCore[T]):
         [(False, True, [3])]
         """
         probe = Probe()
-        probe_with(self, probe)
+        probe_with(self, probe, name)
         return probe
 
-    def probe_with(self, probe: Probe) -> Self:
+    def probe_with(self, probe: Probe, *, name: str = "Probe") -> Self:
         """Let an existing `probe` watch this stream too; gives the stream back.
 
         >>> import pointstamp as ps
@@ -181,5 +181,5 @@ class ProbeMethods(StreamCore[T]):
         >>> ps.execute(main)
         [True]
         """
-        probe_with(self, probe)
+        probe_with(self, probe, name)
         return self

@@ -258,6 +258,7 @@ class SourceMethods(ScopeCore["Stream[Any]"]):
         *,
         batches: bool = False,
         buffer: int = 1024,
+        name: str = "AsyncSource",
     ) -> Stream[T]:
         """What an asynchronous generator yields, each worker running its own.
 
@@ -287,7 +288,7 @@ class SourceMethods(ScopeCore["Stream[Any]"]):
         # Not at the top: it imports asyncio.
         from pointstamp.operators import async_source
 
-        return async_source.async_source(self, generate, batches=batches, buffer=buffer)
+        return async_source.async_source(self, generate, batches=batches, buffer=buffer, name=name)
 
     @overload
     def source(
@@ -321,7 +322,7 @@ class SourceMethods(ScopeCore["Stream[Any]"]):
         [(0, 0), (1, 1), (2, 4)]
         """
         if is_async(build):
-            return self.async_source(build)
+            return self.async_source(build, name=name)
         builder = OperatorBuilder(self, name)
         builder.states.refuse(NOT_REPLAYED)
         stream = builder.new_output()

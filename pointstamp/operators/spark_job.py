@@ -6,10 +6,10 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from pointstamp.dataflow.stream_core import StreamCore, T
+
 if TYPE_CHECKING:
     from pointstamp.operators.stream import Stream
-
-from pointstamp.dataflow.stream_core import StreamCore, T
 
 
 class SparkMethods(StreamCore[T]):

@@ -94,7 +94,7 @@ def _divide_columns(batch: Any, predicate: Any, name: str) -> tuple[Any, Any]:
 class SplitMergeMethods(StreamCore[T]):
     """Operators that merge streams, or split one by a predicate. Methods of `Stream`."""
 
-    def concat(self, *others: Stream[T]) -> Stream[T]:
+    def concat(self, *others: Stream[T], name: str = "Concatenate") -> Stream[T]:
         """The records of this stream and of `others`.
 
         >>> import pointstamp as ps
@@ -103,7 +103,7 @@ class SplitMergeMethods(StreamCore[T]):
         >>> ps.testing.collect(build)
         [(0, 1), (0, 2)]
         """
-        return concatenate([self, *others])
+        return concatenate([self, *others], name)
 
     def branch(
         self, predicate: Predicate[T], *, name: str = "Branch"
@@ -133,7 +133,7 @@ class SplitMergeMethods(StreamCore[T]):
 class ConcatenateMethods(ScopeCore["Stream[Any]"]):
     """Merging streams. Methods of `Scope`."""
 
-    def concatenate(self, streams: Iterable[Stream[T]]) -> Stream[T]:
+    def concatenate(self, streams: Iterable[Stream[T]], *, name: str = "Concatenate") -> Stream[T]:
         """All records of all `streams` (at least one).
 
         >>> import pointstamp as ps
@@ -145,4 +145,4 @@ class ConcatenateMethods(ScopeCore["Stream[Any]"]):
         streams = list(streams)
         if not streams:
             raise BuildError(f"scope {self.name!r}: concatenate needs at least one stream")
-        return concatenate(streams)
+        return concatenate(streams, name)

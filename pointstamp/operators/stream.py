@@ -13,6 +13,7 @@ from pointstamp.operators.capture import CaptureMethods
 from pointstamp.operators.command import CommandMethods
 from pointstamp.operators.counting import CountMethods
 from pointstamp.operators.delays import DelayMethods
+from pointstamp.operators.distinct import DistinctMethods
 from pointstamp.operators.exchanging import ExchangeMethods
 from pointstamp.operators.folds import FoldMethods
 from pointstamp.operators.generic import GenericMethods
@@ -40,6 +41,7 @@ class Stream(
     RoutingMethods[T],
     DelayMethods[T],
     FoldMethods[T],
+    DistinctMethods[T],
     JoinMethods[T],
     WindowMethods[T],
     IterateMethods[T],

@@ -105,8 +105,9 @@ class ControlPlane:
         if theirs != dataflow.lines:
             raise StructureError(
                 f"workers {self._index} and {peer} built different dataflows as number {number} "
-                f"({dataflow.name!r}); {_first_difference(dataflow.lines, theirs, peer)}; all "
-                "workers must build the same dataflows in the same order"
+                f"({dataflow.name!r}); first difference: "
+                f"{_first_difference(dataflow.lines, theirs, self._index, peer)}; all workers "
+                "must build the same dataflows in the same order"
             )
         dataflow.agreed.add(peer)
         if len(dataflow.agreed) == len(self._others):
@@ -215,10 +216,16 @@ class ControlPlane:
     """By tag of a message: takes the sender and what it sent."""
 
 
-def _first_difference(mine: list[str], theirs: list[str], peer: int) -> str:
+def _first_difference(mine: list[str], theirs: list[str], index: int, peer: int) -> str:
+    """Which operator, stream or scope differs, and in what; see `ScopeCore.structure`."""
     for own, other in zip(mine, theirs, strict=False):
         if own != other:
-            return f"first difference: here {own!r}, at worker {peer} {other!r}"
-    longer, place = (mine, "here") if len(mine) > len(theirs) else (theirs, f"at worker {peer}")
-    shorter = min(len(mine), len(theirs))
-    return f"first difference: only {place} there is {longer[shorter]!r}"
+            what, _, details = own.rpartition(": ")
+            other_what, _, other_details = other.rpartition(": ")
+            if what == other_what:
+                return (
+                    f"{what} has {details} on worker {index}, and {other_details} on worker {peer}"
+                )
+            return f"worker {index} has {own}, where worker {peer} has {other}"
+    longer, has, has_not = (mine, index, peer) if len(mine) > len(theirs) else (theirs, peer, index)
+    return f"worker {has} has {longer[min(len(mine), len(theirs))]}, which worker {has_not} has not"

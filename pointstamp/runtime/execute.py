@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from pointstamp.communication.communicator import Communicator
 from pointstamp.communication.launch import run_processes, run_single, run_threads
+from pointstamp.communication.target import check_main
 from pointstamp.dataflow.backpressure import LIMIT_BYTES
 from pointstamp.dataflow.logging_protocol import LoggerFactory
 from pointstamp.errors import UsageError
@@ -66,6 +67,8 @@ def execute(
     WorkerError
         When a worker raises, exits or dies. All are stopped within a second; the
         error has the first cause.
+    UsageError
+        When `main` is a coroutine function or a generator function: calling it runs nothing.
 
     Examples
     --------
@@ -77,6 +80,7 @@ def execute(
     if in_flight_bytes < 0:
         raise UsageError(f"{in_flight_bytes} bytes cannot be in flight; 0 is for no limit")
 
+    check_main(main)
     is_eager(progress)  # raises here and not in each worker, if it is neither
     if log is not None:
         log.prepare()

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, ExitStack, closing
 from typing import Any, TypeVar
 
 from pointstamp.communication.communicator import Communicator
+from pointstamp.communication.target import check_main, check_result, run_in_process
 from pointstamp.dataflow.backpressure import LIMIT_BYTES
 from pointstamp.dataflow.logging_protocol import LoggerFactory
 from pointstamp.errors import UsageError
@@ -38,7 +39,13 @@ def run_worker(
     Leaves the communicator open, for its maker to close. Meanwhile SIGUSR1 is answered with
     what the worker waits for, unless the program uses that signal; another `responder` is a
     context manager that is open as long as the worker runs.
+
+    Raises
+    ------
+    UsageError
+        When `main` is a coroutine function or a generator function: calling it runs nothing.
     """
+    check_main(main)
     with ExitStack() as stack:
         kept = None if log is None else stack.enter_context(closing(log.begin(communicator)))
         worker = Worker(
@@ -50,6 +57,7 @@ def run_worker(
         )
         stack.callback(worker.close)
         stack.enter_context(responder(worker))
-        result = main(worker, *args)
+        result = run_in_process(main, worker, *args)
+        check_result(main, result)
         worker.finish()
     return result

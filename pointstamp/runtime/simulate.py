@@ -35,7 +35,12 @@ from typing import Any, TypeVar
 from pointstamp.communication.communicator import Channel
 from pointstamp.communication.failure import Failure, failure, first_cause
 from pointstamp.communication.simulated import SimulatedCommunicator, SimulatedNetwork
-from pointstamp.communication.target import check_workers, run_target
+from pointstamp.communication.target import (
+    check_main,
+    check_result,
+    check_workers,
+    run_target,
+)
 from pointstamp.dataflow.logging_protocol import LoggerFactory
 from pointstamp.errors import MissingExtraError, StalledError
 from pointstamp.runtime.run_worker import is_eager, run_worker
@@ -118,6 +123,7 @@ def simulate(
     >>> simulate(lambda worker, x: worker.index + x, 10, workers=3, seed=7)
     [10, 11, 12]
     """
+    check_main(main)
     schedule = Schedule(seed, crash=crash, replay=replay)
     return Simulation(workers, schedule, progress=progress, log=log).run(main, *args)
 
@@ -268,6 +274,7 @@ class Simulation:
             self.workers[index] = worker
             worker.timers.clock = seat.now
             result = main(worker, *args)
+            check_result(main, result)
             seat.has_returned = True
             return result
 

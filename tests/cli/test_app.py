@@ -172,6 +172,7 @@ def test_help_imports_neither_arrow_nor_numba_nor_spark(command: list[str]) -> N
         (["triangles", "{graph}", "--count", "--out", "{folder}/x"], "--count makes no matches"),
         (["triangles", "{graph}", "--out", "{folder}/no/x"], "there is no directory"),
         (["triangles", "{graph}", "--out", "{folder}"], "this is a directory"),
+        (["triangles", "{graph}", "--out", "{folder}/x.csv"], "as Parquet, and not as .csv; name"),
         (["squares"], "squares"),
     ],
 )

@@ -14,11 +14,13 @@ import subprocess
 import sys
 import textwrap
 import time
+from pathlib import Path
 
 import pytest
 
 from pointstamp.communication import processes
 from pointstamp.communication.launch import run_processes, run_threads
+from pointstamp.communication.parent_death import ORPHANED_STATUS, die_with_parent
 from pointstamp.errors import OperatorError, SerializationError, UsageError, WorkerError
 from tests.communication.runners import all_gather
 
@@ -188,7 +190,8 @@ def test_programs_that_a_worker_starts_do_not_get_its_sockets():
         return mine.count("socket:"), its.count("socket:")
 
     [(mine, its), _] = run_processes(target, 2)
-    assert mine == 4  # the control, the peer, and the two that wake a parked worker
+    # The control and the peer; two that wake a parked worker, two the thread of the control.
+    assert mine == 6
     assert its == 0
 
 
@@ -344,3 +347,75 @@ def test_an_interrupt_stops_the_workers(tmp_path, how):
     assert err.rstrip().endswith("KeyboardInterrupt")
     assert err.count("Traceback") == 1  # the parent's, and none of the workers
     assert process.returncode in (-signal.SIGINT, 128 + signal.SIGINT)
+
+
+def test_a_process_that_a_worker_forks_off_does_not_answer_for_it(capfd):
+    def target(communicator):
+        child = os.fork()
+        if child == 0 and communicator.index == 0:
+            print("from the child")
+            return "of a child"
+        if child == 0:
+            raise ValueError("of a child")
+        _, status = os.waitpid(child, 0)
+        return "of the worker", os.waitstatus_to_exitcode(status)
+
+    assert run_processes(target, 2) == [("of the worker", 0), ("of the worker", 1)]
+    printed = capfd.readouterr()
+    assert printed.out.count("from the child") == 1
+    assert printed.err.count("ValueError: of a child") == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no such signal")
+def test_workers_in_code_that_holds_the_interpreter_die_with_their_killed_parent(tmp_path):
+    """Their thread that reads the control connection does not get to run."""
+    program = textwrap.dedent(
+        """
+        import ctypes, os, sys
+        from pathlib import Path
+        from pointstamp.communication.launch import run_processes
+
+        def target(communicator):
+            Path(sys.argv[1], f"{communicator.index}").write_text(str(os.getpid()))
+            ctypes.PyDLL(None).sleep(300)
+
+        run_processes(target, 2)
+        """
+    ).replace("sys.argv[1]", repr(str(tmp_path)))
+    parent = subprocess.Popen([sys.executable, "-c", program])
+    try:
+        until = time.monotonic() + 60
+        files = [tmp_path / "0", tmp_path / "1"]
+        while not all(file.exists() and file.read_text() for file in files):
+            assert time.monotonic() < until
+            time.sleep(0.02)
+    finally:
+        parent.kill()
+        parent.wait()
+    died = time.monotonic()
+    pids = [int(file.read_text()) for file in files]
+    while alive := [pid for pid in pids if is_running(pid)]:
+        if time.monotonic() > died + 10:
+            for pid in alive:
+                os.kill(pid, signal.SIGKILL)
+            pytest.fail("workers outlived their parent")
+        time.sleep(0.02)
+
+
+def test_a_worker_whose_parent_died_before_it_asked_ends(monkeypatch):
+    """The system would say nothing any more."""
+    child = os.fork()
+    if child == 0:
+        die_with_parent(os.getpid())  # not the parent: as if that had died, and init is it
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == ORPHANED_STATUS
+
+
+def is_running(pid):
+    """Whether the process is there, and no zombie."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"

@@ -39,8 +39,6 @@ FORMS = {
     "semicolons": b"1;2\n2;3\n1;3\n",
     "tsv with header": b"src\tdst\tweight\n1\t2\t0.5\n2\t3\t\n1\t3\t1\n",
     "more columns": b"1 2 1082040961\n2 3 1082155839\n1 3 1082414391\n",
-    "ragged": b"1 2 0.5 x\n2 3\n1 3 7\n",
-    "ragged csv": b"1,2,0.5\n2,3\n1,3,7,8,9\n",
     "plus and zeros": b"+1 002\n2 +3\n01 3\n",
     "matrix market": (
         b"%%MatrixMarket matrix coordinate pattern general\n% note\n3 3 3\n1 2\n2 3\n1 3\n"
@@ -80,7 +78,7 @@ def test_every_form_gives_the_same_edges(text):
     assert read_edges(io.BytesIO(text)).names is None
 
 
-@pytest.mark.parametrize("form", ["spaces", "snap", "windows", "csv", "runs of blanks", "ragged"])
+@pytest.mark.parametrize("form", ["spaces", "snap", "windows", "csv", "runs of blanks"])
 def test_pieces_end_between_lines(form, piece_bytes):
     assert edges_in(FORMS[form] * 5) == EDGES * 5
 
@@ -155,9 +153,47 @@ def test_names_may_hold_spaces_and_commas():
     assert names_in(b"New York\tOslo\nOslo\tLa Paz\n")[1] == ["New York", "Oslo", "La Paz"]
 
 
-def test_names_of_ragged_lines_are_read_line_by_line(monkeypatch):
+@pytest.mark.parametrize(
+    "text", [b"a b\nb c\nc a 17\n", b"1 2\n2 3\n3 1 17\n", b"1,2,5\n2,3,6\n3,1\n"]
+)
+def test_ragged_lines_are_refused(text, monkeypatch, piece_bytes):
     monkeypatch.setattr(edge_files.edge_text, "_N_SAMPLE", 2)
-    assert names_in(b"a b\nb c\nc a 17\n") == ([(0, 1), (1, 2), (2, 0)], ["a", "b", "c"])
+    with pytest.raises(
+        FileFormatError, match=r"line 3: \d fields, .* where the lines before it have"
+    ):
+        edges_in(text)
+
+
+BANNER = b"%%MatrixMarket matrix coordinate pattern general\n% note\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (BANNER + b"3 3 4\n1 2\n2 3\n1 3\n", "says 4 entries, but it holds 3"),
+        (BANNER + b"3 3 2\n1 2\n2 3\n1 3\n", "says 2 entries, but it holds 3"),
+        (BANNER + b"3 3 1\n", "says 1 entries, but it holds 0"),
+        (BANNER + b"1 2\n2 3\n", "line 3: .* needs a line of sizes.* found '1 2'"),
+        (BANNER, "needs a line of sizes.* ends without"),
+        (BANNER + b"3 3 2\n1 2\n4 3\n", r"line 5: entry \(4, 3\) is outside of the matrix"),
+        (BANNER + b"3 2 2\n1 2\n2 3\n", r"line 5: entry \(2, 3\) .*columns 1 to 2"),
+        (BANNER + b"3 3 2\n1 2\n0 3\n", r"line 5: entry \(0, 3\) .*rows 1 to 3"),
+    ],
+)
+def test_a_matrix_that_its_sizes_do_not_fit_is_refused(text, message, piece_bytes):
+    with pytest.raises(FileFormatError, match=f"(?s){message}"):
+        edges_in(text)
+
+
+def test_a_matrix_without_entries_has_no_edges():
+    assert edges_in(BANNER + b"3 3 0\n") == []
+
+
+def test_an_empty_parquet_file_is_refused(tmp_path):
+    path = tmp_path / "edges.parquet"
+    path.touch()
+    with pytest.raises(FileFormatError, match=r"edges.parquet: this Parquet file is empty"):
+        edges_of(read_edges(path))
 
 
 def test_some_integers_do_not_make_a_file_of_names_one_of_integers():

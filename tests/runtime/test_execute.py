@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 import pointstamp as ps
+from pointstamp.communication.single import SingleCommunicator
 from pointstamp.compiled import MODULES
 from pointstamp.containers.builder import PREFERRED_RECORDS
 from pointstamp.errors import OperatorError, StructureError, UsageError, WorkerError
@@ -382,3 +384,79 @@ def test_an_error_before_anything_was_counted_may_be_caught():
         return out
 
     assert ps.execute(main) == [[6]]
+
+
+async def coroutine_main(worker: Any) -> Any:
+    return worker.index
+
+
+def generator_main(worker: Any) -> Any:
+    yield worker.index
+
+
+async def async_generator_main(worker: Any) -> Any:
+    yield worker.index
+
+
+class CoroutineObject:
+    """Whose call is a coroutine."""
+
+    async def __call__(self, worker: Any) -> Any:
+        return worker.index
+
+
+MAINS_THAT_RUN_NOTHING = [
+    (coroutine_main, "coroutine_main is an async function"),
+    (functools.partial(coroutine_main), "is an async function"),
+    (CoroutineObject(), "is an async function"),
+    (generator_main, "generator_main is a generator"),
+    (async_generator_main, "async_generator_main is an asynchronous generator"),
+]
+
+
+@pytest.mark.parametrize(("main", "said"), MAINS_THAT_RUN_NOTHING)
+def test_a_main_of_which_a_call_runs_nothing_is_refused(main: Any, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        ps.execute(main, workers=2, threads=True)
+    with pytest.raises(UsageError, match=said):
+        ps.simulate(main, workers=2)
+    with pytest.raises(UsageError, match=said):
+        ps.run_worker(SingleCommunicator(), main)
+
+
+@pytest.mark.parametrize(
+    ("main", "said"),
+    [
+        (lambda worker: coroutine_main(worker), "<lambda> returned a coroutine"),
+        (lambda worker: generator_main(worker), "<lambda> returned a generator"),
+    ],
+)
+def test_a_main_that_returns_what_was_not_run_is_refused(main: Any, said: str) -> None:
+    with pytest.raises(WorkerError, match=said):
+        ps.execute(main)
+    with pytest.raises(WorkerError, match=said):
+        ps.simulate(main, workers=2)
+    with pytest.raises(UsageError, match=said):
+        ps.run_worker(SingleCommunicator(), main)
+
+
+def test_a_forked_process_does_not_go_on_as_a_second_worker() -> None:
+    """It has the sockets and the memory of the worker, and would step the same dataflows."""
+
+    def main(worker: Any) -> Any:
+        with worker.dataflow() as scope:
+            records, stream = scope.new_input()
+            found: list[int] = []
+            stream.exchange(lambda n: n).inspect(found.append)
+        child = os.fork()
+        if child == 0:
+            return "of a child"
+        os.waitpid(child, 0)
+        for n in range(1000):
+            records.send(n)
+        records.close()
+        worker.run()
+        return len(found)
+
+    assert sum(ps.execute(main, workers=2)) == 2000
+    assert ps.execute(main, workers=1) == [1000]
