@@ -77,7 +77,8 @@ $(WARM): $(STAMP) $(wildcard pointstamp/kernels/*.py) | $(COMPILED)
 # tests/conftest.py says what that is). Pytest ends with 5 where PYTEST_ARGS name nothing of it.
 test: $(STAMP) $(COMPILED) $(WARM)
 	@if test -f pointstamp/compiled.sha256; then \
-		POINTSTAMP_COMPILED=0 $(BIN)/python -m pytest -m 'core and not soak' $(PYTEST_ARGS) \
+		POINTSTAMP_COMPILED=0 HYPOTHESIS_PROFILE=second \
+		$(BIN)/python -m pytest -m 'core and not soak' $(PYTEST_ARGS) \
 		|| test $$? -eq 5; fi
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
 

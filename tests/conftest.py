@@ -86,6 +86,10 @@ def pytest_collection_finish() -> None:
 # is the same each time, and `make soak` is where new examples are looked for.
 settings.register_profile("dev", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+# Of what runs in both modes, the second with a quarter of the examples.
+settings.register_profile(
+    "second", deadline=None, derandomize=bool(os.environ.get("CI")), max_examples=25
+)
 settings.register_profile(
     "soak",
     deadline=None,

@@ -124,8 +124,8 @@ class Target:
     """What a case of ours is to reach, in the benchmark's unit."""
 
     at: At
-    reach: float
-    aim: float | None = None
+    value: float
+    stretch: float | None = None
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class Ratio:
     """How many times the baseline's time a case of ours may take."""
 
     at: At
-    reach: float
+    value: float
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ $ python -m benchmarks chain --profile        # where the time goes
 $ python -m benchmarks --page     # this page and its plots again, from the results
 ```
 
-[Where the time goes](profiles.md) has profiles of the rows that are furthest from their aim.
+[Where the time goes](profiles.md) has profiles of the rows that are furthest from their targets.
 
 How it is done:
 
@@ -106,14 +106,14 @@ def _machine(results: Results) -> str:
 
 
 def _glance(measured: Sequence[Measured]) -> Iterator[str]:
-    yield "## What was to be reached\n"
+    yield "## Targets\n"
     rows = []
     for benchmark, results in measured:
         rows += _targets(benchmark, results) + _growths(benchmark, results)
         rows += _ratios(benchmark, results) + _memories(benchmark, results)
     yield table(
-        ["work", "at", "compiled", "interpreted", "reach", "aim", "", "best other, this run",
-         "elsewhere"],
+        ["work", "at", "compiled", "interpreted", "target", "stretch target", "",
+         "best other, this run", "elsewhere"],
         rows,
     )  # fmt: skip
 
@@ -133,8 +133,8 @@ def _targets(benchmark: Benchmark, results: Results) -> list[list[str]]:
                 _link(benchmark),
                 where(target.at),
                 *(_value(of_mode.get(mode), quantity) for mode in ("compiled", "interpreted")),
-                f"{said(target.reach)} {quantity.unit}",
-                said(target.aim) if target.aim is not None else "",
+                f"{said(target.value)} {quantity.unit}",
+                said(target.stretch) if target.stretch is not None else "",
                 kept.verdict(best, target, quantity),
                 f"{leader.who} {said(leader.value(quantity))}" if leader else "",
                 _elsewhere(benchmark.elsewhere, target.at),
@@ -150,16 +150,16 @@ def _growths(benchmark: Benchmark, results: Results) -> list[list[str]]:
         best = grown["compiled"] or grown["interpreted"]
         if best is None:
             continue
-        meets = best <= target.reach
-        aimed = target.aim is not None and best <= target.aim
+        meets = best <= target.value
+        stretched = target.stretch is not None and best <= target.stretch
         rows.append(
             [
                 _link(benchmark),
                 where(target.at),
                 *(f"{said(grown[mode])} x the first" if grown[mode] else "" for mode in MODES),
-                f"{said(target.reach)} x",
-                said(target.aim) if target.aim is not None else "",
-                "aim" if aimed else "reach" if meets else "missed",
+                f"{said(target.value)} x",
+                said(target.stretch) if target.stretch is not None else "",
+                "stretch target" if stretched else "target" if meets else "missed",
                 "",
                 _grown_elsewhere(benchmark, target.at),
             ]
@@ -202,9 +202,9 @@ def _ratios(benchmark: Benchmark, results: Results) -> list[list[str]]:
                 _link(benchmark),
                 where(ratio.at),
                 *(f"{said(times[mode])} x" if times.get(mode) else "" for mode in MODES),
-                f"{said(ratio.reach)} x {benchmark.baselines[0]}",
+                f"{said(ratio.value)} x {benchmark.baselines[0]}",
                 "",
-                "reach" if best <= ratio.reach else "missed",
+                "target" if best <= ratio.value else "missed",
                 "",
                 "",
             ]
@@ -229,9 +229,9 @@ def _memories(benchmark: Benchmark, results: Results) -> list[list[str]]:
                 f"{_link(benchmark)}, peak memory",
                 where(ratio.at),
                 *(f"{said(times[mode])} x" if times.get(mode) else "" for mode in MODES),
-                f"{said(ratio.reach)} x the columns",
+                f"{said(ratio.value)} x the columns",
                 "",
-                "reach" if best <= ratio.reach else "missed",
+                "target" if best <= ratio.value else "missed",
                 "",
                 "",
             ]

@@ -121,13 +121,15 @@ def faster_peers(row: Row, rows: Sequence[Row]) -> list[Row]:
 
 
 def verdict(row: Row, target: Target, quantity: Quantity) -> str:
-    """`aim`, `reach` or `missed`: what of the target the row meets."""
+    """`stretch target`, `target` or `missed`: what of the target the row meets."""
     value = row.value(quantity)
 
     def meets(goal: float | None) -> bool:
         return goal is not None and (value >= goal if quantity.is_rate else value <= goal)
 
-    return "aim" if meets(target.aim) else "reach" if meets(target.reach) else "missed"
+    return (
+        "stretch target" if meets(target.stretch) else "target" if meets(target.value) else "missed"
+    )
 
 
 def point(at: At) -> str:

@@ -17,7 +17,7 @@ import typer
 
 from pointstamp.cli.explain import explain
 from pointstamp.cli.launcher import run
-from pointstamp.cli.log import log
+from pointstamp.cli.log_report import log
 from pointstamp.cli.warm import warm
 
 if TYPE_CHECKING:
@@ -42,14 +42,14 @@ _EPILOG = (
 )
 
 
-class Place(StrEnum):
+class RunsOn(StrEnum):
     """Where the workers are."""
 
     LOCAL = "local"
     SPARK = "spark"
 
 
-class Progress(StrEnum):
+class ProgressMode(StrEnum):
     """When workers tell each other of progress."""
 
     DEMAND = "demand"
@@ -61,7 +61,7 @@ Workers = Annotated[
     int | None,
     typer.Option(metavar="N", min=1, help="How many.", show_default="one per processor"),
 ]
-On = Annotated[Place, typer.Option(help="Processes of this machine, or tasks of a Spark job.")]
+On = Annotated[RunsOn, typer.Option(help="Processes of this machine, or tasks of a Spark job.")]
 Master = Annotated[
     str | None,
     typer.Option(metavar="URL", help="Spark's master, as local[4] or spark://host:7077."),
@@ -75,7 +75,7 @@ LogTo = Annotated[
     typer.Option("--log", metavar="FOLDER", help="Have the workers write down what they do."),
 ]
 How = Annotated[
-    Progress, typer.Option(help="When workers tell of progress: where it counts, or at once.")
+    ProgressMode, typer.Option(help="When workers tell of progress: where it counts, or at once.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
 Traceback = Annotated[bool, typer.Option("--traceback", help="Show where an error came from.")]
@@ -121,17 +121,18 @@ def _answer(
     /,
     edges: Edges,
     workers: Workers = None,
-    on: On = Place.LOCAL,
+    on: On = RunsOn.LOCAL,
     master: Master = None,
     out: Out = None,
     count: Count = False,
     log: LogTo = None,
-    progress: How = Progress.DEMAND,
+    progress: How = ProgressMode.DEMAND,
     json: Json = False,
     traceback: Traceback = False,
 ) -> None:
     """Answer the question `query`; what all commands do, and ask."""
-    from pointstamp.cli.answer import answer, end_of
+    from pointstamp.cli.answer import answer
+    from pointstamp.cli.ending import end_of
     from pointstamp.cli.outcome import Run
 
     def request() -> Request:
@@ -146,7 +147,7 @@ def _request(
     query: Callable[[], Query],
     edges: str,
     workers: int | None,
-    on: Place,
+    on: RunsOn,
     master: str | None,
     out: Path | None,
     count: bool,
@@ -158,12 +159,12 @@ def _request(
     ------
     UsageError
     """
+    from pointstamp.cli.edge_source import EdgeFile
     from pointstamp.cli.outcome import Request, Wanted
-    from pointstamp.cli.sources import EdgeFile
     from pointstamp.errors import UsageError
 
     asked = query()
-    if master is not None and on is not Place.SPARK:
+    if master is not None and on is not RunsOn.SPARK:
         raise UsageError(
             f"--master {master} says where Spark is, and the workers are to be processes of this "
             f"machine; add --on spark, or leave it out"
@@ -190,17 +191,17 @@ def motifs(
     ] = False,
 ) -> Query:
     """Find a pattern of directed edges."""
-    from pointstamp.cli.queries import MotifQuery
+    from pointstamp.cli.queries import motif_query
 
-    return MotifQuery(pattern, distinct)
+    return motif_query(pattern, distinct)
 
 
 @_question
 def triangles() -> Query:
     """Find the triangles, each once, whatever the directions of edges."""
-    from pointstamp.cli.queries import CliqueQuery
+    from pointstamp.cli.queries import clique_query
 
-    return CliqueQuery(3)
+    return clique_query(3)
 
 
 @_question
@@ -208,9 +209,9 @@ def cliques(
     k: Annotated[int, typer.Argument(metavar="K", help="How many vertices: 2 to 26.")],
 ) -> Query:
     """Find all sets of K vertices that are all neighbours."""
-    from pointstamp.cli.queries import CliqueQuery
+    from pointstamp.cli.queries import clique_query
 
-    return CliqueQuery(k)
+    return clique_query(k)
 
 
 app.command()(run)

@@ -42,7 +42,7 @@ def run(
     traceback: Traceback = False,
 ) -> None:
     """Run a program of your own: FUNCTION(worker, *ARGS) on each worker."""
-    from pointstamp.cli.answer import end_of
+    from pointstamp.cli.ending import end_of
 
     def launch() -> int:
         from pointstamp.observability.log import Log
@@ -54,7 +54,7 @@ def run(
         execute(main, *(args or []), workers=workers, threads=threads, **options)
         return streams.DONE
 
-    raise typer.Exit(end_of(launch, with_traceback=traceback))
+    raise typer.Exit(end_of(launch, with_traceback=traceback, left="all workers have ended"))
 
 
 def load(program: str) -> Callable[..., Any]:

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from pointstamp.cli.display import Display
+from pointstamp.cli.edge_source import EdgeFile, EdgeReading, Facts, at_hand
 from pointstamp.cli.outcome import Outcome, Request, Wanted
 from pointstamp.cli.progress_reporter import Address, ProgressReporter, Report
 from pointstamp.cli.progress_server import ProgressServer
 from pointstamp.cli.queries import Query
 from pointstamp.cli.search import results
-from pointstamp.cli.shortlist import merged
-from pointstamp.cli.sources import EdgeFile, Facts, Reading, at_hand
+from pointstamp.cli.top_matches import merged_top
 from pointstamp.formats.atomic_file import folder_beside
 from pointstamp.runtime.execute import execute
 from pointstamp.runtime.worker import Worker
@@ -46,7 +46,7 @@ class Share:
     Attributes
     ----------
     facts : of the graph; only the worker that read it has them
-    batches : counts or shortlists
+    batches : counts or least matches
     """
 
     report: Report
@@ -85,7 +85,7 @@ def work(worker: Worker, task: Task) -> Share:
             found = results(task.query, task.wanted, stream, reporter)
             found.inspect_batch(lambda _, batch: sink(batch))
         if worker.index == 0:
-            reading = Reading(task.source)
+            reading = EdgeReading(task.source)
             for batch in reading:
                 edges.send_batch(batch)
                 worker.step()
@@ -133,7 +133,7 @@ def _outcome(request: Request, shares: list[Share], began: float, ended: float) 
     )
     if request.wanted is Wanted.FIRST:
         batches = (batch for share in shares for batch in share.batches)
-        outcome.first = merged(batches, len(request.query.columns)).rows.tolist()
+        outcome.first = merged_top(batches, len(request.query.columns)).rows.tolist()
     return outcome
 
 

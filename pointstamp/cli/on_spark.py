@@ -20,13 +20,13 @@ from typing import Any, TypeVar
 
 from pointstamp import errors
 from pointstamp.cli.display import Display
+from pointstamp.cli.edge_source import COLUMNS, EdgeReading, Facts
 from pointstamp.cli.outcome import Outcome, Request, Wanted
 from pointstamp.cli.progress_reporter import Address, ProgressReporter
 from pointstamp.cli.progress_server import LOOPBACK, ProgressServer
 from pointstamp.cli.queries import Query
 from pointstamp.cli.search import result_columns, results
-from pointstamp.cli.shortlist import merged
-from pointstamp.cli.sources import COLUMNS, Facts, Reading
+from pointstamp.cli.top_matches import merged_top
 from pointstamp.errors import PointstampError, UsageError, WorkerError
 from pointstamp.operators.scope import Scope
 from pointstamp.operators.stream import Stream
@@ -206,7 +206,7 @@ def _edges(spark: Any, request: Request, display: Display) -> tuple[Any, Facts]:
             return scanned, _counted(scanned)
     from pointstamp.formats.parquet import table_of
 
-    reading = Reading(request.source)
+    reading = EdgeReading(request.source)
     table = table_of(display.reading(reading), COLUMNS)
     return spark.createDataFrame(table), reading.facts
 
@@ -252,7 +252,7 @@ def _take(request: Request, table: Any, outcome: Outcome) -> None:
     """Complete `outcome` by what is in the result."""
     takers: dict[Wanted, Callable[[Request, Any, Outcome], None]] = {
         Wanted.COUNT: _take_counts,
-        Wanted.FIRST: _take_shortlists,
+        Wanted.FIRST: _take_top,
         Wanted.FILE: _take_matches,
     }
     takers[request.wanted](request, table, outcome)
@@ -262,9 +262,9 @@ def _take_counts(request: Request, table: Any, outcome: Outcome) -> None:
     outcome.matches = int(table.column(0).to_numpy().sum())
 
 
-def _take_shortlists(request: Request, table: Any, outcome: Outcome) -> None:
-    shortlist = merged(table.to_batches(), len(request.query.columns))
-    outcome.matches, outcome.first = shortlist.n_matches, shortlist.rows.tolist()
+def _take_top(request: Request, table: Any, outcome: Outcome) -> None:
+    top = merged_top(table.to_batches(), len(request.query.columns))
+    outcome.matches, outcome.first = top.n_matches, top.rows.tolist()
 
 
 def _take_matches(request: Request, table: Any, outcome: Outcome) -> None:

@@ -7,9 +7,9 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from pointstamp.cli.edge_source import EdgeFile, Facts
 from pointstamp.cli.progress_reporter import Report
 from pointstamp.cli.queries import Query
-from pointstamp.cli.sources import EdgeFile, Facts
 from pointstamp.errors import FileFormatError, PatternError, UsageError
 from pointstamp.formats.atomic_file import folder_beside
 

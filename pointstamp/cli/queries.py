@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import string
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 from pointstamp.errors import UsageError
 from pointstamp.graph.cliques import MAX_CLIQUE, cliques, count_cliques
@@ -13,85 +15,46 @@ from pointstamp.graph.patterns import parse_pattern
 from pointstamp.operators.stream import Stream
 
 
-class Query(Protocol):
-    """A question; made only if it can be answered."""
-
-    @property
-    def title(self) -> str:
-        """What is looked for, in the plural."""
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of the columns of the matches."""
-
-    def find(self, edges: Stream[Any]) -> Stream[Any]:
-        """The matches, as record batches of int64 columns."""
-
-    def count(self, edges: Stream[Any]) -> Stream[Any]:
-        """Their number, as record batches with the one column `count`."""
-
-
 @dataclass(frozen=True)
-class MotifQuery:
+class Query:
+    """A question; made only if it can be answered.
+
+    Attributes
+    ----------
+    title : what is looked for, in the plural
+    columns : the names of the columns of the matches
+    find : of a stream of edges the matches, as record batches of int64 columns
+    count : of a stream of edges their number, as record batches with the one column `count`
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    find: Callable[[Stream[Any]], Stream[Any]]
+    count: Callable[[Stream[Any]], Stream[Any]]
+
+
+def motif_query(pattern: str, distinct: bool = False) -> Query:
     """All matches of a pattern of directed edges.
 
-    >>> MotifQuery("(x)-[]->(y); (y)-[]->(x)").columns
+    >>> motif_query("(x)-[]->(y); (y)-[]->(x)").columns
     ('x', 'y')
     """
-
-    pattern: str
-    distinct: bool = False
-
-    def __post_init__(self) -> None:
-        parse_pattern(self.pattern)
-
-    @property
-    def title(self) -> str:
-        """What is looked for."""
-        return f"matches of {self.pattern}"
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The named vertices of the pattern."""
-        return parse_pattern(self.pattern).columns
-
-    def find(self, edges: Stream[Any]) -> Stream[Any]:
-        """See `Query`."""
-        return motifs(edges, self.pattern, self.distinct)
-
-    def count(self, edges: Stream[Any]) -> Stream[Any]:
-        """See `Query`."""
-        return count_motifs(edges, self.pattern, self.distinct)
+    return Query(
+        f"matches of {pattern}",
+        parse_pattern(pattern).columns,
+        partial(motifs, pattern=pattern, distinct=distinct),
+        partial(count_motifs, pattern=pattern, distinct=distinct),
+    )
 
 
-@dataclass(frozen=True)
-class CliqueQuery:
+def clique_query(k: int) -> Query:
     """All cliques of `k` vertices of the graph without its directions.
 
-    >>> CliqueQuery(3).title, CliqueQuery(4).columns
+    >>> clique_query(3).title, clique_query(4).columns
     ('triangles', ('a', 'b', 'c', 'd'))
     """
-
-    k: int
-
-    def __post_init__(self) -> None:
-        if not 2 <= self.k <= MAX_CLIQUE:
-            raise UsageError(f"a clique has from 2 to {MAX_CLIQUE} vertices, not {self.k}")
-
-    @property
-    def title(self) -> str:
-        """What is looked for."""
-        return "triangles" if self.k == 3 else f"cliques of {self.k}"
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """A letter for each vertex."""
-        return tuple(string.ascii_lowercase[: self.k])
-
-    def find(self, edges: Stream[Any]) -> Stream[Any]:
-        """See `Query`."""
-        return cliques(edges, self.k)
-
-    def count(self, edges: Stream[Any]) -> Stream[Any]:
-        """See `Query`."""
-        return count_cliques(edges, self.k)
+    if not 2 <= k <= MAX_CLIQUE:
+        raise UsageError(f"a clique has from 2 to {MAX_CLIQUE} vertices, not {k}")
+    title = "triangles" if k == 3 else f"cliques of {k}"
+    columns = tuple(string.ascii_lowercase[:k])
+    return Query(title, columns, partial(cliques, k=k), partial(count_cliques, k=k))

@@ -7,7 +7,7 @@ from typing import Any
 from pointstamp.cli.outcome import Wanted
 from pointstamp.cli.progress_reporter import ProgressReporter
 from pointstamp.cli.queries import Query
-from pointstamp.cli.shortlist import shortlist_columns, shortlists
+from pointstamp.cli.top_matches import top_columns, top_matches
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
@@ -22,7 +22,7 @@ def results(
     """What is wanted of the matches, as record batches; `reporter` counts the work.
 
     With `Wanted.COUNT`, batches with the column `count`, to be added up; with
-    `Wanted.FIRST`, the shortlist of each worker; with `Wanted.FILE`, the matches.
+    `Wanted.FIRST`, the least matches of each worker; with `Wanted.FILE`, the matches.
     """
     edges.scope.environment.observers.append(reporter.note)
     edges = edges.inspect_batch(lambda _, batch: _taken(batch, reporter))
@@ -33,7 +33,7 @@ def results(
         return _with_end(counts, reporter)
     found = query.find(edges).inspect_batch(lambda _, batch: reporter.note("found", batch.num_rows))
     if wanted is Wanted.FIRST:
-        found = shortlists(found, len(query.columns))
+        found = top_matches(found, len(query.columns))
     return _with_end(found, reporter)
 
 
@@ -47,7 +47,7 @@ def result_columns(query: Query, wanted: Wanted) -> list[str]:
     if wanted is Wanted.COUNT:
         return ["count"]
     if wanted is Wanted.FIRST:
-        return shortlist_columns(len(query.columns))
+        return top_columns(len(query.columns))
     return list(query.columns)
 
 

@@ -1,19 +1,15 @@
 """`pointstamp warm`: compile all kernels now, so that no later run waits for that.
 
-Once per machine, or when an image is built. It shows which kernel it is at: a bar on a
-terminal, elsewhere a line every few seconds. Interrupted, it leaves what was compiled
-until then, and goes on there the next time.
-
-What is compiled, and how, is the business of `kernels/precompile.py`.
+Once per machine, or when an image is built. It prints a line every few seconds. Interrupted, it
+leaves what was compiled until then, and goes on there the next time. What is compiled, and how,
+is the business of `kernels/precompile.py`.
 """
 
 from __future__ import annotations
 
-import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,88 +19,45 @@ from pointstamp.cli import streams
 if TYPE_CHECKING:
     from rich.console import Console
 
-Report = Callable[[str, int, int], None]
-
-FAILED, INTERRUPTED = 1, 130
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a sentence.")]
 
 
-def warm(
-    json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object instead of a sentence.")
-    ] = False,
-) -> None:
+def warm(json: Json = False) -> None:
     """Compile all kernels ahead, so that no first run has to."""
     from pointstamp.cli.display import console_for
+    from pointstamp.cli.ending import raising_signals
 
-    n_forms, n_compiled, seconds = _compile(console_for(sys.stderr))
-    told = _as_json if json else _in_words
+    began = time.monotonic()
     try:
-        print(told(n_forms, n_compiled, seconds), flush=True)
+        with raising_signals():
+            n_forms, n_compiled = _compile(console_for(sys.stderr))
+    except KeyboardInterrupt:
+        print("pointstamp: interrupted; what was compiled is kept", file=sys.stderr)
+        raise typer.Exit(streams.INTERRUPTED) from None
+    except OSError as error:
+        print(f"pointstamp: compiled code cannot be written: {error}", file=sys.stderr)
+        raise typer.Exit(streams.FAILED) from None
+    said = _as_json if json else _in_words
+    try:
+        print(said(n_forms, n_compiled, time.monotonic() - began), flush=True)
     except OSError as error:
         raise typer.Exit(streams.unwritten(error)) from None
 
 
-def _compile(console: Console) -> tuple[int, int, float]:
-    """How many forms there are, how many had to be compiled, and the seconds that it took."""
-    from pointstamp.kernels import precompile as kernels
+def _compile(console: Console) -> tuple[int, int]:
+    """How many forms of kernels there are, and how many had to be compiled."""
+    from pointstamp.kernels import precompile
     from pointstamp.kernels.jit import numba_wanted
 
-    began = time.monotonic()
     if not numba_wanted():
-        return 0, 0, time.monotonic() - began
-    try:
-        with _interruptible(), _shown(console) as report:
-            n_compiled = kernels.compile_all(report)
-    except KeyboardInterrupt:
-        print("pointstamp: interrupted; what was compiled is kept", file=sys.stderr)
-        raise typer.Exit(INTERRUPTED) from None
-    except OSError as error:
-        print(f"pointstamp: compiled code cannot be written: {error}", file=sys.stderr)
-        raise typer.Exit(FAILED) from None
-    n_forms = sum(len(forms) for names in kernels.FORMS.values() for forms in names.values())
-    return n_forms, n_compiled, time.monotonic() - began
+        return 0, 0
+    n_compiled = precompile.compile_all(reporting(console))
+    n_forms = sum(len(forms) for names in precompile.FORMS.values() for forms in names.values())
+    return n_forms, n_compiled
 
 
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """Let Ctrl-C raise meanwhile, where it is not to be ignored."""
-    before = signal.getsignal(signal.SIGINT)
-    if before is signal.SIG_IGN:
-        yield
-        return
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-@contextmanager
-def _shown(console: Console) -> Iterator[Report]:
-    """What is to be called after each form, and shows how far it is."""
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    if not console.is_terminal:
-        yield _logged(console)
-        return
-    columns = (
-        SpinnerColumn(),
-        TextColumn("warm: {task.completed} of {task.total} forms", markup=False),
-        BarColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.description}", markup=False),
-    )
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("", total=None)
-
-        def report(name: str, done: int, n_forms: int) -> None:
-            progress.update(task, description=name, completed=done, total=n_forms)
-
-        yield report
-
-
-def _logged(console: Console) -> Report:
-    """Prints a line now and then."""
+def reporting(console: Console) -> Callable[[str, int, int], None]:
+    """What is to be called after each form; prints a line now and then."""
     from pointstamp.cli.display import LINE_EVERY_S
 
     began = last = time.monotonic()
@@ -122,8 +75,8 @@ def _logged(console: Console) -> Report:
 def _as_json(n_forms: int, n_compiled: int, seconds: float) -> str:
     from json import dumps
 
-    told = {"forms": n_forms, "compiled": n_compiled, "seconds": round(seconds, 3)}
-    return dumps({"command": "warm", **told})
+    counts = {"forms": n_forms, "compiled": n_compiled, "seconds": round(seconds, 3)}
+    return dumps({"command": "warm", **counts})
 
 
 def _in_words(n_forms: int, n_compiled: int, seconds: float) -> str:

@@ -34,7 +34,7 @@ from pointstamp.errors import (
     TruncatedError,
     VersionError,
 )
-from pointstamp.formats.events import Event, Part
+from pointstamp.formats.events import CapturedPart, Event
 
 TIMEOUT_S = 30.0
 """How long the two ends may take to find each other."""
@@ -92,7 +92,7 @@ class Connect:
         """For messages."""
         return f"{self.address[0]}:{self.address[1]}"
 
-    def writer(self, part: Part, wake: Wake) -> SocketWriter:
+    def writer(self, part: CapturedPart, wake: Wake) -> SocketWriter:
         """Captures to one connection."""
         return SocketWriter(self, part, wake)
 
@@ -157,7 +157,7 @@ class Accept:
         """For messages."""
         return f"{self.address[0]}:{self.address[1]}"
 
-    def writer(self, part: Part, wake: Wake) -> SocketWriter:
+    def writer(self, part: CapturedPart, wake: Wake) -> SocketWriter:
         """Captures to the next connection."""
         return SocketWriter(self, part, wake)
 
@@ -295,7 +295,7 @@ class _Link:
 class SocketWriter(_Link):
     """Sends the events of one part."""
 
-    def __init__(self, end: _End, part: Part, wake: Wake) -> None:
+    def __init__(self, end: _End, part: CapturedPart, wake: Wake) -> None:
         self._part = part
         self._was_full = False
         self._answer: bytes | None = None

@@ -81,6 +81,25 @@ def numbers(column: Any) -> npt.NDArray[Any]:
     return values
 
 
+def one_zero(column: Any) -> Any:
+    """An Arrow array of floats with 0.0 for each -0.0; any other array as it is.
+
+    >>> one_zero(arrow_array(np.array([-0.0]))).to_pylist()
+    [0.0]
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_dictionary(column.type) and pa.types.is_floating(column.type.value_type):
+        column = column.dictionary_decode()
+    if not pa.types.is_floating(column.type):
+        return column
+    if pa.types.is_float16(column.type):
+        return one_zero(column.cast(pa.float32())).cast(pa.float16())
+    # The sum of -0.0 and 0.0 is 0.0, and of others with it themselves.
+    return pc.add(column, pa.scalar(0.0, column.type))
+
+
 def integer_values(values: Any, name: str, what: str) -> npt.NDArray[np.int64]:
     """Integers of a list, a NumPy array or a `pyarrow.Array`, as int64[n].
 

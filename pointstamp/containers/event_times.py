@@ -247,7 +247,7 @@ class EventTimes:
 
         kind = self.kind
         if not isinstance(kind, pa.DataType):
-            return arrow_array(bounds)
+            return arrow_array(self._of_dtype(bounds))
         if self._is_calendar:
             factor = unit_us(kind)
             if factor is None:
@@ -338,10 +338,10 @@ def _numbered(column: Any, name: str, operator: str) -> Ints:
         return np.unique(column, return_inverse=True)[1].astype(np.int64)
     import pyarrow as pa
 
-    from pointstamp.containers.convert import numbers
+    from pointstamp.containers.convert import numbers, one_zero
 
     try:
-        indices = column.dictionary_encode(null_encoding="encode").indices
+        indices = one_zero(column).dictionary_encode(null_encoding="encode").indices
     except pa.ArrowNotImplementedError as error:
         raise SchemaError(
             f"{operator} cannot group by the column {name!r} of type {column.type}; make numbers, "

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pointstamp.containers.convert import arrow_array, numbers
+from pointstamp.containers.convert import arrow_array, numbers, one_zero
 from pointstamp.containers.keys import canonical_key, column_names
 from pointstamp.errors import BuildError, ColumnError, SchemaError
 
@@ -44,7 +44,8 @@ def grouped(batch: pa.RecordBatch, key: Any, operator: str) -> Iterator[tuple[An
     [(7, [1, 3]), (9, [2])]
     """
     names = _names(batch, key, operator)
-    columns = [batch.column(name) for name in names]
+    # Arrow takes the two zeros for two keys, and Python for one.
+    columns = [one_zero(batch.column(name)) for name in names]
     places = list(map(str, range(len(names))))
     table = pa.Table.from_arrays(
         [*columns, arrow_array(np.arange(batch.num_rows))], names=[*places, _ROW]
@@ -86,6 +87,10 @@ def aggregated(
     if named := named_columns(key, aggregates):
         column_names(named, batch.schema.names, operator)
     table = pa.Table.from_batches([batch])
+    for name in names:
+        column = batch.column(name)
+        if (zeros := one_zero(column)) is not column:
+            table = table.set_column(batch.schema.names.index(name), name, zeros)
     found = _aggregate(table, names, list(aggregates), names, operator)
     return found.combine_chunks().to_batches()[0]
 

@@ -30,6 +30,7 @@ cdef class Operator(LocalOperator):
     cdef object _logic
     cdef readonly bint _running
     cdef public object role
+    cdef public object parameters
     cdef object _wake
     cdef public object aligner
     cdef Progress _idle

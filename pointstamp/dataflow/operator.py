@@ -226,6 +226,7 @@ class Operator(LocalOperator):
         "name",
         "notificators",
         "outputs",
+        "parameters",
         "produced",
         "role",
         "timestamp",
@@ -246,6 +247,8 @@ class Operator(LocalOperator):
         self.complete = True
         self.name = name
         self.timestamp = timestamp
+        self.parameters = ""
+        """What it was given that all workers must have given alike, beside its ports."""
         self.role = ""
         """What it is for those who look on: "input", "probe", or nothing in particular."""
         self.inputs = 0
@@ -396,7 +399,8 @@ class Operator(LocalOperator):
             {output: [_written(s) for s in row[output]] for output in sorted(row)}
             for row in ([] if is_plain else self._summaries)
         ]
-        text = "" if is_plain else f", summaries {rows}"
+        text = f", with {self.parameters}" if self.parameters else ""
+        text += "" if is_plain else f", summaries {rows}"
         return text if all(self.initial) else f"{text}, initial capabilities {self.initial}"
 
     def set_summaries(self, summaries: list[dict[int, Antichain]]) -> None:
@@ -612,6 +616,11 @@ class OperatorBuilder(Generic[S]):
             operator.frontier_interest[port] = Interest.ALWAYS
         operator.aligner = aligner
         return aligner
+
+    def declare(self, **parameters: Any) -> None:
+        """Have workers compare these parameters: plain values, the same in every process."""
+        said = ", ".join(f"{name}={value!r}" for name, value in parameters.items())
+        self._operator.parameters = said
 
     def set_role(self, role: str) -> None:
         """Say what the operator is for: "input" or "probe"; for those who look on."""

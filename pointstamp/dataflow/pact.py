@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from pointstamp.containers import kind_of
 from pointstamp.containers.expressions import is_expression
 from pointstamp.containers.kind import Key
 from pointstamp.dataflow.channels import (
@@ -24,6 +25,8 @@ from pointstamp.dataflow.channels import (
 from pointstamp.dataflow.environment import Environment
 from pointstamp.errors import BuildError
 from pointstamp.progress.change_batch import ChangeBatch
+
+_UNCHECKED = object()
 
 
 class Pact(Protocol):
@@ -59,6 +62,30 @@ class Pipeline:
     def describe(self) -> str:
         """The name."""
         return "pipeline"
+
+
+class KeyCheckingPusher(Pusher):
+    """Hands batches to the queue of the one worker, if they have the columns of the key.
+
+    What would be an error with several workers is one with one. The key of one record is
+    hashed, of each kind of batch once.
+    """
+
+    __slots__ = ("_checked", "_key", "_queue")
+
+    def __init__(self, queue: Queue, key: Key) -> None:
+        self._queue = queue
+        self._key = key
+        self._checked: Any = _UNCHECKED
+
+    def push(self, time: Any, batch: Any) -> None:
+        """Take a batch from this worker."""
+        kind = kind_of(batch)
+        schema = (kind.name, kind.schema(batch))
+        if schema != self._checked:
+            kind.hashes(kind.slice(batch, 0, 1), self._key)
+            self._checked = schema
+        self._queue.push(time, batch)
 
 
 @dataclass(frozen=True)
@@ -105,7 +132,9 @@ class Exchange:
     ) -> tuple[Pusher, Queue]:
         """A channel between all workers; with one worker a queue, or a look at the numbers."""
         if environment.peers == 1 and self.to is None:
-            return Pipeline().connect(environment, wake, consumed)
+            pusher, queue = Pipeline().connect(environment, wake, consumed)
+            names_columns = self.key is not None and not callable(self.key)
+            return KeyCheckingPusher(queue, self.key) if names_columns else pusher, queue
         channel = environment.channel(wake) if environment.peers > 1 else None
         queue = environment.queue(wake, consumed, channel)
         make, by = (ExchangePusher, self.key) if self.to is None else (RoutePusher, self.to)

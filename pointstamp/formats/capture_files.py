@@ -19,7 +19,7 @@ from pathlib import Path
 
 from pointstamp.errors import FileFormatError, TruncatedError
 from pointstamp.formats.event_streams import EventStreamReader, EventStreamWriter
-from pointstamp.formats.events import Event, Part, Progress
+from pointstamp.formats.events import CapturedPart, Event, Progress
 
 _NAME = re.compile(r"part-(\d{5})-of-(\d{5})\.arrows")
 
@@ -38,7 +38,7 @@ class CaptureFolder:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path)
 
-    def writer(self, part: Part, wake: Callable[[], None]) -> FileWriter:
+    def writer(self, part: CapturedPart, wake: Callable[[], None]) -> FileWriter:
         """Begins this worker's file."""
         folder = self._path
         try:
@@ -57,7 +57,7 @@ class CaptureFolder:
 class FileWriter:
     """Writes one part to its file."""
 
-    def __init__(self, path: Path, part: Part) -> None:
+    def __init__(self, path: Path, part: CapturedPart) -> None:
         self._path = path
         # Not emptied by the opening: another may be writing it.
         self._file = path.open("ab")
@@ -186,10 +186,10 @@ def frontier_at_end(file: CaptureFile) -> Sequence[tuple[object, int]] | None:
     return None
 
 
-def _parts_in(folder: Path) -> list[tuple[Path, Part]]:
+def _parts_in(folder: Path) -> list[tuple[Path, CapturedPart]]:
     found = []
     for file in sorted(folder.iterdir()):
         match = _NAME.fullmatch(file.name)
         if match:
-            found.append((file, Part(int(match[1]), int(match[2]), "")))
+            found.append((file, CapturedPart(int(match[1]), int(match[2]), "")))
     return found

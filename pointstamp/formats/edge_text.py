@@ -91,7 +91,7 @@ class Form:
 
 
 @dataclass(frozen=True)
-class Line:
+class TextLine:
     """A line of data: its index in the piece, and its fields."""
 
     index: int
@@ -127,7 +127,7 @@ def detect(piece: bytes, columns: tuple[str, str], where: str, first_line: int) 
     delimiter = _delimiter_of(
         [line.fields[0] for line in lines], where, first_line + lines[0].index
     )
-    rows = [Line(line.index, _fields_of(line.fields[0], delimiter)) for line in lines]
+    rows = [TextLine(line.index, _fields_of(line.fields[0], delimiter)) for line in lines]
     positions, header = _header_of(rows, columns)
     data = rows if header is None else rows[1:]
     if header is not None:
@@ -192,11 +192,11 @@ def with_mirrored(ends: Ends) -> Ends:
     return pa.concat_arrays([src, dst.filter(proper)]), pa.concat_arrays([dst, src.filter(proper)])
 
 
-def _sample(piece: bytes) -> list[Line]:
+def _sample(piece: bytes) -> list[TextLine]:
     """The first lines that are not blank and no comment, in one field."""
     found = []
     for index, line in _data_lines(piece):
-        found.append(Line(index, [line]))
+        found.append(TextLine(index, [line]))
         if len(found) == _N_SAMPLE:
             break
     return found
@@ -213,7 +213,9 @@ def _data_lines(piece: bytes) -> Iterator[tuple[int, bytes]]:
         start, index = stop + 1, index + 1
 
 
-def _matrix_of(piece: bytes, lines: Sequence[Line], where: str, first_line: int) -> Matrix | None:
+def _matrix_of(
+    piece: bytes, lines: Sequence[TextLine], where: str, first_line: int
+) -> Matrix | None:
     """What a Matrix Market file says of itself; None of another text."""
     banner = piece.partition(b"\n")[0].lower().split()
     if not banner or banner[0] != _BANNER:
@@ -271,7 +273,7 @@ def _are_integers(fields: Sequence[bytes], positions: tuple[int, int]) -> bool:
 
 
 def _header_of(
-    rows: Sequence[Line], columns: tuple[str, str]
+    rows: Sequence[TextLine], columns: tuple[str, str]
 ) -> tuple[tuple[int, int], list[str] | None]:
     """The positions of the two ends; the fields of the first row, if it is a header."""
     first = [field.decode(errors="replace") for field in rows[0].fields]
@@ -293,7 +295,7 @@ def _is_usual(header: Sequence[str], columns: tuple[str, str]) -> bool:
     return len(header) > 1 and all(word.lower() in _HEADER_WORDS for word in header[:2])
 
 
-def _check_even(rows: Sequence[Line], where: str, first_line: int) -> None:
+def _check_even(rows: Sequence[TextLine], where: str, first_line: int) -> None:
     """Refuse prose: in a list of named vertices, all lines have as many fields."""
     expected = len(rows[0].fields)
     for row in rows:

@@ -42,7 +42,7 @@ from pointstamp.errors import (
     TimestampError,
     TruncatedError,
 )
-from pointstamp.formats.events import Event, Messages, Part, Progress, net
+from pointstamp.formats.events import CapturedPart, Event, Messages, Progress, net
 
 VERSION = 1
 
@@ -67,11 +67,11 @@ class EventStreamWriter:
     Parameters
     ----------
     file : binary file, open for writing; stays open
-    part : Part
+    part : CapturedPart
         Whose events.
     """
 
-    def __init__(self, file: Any, part: Part) -> None:
+    def __init__(self, file: Any, part: CapturedPart) -> None:
         self._file = file
         self._part = part
         self._stream: Any = None
@@ -141,7 +141,7 @@ class EventStreamReader:
 
     Attributes
     ----------
-    part : Part or None
+    part : CapturedPart or None
         Whose events these are, once the first was read.
     n_events : int
         How many were read.
@@ -156,7 +156,7 @@ class EventStreamReader:
         self._schema: Any = None
         self._n_open = 1
         self._whole = 0
-        self.part: Part | None = None
+        self.part: CapturedPart | None = None
         self.n_events = 0
 
     def read(self) -> Event | None:
@@ -209,7 +209,7 @@ class EventStreamReader:
             )
         self._kind = about.pop(_KIND).decode()
         index, peers = about.pop(_PART).decode().split("/")
-        self.part = Part(int(index), int(peers), about.pop(_TIMES).decode())
+        self.part = CapturedPart(int(index), int(peers), about.pop(_TIMES).decode())
         self._schema = schema.with_metadata(about or None)
         if self._times not in (None, self.part.times):
             raise TimestampError(

@@ -34,11 +34,11 @@ class Messages(NamedTuple):
 Event = Progress | Messages
 
 
-class Part(NamedTuple):
-    """Whose share of a stream is captured."""
+class CapturedPart(NamedTuple):
+    """The part of a stream that one worker captures."""
 
     worker: int
-    """Its number."""
+    """The number of the worker."""
     peers: int
     """How many workers capture, each its own part."""
     times: str
@@ -64,7 +64,7 @@ class EventWriter(Protocol):
 class EventTarget(Protocol):
     """Where a stream can be captured to."""
 
-    def writer(self, part: Part, wake: Callable[[], None]) -> EventWriter:
+    def writer(self, part: CapturedPart, wake: Callable[[], None]) -> EventWriter:
         """Begin; `wake` may be called from any thread."""
 
 
@@ -129,7 +129,7 @@ class Events:
     def close(self) -> None:
         """Nothing to let go of."""
 
-    def writer(self, part: Part, wake: Callable[[], None]) -> EventWriter:
+    def writer(self, part: CapturedPart, wake: Callable[[], None]) -> EventWriter:
         """Itself."""
         return self
 

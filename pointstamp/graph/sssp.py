@@ -58,7 +58,7 @@ def sssp(
     Raises
     ------
     SchemaError
-        If a weight is null, NaN or less than 0.
+        If a weight is null, NaN, less than 0, infinite, or an integer above 2^53.
 
     Notes
     -----

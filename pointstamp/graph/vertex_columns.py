@@ -17,6 +17,9 @@ Floats = npt.NDArray[np.float64]
 
 VERTEX, WEIGHT = "vertex", "weight"
 
+_EXACT = 2**53
+"""Up to here each integer is a float64."""
+
 
 def vertex_column(batch: Any) -> Arrays:
     """A batch of vertices as `Arrays` of `vertex`, int64.
@@ -55,7 +58,8 @@ def weighted_columns(batch: Any) -> Arrays:
     ColumnError
         If there is no third column.
     SchemaError
-        If weights are not numbers, or one is null, NaN or less than 0.
+        If weights are not numbers, or one is null, NaN, less than 0, infinite, or an integer
+        above 2^53.
 
     >>> weighted_columns([(1, 2, 0.5)])
     Arrays(src: int64, dst: int64, weight: float64; 1 records)
@@ -65,7 +69,9 @@ def weighted_columns(batch: Any) -> Arrays:
         rows = list(kind.records(batch))
         _check_triples(rows)
         ends = edge_columns([row[:2] for row in rows])
-        weights = np.array([row[2] for row in rows], np.float64)
+        found = [row[2] for row in rows]
+        _check_exact([weight for weight in found if isinstance(weight, int | np.integer)])
+        weights = np.array(found, np.float64)
     else:
         ends = edge_columns(batch)
         weights = _weight_column(batch)
@@ -104,8 +110,20 @@ def _weight_column(batch: Any) -> Floats:
         raise SchemaError(
             f"a weighted graph needs numbers in the column {name!r}, not {column.dtype}"
         )
+    if column.dtype.kind in "iu" and len(column):
+        _check_exact([column.max()])
     weights: Floats = column.astype(np.float64, copy=False)
     return weights
+
+
+def _check_exact(weights: list[Any]) -> None:
+    """Refuse integers that float64, in which distances are added up, would round."""
+    wrong = [weight for weight in weights if weight > _EXACT]
+    if wrong:
+        raise SchemaError(
+            f"a weighted graph adds weights up as float64, which is exact for integers up to 2^53; "
+            f"{int(wrong[0])} is larger: give weights in a larger unit, or as floats"
+        )
 
 
 def _checked(weights: Floats) -> Floats:
@@ -114,5 +132,11 @@ def _checked(weights: Floats) -> Floats:
         raise SchemaError(
             f"a weighted graph needs weights of 0 or more; {int(wrong.sum())} of {len(weights)} "
             f"are not, the first of them {weights[wrong][0]}: paths could get shorter for ever"
+        )
+    n_infinite = int(np.isinf(weights).sum())
+    if n_infinite:
+        raise SchemaError(
+            f"a weighted graph needs finite weights; {n_infinite} of {len(weights)} are infinite, "
+            "and what is reached by them alone would be left out: drop those edges first"
         )
     return weights

@@ -22,7 +22,7 @@ from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Pipeline
 from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import UsageError
-from pointstamp.formats.events import Events, EventTarget, Messages, Part, Progress
+from pointstamp.formats.events import CapturedPart, Events, EventTarget, Messages, Progress
 from pointstamp.progress.operate import Interest
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def capture(stream: StreamCore[Any], to: Any, name: str = "Capture") -> None:
         capabilities: list[Capability], info: OperatorInfo
     ) -> Callable[[list[Input], list[Output]], None]:
         environment = scope.environment
-        part = Part(info.index, info.peers, scope.timestamp.name)
+        part = CapturedPart(info.index, info.peers, scope.timestamp.name)
         writer = target.writer(part, partial(environment.call, info.activate))
         environment.closers.callback(writer.close)
         capability = capabilities.pop()

@@ -532,12 +532,18 @@ def _keyed_rows(batch: Any, key: Key, name: str) -> Keyed:
             f"key {key!r}: name the columns of the key, as key='user' or key=['user', 'day']"
         )
     if key is None:
-        return (_checked_pair(record, name) for record in batch)
+        return (checked_pair(record, name) for record in batch)
     assert callable(key)
     return ((canonical_key(key(record)), record) for record in batch)
 
 
-def _checked_pair(record: Any, name: str) -> tuple[Any, Any]:
+def checked_pair(record: Any, name: str) -> tuple[Any, Any]:
+    """The key and the value of a record that is a pair of them.
+
+    Raises
+    ------
+    DataError
+    """
     try:
         of, value = record
     except (TypeError, ValueError):

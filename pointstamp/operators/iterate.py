@@ -234,6 +234,7 @@ def _decide(
     builder = OperatorBuilder(records.scope, "Decide")
     builder.new_input(records, Pipeline(), Interest.IF_CAPABILITY)
     builder.new_input(values, Broadcast(), Interest.IF_CAPABILITY)
+    builder.declare(limit=limit)
     again, leaving = builder.new_output(initial=False), builder.new_output(initial=False)
     notificator = Notificator(records.scope.timestamp, [Frontier(c) for c in builder.frontiers])
 

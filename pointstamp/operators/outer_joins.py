@@ -16,11 +16,11 @@ from pointstamp.containers import kind_of
 from pointstamp.containers.batch_join import How, joined
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
-from pointstamp.dataflow.notificator import Notificator
-from pointstamp.dataflow.operator import OperatorInfo
-from pointstamp.dataflow.pact import Broadcast, Exchange, Pact, Pipeline
+from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
+from pointstamp.dataflow.pact import Broadcast, Exchange, Pipeline
+from pointstamp.dataflow.stash import Stash
 from pointstamp.dataflow.stream_core import StreamCore
-from pointstamp.operators.generic import operator, operator_notify
+from pointstamp.operators.generic import operator
 from pointstamp.progress.operate import Interest
 
 if TYPE_CHECKING:
@@ -39,43 +39,36 @@ def join_complete(
 ) -> Stream[Any]:
     """The join of all records of a time, when it is complete; see `Stream.join`."""
     sides = [side for side in _NULLABLE.get(how, []) if schemas[side] is None]
-    inputs = [*streams, *[_schemas(streams[side], f"{name}Schemas") for side in sides]]
-    pacts: list[Pact] = [*map(Exchange, keys), *[Broadcast() for _ in sides]]
+    builder = OperatorBuilder(streams[0].scope, name)
+    builder.declare(how=how)
+    for stream, key in zip(streams, keys, strict=True):
+        builder.new_input(stream, Exchange(key), Interest.IF_CAPABILITY)
+    for side in sides:
+        schemas_of = _schemas(streams[side], f"{name}Schemas")
+        builder.new_input(schemas_of, Broadcast(), Interest.IF_CAPABILITY)
+    result: Stream[Any] = builder.new_output(initial=False)
 
-    def build(capability: Capability, info: OperatorInfo) -> Callable[..., None]:
-        capability.drop()
+    def make_logic(capabilities: list[Capability], info: OperatorInfo) -> Callable[..., None]:
         known = list(schemas)
-        held: dict[Any, tuple[list[Any], list[Any]]] = {}
+        stash: Stash[tuple[list[Any], list[Any]]] = Stash(info, lambda: ([], []))
 
-        def logic(left: Input, right: Input, *others: Any) -> None:
-            *schema_inputs, output, notificator = others
-            for number, input_ in enumerate((left, right)):
+        def logic(inputs: list[Input], outputs: list[Output]) -> None:
+            for number, input_ in enumerate(inputs[:2]):
                 for time, batch in input_:
-                    if time.time not in held:
-                        held[time.time] = ([], [])
-                        notificator.notify_at(time.retain())
-                    held[time.time][number].append(batch)
-            for side, input_ in zip(sides, schema_inputs, strict=True):
+                    stash.at(time)[number].append(batch)
+            for side, input_ in zip(sides, inputs[2:], strict=True):
                 for _, found in input_:
                     known[side] = found[0]
-            _answer(output, notificator, held, known)
+            for capability, batches in stash:
+                left, right = map(_whole, batches)
+                answer = joined(left, right, keys, how, (known[0], known[1]))
+                if answer is not None and kind_of(answer).length(answer):
+                    outputs[0].session(capability).give_batch(answer)
 
         return logic
 
-    def _answer(
-        output: Output,
-        notificator: Notificator,
-        held: dict[Any, tuple[list[Any], list[Any]]],
-        known: list[Any],
-    ) -> None:
-        for capability in notificator:
-            with capability, output.session(capability) as session:
-                one, other = map(_whole, held.pop(capability.time))
-                answer = joined(one, other, keys, how, (known[0], known[1]))
-                if answer is not None and kind_of(answer).length(answer):
-                    session.give_batch(answer)
-
-    return operator_notify(inputs, pacts, name, build, ())
+    builder.build(make_logic)
+    return result
 
 
 def _schemas(stream: StreamCore[Any], name: str) -> Stream[Any]:

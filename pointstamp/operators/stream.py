@@ -9,17 +9,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pointstamp.dataflow.stream_core import StreamCore, T
+from pointstamp.operators.batching import BatchMethods
 from pointstamp.operators.capture import CaptureMethods
 from pointstamp.operators.command import CommandMethods
 from pointstamp.operators.counting import CountMethods
 from pointstamp.operators.delays import DelayMethods
 from pointstamp.operators.distinct import DistinctMethods
 from pointstamp.operators.exchanging import ExchangeMethods
+from pointstamp.operators.flattening import FlattenMethods
 from pointstamp.operators.folds import FoldMethods
 from pointstamp.operators.generic import GenericMethods
 from pointstamp.operators.inspecting import InspectMethods
 from pointstamp.operators.iterate import IterateMethods
 from pointstamp.operators.probe import ProbeMethods
+from pointstamp.operators.reductions import ReduceMethods
 from pointstamp.operators.routing import RoutingMethods
 from pointstamp.operators.sink import SinkMethods
 from pointstamp.operators.spark_job import SparkMethods
@@ -40,7 +43,10 @@ class Stream(
     SplitMergeMethods[T],
     RoutingMethods[T],
     DelayMethods[T],
+    ReduceMethods[T],
     FoldMethods[T],
+    BatchMethods[T],
+    FlattenMethods[T],
     DistinctMethods[T],
     JoinMethods[T],
     WindowMethods[T],

@@ -57,6 +57,7 @@ def join(
     """See `Stream.join`."""
     timestamp = left.scope.timestamp
     builder = OperatorBuilder(left.scope, name)
+    builder.declare(how="inner", retain=retain)
     for stream, key in zip((left, right), keys, strict=True):
         builder.new_input(stream, Exchange(key), Interest.ALWAYS)
     result: Stream[Any] = builder.new_output(initial=False)

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pointstamp.containers import kind_of
+import numpy as np
+
+from pointstamp.containers import Arrays, kind_of
 from pointstamp.containers.expressions import filter_batch, is_expression
 from pointstamp.containers.flags import split_by_flag
 from pointstamp.dataflow.error_policy import FAILED, ErrorPolicy, streams
@@ -116,3 +118,9 @@ def kept(batch: Any, predicate: Any, name: str) -> Any:
 def pass_on(stream: StreamCore[Any], name: str, pact: Pact) -> Stream[Any]:
     """Hand batches on as they are; what matters is the pact."""
     return transform(stream, name, lambda time, batch: batch, pact)
+
+
+def one_key(given: Any) -> Any:
+    """A key function that is the same for all records: of a record 0, of a batch as many."""
+    is_batch = isinstance(given, Arrays) or hasattr(given, "num_rows")
+    return np.zeros(len(given), np.int64) if is_batch else 0

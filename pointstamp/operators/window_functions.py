@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pointstamp.containers import Arrays, kind_of
+from pointstamp.containers import kind_of
 from pointstamp.containers.batch_join import How, joined
 from pointstamp.containers.event_times import EventTimes, Ints
 from pointstamp.containers.keys import canonical_key, check_rows_key
@@ -199,9 +199,6 @@ class CountColumns:
         from pointstamp.containers.groups import aggregated
 
         answer = aggregated(batch, self._key, [aggregate], self._operator)
-        if isinstance(answer, Arrays):
-            names = [*answer.names[:-1], "count"]
-            return Arrays(dict(zip(names, (c for _, c in answer.items()), strict=True)))
         return answer.rename_columns([*answer.schema.names[:-1], "count"])
 
 

@@ -7,20 +7,20 @@ them will be released, or, where that is not known, at the least time that may s
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pointstamp.containers import Arrays, kind_of
+from pointstamp.containers import kind_of
 from pointstamp.containers.event_times import EventTimes, Ints
 from pointstamp.containers.gather import take
 from pointstamp.dataflow.capability import Capability, InputCapability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Broadcast, Exchange
+from pointstamp.dataflow.stash import Stash
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import BuildError
 from pointstamp.operators.event_clock import (
@@ -31,6 +31,7 @@ from pointstamp.operators.event_clock import (
     Watermark,
     largest_event_times,
 )
+from pointstamp.operators.transform import one_key
 from pointstamp.operators.window_assigners import Sessions, Sliding, Span, check_lateness
 from pointstamp.operators.window_functions import WindowFunction
 from pointstamp.operators.window_state import OpenWindows, open_windows
@@ -73,8 +74,11 @@ def windowed(
     clock = _checked_clock(sides, windows, clock, name)
     builder = OperatorBuilder(sides[0].stream.scope, name)
     by_records = isinstance(clock, EventClock)
+    # Of a clock by timestamps only the kind: functions are not the same in every process.
+    named = clock if by_records else type(clock).__name__
+    builder.declare(windows=windows, lateness=lateness, clock=named)
     for side in sides:
-        pact = Exchange(side.key if side.key is not None else _all_together)
+        pact = Exchange(side.key if side.key is not None else one_key)
         builder.new_input(
             side.stream, pact, Interest.ALWAYS if by_records else Interest.IF_CAPABILITY
         )
@@ -202,8 +206,7 @@ class _ByRecords:
         self._info = info
         self._timestamp = timestamp
         self._now = info.environment.clock
-        self._epochs: dict[Any, _Epoch] = {}
-        self._order: list[tuple[Any, Any]] = []
+        self._epochs: Stash[_Epoch] = Stash(info, _Epoch, n_outputs=1 + len(readers))
         self._capability: Capability | None = None
         """While windows are open, for the least time that may still come."""
         self._timer_at: float | None = None
@@ -218,25 +221,19 @@ class _ByRecords:
         n_sides = len(self._readers)
         for number, input_ in enumerate(inputs):
             for at, batch in input_:
-                epoch = self._epoch(at, len(outputs))
+                epoch = self._epochs.at(at)
                 (epoch.batches if number < n_sides else epoch.largest).append(
                     (number % n_sides, batch)
                 )
-        while self._order and not any(i.frontier.less_equal(self._order[0][1]) for i in inputs):
-            time = heapq.heappop(self._order)[1]
-            self._complete(self._epochs.pop(time), outputs)
+        for capabilities, epoch in self._epochs.by_output():
+            self._complete(epoch, capabilities, outputs)
         self._follow(inputs, outputs[0])
 
-    def _epoch(self, at: InputCapability, n_outputs: int) -> _Epoch:
-        if at.time not in self._epochs:
-            capabilities = [at.retain(output) for output in range(n_outputs)]
-            self._epochs[at.time] = _Epoch(capabilities, [], [])
-            heapq.heappush(self._order, (self._timestamp.key(at.time), at.time))
-        return self._epochs[at.time]
-
-    def _complete(self, epoch: _Epoch, outputs: list[Output]) -> None:
+    def _complete(
+        self, epoch: _Epoch, capabilities: list[Capability], outputs: list[Output]
+    ) -> None:
         """All records of an epoch are here: sort out those that are late, and move the clock."""
-        now_s = self._now()
+        now_s, time = self._now(), capabilities[0].time
         mark = self._watermark.value(now_s)
         for side, batch in epoch.batches:
             times = self._readers[side].read(batch)
@@ -244,20 +241,17 @@ class _ByRecords:
             if mark is not None:
                 batch, times, late = _split(batch, times, mark - self._lateness)
             if late is not None:
-                outputs[1 + side].push(epoch.capabilities[1 + side].time, late)
+                outputs[1 + side].push(time, late)
             if len(times):
                 self._state.add(side, batch, times)
         for side, found in epoch.largest:
             self._watermark.advance(side, max(found), now_s)
-        time = epoch.capabilities[0].time
         self._release(now_s, outputs[0], time)
         if self._capability is not None:
             # What is open has records of this epoch, so it is not sent at an earlier one.
             self._capability.downgrade(time)
         elif self._state.least_end() is not None:
-            self._capability = epoch.capabilities[0].delayed(time)
-        for capability in epoch.capabilities:
-            capability.drop()
+            self._capability = capabilities[0].delayed(time)
 
     def _release(self, now_s: float, output: Output, time: Any) -> None:
         """Send the windows that the clock has passed."""
@@ -302,11 +296,9 @@ class _ByRecords:
 class _Epoch:
     """What has come of an epoch that is not complete."""
 
-    capabilities: list[Capability]
-    """One for each output."""
-    batches: list[tuple[int, Any]]
+    batches: list[tuple[int, Any]] = field(default_factory=list)
     """(side, batch) of the records."""
-    largest: list[tuple[int, list[int]]]
+    largest: list[tuple[int, list[int]]] = field(default_factory=list)
     """(side, largest event times)."""
 
 
@@ -346,7 +338,7 @@ def _declare(
     from pointstamp.checkpoint.keyed_state import KeyedBatches, by_key
 
     hashes = [
-        by_key(_all_together if side.key is None else function.stored_key(number, side.key))
+        by_key(one_key if side.key is None else function.stored_key(number, side.key))
         for number, side in enumerate(sides)
     ]
 
@@ -369,12 +361,6 @@ def _reader(side: Side, windows: Sliding | Sessions, name: str) -> EventTimes:
     return EventTimes(
         side.time, name, is_calendar=windows.is_calendar, resolution=windows.resolution
     )
-
-
-def _all_together(given: Any) -> Any:
-    """One key for all: of a record 0, of a batch as many."""
-    is_batch = isinstance(given, Arrays) or hasattr(given, "num_rows")
-    return np.zeros(len(given), np.int64) if is_batch else 0
 
 
 def check_windows(windows: Any, name: str) -> None:

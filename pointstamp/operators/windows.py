@@ -19,6 +19,7 @@ from pointstamp.containers.kind import Key
 from pointstamp.dataflow.error_policy import ErrorPolicy, Failed, OnError
 from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.operators.event_clock import EventClock, TimestampClock
+from pointstamp.operators.reductions import Nothing
 from pointstamp.operators.screening import screened
 from pointstamp.operators.split_merge import concatenate
 from pointstamp.operators.user_code import refuse_async_of
@@ -53,9 +54,6 @@ AnyClock: TypeAlias = TimestampClock | EventClock
 KeyOf: TypeAlias = Callable[[T], K]
 NoRoute: TypeAlias = Literal["raise", "drop"]
 Route: TypeAlias = Literal["route"]
-
-_NOTHING = object()
-"""What a reduction starts from."""
 
 
 class WindowMethods(StreamCore[T]):
@@ -445,9 +443,9 @@ class WindowMethods(StreamCore[T]):
         if on_error != "raise":
 
             def fold(of: Any, record: T, value: Any) -> T:
-                return record if value is _NOTHING else function(value, record)
+                return record if value is Nothing else function(value, record)
 
-            return made.of_fold([good], key, fold, _NOTHING)
+            return made.of_fold([good], key, fold, Nothing)
         columns = RowsOnly(name, "use fold_window, with aggregates by name")
         return made.of([good], Combined(key, lambda record: record, function, columns))
 

@@ -10,7 +10,6 @@ cdef class ProgressExchange:
     cdef object _log
     cdef list _outbox
 
-    cpdef share(self, scope, updates)
     @cython.locals(outbox=list)
     cpdef send(self)
     @cython.locals(subgraph=Subgraph)

@@ -76,7 +76,9 @@ class Worker:
         # carry is kept by those that know what is in them.
         self._control = control = ControlPlane(communicator, self._activate)
         self._progress = progress = ProgressExchange(communicator, log)
-        own = {control.channel: control.receive, progress.channel: progress.receive}
+        # Through a loop, whose variable has no C type: of a typed one Cython would hand on the
+        # bare C function in place of a bound method.
+        own = {service.channel: service.receive for service in (control, progress)}
         self.environment = Environment(
             communicator,
             eager,

@@ -79,10 +79,10 @@ def test_who_was_faster_at_the_same_is_found_fastest_first() -> None:
 @pytest.mark.parametrize(
     ("seconds", "quantity", "expected"),
     [
-        (2.0, Quantity("s"), "aim"),
-        (5.0, Quantity("s"), "reach"),
+        (2.0, Quantity("s"), "stretch target"),
+        (5.0, Quantity("s"), "target"),
         (5.1, Quantity("s"), "missed"),
-        (0.5, Quantity("per s", is_rate=True), "reach"),
+        (0.5, Quantity("per s", is_rate=True), "target"),
         (0.6, Quantity("per s", is_rate=True), "missed"),
     ],
 )

@@ -104,6 +104,45 @@ def sessions(make: Make) -> Build:
     return lambda scope, streams: _flat(streams["a"].window(ps.Sessions(3), key=key)[0])
 
 
+def counted(make: Make) -> Build:
+    key = key_of(make)
+    return lambda scope, streams: streams["a"].count_window(ps.Tumbling(4), key=key, lateness=2)[0]
+
+
+def counted_sessions(make: Make) -> Build:
+    key = key_of(make)
+    return lambda scope, streams: streams["a"].count_window(ps.Sessions(3), key=key)[0]
+
+
+def folded(scope: Any, streams: Any) -> Any:
+    def add(key: Any, record: Any, values: Any) -> Any:
+        return (*values, record[1])
+
+    windows = ps.Sliding(4, 2)
+    return streams["a"].fold_window(add, windows, key=lambda r: r[0], default=())[0]
+
+
+def joined_windows(make: Make) -> Build:
+    key = key_of(make)
+    return lambda scope, streams: streams["a"].join_window(
+        streams["b"], ps.Tumbling(3), key=key, how="left"
+    )[0]
+
+
+def by_records(scope: Any, streams: Any) -> Any:
+    """Windows of a clock that records advance; what is late depends on all epochs before."""
+    done, late = streams["a"].window(
+        ps.Tumbling(3), lambda r: r[1], lambda r: r[0], lateness=6, clock=ps.EventClock()
+    )
+    # Those that are open when the input ends are released at a time that is not determined.
+    sure = done.filter(lambda w: w.end + 6 <= N_EPOCHS + 9)
+    return _flat(sure).map(lambda r: ("done", r)).concat(late.map(lambda r: ("late", r)))
+
+
+def joined_outer(scope: Any, streams: Any) -> Any:
+    return streams["a"].join(streams["b"], "k", how="full")
+
+
 def _flat(windows: Any) -> Any:
     """Of rows, whose records are in no order, the records."""
 
@@ -239,6 +278,15 @@ PROGRAMS: list[Any] = [
     pytest.param(in_a_loop, as_rows, id="in a loop"),
     pytest.param(sliding_of_all(as_rows), as_rows, id="windows of all rows"),
     pytest.param(sliding_of_all(as_columns), as_columns, id="windows of all columns"),
+    pytest.param(folded, as_rows, id="folds of windows"),
+    pytest.param(joined_windows(as_rows), as_rows, id="joins of windows"),
+    pytest.param(by_records, as_rows, id="windows of a clock by records"),
+    pytest.param(joined_outer, as_columns, id="outer joins"),
+    *(
+        pytest.param(program(make), make, id=f"{program.__name__} {make.__name__}")
+        for program in (counted, counted_sessions)
+        for make in (as_rows, as_columns)
+    ),
     *(
         pytest.param(program(make), make, id=f"{program.__name__} {make.__name__}")
         for program in (joined, tumbling, sessions, delayed)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pointstamp.cli.sources import EdgeFile
+from pointstamp.cli.edge_source import EdgeFile
 from tests.cli.conftest import EDGES, Ran
 
 Run = Callable[..., Ran]

@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from pointstamp.cli.edge_source import EdgeFile
 from pointstamp.cli.on_spark import first_cause
-from pointstamp.cli.sources import EdgeFile
 from tests.cli.conftest import Ran
 
 Run = Callable[..., Ran]

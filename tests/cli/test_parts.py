@@ -1,4 +1,4 @@
-"""The parts of the command line: shortlists, vertex counts, tallies and boards, displays."""
+"""The parts of the command line: top matches, vertex counts, reports of progress, displays."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from pointstamp.cli.display import Display
+from pointstamp.cli.edge_source import EdgeFile, EdgeReading, VertexSet
 from pointstamp.cli.on_spark import first_cause
 from pointstamp.cli.progress_reporter import ProgressReporter, Report
 from pointstamp.cli.progress_server import ProgressServer
-from pointstamp.cli.shortlist import Shortlist, merged
-from pointstamp.cli.sources import EdgeFile, Reading, VertexSet
+from pointstamp.cli.top_matches import TopMatches, merged_top
 from pointstamp.errors import FileFormatError, SchemaError, WorkerError
 from pointstamp.formats.parquet import write_parquet
 
@@ -32,22 +32,22 @@ small = st.integers(0, 6)
 records = st.lists(st.tuples(small, small), max_size=60)
 
 
-# Shortlists.
+# Top matches.
 
 
 @given(st.lists(records, max_size=5), st.integers(1, 8))
-def test_the_shortlist_of_many_workers_is_that_of_all_records(
+def test_the_top_matches_of_many_workers_are_those_of_all_records(
     shares: list[list[tuple[int, int]]], n_kept: int
 ) -> None:
     batches = []
     for share in shares:
-        one = Shortlist(2, n_kept)
+        one = TopMatches(2, n_kept)
         for half in (share[::2], share[1::2]):
             one.take(list(np.array(half, np.int64).reshape(-1, 2).T))
         if share:
             batches.append(one.as_batch())
     every = sorted(record for share in shares for record in share)
-    whole = merged(batches, 2, n_kept)
+    whole = merged_top(batches, 2, n_kept)
     assert whole.n_matches == len(every)
     assert [tuple(row) for row in whole.rows.tolist()] == every[:n_kept]
 
@@ -57,14 +57,14 @@ def test_the_shortlist_of_many_workers_is_that_of_all_records(
 
 @given(st.lists(st.lists(st.integers(0, 2**63 - 1), max_size=30), max_size=6))
 def test_vertices_are_counted_once_each(pieces: list[list[int]]) -> None:
-    vertices = VertexSet(merge_at=8)
+    vertices = VertexSet()
     for piece in pieces:
         vertices.add(np.array(piece, np.int64))
     assert vertices.count() == len({vertex for piece in pieces for vertex in piece})
 
 
 def test_a_reading_keeps_the_facts(graph: Path) -> None:
-    reading = Reading(EdgeFile(str(graph)))
+    reading = EdgeReading(EdgeFile(str(graph)))
     assert sum(batch.num_rows for batch in reading) == 7
     facts = reading.facts
     assert (facts.edges, facts.vertices, facts.names) == (7, 5, None)

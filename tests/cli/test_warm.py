@@ -13,7 +13,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from rich.console import Console
 
 from pointstamp.cli import warm as command_of
 from pointstamp.cli.display import console_for
@@ -74,7 +73,8 @@ def test_an_answer_that_cannot_be_written_is_a_failure(tmp_path: Path) -> None:
             env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
         )
     assert ran.returncode == 1
-    assert ran.stderr.startswith("pointstamp: standard output cannot be written")
+    last = ran.stderr.splitlines()[-1]  # after what a slow machine has time to say
+    assert last.startswith("pointstamp: standard output cannot be written")
 
 
 def a_warm_that(monkeypatch: pytest.MonkeyPatch, does: Callable[..., int]) -> None:
@@ -121,20 +121,11 @@ def test_a_log_has_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [100.0]
     monkeypatch.setattr(command_of, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     shown = io.StringIO()
-    with command_of._shown(console_for(shown)) as report:
-        for done in range(1, 6):
-            clock[0] += 1
-            report(f"sums.[kernel_{done}]", done, 5)
+    report = command_of.reporting(console_for(shown))
+    for done in range(1, 6):
+        clock[0] += 1
+        report(f"sums.[kernel_{done}]", done, 5)
     assert shown.getvalue().splitlines() == [
         "warm    2.0 s  2 of 5, sums.[kernel_2]",
         "warm    4.0 s  4 of 5, sums.[kernel_4]",
     ]
-
-
-def test_a_terminal_shows_a_bar_and_the_kernel() -> None:
-    shown = io.StringIO()
-    console = Console(file=shown, force_terminal=True, width=100)
-    with command_of._shown(console) as report:
-        report("sums.[kernel]", 3, 5)
-    assert "warm: 3 of 5 forms" in shown.getvalue()
-    assert "sums.[kernel]" in shown.getvalue()

@@ -51,6 +51,10 @@ def untyped(x):  # type: ignore[no-untyped-def]
     return x
 
 
+def longest(one: str, other: str) -> str:
+    return max(one, other, key=len)
+
+
 def longer(key: int, text: str, n: int) -> int:
     return key + n + len(text)
 
@@ -203,6 +207,17 @@ def grouped(texts: ps.Stream[str]) -> None:
     assert_type(texts.aggregate(lambda key, text, n: n + 1, key=len, default=0), ps.Stream[Any])
     machine = texts.state_machine(lambda key, text, n: (n + 1, [n]), key=len, default=0)
     assert_type(machine, ps.Stream[Any])
+
+
+def reduced(texts: ps.Stream[str]) -> None:
+    pairs = texts.map(lambda text: (text, len(text)))
+    assert_type(pairs.reduce(max), ps.Stream[tuple[str, int]])
+    assert_type(texts.reduce(longest, key=len), ps.Stream[tuple[int, str]])
+    assert_type(texts.reduce("sum", key="user"), ps.Stream[str])
+    assert_type(texts.top_k(3, by=len, key=len), ps.Stream[str])
+    assert_type(texts.batch(10, timeout=timedelta(seconds=1)), ps.Stream[list[str]])
+    assert_type(texts.map(words).flatten(), ps.Stream[str])
+    assert_type(texts.flatten("items"), ps.Stream[Any])
 
 
 def loops(texts: ps.Stream[str]) -> None:

@@ -1,6 +1,6 @@
 """Where edges come from: a file, or standard input.
 
-An `EdgeFile` is a value that travels to the worker that reads it. A `Reading` is one pass over
+An `EdgeFile` is a value that travels to the worker that reads it. A `EdgeReading` is one pass over
 it, which keeps count: edges, vertices, names, and when it began and ended.
 """
 
@@ -97,7 +97,7 @@ def at_hand(source: EdgeFile) -> Iterator[EdgeFile]:
 
 
 @dataclass
-class Reading:
+class EdgeReading:
     """One pass over a source; `facts` are complete when it is exhausted."""
 
     source: EdgeFile
@@ -118,8 +118,8 @@ class Reading:
 class VertexSet:
     """Counts different integers, a batch at a time.
 
-    Sorted pieces are merged when they are as large as what was merged before, so
-    that each integer is sorted a logarithmic number of times.
+    Sorted pieces are merged when they are about as large as each other, so that each integer is
+    sorted a logarithmic number of times.
 
     >>> vertices = VertexSet()
     >>> vertices.add(np.array([3, 1]))
@@ -128,25 +128,16 @@ class VertexSet:
     3
     """
 
-    def __init__(self, merge_at: int = 1 << 20) -> None:
-        self._merge_at = merge_at
-        self._merged = np.empty(0, np.int64)
-        self._pieces: list[Ints] = []
-        self._n_waiting = 0
+    def __init__(self) -> None:
+        self._pieces: list[Ints] = [np.empty(0, np.int64)]
 
     def add(self, vertices: Ints) -> None:
         """Take some integers, int64[n] in any order."""
         piece = np.unique(vertices)
+        while self._pieces and len(self._pieces[-1]) <= 2 * len(piece):
+            piece = np.unique(np.concatenate([self._pieces.pop(), piece]))
         self._pieces.append(piece)
-        self._n_waiting += len(piece)
-        if self._n_waiting > max(len(self._merged), self._merge_at):
-            self._merge()
 
     def count(self) -> int:
         """How many different ones there were."""
-        self._merge()
-        return len(self._merged)
-
-    def _merge(self) -> None:
-        self._merged = np.unique(np.concatenate([self._merged, *self._pieces]))
-        self._pieces, self._n_waiting = [], 0
+        return len(np.unique(np.concatenate(self._pieces)))

@@ -25,16 +25,16 @@ Ints = npt.NDArray[np.int64]
 
 N_SHOWN = 10
 STANDS_FOR = "stands_for"
-"""The column that says how many matches a record of a shortlist stands for."""
+"""The column that says how many matches a record of these stands for."""
 
 
-class Shortlist:
+class TopMatches:
     """The least of the records it was given.
 
-    >>> shortlist = Shortlist(n_columns=2, n_kept=2)
-    >>> shortlist.take([np.array([3, 1, 2]), np.array([0, 5, 7])])
-    >>> shortlist.take([np.array([1]), np.array([4])])
-    >>> shortlist.rows.tolist(), shortlist.n_matches
+    >>> top = TopMatches(n_columns=2, n_kept=2)
+    >>> top.take([np.array([3, 1, 2]), np.array([0, 5, 7])])
+    >>> top.take([np.array([1]), np.array([4])])
+    >>> top.rows.tolist(), top.n_matches
     ([[1, 4], [1, 5]], 4)
     """
 
@@ -63,33 +63,33 @@ class Shortlist:
         return to_arrow(Arrays({**columns, STANDS_FOR: stands_for}))
 
 
-def shortlist_columns(n_columns: int) -> list[str]:
-    """The names of the columns of a shortlist's batch."""
+def top_columns(n_columns: int) -> list[str]:
+    """The names of the columns of a batch of top matches."""
     return [*(f"v{i}" for i in range(n_columns)), STANDS_FOR]
 
 
-def shortlists(matches: Stream[Any], n_columns: int) -> Stream[Any]:
-    """The shortlist of each worker, as a record batch, at the end."""
+def top_matches(matches: Stream[Any], n_columns: int) -> Stream[Any]:
+    """The least matches of each worker, as a record batch, at the end."""
 
     def build(capability: Capability, info: OperatorInfo) -> Any:
-        shortlist = Shortlist(n_columns)
+        top = TopMatches(n_columns)
 
         def logic(input: Input, output: Output) -> None:
             for _, batch in input:
-                shortlist.take([column.to_numpy() for column in batch.columns])
+                top.take([column.to_numpy() for column in batch.columns])
             if capability.live and input.frontier.is_empty():
-                if shortlist.n_matches:
-                    output.session(capability).give_batch(shortlist.as_batch())
+                if top.n_matches:
+                    output.session(capability).give_batch(top.as_batch())
                 capability.drop()
 
         return logic
 
-    return matches.unary_frontier(Pipeline(), "Shortlist", build)
+    return matches.unary_frontier(Pipeline(), "TopMatches", build)
 
 
-def merged(batches: Iterable[Any], n_columns: int, n_kept: int = N_SHOWN) -> Shortlist:
-    """The shortlist of all matches, from the batches of the workers."""
-    whole = Shortlist(n_columns, n_kept)
+def merged_top(batches: Iterable[Any], n_columns: int, n_kept: int = N_SHOWN) -> TopMatches:
+    """The least of all matches, from the batches of the workers."""
+    whole = TopMatches(n_columns, n_kept)
     for batch in batches:
         *columns, stands_for = (column.to_numpy() for column in batch.columns)
         whole.take(columns, int(stands_for.sum()))

@@ -1,0 +1,103 @@
+"""The k largest records of a batch, of each key: rows by a function, columns by a column.
+
+Of records that are equal where not all are among the k, those with the least stable hashes are
+chosen, so that the answer does not depend on the order in which they came.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any
+
+import numpy as np
+
+from pointstamp.containers.event_times import group_numbers
+from pointstamp.containers.gather import column_of, take
+from pointstamp.containers.keys import canonical_key, hash_keys
+from pointstamp.containers.registry import kind_of
+from pointstamp.errors import BuildError, DataError
+
+
+def largest(batch: Any, k: int, by: Any, key: Any, operator: str, *, exactly: bool) -> Any:
+    """The k largest records of each key, the largest first; nulls and NaNs are left out.
+
+    Parameters
+    ----------
+    by : callable, str or None
+        What records are compared by; None: themselves.
+    exactly : bool
+        Otherwise also all that are equal to the last of them: for parts of what is to be
+        compared.
+
+    >>> largest([3, 9, 4, 1], 2, None, None, "an example", exactly=True)
+    [9, 4]
+    """
+    if type(batch) is list:
+        return _of_rows(batch, k, by, key, exactly)
+    return _of_columns(batch, k, by, key, operator, exactly)
+
+
+def _of_rows(batch: list[Any], k: int, by: Any, key: Any, exactly: bool) -> list[Any]:
+    """The k largest of each key, the largest first; not `exactly`: and all their equals."""
+    groups: dict[Any, list[tuple[Any, Any]]] = {}
+    for record in batch:
+        value = record if by is None else by(record)
+        if value == value:
+            of = None if key is None else canonical_key(key(record))
+            groups.setdefault(of, []).append((value, record))
+    found: list[Any] = []
+    for valued in groups.values():
+        if len(valued) > k:
+            least = heapq.nlargest(k, (value for value, _ in valued))[-1]
+            above = [pair for pair in valued if least < pair[0]]
+            equal = [pair for pair in valued if not least < pair[0] and not pair[0] < least]
+            if exactly and len(above) + len(equal) > k:
+                hashes = hash_keys([record for _, record in equal])
+                order = np.argsort(hashes, kind="stable")[: k - len(above)]
+                equal = [equal[place] for place in order.tolist()]
+            valued = above + equal
+        valued.sort(key=_value, reverse=True)
+        found += [record for _, record in valued]
+    return found
+
+
+def _value(valued: tuple[Any, Any]) -> Any:
+    return valued[0]
+
+
+def _of_columns(batch: Any, k: int, by: Any, key: Any, operator: str, exactly: bool) -> Any:
+    """The same of columns."""
+    # Here and not above: it is Arrow, which programs without columns do not import.
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from pointstamp.containers.convert import arrow_array, numbers
+
+    if not isinstance(by, str):
+        raise BuildError(f"{operator}: columns are compared by the name of a column, not by {by!r}")
+    values = column_of(batch, by, operator)
+    values = arrow_array(values) if isinstance(values, np.ndarray) else values
+    is_value = values.is_valid()
+    if pa.types.is_floating(values.type):
+        is_value = pc.and_(is_value, pc.invert(pc.fill_null(pc.is_nan(values), True)))
+    try:
+        ranks = pc.rank(values, sort_keys="descending", tiebreaker="dense")
+    except pa.ArrowNotImplementedError as error:
+        raise DataError(
+            f"{operator} cannot order the column {by!r} of type {values.type}"
+        ) from error
+    places = np.flatnonzero(numbers(is_value.cast(pa.uint8())))
+    batch, ranking = take(batch, places), numbers(ranks)[places]
+    if not len(places):
+        return batch
+    groups = group_numbers(batch, key, operator)
+    ties = kind_of(batch).hashes(batch, None) if exactly else np.zeros(len(places), np.uint64)
+    order = np.lexsort((ties, ranking, groups))
+    of, rank = groups[order], ranking[order]
+    begins = np.flatnonzero(np.diff(of, prepend=of[0] - 1))
+    sizes = np.diff(begins, append=len(of))
+    position = np.arange(len(of)) - np.repeat(begins, sizes)
+    if exactly:
+        return take(batch, order[position < k])
+    last = np.repeat(rank[begins + np.minimum(sizes, k) - 1], sizes)
+    return take(batch, order[rank <= last])
