@@ -96,7 +96,7 @@ def _send(service: ps.Service, batch: pa.RecordBatch) -> None:
 
 
 def _sealed(service: ps.Service) -> bool:
-    return (service.snapshot()["sealed"] or -1) >= SNAPSHOT_EVERY
+    return (service.snapshot()["committed"] or -1) >= SNAPSHOT_EVERY
 
 
 @contextlib.contextmanager

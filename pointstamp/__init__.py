@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from pointstamp.runtime.simulate import simulate as simulate
     from pointstamp.runtime.worker import Worker as Worker
     from pointstamp.service.embedded import serve as serve
+    from pointstamp.service.restart_policy import RestartPolicy as RestartPolicy
     from pointstamp.service.service import Service as Service
 
 __version__ = "0.1.0"
@@ -110,6 +111,7 @@ _HOMES = {
     "Reading": "pointstamp.operators.flow_control",
     "Scope": "pointstamp.operators.scope",
     "Sequencer": "pointstamp.runtime.sequencer",
+    "RestartPolicy": "pointstamp.service.restart_policy",
     "Service": "pointstamp.service.service",
     "Sessions": "pointstamp.operators.window_assigners",
     "SharedInput": "pointstamp.operators.shared_input",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pointstamp.checkpoint.durable import Durable as Durable
     from pointstamp.checkpoint.input_log import Staged as Staged
     from pointstamp.checkpoint.manifest import Manifest as Manifest
-    from pointstamp.checkpoint.manifest import Part as Part
+    from pointstamp.checkpoint.manifest import SnapshotPart as SnapshotPart
 
 _HOMES = {
     "N_BINS": "bins",
@@ -31,7 +31,7 @@ _HOMES = {
     "TableDelta": "deltas",
     "Durable": "durable",
     "Manifest": "manifest",
-    "Part": "manifest",
+    "SnapshotPart": "manifest",
     "Staged": "input_log",
 }
 

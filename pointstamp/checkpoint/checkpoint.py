@@ -10,10 +10,10 @@ import pyarrow as pa
 from pyarrow import fs
 
 from pointstamp.checkpoint.deltas import TableDelta
-from pointstamp.checkpoint.input_log import Log, Staged
-from pointstamp.checkpoint.manifest import Manifest, Part
+from pointstamp.checkpoint.input_log import InputLog, Staged
+from pointstamp.checkpoint.manifest import Manifest, SnapshotPart
 from pointstamp.checkpoint.objects import objects_at
-from pointstamp.checkpoint.snapshot_files import Snapshots
+from pointstamp.checkpoint.snapshot_files import SnapshotFiles
 from pointstamp.errors import CheckpointError, UsageError
 
 
@@ -54,8 +54,8 @@ class Checkpoint:
         self, place: str | os.PathLike[str], filesystem: fs.FileSystem | None = None
     ) -> None:
         self._objects = objects_at(place, filesystem)
-        self._log = Log(self._objects)
-        self._snapshots = Snapshots(self._objects)
+        self._log = InputLog(self._objects)
+        self._snapshots = SnapshotFiles(self._objects)
 
     # The log of inputs.
 
@@ -152,15 +152,15 @@ class Checkpoint:
         epoch: int,
         worker: int,
         tables: Mapping[tuple[str, str], TableDelta],
-        before: Part | None = None,
-    ) -> Part:
+        before: SnapshotPart | None = None,
+    ) -> SnapshotPart:
         """Write what one worker has for a snapshot.
 
         Parameters
         ----------
         tables : mapping of (operator, table) to TableDelta
             What has changed since `before`, or everything where there is no `before`.
-        before : Part, optional
+        before : SnapshotPart, optional
             The worker's part of the snapshot before this, whose files are referred to.
 
         Notes
@@ -170,7 +170,7 @@ class Checkpoint:
         return self._snapshots.write_part(epoch, worker, tables, before)
 
     def commit_manifest(
-        self, epoch: int, parts: Iterable[Part], meta: Mapping[str, Any]
+        self, epoch: int, parts: Iterable[SnapshotPart], meta: Mapping[str, Any]
     ) -> Manifest:
         """Make a snapshot of the parts of all workers, by writing its manifest.
 

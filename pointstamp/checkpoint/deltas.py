@@ -1,7 +1,7 @@
 """What a table hands out at a cut: for each bin that has changed, what is new.
 
-A bin is told *whole*, or as *more*: records that are added to, or take the place of, what
-was told of it since it was last told whole. A cut is of immutable batches, so that it can
+A bin is handed out *whole*, or as *more*: records that are added to, or take the place of, what
+was handed out of it since it was last whole. A cut is of immutable batches, so that it can
 be written while the table goes on.
 """
 
@@ -20,7 +20,7 @@ class BinDelta:
     ----------
     batch : pyarrow.RecordBatch
     is_whole : bool
-        Whether it takes the place of all that was told of this bin before.
+        Whether it takes the place of all that was handed out of this bin before.
     """
 
     batch: Any

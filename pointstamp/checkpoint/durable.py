@@ -11,7 +11,7 @@ from pointstamp.errors import CheckpointStructureError
 
 if TYPE_CHECKING:
     from pointstamp.checkpoint.checkpoint import Checkpoint
-    from pointstamp.checkpoint.manifest import Manifest, Part
+    from pointstamp.checkpoint.manifest import Manifest, SnapshotPart
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Durable:
         return False
 
     def check_missing(self, dataflow: str, declared: Collection[tuple[str, str]]) -> None:
-        """Raise if the snapshot has state of `dataflow` that nobody has declared.
+        """Raise if the snapshot has state of `dataflow` that is not declared.
 
         Raises
         ------
@@ -103,7 +103,7 @@ class Durable:
         assert self.manifest is not None
         return self.checkpoint.read_bins(self.manifest, operator, table, bins_for(index, peers))
 
-    def part(self, index: int, peers: int) -> Part | None:
+    def part(self, index: int, peers: int) -> SnapshotPart | None:
         """The worker's own part of the snapshot, if what it keeps is the same.
 
         With another number of workers it keeps other keys.

@@ -81,7 +81,7 @@ class Staged:
 
 
 @dataclass(frozen=True)
-class Link:
+class RecordLink:
     """A place in the chain of an input's commit records."""
 
     number: int
@@ -93,7 +93,7 @@ class Link:
         return dict(vars(self))
 
 
-BEFORE_FIRST = Link(-1, BEFORE_ALL, "")
+BEFORE_FIRST = RecordLink(-1, BEFORE_ALL, "")
 """What the first record of an input follows."""
 
 
@@ -106,9 +106,9 @@ class CommitRecord:
     until: int
     attempts: tuple[Staged, ...]
     number: int
-    previous: Link
+    previous: RecordLink
 
-    def to_bytes(self) -> tuple[bytes, Link]:
+    def to_bytes(self) -> tuple[bytes, RecordLink]:
         """As it is stored, and what the next record says of it."""
         body = {
             "input": self.input,
@@ -119,10 +119,10 @@ class CommitRecord:
             "previous": self.previous.to_json(),
         }
         data = checksummed(VERSION, body)
-        return data, Link(self.number, self.epoch, checksum([data]))
+        return data, RecordLink(self.number, self.epoch, checksum([data]))
 
     @staticmethod
-    def from_bytes(data: bytes, place: str) -> tuple[CommitRecord, Link]:
+    def from_bytes(data: bytes, place: str) -> tuple[CommitRecord, RecordLink]:
         """What `to_bytes` gave, checked; and what the next record says of it."""
         body = verified(data, place, VERSION)
         try:
@@ -132,23 +132,23 @@ class CommitRecord:
                 body["until"],
                 tuple(Staged.from_json(attempt) for attempt in body["attempts"]),
                 body["number"],
-                Link(**body["previous"]),
+                RecordLink(**body["previous"]),
             )
         except (KeyError, TypeError) as error:
             raise CorruptCheckpointError(f"{place}: is no commit record: {error!r}") from error
-        return record, Link(record.number, record.epoch, checksum([data]))
+        return record, RecordLink(record.number, record.epoch, checksum([data]))
 
 
-class Log:
+class InputLog:
     """The log below a root."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
-        self._last: dict[str, tuple[int, Link]] = {}
+        self._last: dict[str, tuple[int, RecordLink]] = {}
         """By input, how far it went on, and its last record, as far as that was looked for."""
 
     def __reduce__(self) -> Any:
-        return Log, (self._objects,)  # what is known of the last records is of one process
+        return InputLog, (self._objects,)  # what is known of the last records is of one process
 
     def stage(
         self, input: str, epoch: int, attempt: object, batches: Iterable[pa.RecordBatch]
@@ -175,11 +175,13 @@ class Log:
         """See `Checkpoint.commit`."""
         chosen = tuple(attempts)
         name = f"{_folder(input, epoch)}/{_COMMITTED}"
-        if epoch <= self.pruned() or self._objects.size(name) is not None:
+        if epoch <= self.pruned():
             return False
-        if input not in self._last:
-            self._last[input] = self._found_last(input)
-        reached, last = self._last[input]
+        # Left out until the new record is there: what fails half-way may have written it.
+        known = self._last.pop(input, None)
+        if self._objects.size(name) is not None:
+            return False
+        reached, last = known or self._found_last(input)
         if epoch < reached:
             return False
         for attempt in chosen:
@@ -195,8 +197,6 @@ class Log:
         is_written = self._objects.create(name, [data])
         if is_written:
             self._last[input] = goes_on, link
-        else:
-            del self._last[input]  # another program commits, too
         return is_written
 
     def abort(self, input: str, epoch: int, staged: Iterable[Staged]) -> None:
@@ -227,7 +227,7 @@ class Log:
             if epoch > after:
                 yield epoch, list(record.attempts)
 
-    def _check_follows(self, record: CommitRecord, last: Link) -> None:
+    def _check_follows(self, record: CommitRecord, last: RecordLink) -> None:
         """Raise unless the record is the next one of its input."""
         if record.previous == last and record.number == last.number + 1:
             return
@@ -306,7 +306,7 @@ class Log:
                         self._objects.delete(f"{folder}/{file}")
                 self._objects.delete_folder(folder)
 
-    def _found_last(self, input: str, upto: int | None = None) -> tuple[int, Link]:
+    def _found_last(self, input: str, upto: int | None = None) -> tuple[int, RecordLink]:
         """How far an input went on, and its last record; of the epochs up to `upto`."""
         pruned = self._what_was_pruned()
         for epoch in reversed(self._epochs(input)):
@@ -325,7 +325,7 @@ class Log:
     def _is_committed(self, input: str, epoch: int) -> bool:
         return self._objects.size(f"{_folder(input, epoch)}/{_COMMITTED}") is not None
 
-    def _record(self, input: str, epoch: int) -> tuple[CommitRecord, Link]:
+    def _record(self, input: str, epoch: int) -> tuple[CommitRecord, RecordLink]:
         """The commit record of an epoch, which has to be the one that was written there."""
         name = f"{_folder(input, epoch)}/{_COMMITTED}"
         place = f"{self._objects}/{name}"
@@ -343,10 +343,10 @@ class Log:
         return sorted(int(name) for name in found if name.isdigit())
 
 
-def _link_of(pruned: Mapping[str, Any], input: str) -> Link:
+def _link_of(pruned: Mapping[str, Any], input: str) -> RecordLink:
     """The last record of an input that was pruned."""
     noted = pruned["inputs"].get(input)
-    return BEFORE_FIRST if noted is None else Link(**noted["last"])
+    return BEFORE_FIRST if noted is None else RecordLink(**noted["last"])
 
 
 def epoch_name(epoch: int) -> str:

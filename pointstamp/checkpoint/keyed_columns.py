@@ -148,14 +148,14 @@ class KeyedColumns:
         """See `tables.Table`."""
         from pointstamp.containers.convert import numbers
 
-        n_told = 0
+        n_stored = 0
         for batch in batches:
             keys = numbers(batch.column(0))
             ours = np.flatnonzero(is_for(hash_ints(keys), index, peers))
             rows = self.rows(gather(keys, ours))
-            n_told += len(rows)
+            n_stored += len(rows)
             for name, column in zip(list(self._columns)[1:], batch.columns[1:], strict=True):
                 self[name][rows] = gather(numbers(column), ours)
         self._is_changed[: self._n] = False
-        self._n_more = n_told - self._n
+        self._n_more = n_stored - self._n
         self._is_anew = False

@@ -30,7 +30,7 @@ from pointstamp.errors import SerializationError
 from pointstamp.kernels.hashing import Hashes
 
 MOST_MORE = 2
-"""A bin is told whole again when what was added to it is more than one part in so many."""
+"""A bin is handed out whole again when what was added to it is more than one part in so many."""
 
 
 class Table(Protocol):
@@ -83,10 +83,10 @@ class KeyedRows(dict[Any, Any]):
         self._route = route
         self._changed: set[Any] = set()
         self._n_more = 0
-        """How many were told since the table was told whole."""
+        """How many were handed out since the table was whole."""
         self._is_anew = True
-        self._told: set[int] = set()
-        """The bins that hold something, as far as was told."""
+        self._nonempty: set[int] = set()
+        """The bins that hold something, as far as was handed out."""
 
     def __setitem__(self, key: Any, value: Any) -> None:
         super().__setitem__(key, value)
@@ -139,14 +139,14 @@ class KeyedRows(dict[Any, Any]):
         self._n_more = n_more
         changes = self._of(list(self._changed), is_whole=False)
         self._changed = set()
-        self._told.update(changes)
+        self._nonempty.update(changes)
         return TableDelta(self.kind, changes)
 
     def _all(self) -> dict[int, BinDelta]:
         changes = self._of(list(self), is_whole=True)
-        for bin in self._told - set(changes):
+        for bin in self._nonempty - set(changes):
             changes[bin] = BinDelta(_rows([], []))
-        self._told = {bin for bin, change in changes.items() if change.batch.num_rows}
+        self._nonempty = {bin for bin, change in changes.items() if change.batch.num_rows}
         self._changed = set()
         self._n_more = 0
         self._is_anew = False
@@ -164,11 +164,11 @@ class KeyedRows(dict[Any, Any]):
 
     def load(self, batches: Iterable[Any], index: int, peers: int) -> None:
         """See `Table`."""
-        n_told = 0
+        n_stored = 0
         for batch in batches:
             keys = [pickle.loads(key) for key in batch.column(0).to_pylist()]
             ours = is_for(self._hashes(keys), index, peers).tolist()
-            n_told += sum(ours)
+            n_stored += sum(ours)
             for key, value, is_ours in zip(keys, batch.column(1).to_pylist(), ours, strict=True):
                 if not is_ours:
                     continue
@@ -176,8 +176,8 @@ class KeyedRows(dict[Any, Any]):
                     super().pop(key, None)
                 else:
                     super().__setitem__(key, pickle.loads(value))
-        self._n_more = n_told - len(self)
-        self._told = set(bins_of(self._hashes(list(self))).tolist())
+        self._n_more = n_stored - len(self)
+        self._nonempty = set(bins_of(self._hashes(list(self))).tolist())
         self._is_anew = False
 
     def _hashes(self, keys: list[Any]) -> Hashes:
@@ -204,7 +204,7 @@ class KeyedBatches:
         Of a tag and a batch, the stable hash of the key of each record, uint64[n]: those that
         the batch was exchanged by.
     grows_only : bool
-        Whether nothing is ever taken away but all at once, and what comes is told by `add`:
+        Whether nothing is ever taken away but all at once, and what comes is given to `add`:
         then a cut is of what was added.
 
     Notes
@@ -228,7 +228,7 @@ class KeyedBatches:
         self._grows_only = grows_only
         self._added: list[tuple[Any, Any]] = []
         self._is_anew = True
-        self._told: set[int] = set()
+        self._nonempty: set[int] = set()
 
     def add(self, tag: Any, batch: Any) -> None:
         """Say that `batch` is kept from now on, if the table grows only."""
@@ -250,10 +250,10 @@ class KeyedBatches:
         parts = self._everything() if is_whole else self._added
         changes = {bin: BinDelta(batch, is_whole) for bin, batch in self._binned(parts).items()}
         if is_whole:
-            for bin in self._told - set(changes):
+            for bin in self._nonempty - set(changes):
                 changes[bin] = BinDelta(_messages([]))
-            self._told = set()
-        self._told.update(bin for bin, change in changes.items() if change.batch.num_rows)
+            self._nonempty = set()
+        self._nonempty.update(bin for bin, change in changes.items() if change.batch.num_rows)
         self._added = []
         self._is_anew = False
         return TableDelta(self.kind, changes)
@@ -274,7 +274,7 @@ class KeyedBatches:
                 hashes = self._hashes(tag, batch)
                 ours = np.flatnonzero(is_for(hashes, index, peers))
                 if len(ours):
-                    self._told.update(bins_of(hashes[ours]).tolist())
+                    self._nonempty.update(bins_of(hashes[ours]).tolist())
                     if len(ours) < len(hashes):
                         batch = kind_of(batch).take(batch, ours)
                     self._take_in(tag, batch)

@@ -40,7 +40,7 @@ class StoredTable:
 
 
 @dataclass(frozen=True)
-class Part:
+class SnapshotPart:
     """What one worker has of a snapshot; small, and to be sent to the leader, which commits it.
 
     Attributes
@@ -93,7 +93,7 @@ class Part:
         }
 
     @staticmethod
-    def from_json(record: Mapping[str, Any]) -> Part:
+    def from_json(record: Mapping[str, Any]) -> SnapshotPart:
         """Of what `to_json` gave."""
         files = [Stored.from_json(file) for file in record["files"]]
         tables = {
@@ -107,7 +107,7 @@ class Part:
             for table in record["tables"]
         }
         by_name = {file.name: file for file in files}
-        return Part(record["epoch"], record["worker"], tables, by_name, record["n_bytes"])
+        return SnapshotPart(record["epoch"], record["worker"], tables, by_name, record["n_bytes"])
 
 
 @dataclass(frozen=True)
@@ -120,13 +120,13 @@ class Manifest:
         It is of the state when all times of this epoch were complete, and none later begun.
     meta : mapping
         What came with the commit: plain values.
-    parts : tuple of Part
+    parts : tuple of SnapshotPart
         By worker.
     """
 
     epoch: int
     meta: Mapping[str, Any]
-    parts: tuple[Part, ...]
+    parts: tuple[SnapshotPart, ...]
 
     @property
     def peers(self) -> int:
@@ -158,13 +158,13 @@ class Manifest:
     def from_json(record: Mapping[str, Any], place: str) -> Manifest:
         """Of what `to_json` gave."""
         try:
-            parts = tuple(map(Part.from_json, record["parts"]))
+            parts = tuple(map(SnapshotPart.from_json, record["parts"]))
             return Manifest(record["epoch"], record["meta"], parts)
         except (KeyError, IndexError, TypeError, ValueError) as error:
             raise CorruptCheckpointError(f"{place}: is no manifest: {error!r}") from error
 
 
-def check_parts(parts: tuple[Part, ...], epoch: int) -> None:
+def check_parts(parts: tuple[SnapshotPart, ...], epoch: int) -> None:
     """Raise unless `parts` make one snapshot.
 
     Raises

@@ -1,6 +1,6 @@
 """Whole objects by name, in a folder of this machine or in an object store.
 
-An object is written at once and not changed afterwards, and whoever looks finds all of it
+An object is written at once and not changed afterwards, and a reader finds all of it
 or none. On this machine that takes a temporary file, which is synced to the disk and
 renamed; an object store does it by itself, and cannot rename, which is why nothing here
 relies on renaming.
@@ -12,16 +12,20 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial, wraps
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, TypeVar, cast
 from uuid import uuid4
 
 import pyarrow as pa
 from pyarrow import fs
 
+from pointstamp.checkpoint.descriptor_reserve import with_reserve
 from pointstamp.containers import Buffer
 from pointstamp.errors import CheckpointError, TruncatedCheckpointError, UsageError
+
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 TEMPORARY = "."
 """What the name of a file begins with that is still being written."""
@@ -82,6 +86,16 @@ def objects_at(place: str | os.PathLike[str], filesystem: fs.FileSystem | None =
     return StoredObjects(filesystem, path.rstrip("/"))
 
 
+def _with_reserve(method: Method) -> Method:
+    """Have a method that opens files find descriptors where all others are in use."""
+
+    @wraps(method)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        return with_reserve(partial(method, *args, **kwargs))
+
+    return cast(Method, wrapped)
+
+
 class LocalObjects:
     """Objects as files of this machine, or of a disk that it has mounted."""
 
@@ -91,11 +105,13 @@ class LocalObjects:
     def __repr__(self) -> str:
         return str(self._root)
 
+    @_with_reserve
     def put(self, name: str, data: Sequence[Buffer]) -> None:
         """By a temporary file, which is renamed."""
         with _explained(self._root / name), self._written(name, data) as (temporary, place):
             temporary.replace(place)
 
+    @_with_reserve
     def create(self, name: str, data: Sequence[Buffer]) -> bool:
         """By a link, which is not made where there is something."""
         with _explained(self._root / name), self._written(name, data) as (temporary, place):
@@ -122,6 +138,7 @@ class LocalObjects:
         finally:
             temporary.unlink(missing_ok=True)
 
+    @_with_reserve
     def get(self, name: str) -> pa.Buffer:
         """Mapped, so that what is not looked at is not read."""
         path = self._root / name
@@ -150,6 +167,7 @@ class LocalObjects:
         """Of the folder."""
         return self._listed(name, folders=False)
 
+    @_with_reserve
     def _listed(self, name: str, *, folders: bool) -> list[str]:
         path = self._root / name
         with _explained(path):
@@ -165,7 +183,7 @@ class LocalObjects:
             (self._root / name).unlink(missing_ok=True)
 
     def delete_folder(self, name: str) -> None:
-        """If it is empty: else somebody has written to it since."""
+        """If it is empty: else another program has written to it since."""
         with contextlib.suppress(OSError):
             (self._root / name).rmdir()
 
@@ -173,8 +191,8 @@ class LocalObjects:
 class StoredObjects:
     """Objects of an object store, or of any file system that Arrow can write to.
 
-    `create` looks first and then writes: of two that do so at once both may be told that
-    they wrote. Who commits inputs is one, the driver of a service.
+    `create` looks first and then writes: of two that do so at once both may find that
+    they wrote. One program commits inputs, the leader of a service.
     """
 
     def __init__(self, filesystem: fs.FileSystem, root: str) -> None:

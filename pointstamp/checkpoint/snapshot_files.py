@@ -21,7 +21,7 @@ from pointstamp.checkpoint.arrow_files import Stored
 from pointstamp.checkpoint.checksummed import checksummed, verified
 from pointstamp.checkpoint.deltas import TableDelta
 from pointstamp.checkpoint.input_log import epoch_name
-from pointstamp.checkpoint.manifest import Manifest, Part, Piece, StoredTable, check_parts
+from pointstamp.checkpoint.manifest import Manifest, Piece, SnapshotPart, StoredTable, check_parts
 from pointstamp.checkpoint.objects import Objects
 from pointstamp.errors import (
     CheckpointError,
@@ -35,7 +35,7 @@ _ROOT = "snapshots"
 _MANIFEST = "manifest.json"
 
 
-class Snapshots:
+class SnapshotFiles:
     """The snapshots below a root."""
 
     def __init__(self, objects: Objects) -> None:
@@ -46,8 +46,8 @@ class Snapshots:
         epoch: int,
         worker: int,
         tables: Mapping[tuple[str, str], TableDelta],
-        before: Part | None = None,
-    ) -> Part:
+        before: SnapshotPart | None = None,
+    ) -> SnapshotPart:
         """See `Checkpoint.write_part`."""
         token = uuid4().hex[:12]
         known = {} if before is None else before.files
@@ -64,10 +64,10 @@ class Snapshots:
         used = {name for table in stored.values() for name in table.files()}
         files = {name: file for name, file in {**known, **written}.items() if name in used}
         n_bytes = sum(file.n_bytes for file in written.values())
-        return Part(epoch, worker, stored, files, n_bytes)
+        return SnapshotPart(epoch, worker, stored, files, n_bytes)
 
     def commit_manifest(
-        self, epoch: int, parts: Iterable[Part], meta: Mapping[str, Any]
+        self, epoch: int, parts: Iterable[SnapshotPart], meta: Mapping[str, Any]
     ) -> Manifest:
         """See `Checkpoint.seal`."""
         by_worker = tuple(sorted(parts, key=lambda part: part.worker))

@@ -1,11 +1,11 @@
 """The cut of one operator: what it has when an epoch is complete there, and no later one begun.
 
 An operator that keeps state has a aligner. Where a snapshot at an epoch is asked for, the aligner
-holds back what is of later epochs, batches and news of the frontier alike, until the epoch
+holds back what is of later epochs, batches and changes of the frontier alike, until the epoch
 is complete here: until none of its times can come any more at any input, and the operator
-holds no capability for one. Then it hands out the cut, and lets go what it held back. So an
+holds no capability for one. Then it hands out the state, and lets go what it held back. So an
 operator may apply what comes as early as it likes, and in any order; what is of a later
-epoch waits in front of it, and nobody else waits.
+epoch waits in front of it, and no other operator waits.
 
 The frontier is held back by a count of our own, at the least time of the next epoch: that
 such a time may still come is true for as long as one is held back. What an operator may do

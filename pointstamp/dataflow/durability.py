@@ -2,9 +2,9 @@
 
 Each operator with state has a name that a later program can find again: the names of the
 scopes around it and its own, numbered where they repeat. What an operator keeps it keeps in
-tables (`state/tables.py`); at a cut its aligner hands them out (`aligner.py`).
+tables (`checkpoint/keyed_state.py`); at a cut its aligner hands them out (`aligner.py`).
 
-Who might keep something and does not say so is refused: it would be lost. Code of the
+An operator that might keep something and does not say so is refused: it would be lost. Code of the
 user's must say what it keeps, even if that is nothing; our own operators either declare it,
 or keep nothing from epoch to epoch, or refuse.
 """
@@ -170,8 +170,8 @@ class OperatorState:
 
 
 def refused() -> EpochAligner:
-    """For who cannot have a aligner."""
-    raise InternalError("a aligner was asked for where nothing can be declared")
+    """For operators that cannot be aligned."""
+    raise InternalError("an aligner was asked for where nothing can be declared")
 
 
 NO_STATE = OperatorState(None, "", refused)

@@ -1,7 +1,7 @@
 """Files that are there whole or not at all.
 
 A file is written beside its place under another name, and takes its place when it
-is whole: whoever looks sees the old file, or none, or all of the new one. What
+is whole: a reader sees the old file, or none, or all of the new one. What
 stands in the place already is replaced only if it is an ordinary file: a device or
 a pipe has its own meaning. A link stays, and what it leads to is replaced.
 """

@@ -2,7 +2,7 @@
 
 What people call an edge list: SNAP's files (`#` comments, tabs or spaces), CSV
 and TSV with or without a header, Matrix Market coordinates (`%` comments, a line
-of sizes). The first lines tell the form; then each piece goes to Arrow's CSV
+of sizes). The first lines show the form; then each piece goes to Arrow's CSV
 reader whole, cleaned by regular expressions only where it needs it. When Arrow
 refuses a piece, we read that piece again line by line, which names the line that is wrong: one
 with a field that is no vertex, or with another number of fields than the lines before it.
@@ -13,7 +13,7 @@ file. Where a Matrix Market file says that its matrix is symmetric (skew-symmetr
 Hermitian), it lists each entry off the diagonal once for two: both are edges. Its line of sizes
 has to agree with what follows. A
 first line of two names before lines of integers is a header, whatever the names;
-where they are none that headers have, the form tells, so that nobody loses an edge
+where they are none that headers have, the form decides, so that no edge is lost
 unawares. Knows nothing of files: pieces of bytes in, arrays out.
 """
 

@@ -295,7 +295,7 @@ class _Counting:
         return data
 
     def close(self) -> None:
-        """Nothing: whoever opened it closes it."""
+        """Nothing: what opened it closes it."""
 
 
 def _as_columns(kind: Kind[Any], batch: Any) -> Any:

@@ -10,7 +10,7 @@ mark is, and how both are read.
 *Arrow*: an Arrow IPC stream, and a mark is a batch without records whose custom metadata
 has the key `pointstamp` with the mark as its value.
 
-Nothing here knows who is at the other end, or of time. Arrow is imported when it is used.
+Nothing here knows what is at the other end, or of time. Arrow is imported when it is used.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class Writer(Protocol):
 class Framing(Protocol):
     """How records and marks go through a pipe."""
 
-    def check(self, batch: Any, who: str) -> Any:
-        """`batch` as `Writer.write` takes it, or an error in the name of `who`."""
+    def check(self, batch: Any, writer: str) -> Any:
+        """`batch` as `Writer.write` takes it, or an error in the name of `writer`."""
 
     def writer(self, pipe: IO[bytes]) -> Writer:
         """For a pipe to the other program."""
@@ -82,15 +82,15 @@ class Lines:
         if mark is not None and "\n" in mark:
             raise DataError(f"a mark is one line; {mark!r} has a newline in it")
 
-    def check(self, batch: Any, who: str) -> Any:
+    def check(self, batch: Any, writer: str) -> Any:
         """The records, none of which has a newline in it, or is the mark."""
         if type(batch) is not list:
             raise ContainerError(
-                f"{who} writes records as lines, and this stream carries batches of "
+                f"{writer} writes records as lines, and this stream carries batches of "
                 f"{kind_of(batch).name}: give form='arrow', or make rows of them"
             )
         for record in batch:
-            self._check_record(record, who)
+            self._check_record(record, writer)
         return batch
 
     def writer(self, pipe: IO[bytes]) -> _LineWriter:
@@ -109,20 +109,20 @@ class Lines:
         if rest := b"".join(pieces):
             yield from self._batches([rest])
 
-    def _check_record(self, record: Any, who: str) -> None:
+    def _check_record(self, record: Any, writer: str) -> None:
         if self._kind is not type(record):
             raise ContainerError(
-                f"{who} writes records as lines of {self._kind.__name__}, and was given "
+                f"{writer} writes records as lines of {self._kind.__name__}, and was given "
                 f"{record!r} ({type(record).__name__}): map the records to lines first"
             )
         if self._newline in record:
             raise DataError(
-                f"{who} writes one line per record, and the record {record!r} has a newline in "
+                f"{writer} writes one line per record, and the record {record!r} has a newline in "
                 "it: it would arrive as two"
             )
         if record == self._mark:
             raise DataError(
-                f"{who} ends each time with the line {self._mark!r}, which is also a record: "
+                f"{writer} ends each time with the line {self._mark!r}, which is also a record: "
                 "choose another marker"
             )
 
@@ -184,12 +184,12 @@ class ArrowStream:
     def __init__(self, *, mark: str | None = None) -> None:
         self._mark = mark
 
-    def check(self, batch: Any, who: str) -> Any:
+    def check(self, batch: Any, writer: str) -> Any:
         """Arrow record batches as they are, NumPy columns as such."""
         kind = kind_of(batch)
         if not kind.has_columns:
             raise ContainerError(
-                f"{who} writes Arrow record batches, and this stream carries rows: give "
+                f"{writer} writes Arrow record batches, and this stream carries rows: give "
                 "form='text' or form='bytes', or make columns of them"
             )
         return kind.to_arrow(batch)

@@ -1,6 +1,6 @@
 """What can be a vertex where graphs come from outside: integers from 0, or names.
 
-Whoever reads vertices checks them here, in the same words: files of text and
+All that read vertices check them here, in the same words: files of text and
 Parquet, and what Spark scans and hands over as record batches.
 """
 
@@ -48,12 +48,12 @@ def as_vertices(column: Any, name: str, where: str, n_before: int) -> Any:
 
 
 def check_vertices(batch: Any, where: str) -> None:
-    """Check that no integer of a batch is less than 0; nulls are refused by who reads on.
+    """Check that no integer of a batch is less than 0; nulls are refused by what reads on.
 
     Raises
     ------
     FileFormatError
-        For the first column that has one, with the least. In which row it was nobody
+        For the first column that has one, with the least. In which row it was nothing
         knows once Spark has dealt the rows.
 
     >>> check_vertices(pa.record_batch({"src": [3], "dst": [0]}), "the graph")

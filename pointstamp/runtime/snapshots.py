@@ -42,7 +42,7 @@ class Snapshot:
     is_over : bool
         Whether nothing more happens: it is written, or given up.
     part : object
-        What the writing gave, when it is done: a `Part`, to be committed with those of the
+        What the writing gave, when it is done: a `SnapshotPart`, to be committed with those of the
         other workers.
     seconds : float
         What the writing took.
@@ -89,7 +89,7 @@ class Snapshot:
         return f"Snapshot(epoch={self.epoch}, done={self.done})"
 
 
-class Snapshots:
+class WorkerSnapshots:
     """The snapshots of one worker.
 
     Parameters

@@ -32,7 +32,7 @@ from pointstamp.runtime.control_plane import ControlPlane
 from pointstamp.runtime.installed_dataflow import InstalledDataflow
 from pointstamp.runtime.progress_exchange import ProgressExchange
 from pointstamp.runtime.signal_poll import poll_signals
-from pointstamp.runtime.snapshots import Snapshot, Snapshots, Write
+from pointstamp.runtime.snapshots import Snapshot, WorkerSnapshots, Write
 from pointstamp.runtime.timers import Timers
 from pointstamp.runtime.watchdog import Watchdog
 
@@ -112,7 +112,7 @@ class Worker:
         self.is_parked = False
         """Whether it waits at this moment for something to do."""
         self._failure: BaseException | None = None
-        self._snapshots = Snapshots(self.environment)
+        self._snapshots = WorkerSnapshots(self.environment)
         self._watchdog = None if watchdog_s is None else Watchdog(self, watchdog_s)
 
     @property

@@ -68,7 +68,7 @@ class CheckpointConfig:
         return int(self._meta("discarded").get(output, -1))
 
     def _meta(self, what: str) -> dict[str, Any]:
-        """What `told` said beside the snapshot; nothing without one."""
+        """What `output_meta` gave beside the snapshot; nothing without one."""
         manifest = self.start.manifest
         return {} if manifest is None else dict(manifest.meta.get(what, {}))
 
@@ -118,7 +118,7 @@ class CheckpointConfig:
             elif name not in self.start.allow_missing:
                 raise CheckpointStructureError(
                     f"{self.checkpoint} has records of output {name!r}, which this service has "
-                    f"not: its outputs are {', '.join(map(repr, outputs))}. If nobody needs them "
+                    f"not: its outputs are {', '.join(map(repr, outputs))}. If they are not needed "
                     f"any more, say so: allow_missing=[{name!r}]"
                 )
 
@@ -159,6 +159,11 @@ class CheckpointConfig:
         return sorted(set(found) - set(inputs))
 
 
+def checkpoint_of(place: Any) -> Checkpoint | None:
+    """The checkpoint at a path, a URI or that is given; None for None."""
+    return place if place is None or isinstance(place, Checkpoint) else Checkpoint(place)
+
+
 def checkpoint_config(
     place: Any,
     every: int | None = None,
@@ -183,7 +188,8 @@ def checkpoint_config(
     for option, names in (("allow_missing", allow_missing), ("allow_new", allow_new)):
         if isinstance(names, str):
             raise UsageError(f"{option}= is a list of names, such as [{names!r}], and not a text")
-    checkpoint = place if isinstance(place, Checkpoint) else Checkpoint(place)
+    checkpoint = checkpoint_of(place)
+    assert checkpoint is not None
     manifest = checkpoint.latest()
     if manifest is not None and every is None:
         raise UsageError(
@@ -194,10 +200,12 @@ def checkpoint_config(
     return CheckpointConfig(durable, every)
 
 
-def told(parts: Mapping[int, Mapping[str, Any]], discarded: Mapping[str, int]) -> dict[str, Any]:
+def output_meta(
+    parts: Mapping[int, Mapping[str, Any]], discarded: Mapping[str, int]
+) -> dict[str, Any]:
     """What a snapshot says beside the state: where outputs are, by worker, and what is discarded.
 
-    >>> told({1: {"n": "b"}, 0: {"n": "a"}}, {"n": 3})
+    >>> output_meta({1: {"n": "b"}, 0: {"n": "a"}}, {"n": 3})
     {'outputs': {'n': ['a', 'b']}, 'discarded': {'n': 3}}
     """
     outputs = {name: [parts[worker][name] for worker in sorted(parts)] for name in discarded}

@@ -1,28 +1,19 @@
-"""`serve`: a resident service on workers of this machine, without Spark."""
+"""`serve`: a service on workers of this machine, without Spark."""
 
 from __future__ import annotations
 
-import _thread
-import queue
-import threading
-import time
-import warnings
-import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from pointstamp.errors import StoppedError, UsageError
-from pointstamp.runtime.execute import execute
-from pointstamp.runtime.worker import Worker
-from pointstamp.service.checkpoint_config import CheckpointConfig, checkpoint_config
-from pointstamp.service.service import Service, WorkerPool
-from pointstamp.service.service_worker import ServiceWorker
-from pointstamp.service.spec import ServiceSpec, check_workers, service_spec
-from pointstamp.service.staging import StagingHandle
-from pointstamp.service.termination import Termination
-from pointstamp.service.worker_handle import Link
-
-LOOK_S = 0.05
+from pointstamp.communication.authentication import new_secret
+from pointstamp.errors import UsageError
+from pointstamp.service.checkpoint_config import checkpoint_config, checkpoint_of
+from pointstamp.service.restart_policy import DEFAULT_RESTART, RestartPolicy, check_restart
+from pointstamp.service.service import Service
+from pointstamp.service.spec import check_workers, service_spec
+from pointstamp.service.supervisor import Supervisor
+from pointstamp.service.worker_handle import WorkerHandle
+from pointstamp.service.worker_pools import ProcessWorkerPool, ThreadWorkerPool, WorkerPool
 
 
 def serve(
@@ -37,11 +28,12 @@ def serve(
     snapshot_every: int | None = None,
     allow_missing: Collection[str] = (),
     allow_new: Collection[str] = (),
+    restart: RestartPolicy | None = DEFAULT_RESTART,
 ) -> Service:
     """Run a dataflow that stays, on workers of this machine; what to drive it with.
 
     Returns when the workers are ready. Leaving a `with` block over the service stops it
-    when all that was sent is complete; after an exception it aborts. So does who lets go of a
+    when all that was sent is complete; after an exception it aborts. So does letting go of a
     service that was not stopped, with a `ResourceWarning`.
 
     Parameters
@@ -56,12 +48,12 @@ def serve(
         Of names to schemas: a `pyarrow.Schema`, or a dict of column names to types.
     threads : bool
         Run the workers as threads of this process instead, which share an interpreter, and
-        have no endpoints for other programs.
+        have no Flight servers for other programs.
     certificates : Certificates, optional
-        Have the endpoints of the workers encrypt.
+        Have the Flight servers and the control connections of the workers encrypt.
     checkpoint : path, URI or Checkpoint, optional
         A folder that commits are written to before they count. A service that begins with one
-        lets in again what was committed, with any number of workers, and its inputs go on
+        admits again what was committed, with any number of workers, and its inputs go on
         where they were. One service at a time may use it.
     snapshot_every : int, optional
         After how many epochs to make a snapshot of the operators' state in the checkpoint, so
@@ -69,6 +61,9 @@ def serve(
         state must declare it; see `docs/state.md`. Without it, all epochs are worked off again.
     allow_missing, allow_new : collection of str
         Operators of the snapshot that the dataflow has no more, and such that it has anew.
+    restart : RestartPolicy, optional
+        With a checkpoint: how often the workers are started again when one is lost. Requests
+        wait meanwhile, and the service goes on as if nothing had happened. None: it ends.
 
     Returns
     -------
@@ -80,7 +75,8 @@ def serve(
         If `build` cannot be called with these inputs.
     WorkerError
         If a worker fails to start, for one because `build` returns other outputs. Later,
-        every method of the service raises it, with the first cause, when a worker has failed.
+        every method of the service raises it, with the first cause, when a worker has failed
+        and is not started again.
 
     Notes
     -----
@@ -107,107 +103,34 @@ def serve(
     [{'word': 'a', 'n': 1}, {'word': 'a', 'n': 1}]
     """
     check_workers(workers)
-    plan = service_spec(build, inputs, outputs)
-    kept = checkpoint_config(checkpoint, snapshot_every, allow_missing, allow_new)
-    if threads:
-        if certificates is not None:
-            raise UsageError("threads have no endpoints, and so nothing to encrypt: leave one out")
-        pool: WorkerPool = Threads(plan, workers, kept)
-    else:
+    check_restart(restart)
+    if threads and certificates is not None:
+        raise UsageError("threads have no Flight servers, so nothing to encrypt: leave one out")
+    spec = service_spec(build, inputs, outputs)
+    place = checkpoint_of(checkpoint)
+    secret = new_secret()
+
+    def make_pool(former: Sequence[WorkerHandle]) -> WorkerPool:
+        config = checkpoint_config(place, snapshot_every, allow_missing, allow_new)
+        if threads:
+            return ThreadWorkerPool(spec, workers, config)
+        return ProcessWorkerPool(spec, workers, certificates, config, secret, ports_of(former))
+
+    supervisor = Supervisor(make_pool, None if place is None else restart)
+    supervisor.start()
+    token = None
+    if not threads:
         # Not at the top: threads need no Flight, which takes its time to import.
-        from pointstamp.service.process_pool import Processes
+        from pointstamp.service.flight_server import token_of
 
-        pool = Processes(plan, workers, certificates, kept)
-    service = Service(plan, pool.start(), pool)
-    weakref.finalize(service, _abandoned, pool).atexit = False
-    return service
+        token = token_of(secret)
+    return Service(spec, supervisor, token=token, checkpoint=place)
 
 
-def _abandoned(pool: WorkerPool) -> None:
-    """Nobody has the service any more: without this its workers would stay to the end."""
-    if not pool.termination.has_ended:
-        text = "a service that was never stopped is aborted: leave its block, or call stop()"
-        pool.termination.end(StoppedError(text))
-        # Collection may come anywhere, in who holds locks too: so no `threading`, which has some.
-        _thread.start_new_thread(pool.abort, ())
-        warnings.warn(text, ResourceWarning, stacklevel=2)
+def ports_of(workers: Sequence[WorkerHandle]) -> tuple[int, ...]:
+    """The ports of their Flight servers, by index; none where they have none.
 
-
-class Threads:
-    """Workers as threads of this process, started and ended by another one."""
-
-    token: str | None = None
-
-    def __init__(self, plan: ServiceSpec, workers: int, config: CheckpointConfig | None) -> None:
-        self.termination = Termination()
-        self._plan = plan
-        self._config = config
-        self._n_workers = workers
-        self._arrived: queue.SimpleQueue[ServiceWorker] = queue.SimpleQueue()
-        self._residents: dict[int, ServiceWorker] = {}
-        self._thread = threading.Thread(target=self._run, name="pointstamp-service", daemon=True)
-
-    def start(self) -> Sequence[Link]:
-        """Start the workers; they, by index, when all are ready."""
-        self._thread.start()
-        try:
-            while len(self._residents) < self._n_workers:
-                self.termination.check()
-                try:
-                    resident = self._arrived.get(timeout=LOOK_S)
-                except queue.Empty:
-                    continue
-                self._residents[resident.index] = resident
-        except BaseException:
-            self.abort()
-            self._thread.join()
-            raise
-        return [self._residents[index] for index in range(self._n_workers)]
-
-    def abort(self) -> None:
-        """Make the workers end at their next step."""
-        while not self._arrived.empty():
-            resident = self._arrived.get()
-            self._residents[resident.index] = resident
-        for resident in self._residents.values():
-            resident.fail(StoppedError("the service was aborted"))
-
-    def join(self, timeout_s: float) -> bool:
-        """Wait until the workers have ended; whether they have."""
-        until = time.monotonic() + timeout_s
-        # Who runs the workers waits only a moment for those that are at work when others fail.
-        for thread in (self._thread, *(resident.thread for resident in self._residents.values())):
-            thread.join(max(0.0, until - time.monotonic()))
-            if thread.is_alive():
-                return False
-        return True
-
-    def stage(
-        self, service: Service, input: str, epoch: int, data: Any
-    ) -> list[StagingHandle] | None:
-        """Nothing is known here that the service does not know."""
-        return None
-
-    def _run(self) -> None:
-        self.termination.end_with(
-            lambda: execute(
-                reside,
-                self._plan,
-                self._arrived.put,
-                self._config,
-                workers=self._n_workers,
-                threads=True,
-            )
-        )
-
-
-def reside(
-    worker: Worker,
-    plan: ServiceSpec,
-    arrived: Callable[[ServiceWorker], object],
-    config: CheckpointConfig | None,
-) -> None:
-    """The life of a worker of a service in the process of who drives it."""
-    resident = ServiceWorker(worker, plan, config)
-    arrived(resident)
-    resident.run()
+    Workers that are started again take those, so that clients of other programs find them.
+    """
+    addresses = [worker.address for worker in workers]
+    return tuple(int(a.rpartition(":")[2]) for a in addresses if a is not None)

@@ -24,7 +24,7 @@ class InputFeeder:
         """The epoch that the input is at; None when it is closed."""
         return None if self._handle.is_closed else int(self._handle.time)
 
-    def release(self, epoch: int, batches: Iterable[pa.RecordBatch], until: int | None) -> None:
+    def admit(self, epoch: int, batches: Iterable[pa.RecordBatch], until: int | None) -> None:
         """Send `batches` at `epoch`, then go on to `until`, or close; `feed` does it.
 
         They are asked for one by one, so that what is read from files is not in memory at once.

@@ -1,19 +1,19 @@
-"""What worker 0 has all workers of a service do, each in the same order.
+"""Orders of worker 0 to all workers of a service, which carry them out in the same order.
 
-Orders go over a channel of the workers' own, so that whoever drives the service talks
-to one of them, and an order that was given reaches everybody or the workers end.
+Orders go over a channel of the workers' own, so that a client talks to one worker, and an
+order that was given reaches all or the workers end.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pointstamp.service.staging import StagingHandle
+from pointstamp.service.protocol import StagingHandle
 
 
 @dataclass(frozen=True)
 class AdmitEpoch:
-    """Let the attempts into the dataflow at `epoch`, and go on to epoch `until`.
+    """Admit the attempts to the dataflow at `epoch`, and go on to epoch `until`.
 
     `until` None closes the input. What else is staged for the input up to then is dropped.
     """
@@ -26,14 +26,14 @@ class AdmitEpoch:
 
 @dataclass(frozen=True)
 class DropAttempts:
-    """DropAttempts what these attempts have staged."""
+    """Drop what these attempts have staged."""
 
     attempts: tuple[StagingHandle, ...]
 
 
 @dataclass(frozen=True)
 class DiscardOutput:
-    """Let go of an output's epochs up to this one."""
+    """Discard an output's epochs up to this one."""
 
     output: str
     upto: int

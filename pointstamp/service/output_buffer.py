@@ -1,6 +1,6 @@
 """What one worker has of one output: batches by epoch, until they are discarded.
 
-Nothing here knows which epochs are complete: whoever reads asks for those only. The
+Nothing here knows which epochs are complete: a reader asks for those only. The
 caller holds a lock, for the worker adds while others read.
 """
 

@@ -1,67 +1,65 @@
 """`Service`: what a program holds of a dataflow that stays.
 
-It sends to inputs, advances them, and reads complete epochs of outputs, by way of the
-workers' links. How the workers were started, and how they are made to end, is told to
-it by who started them.
+It sends to inputs, advances them, and reads complete epochs of outputs, by requests to the
+workers. A `Supervisor` starts the workers, and starts them again.
 
 Rules
 -----
 1. What is sent is staged, and enters the dataflow when its epoch is over: `advance_to`
    commits it. So an epoch is in the dataflow whole, once, or not at all.
-2. Whatever waits, waits for the service's termination too: no worker, no wait.
+2. What waits, waits for the end of the service too: no worker, no wait.
+3. A request whose worker is lost is sent again to the workers that are started then. Requests
+   may be repeated: a commit counts once, and staging again is another attempt.
 """
 
 from __future__ import annotations
 
-import contextlib
-import operator
+import _thread
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import warnings
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from pointstamp.containers import Arrays
-from pointstamp.containers.convert import to_arrow
-from pointstamp.errors import EpochError, SchemaError, ServiceError, StoppedError, UsageError
+from pointstamp.checkpoint.checkpoint import Checkpoint
+from pointstamp.errors import EpochError, ServiceError, StoppedError, UsageError
+from pointstamp.service.conversions import distributed, epoch_of, to_batches
+from pointstamp.service.protocol import (
+    NEVER,
+    TICK_S,
+    AwaitCompletion,
+    AwaitEpoch,
+    AwaitSnapshot,
+    Commit,
+    Discard,
+    Finish,
+    GetPosition,
+    GetStatus,
+    ReadEpochs,
+    RequestSnapshot,
+    StageBatches,
+    StagingHandle,
+    Status,
+    Stop,
+    Verb,
+)
+from pointstamp.service.service_worker import new_attempt
 from pointstamp.service.spec import ServiceSpec
-from pointstamp.service.staging import StagingHandle
-from pointstamp.service.status import NEVER, TICK_S, Status
-from pointstamp.service.termination import Termination
-from pointstamp.service.worker_handle import Link
+from pointstamp.service.supervisor import END_S, Life, Restarting, Supervisor
+from pointstamp.service.worker_handle import WorkerHandle
 
 Answer = TypeVar("Answer")
 
 TIMEOUT_S = 60.0
 """How long to wait for an epoch to be complete where nothing else is said."""
 
-END_S = 10.0
-"""How long workers that were told to end may take."""
-
-
-class WorkerPool(Protocol):
-    """Whoever has started the workers."""
-
-    termination: Termination
-    token: str | None
-    """What clients present at the endpoints; None if there are no endpoints."""
-
-    def start(self) -> Sequence[Link]:
-        """Start the workers; their links, by index, when all are ready."""
-
-    def abort(self) -> None:
-        """Make the workers end, whatever they do."""
-
-    def join(self, timeout_s: float) -> bool:
-        """Wait until nothing of them is left; whether that is so."""
-
-    def stage(
-        self, service: Service, input: str, epoch: int, data: Any
-    ) -> list[StagingHandle] | None:
-        """Stage data of a kind that only it knows; None if it does not know it either."""
+Stager = Callable[["Service", str, int, Any], "list[StagingHandle] | None"]
+"""Stages data of a kind that the service does not know; None if it does not know it either."""
 
 
 class Service:
@@ -70,36 +68,42 @@ class Service:
     `ps.serve` and `pointstamp.spark.serve` make one. As a context manager it stops at
     the end of the block, and aborts after an exception.
 
-    Any thread may use it; who sends to one input from several threads sees to their order.
+    Any thread may use it; sending to one input from several threads needs an order of theirs.
     """
 
     def __init__(
-        self, plan: ServiceSpec, links: Sequence[Link], pool: WorkerPool, name: str = "service"
+        self,
+        spec: ServiceSpec,
+        supervisor: Supervisor,
+        *,
+        name: str = "service",
+        token: str | None = None,
+        checkpoint: Checkpoint | None = None,
+        stager: Stager | None = None,
     ) -> None:
-        self.plan = plan
+        self.spec = spec
         self.name = name
-        self._links = list(links)
-        self._pool = pool
-        self._termination = pool.termination
-        self._inputs = {name: ServiceInput(self, name) for name in plan.inputs}
-        self._outputs = {name: ServiceOutput(self, name) for name in plan.outputs}
+        self.token = token
+        """What clients present to the Flight servers of the workers; None if there are none."""
+        self._supervisor = supervisor
+        self._checkpoint = checkpoint
+        self._stager = stager
+        self._inputs = {name: ServiceInput(self, name) for name in spec.inputs}
+        self._outputs = {name: ServiceOutput(self, name) for name in spec.outputs}
         self._is_over = False
         self._stopping = threading.Lock()
+        weakref.finalize(self, _abandoned, supervisor).atexit = False
 
     @property
     def workers(self) -> int:
         """How many there are."""
-        return len(self._links)
-
-    @property
-    def token(self) -> str | None:
-        """What clients present at the endpoints of the workers; None if there are no endpoints."""
-        return self._pool.token
+        return len(self._supervisor.workers)
 
     @property
     def endpoints(self) -> list[str]:
-        """The addresses of the workers' endpoints, by index; see `docs/service.md`."""
-        return [link.address for link in self._links if link.address is not None]
+        """The addresses of the workers' Flight servers, by index; see `docs/service.md`."""
+        addresses = [worker.address for worker in self._supervisor.workers]
+        return [address for address in addresses if address is not None]
 
     def input(self, name: str) -> ServiceInput:
         """The input of this name."""
@@ -111,17 +115,19 @@ class Service:
 
     @property
     def probe(self) -> ServiceProbe:
-        """Tells whether epochs are complete at all outputs."""
+        """Whether epochs are complete at all outputs."""
         return ServiceProbe(self, None)
 
     def status(self) -> Status:
         """At which epochs the inputs are, and from which on the outputs are not complete."""
-        return self.ask(lambda: self._links[0].status())
+        status = self.ask(GetStatus())
+        self._supervisor.reached.note(status)
+        return status
 
     def snapshot(self, *, soon: bool = False) -> dict[str, int | None]:
         """The epochs of the last snapshot that is there, and of the next.
 
-        As `{"sealed": 19, "asked": 29}`; -1 if there is none yet, None while one is sealed.
+        As `{"committed": 19, "asked": 29}`; -1 if there is none yet, None while one is committed.
 
         Parameters
         ----------
@@ -135,17 +141,17 @@ class Service:
         ServiceError
             If the service makes none.
         """
-        return self.ask(lambda: self._links[0].snapshot(soon))
+        return self.ask(RequestSnapshot(soon))
 
     def await_snapshot(self, epoch: int, timeout_s: float | None = TIMEOUT_S) -> bool:
         """Wait until a snapshot of `epoch`, or of a later one, is there; whether it is."""
-        upto = _epoch(epoch)
-        return self._await(lambda seconds: self._links[0].await_snapshot(upto, seconds), timeout_s)
+        upto = epoch_of(epoch)
+        return self._await(lambda seconds: AwaitSnapshot(upto, seconds), timeout_s)
 
     def stop(self) -> None:
         """Commit what was sent, close the inputs, and end the workers when all is complete.
 
-        What the outputs have and nobody has discarded is fetched before, so that they can
+        What the outputs have and was not discarded is fetched before, so that it can
         be read afterwards. Stopping twice is stopping once.
 
         Raises
@@ -153,36 +159,38 @@ class Service:
         WorkerError
             If a worker fails meanwhile, or has failed.
         """
-        with self._stopping:  # who stops it as well waits until it is
+        with self._stopping:  # a second caller waits until it is stopped
             if not self._is_over:
                 self._stop()
 
     def _stop(self) -> None:
+        supervisor = self._supervisor
         try:
-            self.ask(self._links[0].finish)
+            supervisor.reached.is_finishing = True
+            self.ask(Finish())
             for input in self._inputs.values():
                 input.close()
-            self._await(lambda seconds: self._links[0].wait(None, NEVER, seconds), None)
+            self._await(lambda seconds: AwaitEpoch(NEVER, None, seconds), None)
             for output in self._outputs.values():
                 output.fetch()
-            self.ask(self._links[0].stop)
+            supervisor.end()
+            self.ask(Stop())
         except BaseException:
             self.abort()
             raise
         self._is_over = True
-        if not self._pool.join(END_S):
-            self._pool.abort()
+        if not supervisor.join(END_S):
+            supervisor.abort()
             raise ServiceError(f"the workers did not end in {END_S:g} s, and were aborted")
-        if self._termination.error is not None:
-            self._termination.check()
+        if supervisor.termination.error is not None:
+            supervisor.termination.check()
 
     def abort(self) -> None:
         """End the workers as they are; what is not complete is lost. Again does nothing."""
         if not self._is_over:
             self._is_over = True
-            self._termination.end(StoppedError("the service was aborted"))
-            self._pool.abort()
-            self._pool.join(END_S)
+            self._supervisor.abort()
+            self._supervisor.join(END_S)
 
     def __enter__(self) -> Service:
         return self
@@ -200,76 +208,133 @@ class Service:
 
     # Asking workers.
 
-    def ask(self, question: Callable[[], Answer]) -> Answer:
-        """What a link answers; if its worker is gone, the cause of that is raised."""
-        self.check()
-        try:
-            return question()
-        except StoppedError as refusal:
-            cause = self._termination.explain(refusal)
-            raise cause from cause.__cause__
+    def ask(self, request: Verb[Answer]) -> Answer:
+        """What worker 0 answers; if a worker is lost for good, the cause of that is raised."""
+        return self._with_workers(lambda workers: workers[0].ask(request))
 
-    def check(self) -> None:
-        """Raise if the service has ended, or was told to."""
-        self._termination.check()
+    def _with_workers(
+        self, question: Callable[[Sequence[WorkerHandle]], Answer], until: float | None = None
+    ) -> Answer:
+        """What `question(workers)` gives; asked again of the next workers, if these are lost."""
+        while True:
+            life = self._life(until)
+            try:
+                return question(life.workers)
+            except StoppedError as refusal:
+                self._supervisor.lost(life, refusal)
+
+    def _life(self, until: float | None = None) -> Life:
+        life = self._supervisor.life(until)
         if self._is_over:
             raise StoppedError("the service was stopped")
+        return life
 
     def wait(self, output: str | None, epoch: int, timeout_s: float | None) -> bool:
         """See `ServiceProbe.wait`."""
-        return self._await(lambda seconds: self._links[0].wait(output, epoch, seconds), timeout_s)
+        if not self._await(lambda seconds: AwaitEpoch(epoch, output, seconds), timeout_s):
+            return False
+        for name in self._outputs if output is None else [output]:
+            self._supervisor.reached.note_complete(name, epoch)
+        return True
 
     def await_completion(self, epoch: int, timeout_s: float | None) -> bool:
         """Wait until `epoch` is as complete as inputs that are behind it allow."""
-        return self._await(
-            lambda seconds: self._links[0].await_completion(epoch, seconds), timeout_s
-        )
+        return self._await(lambda seconds: AwaitCompletion(epoch, seconds), timeout_s)
 
-    def _await(self, question: Callable[[float], bool], timeout_s: float | None) -> bool:
+    def _await(self, request: Callable[[float], Verb[bool]], timeout_s: float | None) -> bool:
         until = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
             left_s = TICK_S if until is None else max(0.0, until - time.monotonic())
-            if self.ask(partial(question, min(TICK_S, left_s))):
-                return True
+            asked = request(min(TICK_S, left_s))
+            try:
+                if self._with_workers(lambda workers: workers[0].ask(asked), until):  # noqa: B023  (called here)
+                    return True
+            except Restarting:
+                return False
             if left_s <= 0:
                 return False
 
     def stage(self, input: str, epoch: int, data: Any) -> list[StagingHandle]:
-        """Stage `data`, dealt out to the workers."""
-        staged = self._pool.stage(self, input, epoch, data)
-        if staged is not None:
-            return staged
-        batches = _batches(data, input, self.plan.inputs[input])
-        links = self._links
-        shares = _dealt(batches, len(links))
+        """Stage `data`, distributed to the workers."""
+        if self._stager is not None:
+            handles = self._stager(self, input, epoch, data)
+            if handles is not None:
+                return handles
+        batches = to_batches(data, input, self.spec.inputs[input])
+        shares = distributed(batches, self.workers)
         return [
-            self.ask(partial(link.stage, input, epoch, share))
-            for link, share in zip(links, shares, strict=True)
+            self._with_workers(partial(_staged, index, input, epoch, share))
+            for index, share in enumerate(shares)
             if share
         ]
 
     def commit(
-        self, input: str, epoch: int, attempts: Sequence[StagingHandle], until: int | None
+        self, input: str, epoch: int, handles: Sequence[StagingHandle], until: int | None
     ) -> bool:
-        """See `ServiceWorker.commit`."""
-        return self.ask(lambda: self._links[0].commit(input, epoch, attempts, until))
+        """See `Coordinator.commit`; None for `until` closes the input.
+
+        A commit whose answer is lost with its worker may have happened: then the log says so.
+        """
+        request = Commit(input, epoch, tuple(handles), until, until is None)
+        n_tries = 0
+
+        def commit(workers: Sequence[WorkerHandle]) -> bool:
+            nonlocal n_tries
+            n_tries += 1
+            return workers[0].ask(request)
+
+        is_mine = self._with_workers(commit)
+        if not is_mine and n_tries > 1 and self._is_logged(input, epoch, handles):
+            is_mine = True
+            if until is None and (position := self.position(input)) is not None:
+                self.ask(Commit(input, position, close=True))  # which the log does not keep
+        if until is None:
+            self._supervisor.reached.closed.add(input)
+        return is_mine
+
+    def _is_logged(self, input: str, epoch: int, handles: Sequence[StagingHandle]) -> bool:
+        """Whether the log has a commit of this epoch that names these attempts."""
+        assert self._checkpoint is not None  # without one nothing is tried twice
+        for found, attempts in self._checkpoint.committed(input, epoch - 1):
+            names = {one.stored["name"] for one in handles if one.stored is not None}
+            return found == epoch and {attempt.name for attempt in attempts} == names
+        return False
 
     def position(self, input: str) -> int | None:
         """The first epoch of an input that may still be committed; None if it is closed."""
-        return self.ask(lambda: self._links[0].position(input))
+        return self.ask(GetPosition(input))
 
     def read(
         self, output: str, after: int | None, upto: int | None
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """(epoch, batch) of a complete range, from all workers, ordered by epoch."""
-        parts = [
-            self.ask(partial(link.read, output, after, upto, TIMEOUT_S)) for link in self._links
-        ]
+        request = ReadEpochs(output, after, upto, TIMEOUT_S)
+        parts = self._with_workers(lambda workers: [worker.read(request) for worker in workers])
         return iter(sorted((pair for part in parts for pair in part), key=lambda pair: pair[0]))
 
     def discard(self, output: str, upto: int) -> None:
-        """See `ServiceWorker.discard`."""
-        self.ask(lambda: self._links[0].discard(output, upto))
+        """See `Coordinator.discard`."""
+        self.ask(Discard(output, upto))
+        reached = self._supervisor.reached
+        reached.note_complete(output, upto)
+        reached.discarded[output] = max(upto, reached.discarded.get(output, -1))
+
+
+def _staged(
+    index: int, input: str, epoch: int, share: list[Any], workers: Sequence[WorkerHandle]
+) -> StagingHandle:
+    return workers[index].stage(StageBatches(input, epoch, new_attempt()), share)
+
+
+def _abandoned(supervisor: Supervisor) -> None:
+    """Nothing holds the service any more: without this its workers would stay to the end."""
+    if not supervisor.termination.has_ended:
+        text = "a service that was never stopped is aborted: leave its block, or call stop()"
+        supervisor.end()
+        supervisor.termination.end(StoppedError(text))
+        # Collection may come anywhere, where locks are held too: so no `threading`, which has some.
+        _thread.start_new_thread(supervisor.abort, ())
+        warnings.warn(text, ResourceWarning, stacklevel=2)
 
 
 class ServiceInput:
@@ -287,12 +352,12 @@ class ServiceInput:
         return self._service.position(self.name)
 
     def send(self, data: Any) -> None:
-        """Send records at the current epoch; `advance_to` lets them in.
+        """Send records at the current epoch; `advance_to` admits them.
 
         Parameters
         ----------
         data : pyarrow.Table, pyarrow.RecordBatch, Arrays, list of dict
-            With the columns of the input's schema; on Spark a DataFrame as well. Dealt to
+            With the columns of the input's schema; on Spark a DataFrame as well. Distributed to
             the workers in large pieces, so exchange by key inside.
 
         Raises
@@ -308,7 +373,7 @@ class ServiceInput:
             self._sent += self._service.stage(self.name, self._now(), data)
 
     def advance_to(self, epoch: int) -> None:
-        """Let in what was sent, and send at `epoch` from now on.
+        """Admit what was sent, and send at `epoch` from now on.
 
         Returns when that is decided; `probe.wait` waits until it is worked off.
 
@@ -317,17 +382,17 @@ class ServiceInput:
         UsageError
             If `epoch` is not after the current one.
         EpochError
-            If somebody else has committed the current epoch: what was sent is not in it.
+            If another client has committed the current epoch: what was sent is not in it.
         ServiceError, CheckpointError
             If it cannot be decided now. What was sent is kept, and goes in when this succeeds.
         """
-        until = _epoch(epoch)
+        until = epoch_of(epoch)
         with self._lock:
-            # Where what was sent is staged is where the input is, or was before somebody else.
+            # Where what was sent is staged is where the input is, or was before another commit.
             self._commit(self._sent[0].epoch if self._sent else self._now(), until)
 
     def close(self) -> None:
-        """Let in what was sent, and promise to send no more. Again does nothing."""
+        """Admit what was sent, and promise to send no more. Again does nothing."""
         with self._lock:
             now = self._service.position(self.name)
             if now is not None:
@@ -347,16 +412,16 @@ class ServiceInput:
             )
         sent, epoch = self._sent, self._sent[0].epoch if self._sent else now
         is_mine = self._service.commit(self.name, epoch, sent, until)
-        self._sent = []  # not before: who tries again after an error has it all
+        self._sent = []  # not before: to try again after an error takes all of it
         if is_mine:
             return
         if sent:
             self._now()  # raises if it was closed meanwhile
             raise EpochError(
-                f"epoch {epoch} of input {self.name!r} was committed by somebody else meanwhile; "
+                f"epoch {epoch} of input {self.name!r} was committed by another client meanwhile; "
                 f"what was sent here, {sum(s.rows for s in sent)} records, is not in it"
             )
-        # Somebody else was quicker: go on from where that has left it.
+        # Another client was quicker: go on from where that has left it.
         now_there = self._service.position(self.name)
         if now_there is not None and (until is None or now_there < until):
             self._commit(now_there, until)
@@ -374,11 +439,11 @@ class ServiceOutput:
     @property
     def schema(self) -> pa.Schema:
         """Of its records."""
-        return self._service.plan.outputs[self.name]
+        return self._service.spec.outputs[self.name]
 
     @property
     def probe(self) -> ServiceProbe:
-        """Tells whether epochs are complete here."""
+        """Whether epochs are complete here."""
         return ServiceProbe(self._service, self.name)
 
     def collect(
@@ -417,8 +482,8 @@ class ServiceOutput:
         timeout_s: float | None = TIMEOUT_S,
     ) -> list[tuple[int, pa.RecordBatch]]:
         """The same, as (epoch, batch)."""
-        upto = None if upto is None else _epoch(upto)
-        after = None if after is None else _epoch(after)
+        upto = None if upto is None else epoch_of(upto)
+        after = None if after is None else epoch_of(after)
         if self._fetched is None:
             try:
                 return self._asked(upto, after, timeout_s)
@@ -440,7 +505,7 @@ class ServiceOutput:
         if upto is not None and not self._service.wait(self.name, upto, timeout_s):
             raise EpochError(
                 f"epoch {upto} of output {self.name!r} is not complete after {timeout_s:g} s: "
-                f"{_told(self._service.status())}"
+                f"{_progress(self._service.status())}"
             )
         if upto is None:
             # One worker says which is the last: the others may know less, or more.
@@ -448,14 +513,14 @@ class ServiceOutput:
             upto = NEVER if frontier is None else frontier - 1
         pairs = list(self._service.read(self.name, after, upto))
         if after is None:
-            # Who else reads may have had the workers discard some, which not all have done yet.
+            # Another reader may have had the workers discard some, which not all have done yet.
             gone = max(self._discarded, self._service.status().discarded[self.name])
             pairs = [pair for pair in pairs if pair[0] > gone]
         return pairs
 
     def discard(self, upto: int) -> None:
         """Have the workers let go of the epochs up to this one, which is complete."""
-        upto = _epoch(upto)
+        upto = epoch_of(upto)
         if self._fetched is not None:
             self._fetched = [pair for pair in self._fetched if pair[0] > upto]
         else:
@@ -468,7 +533,7 @@ class ServiceOutput:
 
 
 class ServiceProbe:
-    """Tells whether epochs are complete, at one output or at all of them."""
+    """Whether epochs are complete, at one output or at all of them."""
 
     def __init__(self, service: Service, output: str | None) -> None:
         self._service = service
@@ -476,11 +541,11 @@ class ServiceProbe:
 
     def less_than(self, epoch: int) -> bool:
         """Whether an epoch before `epoch` is not complete."""
-        return self.less_equal(_epoch(epoch) - 1)
+        return self.less_equal(epoch_of(epoch) - 1)
 
     def less_equal(self, epoch: int) -> bool:
         """Whether `epoch`, or one before it, is not complete."""
-        return not self._service.status().is_complete(self._output, _epoch(epoch))
+        return not self._service.status().is_complete(self._output, epoch_of(epoch))
 
     @property
     def done(self) -> bool:
@@ -497,15 +562,15 @@ class ServiceProbe:
         WorkerError
             If a worker has failed: the first cause.
         """
-        if not self._service.wait(self._output, _epoch(epoch), timeout_s):
+        if not self._service.wait(self._output, epoch_of(epoch), timeout_s):
             where = "" if self._output is None else f" of output {self._output!r}"
             raise EpochError(
                 f"epoch {epoch}{where} is not complete after {timeout_s:g} s: "
-                f"{_told(self._service.status())}"
+                f"{_progress(self._service.status())}"
             )
 
 
-def _told(status: Status) -> str:
+def _progress(status: Status) -> str:
     inputs = (
         f"input {name!r} is {'closed' if time is None else f'at epoch {time}'}"
         for name, time in status.inputs.items()
@@ -526,72 +591,3 @@ def _named(named: dict[str, Named], name: str, what: str) -> Named:
             f"the service has no {what} {name!r}; it has {', '.join(map(repr, named)) or 'none'}"
         )
     return named[name]
-
-
-def _epoch(given: Any) -> int:
-    """`given` as an epoch, which any kind of whole number is, and True is not.
-
-    >>> import numpy as np
-    >>> _epoch(np.int32(7))
-    7
-    """
-    if not isinstance(given, bool):
-        with contextlib.suppress(TypeError):
-            return operator.index(given)
-    raise UsageError(f"an epoch is a whole number, and not {given!r} ({type(given).__name__})")
-
-
-def _batches(data: Any, input: str, schema: pa.Schema) -> list[Any]:
-    """Tables, batches and records as a list of batches."""
-    if isinstance(data, pa.Table):
-        return list(data.to_batches())
-    if isinstance(data, Arrays):
-        return [to_arrow(data)]
-    if isinstance(data, pa.RecordBatch):
-        return [data]
-    if isinstance(data, list) and all(isinstance(record, dict) for record in data):
-        return [_of_records(data, input, schema)] if data else []
-    raise UsageError(
-        f"a service is sent a pyarrow.Table, a RecordBatch, Arrays or a list of dicts, and not "
-        f"{type(data).__name__}"
-    )
-
-
-def _of_records(records: list[dict[str, Any]], input: str, schema: pa.Schema) -> pa.RecordBatch:
-    """Records as a batch, of the types that their values have where those are of one type."""
-    columns = set(schema.names)
-    for number, record in enumerate(records):
-        if record.keys() != columns:
-            raise SchemaError(
-                f"record {number} of what is sent to {input!r} has columns "
-                f"{', '.join(map(str, record)) or '(none)'}, and that input has "
-                f"{', '.join(schema.names)}: give each record these, None for no value"
-            )
-    # What Arrow makes of the values is cast later, if nothing changes by it. What it can make
-    # nothing of, such as entries of a map, may be clear by the schema.
-    with contextlib.suppress(pa.ArrowException, TypeError, ValueError, OverflowError):
-        return pa.RecordBatch.from_pylist(records)
-    try:
-        return pa.RecordBatch.from_pylist(records, schema=schema)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as cause:
-        raise SchemaError(
-            f"the records that are sent to {input!r} do not fit its schema: {cause}; expected:\n"
-            f"{schema}"
-        ) from cause
-
-
-SHARE_RECORDS = 4096
-"""Fewer than this go to one worker: dealing them out costs more than it gives."""
-
-
-def _dealt(batches: Iterable[Any], n: int) -> list[list[Any]]:
-    """The batches cut and dealt to `n` workers, about equally many records for each."""
-    shares: list[list[Any]] = [[] for _ in range(n)]
-    turn = 0
-    for batch in batches:
-        size = max(SHARE_RECORDS, -(-len(batch) // n))
-        for start in range(0, len(batch), size):
-            whole = start == 0 and size >= len(batch)
-            shares[turn % n].append(batch if whole else batch.slice(start, size))
-            turn += 1
-    return shares

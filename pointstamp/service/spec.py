@@ -81,7 +81,9 @@ def service_spec(
     """
     of_inputs, of_outputs = _schemas("inputs", inputs), _schemas("outputs", outputs)
     if not outputs:
-        raise UsageError("a service needs at least one output to tell by when an epoch is complete")
+        raise UsageError(
+            "a service needs at least one output, by which it is known when an epoch is complete"
+        )
     by_name = takes_names(build, list(inputs))
     if not by_name:
         _check_positions(build, list(inputs))

@@ -1,7 +1,7 @@
 """How a service ends, for all threads that wait for something of it.
 
-The thread that runs the workers says here that they have ended, and of what. Whoever
-is refused by a worker, or waits for one, looks here first: a refusal is mostly a
+The thread that runs the workers says here that they have ended, and of what. A thread
+that a worker refuses, or that waits for one, looks here first: a refusal is mostly a
 consequence, and this has the cause.
 """
 
@@ -46,7 +46,7 @@ class Termination:
         """Call `run()`, and have the service end as that does."""
         try:
             run()
-        except BaseException as error:  # noqa: BLE001  (raised to whoever uses the service)
+        except BaseException as error:  # noqa: BLE001  (raised where the service is used)
             self.end(error)
         else:
             self.end()

@@ -6,6 +6,7 @@ the data source, and in the closures of tasks.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -13,7 +14,7 @@ import pyarrow as pa
 
 from pointstamp.errors import SchemaError
 from pointstamp.service.flight_client import RemoteWorker
-from pointstamp.service.staging import StagingHandle
+from pointstamp.service.protocol import StageBatches, StagingHandle
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Access:
     inputs: Mapping[str, pa.Schema]
     outputs: Mapping[str, pa.Schema]
 
-    def link(self, worker: int) -> RemoteWorker:
+    def worker(self, worker: int) -> RemoteWorker:
         """To one of the workers; the caller closes it."""
         return RemoteWorker(self.endpoints[worker % len(self.endpoints)], self.token, self.roots)
 
@@ -42,8 +43,8 @@ class Access:
         self, input: str, epoch: int, partition: int, batches: Iterable[pa.RecordBatch]
     ) -> StagingHandle:
         """Bring the records of a partition, each try under a name of its own."""
-        with self.link(partition) as link:
-            return link.stage(input, epoch, batches)
+        with self.worker(partition) as worker:
+            return worker.stage(StageBatches(input, epoch, uuid.uuid4().hex), batches)
 
 
 def check_columns(names: Sequence[str], where: str, expected: Sequence[str]) -> None:

@@ -9,10 +9,11 @@ come by the endpoints. The job holds its slots until the service ends.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.errors import SparkSetupError
+from pointstamp.service.restart_policy import DEFAULT_RESTART, RestartPolicy, check_restart
 from pointstamp.spark.session import context_of, count_slots, session
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from pointstamp.communication.tls import Certificates
     from pointstamp.service.service import Service
+    from pointstamp.service.worker_handle import WorkerHandle
 
 
 def serve(
@@ -35,6 +37,7 @@ def serve(
     snapshot_every: int | None = None,
     allow_missing: Collection[str] = (),
     allow_new: Collection[str] = (),
+    restart: RestartPolicy | None = DEFAULT_RESTART,
 ) -> Service:
     """Run a dataflow that stays, on the tasks of a Spark job; what to drive it with.
 
@@ -63,6 +66,7 @@ def serve(
         A folder that the driver and all executors reach; see `ps.serve`, as for what follows.
     snapshot_every : int, optional
     allow_missing, allow_new : collection of str
+    restart : RestartPolicy, optional
 
     Returns
     -------
@@ -95,24 +99,44 @@ def serve(
                      .option("service", service.name).option("input", "edges")
                      .option("checkpointLocation", folder).start())
     """
-    from pointstamp.service.checkpoint_config import checkpoint_config
+    from pointstamp.communication.authentication import new_secret
+    from pointstamp.service.checkpoint_config import checkpoint_config, checkpoint_of
+    from pointstamp.service.embedded import ports_of
+    from pointstamp.service.flight_server import token_of
     from pointstamp.service.service import Service
     from pointstamp.service.spec import check_workers, service_spec
+    from pointstamp.service.supervisor import Supervisor
+    from pointstamp.spark.service_pool import Registration, SparkWorkerPool
     from pointstamp.spark.source import check_name
-    from pointstamp.spark.tasks import Tasks
 
     check_workers(workers)
+    check_restart(restart)
     spark = spark or session(workers=workers + 1)
     _check(spark, workers)
     name = f"pointstamp-{uuid.uuid4().hex[:8]}" if name is None else name
     check_name(name)
-    plan = service_spec(build, _schemas(inputs), _schemas(outputs))
-    kept = checkpoint_config(checkpoint, snapshot_every, allow_missing, allow_new)
-    pool = Tasks(spark, plan, workers, certificates, kept)
-    links = pool.start()
-    service = Service(plan, links, pool, name)
-    pool.register(service)
-    return service
+    spec = service_spec(build, _schemas(inputs), _schemas(outputs))
+    place = checkpoint_of(checkpoint)
+    secret = new_secret()
+
+    def make_pool(former: Sequence[WorkerHandle]) -> SparkWorkerPool:
+        config = checkpoint_config(place, snapshot_every, allow_missing, allow_new)
+        ports = ports_of(former)
+        return SparkWorkerPool(spark, spec, workers, certificates, config, secret, ports)
+
+    supervisor = Supervisor(make_pool, None if place is None else restart)
+    token = token_of(secret)
+    roots = None if certificates is None else certificates.roots
+    registration = Registration(spark, supervisor, spec, name, token, roots)
+    registration.announce(supervisor.start())
+    return Service(
+        spec,
+        supervisor,
+        name=name,
+        token=token,
+        checkpoint=place,
+        stager=registration.stage,
+    )
 
 
 def _check(spark: SparkSession, workers: int) -> None:

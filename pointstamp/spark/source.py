@@ -33,8 +33,17 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pointstamp.errors import EpochError, ServiceError, UsageError
-from pointstamp.service.staging import StagingHandle
-from pointstamp.service.status import TICK_S
+from pointstamp.service.protocol import (
+    TICK_S,
+    Abort,
+    AwaitCompletion,
+    AwaitEpoch,
+    Commit,
+    Discard,
+    GetStatus,
+    ReadEpochs,
+    StagingHandle,
+)
 from pointstamp.spark.access import Access, check_columns
 
 if TYPE_CHECKING:
@@ -44,7 +53,7 @@ if TYPE_CHECKING:
     from pointstamp.service.termination import Termination
 
 BATCH_ID = "streaming.sql.batchId"
-"""The local property in which Spark tells a task of a stream which batch it is of."""
+"""The local property in which Spark has for a task of a stream which batch it is of."""
 
 COMMIT_S = 600.0
 """How long a commit waits for its epoch to pass where nothing else is said."""
@@ -184,7 +193,7 @@ class Pointstamp(DataSource):
 
 @dataclass
 class TaskCommitMessage(WriterCommitMessage):
-    """What a task of the stream tells the driver."""
+    """What a task of the stream hands to the driver."""
 
     staged: StagingHandle
 
@@ -205,7 +214,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         batch = context.getLocalProperty(BATCH_ID)
         if batch is None:
             raise ServiceError(
-                f"Spark does not tell this task which batch it is of: {BATCH_ID!r} is not set; "
+                f"Spark does not say to this task which batch it is of: {BATCH_ID!r} is not set; "
                 "bring the records with foreachBatch and service.input(...).send(frame)"
             )
         epoch = self._epoch(int(batch))
@@ -216,20 +225,20 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Release the batch at its epoch, and wait until that has passed; again is the same."""
         epoch = self._epoch(batchId)
-        with self._access.link(0) as link:
-            link.commit(self._input, epoch, _staged(messages), epoch + 1)
+        with self._access.worker(0) as worker:
+            worker.ask(Commit(self._input, epoch, tuple(_staged(messages)), epoch + 1))
             until = monotonic() + self._timeout_s
-            while not link.await_completion(epoch, TICK_S):
+            while not worker.ask(AwaitCompletion(epoch, TICK_S)):
                 if monotonic() > until:
                     raise EpochError(
                         f"epoch {epoch} of input {self._input!r} is committed, and not complete "
-                        f"after {self._timeout_s:g} s: {link.status()}"
+                        f"after {self._timeout_s:g} s: {worker.ask(GetStatus())}"
                     )
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Drop what the tasks of the batch have staged."""
-        with self._access.link(0) as link:
-            link.abort(_staged(messages))
+        with self._access.worker(0) as worker:
+            worker.ask(Abort(tuple(_staged(messages))))
 
     def _epoch(self, batch: int) -> int:
         return self._first_epoch + batch
@@ -240,7 +249,7 @@ def _staged(messages: Sequence[WriterCommitMessage | None]) -> list[StagingHandl
     return [message.staged for message in messages if isinstance(message, TaskCommitMessage)]
 
 
-class Part(InputPartition):
+class EpochRange(InputPartition):
     """What one worker has of some epochs."""
 
     def __init__(self, worker: int, after: int, upto: int) -> None:
@@ -253,20 +262,20 @@ def _read(
     access: Access, output: str, part: InputPartition, patience_s: float = 0.0
 ) -> Iterator[pa.RecordBatch]:
     """The batches of a part, for whose epochs it waits; in a task."""
-    assert isinstance(part, Part)
-    with access.link(part.worker) as link:
+    assert isinstance(part, EpochRange)
+    with access.worker(part.worker) as worker:
         until = monotonic() + patience_s
-        while monotonic() < until and not link.wait(output, part.upto, TICK_S):
+        while monotonic() < until and not worker.ask(AwaitEpoch(part.upto, output, TICK_S)):
             pass
         # One worker said that these epochs are complete; another may still have to hear of it.
-        for _, batch in link.stream(output, part.after, part.upto, TICK_S * 10):
+        for _, batch in worker.stream(ReadEpochs(output, part.after, part.upto, TICK_S * 10)):
             yield batch
 
 
 def _frontier(access: Access, output: str) -> tuple[int, int]:
     """(the first epoch that is kept, the first that is not complete) of an output."""
-    with access.link(0) as link:
-        status = link.status()
+    with access.worker(0) as worker:
+        status = worker.ask(GetStatus())
     frontier = status.outputs[output]
     return status.discarded[output] + 1, status.end if frontier is None else frontier
 
@@ -293,7 +302,7 @@ class StreamReader(DataSourceStreamReader):
         if start["epoch"] >= end["epoch"]:
             return []
         after, upto = start["epoch"] - 1, end["epoch"] - 1
-        return [Part(worker, after, upto) for worker in range(len(self._access.endpoints))]
+        return [EpochRange(worker, after, upto) for worker in range(len(self._access.endpoints))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """What a worker has of the epochs.
@@ -306,8 +315,8 @@ class StreamReader(DataSourceStreamReader):
     def commit(self, end: dict[str, int]) -> None:
         """Let the workers discard what comes before."""
         if end["epoch"] > 0:
-            with self._access.link(0) as link:
-                link.discard(self._output, end["epoch"] - 1)
+            with self._access.worker(0) as worker:
+                worker.ask(Discard(self._output, end["epoch"] - 1))
 
 
 class Reader(DataSourceReader):
@@ -322,7 +331,7 @@ class Reader(DataSourceReader):
         """One for each worker, all as of one epoch."""
         kept, frontier = _frontier(self._access, self._output)
         upto = frontier - 1 if self._upto is None else self._upto
-        return [Part(worker, kept - 1, upto) for worker in range(len(self._access.endpoints))]
+        return [EpochRange(worker, kept - 1, upto) for worker in range(len(self._access.endpoints))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """What a worker has."""

@@ -21,8 +21,8 @@ class Bucket(fs.FileSystemHandler):
     def normalize_path(self, path: str) -> str:
         return path
 
-    def get_file_info(self, paths: list[str]) -> list[fs.FileInfo]:
-        return [self._info(path) for path in paths]
+    def get_file_info(self, paths: str | list[str]) -> list[fs.FileInfo]:
+        return [self._info(path) for path in ([paths] if isinstance(paths, str) else paths)]
 
     def _info(self, path: str) -> fs.FileInfo:
         if path in self.objects:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pytest
 
-from pointstamp.checkpoint import BinDelta, Checkpoint, Manifest, Part, TableDelta
+from pointstamp.checkpoint import BinDelta, Checkpoint, Manifest, SnapshotPart, TableDelta
 from pointstamp.checkpoint.checksummed import checksummed
 from pointstamp.errors import (
     CheckpointError,
@@ -39,7 +39,9 @@ def in_bin(checkpoint: Checkpoint, manifest: Manifest, bin: int) -> list[int]:
     return [x for batch in batches for x in batch["x"].to_pylist()]
 
 
-def sealed(checkpoint: Checkpoint, epoch: int, *values: int, before: Part | None = None) -> Part:
+def sealed(
+    checkpoint: Checkpoint, epoch: int, *values: int, before: SnapshotPart | None = None
+) -> SnapshotPart:
     """A snapshot of one worker with `values` in bin 0, or without a change there."""
     part = checkpoint.write_part(
         epoch, 0, {KEY: cut({0: change(*values)} if values else {})}, before
@@ -100,7 +102,7 @@ def test_a_bin_that_is_empty_is_forgotten(place: Place) -> None:
 
 def test_a_part_may_be_sent(place: Place) -> None:
     part = sealed(place.checkpoint(), 1, 5)
-    assert Part.from_json(json.loads(json.dumps(part.to_json()))) == part
+    assert SnapshotPart.from_json(json.loads(json.dumps(part.to_json()))) == part
     assert part.n_bytes == sum(file.n_bytes for file in part.files.values()) > 0
 
 

@@ -294,12 +294,15 @@ def main(worker):
     with worker.dataflow() as scope:
         loop, stream = scope.feedback(1)
         loop.connect(scope.to_stream([1]).concat(stream))
+    running.set()
     worker.run()
 
 def interrupt():
+    running.wait()
     time.sleep(0.2)  # this thread has to get its turn, too
     os.kill(os.getpid(), signal.SIGINT)
 
+running = threading.Event()
 threading.Thread(target=interrupt, daemon=True).start()
 try:
     ps.execute(main)

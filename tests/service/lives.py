@@ -25,7 +25,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +35,8 @@ from pointstamp.checkpoint import Checkpoint
 from pointstamp.checkpoint.objects import LocalObjects
 from pointstamp.errors import WorkerError
 from pointstamp.service.checkpoint_config import OUTPUT
+from pointstamp.service.coordinator import Coordinator
+from pointstamp.service.protocol import Abort
 from pointstamp.service.service import Service
 from pointstamp.service.service_worker import ServiceWorker
 from pointstamp.service.snapshotting import SnapshotWriter
@@ -172,6 +173,8 @@ class Life:
     after_s: float = 0.0
     every: int | None = 3
     """How many epochs there are from one snapshot to the next; None for no snapshots."""
+    restarts: bool = False
+    """Whether the service starts its workers again, and the life goes on to its end."""
     driver: int = 0
     """The process of it."""
 
@@ -193,6 +196,8 @@ _counting = threading.Lock()
 def arm(life: Life, index: int) -> None:
     """Have this process end `life` where it is to; as worker `index`, or `DRIVER`."""
     global _life, _n_reached
+    if life.restarts and has_struck(life):
+        return  # in these workers, which have come after those that were killed, nothing happens
     if _life is None and life.where is not None:
         install()
     if _life is not None or life.where is not None:
@@ -201,6 +206,13 @@ def arm(life: Life, index: int) -> None:
             _life, _n_reached = life, 0
             _indices.clear()
         _indices.add(index)
+
+
+def has_struck(life: Life) -> bool:
+    """Whether that has happened by which the life, or its workers, were to end."""
+    path = Path(life.folder) / "ends"
+    lines = path.read_text().splitlines() if path.exists() else []
+    return any(json.loads(line)["number"] == life.number for line in lines)
 
 
 def is_here(where: str) -> bool:
@@ -337,10 +349,10 @@ def install() -> None:
     around(Service, "stage", "client/stage/before", "client/stage/after")
     around(Service, "commit", None, "client/commit/after")
     around(ServiceWorker, "stage", "worker/stage/before", "worker/stage/after")
-    around(ServiceWorker, "commit", "leader/commit/before", "leader/commit/after")
-    around(ServiceWorker, "_write", None, "leader/write/after")
-    around(ServiceWorker, "discard", "leader/discard/before", "leader/discard/after")
-    around(ServiceWorker, "_replay", "leader/replay/before", "leader/replay/after")
+    around(Coordinator, "commit", "leader/commit/before", "leader/commit/after")
+    around(Coordinator, "_write", None, "leader/write/after")
+    around(Coordinator, "discard", "leader/discard/before", "leader/discard/after")
+    around(Coordinator, "_replay", "leader/replay/before", "leader/replay/after")
     around(ServiceWorker, "_begin_again", None, "worker/begin/after")
     around(SnapshotWriter, "_write", None, "worker/parts/after")
     around(Checkpoint, "latest", None, "client/latest/after")
@@ -440,7 +452,7 @@ class Client:
         if rolled.random() < 0.2:
             attempts = service.stage(self.name, epoch, self._table([(NOWHERE, 1)], 1))
             if rolled.random() < 0.5:
-                service.ask(partial(service._links[0].abort, attempts))
+                service.ask(Abort(tuple(attempts)))
         staged = service.stage(self.name, epoch, self._table(mine, service.workers))
         is_first = service.commit(self.name, epoch, staged, after)
         assert not (is_over and is_first)
@@ -500,6 +512,7 @@ def serve(life: Life) -> Service:
         outputs=OUTPUTS,
         checkpoint=Path(life.folder) / "checkpoint",
         snapshot_every=life.every,
+        restart=ps.RestartPolicy(attempts=2, delay_s=0.0) if life.restarts else None,
     )
 
 
@@ -524,12 +537,13 @@ def live(life: Life) -> None:
         begun: int | None = None
         discarded = dict.fromkeys(LAG, -1)
         for tick, epoch in enumerate(feed(service, folder)):
-            begun = epoch if begun is None else begun
-            assert tick < MOST_TICKS or life.where is None, f"it never came to {life}"
+            is_last = life.where is None or (life.restarts and has_struck(life))
+            begun = epoch if begun is None and is_last else begun
+            assert tick < MOST_TICKS or is_last, f"it never came to {life}"
             service.probe.wait(epoch - 1)
             if tick % 3 == 0:
                 take(service, folder, discarded)
-            if life.where is None and epoch >= begun + 6 and epoch % (2 * RATES_EVERY) == 0:
+            if begun is not None and epoch >= begun + 6 and epoch % (2 * RATES_EVERY) == 0:
                 position = {service.position(name) for name in ("facts", "rates")}
                 if position == {epoch}:
                     break
@@ -556,7 +570,7 @@ def main(folder: str, numbered: str) -> None:
             check_soon(Path(folder))
             check_cause(folder, life, error)
         else:
-            assert life.where is None, f"it ended by itself: {life}"
+            assert life.where is None or life.restarts, f"it ended by itself: {life}"
         if life.where == "any":
             clock.join()
         assert not children(os.getpid()), "a worker is left"

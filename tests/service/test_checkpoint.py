@@ -26,6 +26,7 @@ from pointstamp.errors import (
     UsageError,
     WorkerError,
 )
+from tests.service.direct import workers_of
 
 WORD = {"word": pa.string()}
 COUNT = {"word": pa.string(), "n": pa.int64()}
@@ -117,7 +118,7 @@ def test_a_commit_that_is_repeated_after_a_restart_changes_nothing(tmp_path):
     with serve(tmp_path) as service:
         feed(service, 2)
     with serve(tmp_path) as service:
-        zero, one = service._links
+        zero, one = workers_of(service)
         batch = pa.RecordBatch.from_pydict({"word": ["a"]})
         assert not zero.commit("words", 1, [one.stage("words", 1, [batch])], 2)
         assert zero.commit("words", 2, [], 3)
@@ -127,7 +128,7 @@ def test_a_commit_that_is_repeated_after_a_restart_changes_nothing(tmp_path):
 def test_a_decision_is_written_before_it_counts_and_an_abort_removes_what_lost(tmp_path):
     batch = pa.RecordBatch.from_pydict({"word": ["a", "b"]})
     with serve(tmp_path) as service:
-        zero, one = service._links
+        zero, one = workers_of(service)
         # One attempt that brought something to two workers.
         both = [link.stage("words", 0, [batch], "one attempt") for link in (zero, one)]
         rejected = one.stage("words", 0, [batch])
@@ -197,20 +198,20 @@ def test_an_aborted_service_is_stopped_for_its_links_too(tmp_path):
     service = serve(tmp_path)
     service.abort()
     with pytest.raises(StoppedError):
-        service._links[0].commit("words", 0, [], 1)
+        workers_of(service)[0].commit("words", 0, [], 1)
     assert list(Checkpoint(tmp_path).committed("words", -1)) == []
 
 
 def sealed(service, epoch):
     """Wait until there is a snapshot of this epoch or a later one; of which."""
     assert service.await_snapshot(epoch)
-    return service.snapshot()["sealed"]
+    return service.snapshot()["committed"]
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_a_service_begins_again_with_its_last_snapshot(tmp_path, workers):
     first = serve(tmp_path, 2, every=3)
-    assert first.snapshot() == {"sealed": -1, "asked": 2}
+    assert first.snapshot() == {"committed": -1, "asked": 2}
     feed(first, 5)
     sealed(first, 2)  # and the next is asked for, of epoch 5, 6 or 7
     feed(first, 10)
@@ -219,7 +220,7 @@ def test_a_service_begins_again_with_its_last_snapshot(tmp_path, workers):
     # Of the log, what came up to the snapshot before is gone.
     assert next(Checkpoint(tmp_path).committed("words", -1))[0] > 2
     with serve(tmp_path, workers, every=3) as again:
-        assert again.snapshot()["sealed"] >= last
+        assert again.snapshot()["committed"] >= last
         assert again.input("words").time == 10
         feed(again, 12)
         # What nobody has discarded is there, of epochs before the snapshot as well.
@@ -232,9 +233,9 @@ def test_a_service_begins_again_with_its_last_snapshot(tmp_path, workers):
 def test_a_snapshot_is_made_soon_where_somebody_asks_for_it(tmp_path, threads):
     with serve(tmp_path, 2, threads, every=100) as service:
         feed(service, 3)
-        assert service.snapshot() == {"sealed": -1, "asked": 99}
-        assert service.snapshot(soon=True) == {"sealed": -1, "asked": 3}
-        assert service.snapshot(soon=True) == {"sealed": -1, "asked": 3}
+        assert service.snapshot() == {"committed": -1, "asked": 99}
+        assert service.snapshot(soon=True) == {"committed": -1, "asked": 3}
+        assert service.snapshot(soon=True) == {"committed": -1, "asked": 3}
         assert not service.await_snapshot(0, timeout_s=0)  # before the inputs have gone on
         feed(service, 6)
         assert sealed(service, 3) == 3
@@ -243,7 +244,7 @@ def test_a_snapshot_is_made_soon_where_somebody_asks_for_it(tmp_path, threads):
             assert time.monotonic() < until
         assert service.snapshot()["asked"] > 99
     with serve(tmp_path, 3, every=100) as service:
-        assert service.snapshot()["sealed"] == 3
+        assert service.snapshot()["committed"] == 3
         assert service.input("words").time == 6
         feed(service, 8)
         assert counted(service, 7) == expected(8)
@@ -267,7 +268,7 @@ def test_snapshots_go_on_when_an_input_is_closed_or_behind(tmp_path):
 
     service = serve(tmp_path, build=two, every=2, words=WORD, others=WORD)
     feed(service, 3)
-    assert service.snapshot()["sealed"] == -1  # the other is at 0
+    assert service.snapshot()["committed"] == -1  # the other is at 0
     service.input("others").send([{"word": "z"}])
     service.input("others").advance_to(1)
     service.input("others").close()
@@ -303,14 +304,14 @@ def test_no_input_is_past_an_epoch_that_it_never_came_to(tmp_path, ahead):
         # The workers are at one that nobody may come to: of epoch 3, or 5 where others are ahead.
         assert service.snapshot(soon=True)["asked"] == (5 if ahead else 3)
         # As `stop` does, but that it would not wait for the parts.
-        (leader, *_) = service._links
+        (leader, *_) = workers_of(service)
         leader.finish()
         for name in ("words", "others"):
             service.input(name).close()
-        while len(leader._snapshot_coordinator._written) < service.workers:
+        while len(leader.coordinator.snapshots._written) < service.workers:
             assert time.monotonic() < until
     with begin() as service:
-        assert service.snapshot()["sealed"] == 2
+        assert service.snapshot()["committed"] == 2
         assert service.input("words").time == 3
         assert service.input("others").time == 3 + ahead
         feed(service, 9)
@@ -414,10 +415,10 @@ def test_outputs_beside_a_snapshot_that_was_not_sealed_do_not_count_for_the_next
     assert service.snapshot()["asked"] == 5
     feed(service, 5)  # and now the worker is at it
     # As `stop` does, but that it would not wait for the parts.
-    (leader,) = service._links
+    (leader,) = workers_of(service)
     leader.finish()
     service.input("words").close()
-    while not leader._snapshot_coordinator._written:
+    while not leader.coordinator.snapshots._written:
         assert time.monotonic() < until
     service.abort()
     assert list(tmp_path.glob("log/output*/*6/attempt-*"))
@@ -505,21 +506,21 @@ def test_a_disk_that_is_full_gives_up_a_snapshot_and_not_the_service(
             assert time.monotonic() < until
         assert "No space left on device" in caplog.text
         if "note" not in what:
-            assert service.snapshot()["sealed"] == -1
+            assert service.snapshot()["committed"] == -1
             assert not list(tmp_path.rglob("manifest.json"))
         is_full = False
         # What is written later does not build on what was given up.
-        seen = {service.snapshot()["sealed"]}
+        seen = {service.snapshot()["committed"]}
         while len(seen) < 4:
             n_epochs += 1
             feed(service, n_epochs)
             service.probe.wait(n_epochs - 1)
-            seen.add(service.snapshot()["sealed"])
+            seen.add(service.snapshot()["committed"])
             assert time.monotonic() < until
         service.abort()
     for peers in (workers, 3):
         with serve(tmp_path, peers, every=2) as service:
-            assert service.snapshot()["sealed"] >= max(seen)
+            assert service.snapshot()["committed"] >= max(seen)
             assert counted(service, n_epochs - 1) == expected(n_epochs)
 
 

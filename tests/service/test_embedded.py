@@ -23,6 +23,7 @@ from pointstamp.errors import (
     UsageError,
     WorkerError,
 )
+from tests.service.direct import workers_of
 from tests.slowness import slowdown
 
 WORD = pa.schema({"word": pa.string()})
@@ -198,7 +199,7 @@ def test_an_abort_waits_for_a_worker_that_is_at_work():
     timer.start()
     service.abort()
     assert goes_on.is_set()
-    assert not [link.thread for link in service._links if link.thread.is_alive()]
+    assert not [link.thread for link in workers_of(service) if link.thread.is_alive()]
     timer.join()
 
 
@@ -389,7 +390,7 @@ def test_any_number_of_threads_may_stop_a_service_and_read_it_meanwhile():
 
 def test_a_service_that_nobody_has_any_more_is_aborted():
     services = [serve()]
-    termination = services[0]._termination
+    termination = services[0]._supervisor.termination
     services.clear()
     with pytest.warns(ResourceWarning, match="a service that was never stopped is aborted"):
         gc.collect()

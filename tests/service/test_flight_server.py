@@ -4,26 +4,43 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
+import threading
 import time
+import typing
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.flight as fl
 import pytest
 
 import pointstamp as ps
+from pointstamp.communication.control import ControlClient, WorkerConfig
+from pointstamp.communication.failure import dump, failure
 from pointstamp.errors import (
     AuthenticationError,
     EpochError,
     RendezvousError,
     SchemaError,
+    ServiceError,
     StoppedError,
     UsageError,
     WorkerError,
 )
-from pointstamp.service.desk import Desk, Line
+from pointstamp.service.coordinator import Coordinator
 from pointstamp.service.flight_client import RemoteWorker
+from pointstamp.service.protocol import (
+    PROTOCOL,
+    VERBS,
+    GetPosition,
+    GetStatus,
+    ReadEpochs,
+    StageBatches,
+)
+from pointstamp.service.service_worker import ServiceWorker
 from pointstamp.service.termination import Termination
+from pointstamp.service.worker_control import EndpointReady, WorkerControl, WorkerFailed
 from tests.slowness import slowdown
 
 NUMBER = pa.schema({"n": pa.int64()})
@@ -135,7 +152,7 @@ def test_a_bare_client_stages_commits_waits_and_reads(endpoints, service, epoch)
 def test_a_bare_client_finds_all_doors_by_one(endpoints, service):
     told = endpoints[1].act("describe")
     assert told == {
-        "protocol": 1,
+        "protocol": PROTOCOL,
         "worker": 1,
         "endpoints": service.endpoints,
         "inputs": {"numbers": {"n": "int64"}},
@@ -171,10 +188,13 @@ def test_a_bare_client_aborts_and_advances(endpoints, epoch):
         ),
         (lambda server: server.act("commit", input="x", epoch=0), "no input 'x'; it has 'numbers'"),
         (lambda server: server.act("probe", epoch=0, wait_s="a"), "'wait_s' should be a number of"),
-        (lambda server: server.act("abort", attempts=[{"a": 1}]), "is no handle"),
-        (lambda server: server.act("abort", attempts=7), "'attempts' should be a list of handles"),
+        (lambda server: server.act("abort", attempts=[{"a": 1}]), "is no staging handle"),
+        (
+            lambda server: server.act("abort", attempts=7),
+            "'attempts' should be a list of staging handles",
+        ),
         (lambda server: server.act("snapshot"), "ServiceError: this service makes no snapshots"),
-        (lambda server: server.put([1], epoch=0), "'attempt' should be a text, and is None"),
+        (lambda server: server.put([1], epoch=0), "'attempt' should be a text, and is missing"),
         (lambda server: server.put([1], epoch=0, attempt="a", input="x"), "has no input 'x'"),
         (lambda server: server.get(upto=1 << 40), "EpochError: epoch 1099511627776 of output"),
         (lambda server: server.get(output="x"), "has no output 'x'"),
@@ -224,19 +244,20 @@ def test_nothing_is_staged_for_an_epoch_that_cannot_be(endpoints, beyond):
 
 def test_a_link_raises_what_the_worker_raised(service):
     with RemoteWorker(service.endpoints[0], service.token) as link:
+        request = StageBatches("numbers", 0, "a")
         with pytest.raises(SchemaError, match="what is sent to 'numbers' have columns x"):
-            link.stage("numbers", 0, [pa.RecordBatch.from_pydict({"x": [1]})])
+            link.stage(request, [pa.RecordBatch.from_pydict({"x": [1]})])
         with pytest.raises(EpochError, match="is not complete"):
-            link.read("twice", None, 1 << 40)
+            link.read(ReadEpochs("twice", upto=1 << 40))
         with pytest.raises(UsageError, match="no input 'x'"):
-            link.position("x")
+            link.ask(GetPosition("x"))
     with RemoteWorker(service.endpoints[0], "wrong") as link, pytest.raises(AuthenticationError):
-        link.status()
+        link.ask(GetStatus())
     with (
         RemoteWorker("grpc://127.0.0.1:1", "x") as link,
         pytest.raises(StoppedError, match="answer"),
     ):
-        link.status()
+        link.ask(GetStatus())
 
 
 def test_the_service_is_driven_by_its_object_through_the_doors(service, epoch):
@@ -269,7 +290,7 @@ def test_a_client_may_stop_the_service_and_all_is_worked_off():
     client = Bare(service.endpoints[0], service.token)
     client.act("stop")
     client.close()
-    service._pool.join(5)
+    service._supervisor.join(5)
     with pytest.raises(StoppedError, match="has stopped"):
         service.status()
     service.abort()
@@ -303,42 +324,61 @@ def test_a_block_that_raises_leaves_no_process():
         service.status()
 
 
-def test_a_desk_says_who_did_not_report_and_believes_no_stranger():
+def test_a_control_server_says_which_worker_did_not_report_and_believes_no_stranger():
     termination = Termination()
-    desk = Desk(2, b"s" * 32, termination)
+    control = WorkerControl(2, b"s" * 32, termination)
     with pytest.raises(AuthenticationError):
-        Line(desk.address, 1, 2, b"x" * 32)
-    line = Line(desk.address, 1, 2, b"s" * 32)
+        ControlClient.connect(WorkerConfig(control.address, b"x" * 32), 1)
     try:
-        with pytest.raises(RendezvousError, match="worker 0, 1 of the service did not report"):
-            desk.endpoints(0.2)
-        line.fail(ValueError("seven"))
-        assert termination.wait(5)
-        with pytest.raises(WorkerError, match="worker 1 failed: ValueError: seven"):
-            desk.endpoints(5)
+        with ControlClient.connect(WorkerConfig(control.address, b"s" * 32), 1) as client:
+            client.request(EndpointReady("grpc://a:1"))
+            with pytest.raises(RendezvousError, match="worker 0 of the service did not report"):
+                control.endpoints(0.5)
+            failed = failure(1, ValueError("seven"), time.monotonic())
+            client.send(WorkerFailed(dump(failed)))
+            assert termination.wait(5)
+            with pytest.raises(WorkerError, match="worker 1 failed: ValueError: seven"):
+                control.endpoints(5)
     finally:
-        desk.close()
-        line.close()
+        control.close()
 
 
-def test_a_worker_whose_desk_goes_away_is_told():
-    desk = Desk(1, b"s" * 32, Termination())
-    line = Line(desk.address, 0, 1, b"s" * 32)
-    told = []
-    line.watch(told.append)
-    desk.close()
-    line._thread.join(5)
-    line.close()
-    assert [type(error) for error in told] == [StoppedError]
+def test_a_worker_whose_program_goes_away_is_told():
+    control = WorkerControl(1, b"s" * 32, Termination())
+    gone = threading.Event()
+    config = WorkerConfig(control.address, b"s" * 32)
+    with ControlClient.connect(config, 0, on_close=lambda *_: gone.set()) as client:
+        answer = client.request(EndpointReady("grpc://a:1"))
+        assert control.endpoints(5) == ["grpc://a:1"]
+        assert answer.result(5) == ["grpc://a:1"]
+        control.close()
+        assert gone.wait(5)
 
 
-def test_a_desk_that_everybody_has_called_is_closed_to_who_comes_later():
-    desk = Desk(1, b"s" * 32, Termination())
-    line = Line(desk.address, 0, 1, b"s" * 32)
+def test_a_worker_that_is_there_already_is_refused_a_second_time():
+    """As where Spark runs a stage again whose tasks have died."""
+    control = WorkerControl(1, b"s" * 32, Termination())
+    config = WorkerConfig(control.address, b"s" * 32)
     try:
-        desk._threads[0].join(5)  # it has seen that all are there
-        with pytest.raises(RendezvousError, match="worker 0 cannot reach the program that runs"):
-            Line(desk.address, 0, 1, b"s" * 32)
+        with ControlClient.connect(config, 0) as client:
+            client.request(EndpointReady("grpc://a:1"))
+            assert control.endpoints(5) == ["grpc://a:1"]
+            with (
+                ControlClient.connect(config, 0) as late,
+                pytest.raises(ServiceError, match="worker 0 of the service is there already"),
+            ):
+                late.ask(EndpointReady("grpc://a:2"), 5)
     finally:
-        line.close()
-        desk.close()
+        control.close()
+
+
+def test_every_verb_is_one_dataclass_with_one_handler_and_a_row_of_the_page():
+    """So that a new one is a class of `protocol`, and a method."""
+    page = (Path(__file__).parents[2] / "docs" / "service.md").read_text()
+    documented = set(re.findall(r"^\| `(\w+)` \| `\{", page, re.MULTILINE))
+    assert documented == VERBS.keys()
+    for verb, kind in VERBS.items():
+        handlers = Coordinator if kind.of_leader else ServiceWorker
+        hints = typing.get_type_hints(getattr(handlers, verb))
+        (answer,) = typing.get_args(kind.__orig_bases__[0])
+        assert hints == {"request": kind, "return": answer}

@@ -120,6 +120,52 @@ def planned(seed: int, n_kills: int, workers: tuple[int, ...], every: int | None
     return [*lives, Life(n_kills, "", rolled.choice(workers), every=every)]
 
 
+def planned_restarts(seed: int, n_kills: int, workers: tuple[int, ...]) -> list[Life]:
+    """Lives of a service that goes on when a worker is killed, at a point or at any time."""
+    rolled = random.Random(seed)
+    points = [
+        (where, most)
+        for moment, of in MOMENTS.items()
+        if moment != "while beginning again"
+        for where, most in of.items()
+        if not where.startswith("client/")
+    ]
+    lives = []
+    for number, (where, most) in enumerate(rolled.sample(points, n_kills)):
+        n_workers = rolled.choice(workers)
+        index = rolled.randrange(n_workers) if where.startswith(OF_ANY_WORKER) else 0
+        life = Life(
+            number,
+            "",
+            n_workers,
+            where,
+            rolled.choice(("worker", "peer")),
+            index,
+            rolled.randint(1, most),
+            rolled.random() < 0.5,
+            rolled.uniform(0.0, ANY_S),
+            3,
+            True,
+        )
+        lives.append(life)
+    return [*lives, Life(n_kills, "", 2)]
+
+
+RESTARTS = planned_restarts(5, 7, (2, 3))
+
+
+def test_a_service_whose_workers_are_killed_goes_on_and_loses_nothing(tmp_path: Path) -> None:
+    kill(tmp_path, RESTARTS)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(200, 206))
+def test_a_service_whose_workers_are_killed_at_many_moments_goes_on(
+    tmp_path: Path, seed: int
+) -> None:
+    kill(tmp_path, planned_restarts(seed, 10, (2, 3, 4)))
+
+
 def as_json(value: Any) -> Any:
     return json.loads(json.dumps(value))
 

@@ -10,7 +10,8 @@ import pytest
 import pointstamp as ps
 from pointstamp.errors import EpochError, ServiceError, StoppedError, UsageError, WorkerError
 from pointstamp.service.input_feeder import InputFeeder
-from pointstamp.service.staging import StagingHandle
+from pointstamp.service.protocol import StagingHandle
+from tests.service.direct import workers_of
 
 NUMBER = pa.schema({"n": pa.int64()})
 
@@ -26,7 +27,7 @@ def workers():
         outputs={"n": NUMBER},
     ) as service:
         yield (
-            service._links,
+            workers_of(service),
             lambda upto: sorted(service.output("n").collect(upto=upto)["n"].to_pylist()),
         )
 
@@ -43,7 +44,7 @@ def test_only_winners_come_out_and_the_losers_are_dropped(workers):
     assert first != again
     assert zero.commit("n", 0, [again, other], 1)
     assert found(0) == [1, 2]
-    assert (len(zero._staging), len(one._staging)) == (0, 0)
+    assert (len(zero.staging), len(one.staging)) == (0, 0)
 
 
 def test_a_repeated_commit_changes_nothing_whomever_it_names(workers):
@@ -55,7 +56,7 @@ def test_a_repeated_commit_changes_nothing_whomever_it_names(workers):
     assert zero.commit("n", 1, [one.stage("n", 1, batch(4))], 2)
     assert found(1) == [1, 2, 4]
     # What a late attempt had staged for a decided epoch is gone with the next commit.
-    assert (len(zero._staging), len(one._staging)) == (0, 0)
+    assert (len(zero.staging), len(one.staging)) == (0, 0)
 
 
 def test_an_attempt_that_is_staged_twice_is_there_once(workers):
@@ -115,7 +116,7 @@ def test_a_commit_settles_although_another_input_is_behind():
         inputs={"a": NUMBER, "b": NUMBER},
         outputs={"n": NUMBER},
     ) as service:
-        zero = service._links[0]
+        zero = workers_of(service)[0]
         assert zero.commit("a", 5, [], 6)
         assert zero.await_completion(5, 5.0)
         assert not zero.wait(None, 0, 0.0)
@@ -135,7 +136,7 @@ def test_an_input_that_is_behind_holds_back_only_what_it_leads_to():
     with ps.serve(
         build, 2, threads=True, inputs={"a": NUMBER, "b": NUMBER}, outputs=outputs
     ) as service:
-        zero = service._links[0]
+        zero = workers_of(service)[0]
         assert zero.commit("a", 5, [], 6)
         assert zero.await_completion(5, 30.0)
         assert zero.wait("alone", 5, 0.0)
@@ -173,8 +174,8 @@ class Handle:
 def test_an_input_that_is_held_back_is_fed_in_order_when_it_may_go_on():
     handle = Handle()
     source = InputFeeder(handle)
-    source.release(3, ["a", "b"], 4)
-    source.release(4, [], None)
+    source.admit(3, ["a", "b"], 4)
+    source.admit(4, [], None)
     source.feed()
     source.feed()
     assert handle.told == [3, "a"]
@@ -188,13 +189,15 @@ def test_an_input_that_somebody_else_drives_as_well_goes_where_it_was_told():
     with ps.serve(
         lambda scope, n: n, 2, threads=True, inputs={"n": NUMBER}, outputs={"n": NUMBER}
     ) as service:
-        other, n = service._links[0], service.input("n")
+        other, n = workers_of(service)[0], service.input("n")
         assert other.commit("n", 0, [], 2)
         n._commit(0, 5)  # as if the other had come between the look and the commit
         assert n.time == 5
         n.send([{"n": 1}])
         assert other.commit("n", 5, [], 6)
-        with pytest.raises(EpochError, match="committed by somebody else meanwhile; what was sent"):
+        with pytest.raises(
+            EpochError, match="committed by another client meanwhile; what was sent"
+        ):
             n.advance_to(7)
         assert other.commit("n", 6, [], 7)
         n._commit(6, None)
@@ -208,11 +211,11 @@ def test_sending_and_advancing_are_three_requests(monkeypatch):
     ) as service:
         asked = []
 
-        def asking(question, ask=service.ask):
+        def asking(question, until=None, ask=service._with_workers):
             asked.append(question)
-            return ask(question)
+            return ask(question, until)
 
-        monkeypatch.setattr(service, "ask", asking)
+        monkeypatch.setattr(service, "_with_workers", asking)
         service.input("n").send([{"n": 1}])  # where the input is, and what is staged
         assert len(asked) == 2
         service.input("n").advance_to(1)
@@ -226,6 +229,6 @@ def test_what_was_sent_to_an_input_that_somebody_else_has_closed_is_refused():
     ) as service:
         n = service.input("n")
         n.send([{"n": 1}])
-        assert service._links[0].commit("n", 0, [], None)
+        assert workers_of(service)[0].commit("n", 0, [], None)
         with pytest.raises(StoppedError, match="input 'n' is closed"):
             n.advance_to(1)

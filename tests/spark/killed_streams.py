@@ -66,6 +66,7 @@ def serve(spark: Any, life: Life) -> Service:
         outputs={name: pa.schema(columns) for name, columns in OUTPUTS.items()},
         checkpoint=Path(life.folder) / "checkpoint",
         snapshot_every=life.every,
+        restart=None,
     )
 
 

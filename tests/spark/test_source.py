@@ -12,6 +12,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 import pointstamp as ps
 from pointstamp.errors import EpochError, SchemaError, ServiceError, StoppedError, UsageError
 from pointstamp.service.flight_client import RemoteWorker
+from pointstamp.service.protocol import AwaitCompletion, AwaitEpoch
 from pointstamp.service.termination import Termination
 from pointstamp.spark import source
 from pointstamp.spark.access import Access
@@ -38,8 +39,8 @@ def access(service):
         tuple(service.endpoints),
         service.token,
         None,
-        service.plan.inputs,
-        service.plan.outputs,
+        service.spec.inputs,
+        service.spec.outputs,
     )
 
 
@@ -175,9 +176,12 @@ def test_a_commit_returns_when_the_epoch_has_passed(service, batch):
 
 
 def test_a_commit_that_never_passes_says_so(batch, monkeypatch):
-    monkeypatch.setattr(
-        "pointstamp.service.flight_client.RemoteWorker.await_completion", lambda *asked: False
-    )
+    asking = RemoteWorker.ask
+
+    def ask(worker, request):
+        return False if isinstance(request, AwaitCompletion) else asking(worker, request)
+
+    monkeypatch.setattr(RemoteWorker, "ask", ask)
     with pytest.raises(EpochError, match="is committed, and not complete after 0 s"):
         batch.commit(timeout_s=0)
 
@@ -185,7 +189,7 @@ def test_a_commit_that_never_passes_says_so(batch, monkeypatch):
 def test_a_task_that_is_not_told_its_batch_is_an_error(batch, monkeypatch):
     context = SimpleNamespace(partitionId=lambda: 0, getLocalProperty=lambda name: None)
     monkeypatch.setattr(source.TaskContext, "get", lambda: context)
-    with pytest.raises(ServiceError, match="does not tell this task which batch it is of"):
+    with pytest.raises(ServiceError, match="does not say to this task which batch it is of"):
         batch.writer().write(iter([]))
 
 
@@ -219,16 +223,16 @@ def test_a_batch_that_spark_repeats_waits_for_a_service_that_has_begun_again(
 ):
     """The epochs were complete, and the service is not where it was yet; that may take a while."""
     monkeypatch.setattr(source, "TICK_S", 0.01)
-    wait, n_asked = RemoteWorker.wait, 0
+    asking, n_asked = RemoteWorker.ask, 0
 
-    def ask(link, *asked):
+    def ask(worker, request):
         nonlocal n_asked
-        n_asked += 1
-        if n_asked == 20:
+        n_asked += isinstance(request, AwaitEpoch)
+        if n_asked == 20 and isinstance(request, AwaitEpoch):
             batch.commit(batch.task(0, 7))
-        return wait(link, *asked)
+        return asking(worker, request)
 
-    monkeypatch.setattr(RemoteWorker, "wait", ask)
+    monkeypatch.setattr(RemoteWorker, "ask", ask)
     reader = source.StreamReader(access, "n")
     parts = reader.partitions({"epoch": batch.number}, {"epoch": batch.number + 1})
     found = [n for part in parts for b in reader.read(part) for n in b.column("n").to_pylist()]

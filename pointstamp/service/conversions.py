@@ -1,0 +1,83 @@
+"""What a service is sent, as batches: tables, frames, records; distributed to its workers."""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+
+from pointstamp.containers import Arrays
+from pointstamp.containers.convert import to_arrow
+from pointstamp.errors import SchemaError, UsageError
+
+
+def epoch_of(given: Any) -> int:
+    """`given` as an epoch, which any kind of whole number is, and True is not.
+
+    >>> import numpy as np
+    >>> epoch_of(np.int32(7))
+    7
+    """
+    if not isinstance(given, bool):
+        with contextlib.suppress(TypeError):
+            return operator.index(given)
+    raise UsageError(f"an epoch is a whole number, and not {given!r} ({type(given).__name__})")
+
+
+def to_batches(data: Any, input: str, schema: pa.Schema) -> list[Any]:
+    """Tables, batches and records as a list of batches."""
+    if isinstance(data, pa.Table):
+        return list(data.to_batches())
+    if isinstance(data, Arrays):
+        return [to_arrow(data)]
+    if isinstance(data, pa.RecordBatch):
+        return [data]
+    if isinstance(data, list) and all(isinstance(record, dict) for record in data):
+        return [_of_records(data, input, schema)] if data else []
+    raise UsageError(
+        f"a service is sent a pyarrow.Table, a RecordBatch, Arrays or a list of dicts, and not "
+        f"{type(data).__name__}"
+    )
+
+
+def _of_records(records: list[dict[str, Any]], input: str, schema: pa.Schema) -> pa.RecordBatch:
+    """Records as a batch, of the types that their values have where those are of one type."""
+    columns = set(schema.names)
+    for number, record in enumerate(records):
+        if record.keys() != columns:
+            raise SchemaError(
+                f"record {number} of what is sent to {input!r} has columns "
+                f"{', '.join(map(str, record)) or '(none)'}, and that input has "
+                f"{', '.join(schema.names)}: give each record these, None for no value"
+            )
+    # What Arrow makes of the values is cast later, if nothing changes by it. What it can make
+    # nothing of, such as entries of a map, may be clear by the schema.
+    with contextlib.suppress(pa.ArrowException, TypeError, ValueError, OverflowError):
+        return pa.RecordBatch.from_pylist(records)
+    try:
+        return pa.RecordBatch.from_pylist(records, schema=schema)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as cause:
+        raise SchemaError(
+            f"the records that are sent to {input!r} do not fit its schema: {cause}; expected:\n"
+            f"{schema}"
+        ) from cause
+
+
+SHARE_RECORDS = 4096
+"""Fewer than this go to one worker: distributing them costs more than it gives."""
+
+
+def distributed(batches: Iterable[Any], n: int) -> list[list[Any]]:
+    """The batches cut and distributed to `n` workers, about equally many records for each."""
+    shares: list[list[Any]] = [[] for _ in range(n)]
+    turn = 0
+    for batch in batches:
+        size = max(SHARE_RECORDS, -(-len(batch) // n))
+        for start in range(0, len(batch), size):
+            whole = start == 0 and size >= len(batch)
+            shares[turn % n].append(batch if whole else batch.slice(start, size))
+            turn += 1
+    return shares

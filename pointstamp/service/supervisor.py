@@ -1,0 +1,268 @@
+"""Keeps a service running: starts its workers, and starts them again when one is lost.
+
+With a checkpoint nothing that was committed is lost with a worker. So where a policy allows
+it, the workers are started anew: they take up the last snapshot, and admit again what the log
+has. Requests wait meanwhile. Before they go on, what was true of the service is so again:
+inputs that were closed are closed, epochs that were complete are complete, and what was
+discarded is discarded.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from pointstamp.errors import (
+    CheckpointStructureError,
+    ServiceError,
+    StoppedError,
+    UndeclaredStateError,
+    UsageError,
+)
+from pointstamp.service.protocol import (
+    NEVER,
+    TICK_S,
+    AwaitEpoch,
+    Commit,
+    Discard,
+    Finish,
+    GetPosition,
+    Status,
+)
+from pointstamp.service.restart_policy import RestartPolicy
+from pointstamp.service.termination import CAUSE_S, Termination
+from pointstamp.service.worker_handle import WorkerHandle
+from pointstamp.service.worker_pools import WorkerPool
+
+LOGGER = logging.getLogger("pointstamp.service")
+
+END_S = 10.0
+"""How long workers that are to end may take."""
+
+LOOK_S = 0.05
+
+
+@dataclass
+class Reached:
+    """What was true of a service, and has to be so again when its workers have started anew."""
+
+    closed: set[str] = field(default_factory=set)
+    """Inputs."""
+    frontiers: dict[str, int] = field(default_factory=dict)
+    """By output, the first epoch that was not complete, as far as that is known."""
+    discarded: dict[str, int] = field(default_factory=dict)
+    is_finishing: bool = False
+
+    def note(self, status: Status) -> None:
+        """A worker has said how far it is."""
+        for output, frontier in status.outputs.items():
+            self.note_complete(output, NEVER if frontier is None else frontier - 1)
+        self.closed |= {input for input, position in status.inputs.items() if position is None}
+
+    def note_complete(self, output: str, epoch: int) -> None:
+        """An epoch is complete at an output."""
+        self.frontiers[output] = max(self.frontiers.get(output, 0), epoch + 1)
+
+    def restore(self, workers: Sequence[WorkerHandle]) -> None:
+        """Have it so again; raises `StoppedError` if a worker is lost meanwhile."""
+        leader = workers[0]
+        if self.is_finishing:
+            leader.ask(Finish())
+        for input in sorted(self.closed):
+            position = leader.ask(GetPosition(input))
+            if position is not None:
+                leader.ask(Commit(input, position, close=True))
+        for output, frontier in self.frontiers.items():
+            while not leader.ask(AwaitEpoch(frontier - 1, output, TICK_S)):
+                pass
+        for output, upto in self.discarded.items():
+            leader.ask(Discard(output, upto))
+
+
+@dataclass(frozen=True)
+class Life:
+    """The workers of a service from one start to their end."""
+
+    pool: WorkerPool
+    workers: Sequence[WorkerHandle]
+
+
+class Restarting(ServiceError):
+    """The workers are being started again, and are not there in time."""
+
+
+class Supervisor:
+    """Starts the workers of a service, and starts them again by a policy.
+
+    Parameters
+    ----------
+    make_pool : callable
+        `make_pool(former)`: a pool that begins with the last snapshot there is, and the
+        handles of the workers before, of which there are none at first.
+    policy : RestartPolicy, optional
+        Without, the service ends when a worker is lost.
+    """
+
+    def __init__(
+        self,
+        make_pool: Callable[[Sequence[WorkerHandle]], WorkerPool],
+        policy: RestartPolicy | None,
+    ) -> None:
+        self.termination = Termination()
+        self.reached = Reached()
+        self.announce: Callable[[Sequence[WorkerHandle]], object] = lambda workers: None
+        """Called with the workers when they have started again."""
+        self.retire: Callable[[], object] = lambda: None
+        """Called when the service has ended."""
+        self._make_pool = make_pool
+        self._policy = policy
+        self._changed = threading.Condition()
+        self._life: Life | None = None
+        self._starting: WorkerPool | None = None
+        self._is_ending = threading.Event()
+        self._restarts: deque[float] = deque()
+        self._thread = threading.Thread(target=self._watch, name="pointstamp-restart", daemon=True)
+
+    def start(self) -> Sequence[WorkerHandle]:
+        """Start the workers; their handles, when all are ready."""
+        pool = self._make_pool(())
+        self._life = Life(pool, pool.start())
+        self._thread.start()
+        return self._life.workers
+
+    @property
+    def workers(self) -> Sequence[WorkerHandle]:
+        """Those that are there, or were last."""
+        return () if self._life is None else self._life.workers
+
+    def life(self, until: float | None = None) -> Life:
+        """The workers that are there; waits while they are started again.
+
+        Raises
+        ------
+        PointstampError
+            What the service ended of.
+        Restarting
+            If they are not there at `until`, by the monotonic clock.
+        """
+        with self._changed:
+            while True:
+                self.termination.check()
+                if self._life is not None and not self._life.pool.termination.has_ended:
+                    return self._life
+                if until is not None and time.monotonic() >= until:
+                    raise Restarting("the workers of the service are being started again")
+                self._changed.wait(LOOK_S)
+
+    def lost(self, life: Life, refusal: StoppedError) -> None:
+        """A worker has not answered: return if another life may, or raise why there is none."""
+        if not life.pool.termination.wait(CAUSE_S):
+            raise ServiceError(f"{refusal}; why is not known") from refusal
+
+    def end(self) -> None:
+        """Start nothing again: the workers are about to end."""
+        self._is_ending.set()
+
+    def abort(self) -> None:
+        """End the workers as they are."""
+        self.end()
+        self.termination.end(StoppedError("the service was aborted"))
+        with self._changed:
+            pools = [self._starting, None if self._life is None else self._life.pool]
+            self._changed.notify_all()
+        for pool in pools:
+            if pool is not None:
+                pool.abort()
+
+    def join(self, timeout_s: float) -> bool:
+        """Wait until the workers have ended; whether they have."""
+        until = time.monotonic() + timeout_s
+        pool = self._starting or (None if self._life is None else self._life.pool)
+        if pool is not None and not pool.join(timeout_s):
+            return False
+        self._thread.join(max(0.0, until - time.monotonic()))
+        return not self._thread.is_alive()
+
+    # In the thread of its own.
+
+    def _watch(self) -> None:
+        while True:
+            assert self._life is not None
+            ended = self._life.pool.termination
+            ended.wait()
+            error = ended.error
+            if error is None or not self._may_restart(error) or not self._restart(error):
+                self.termination.end(error)
+                with self._changed:
+                    self._changed.notify_all()
+                self.retire()
+                return
+
+    def _may_restart(self, error: BaseException) -> bool:
+        """Whether starting again could do better than ending of this."""
+        if self._policy is None or self._is_ending.is_set():
+            return False
+        hopeless = (UsageError, StoppedError, CheckpointStructureError, UndeclaredStateError)
+        return not isinstance(error.__cause__ or error, hopeless)
+
+    def _restart(self, first: BaseException) -> bool:
+        """Start the workers until they are there; False if they are not to be."""
+        assert self._policy is not None
+        assert self._life is not None
+        error, former, pool = first, self._life.workers, self._life.pool
+        while True:
+            if not self._is_allowed():
+                first.add_note(
+                    f"the workers of the service were started again {self._policy.attempts} times "
+                    f"within {self._policy.within_s:g} s, as its RestartPolicy allows; the last "
+                    f"time they ended of: {error}"
+                )
+                return False
+            LOGGER.warning(
+                "a service has lost its workers, and starts them again in %g s (restart %d of %d "
+                "within %g s): %s",
+                self._policy.delay_s,
+                len(self._restarts),
+                self._policy.attempts,
+                self._policy.within_s,
+                error,
+            )
+            pool.abort()
+            pool.join(END_S)
+            if self._is_ending.wait(self._policy.delay_s):
+                return False
+            try:
+                life = self._started(former)
+            except Exception as failure:  # noqa: BLE001  (it is tried again, or said)
+                if self._is_ending.is_set():
+                    return False
+                error, pool = failure, self._starting or pool
+                continue
+            with self._changed:
+                self._life, self._starting = life, None
+                self._changed.notify_all()
+            if self._is_ending.is_set():
+                life.pool.abort()
+            return True
+
+    def _started(self, former: Sequence[WorkerHandle]) -> Life:
+        self._starting = pool = self._make_pool(former)
+        life = Life(pool, pool.start())
+        self.reached.restore(life.workers)
+        self.announce(life.workers)
+        return life
+
+    def _is_allowed(self) -> bool:
+        """Whether the policy allows another restart now, which then counts."""
+        assert self._policy is not None
+        now = time.monotonic()
+        while self._restarts and now - self._restarts[0] > self._policy.within_s:
+            self._restarts.popleft()
+        if len(self._restarts) >= self._policy.attempts:
+            return False
+        self._restarts.append(now)
+        return True
