@@ -20,9 +20,9 @@ EDGES ?=
 WORKERS ?= 2
 RUN_ARGS ?=
 
-# Passed to pytest by `make test` and `make soak`. Two processes, of which one takes all
-# the tests that share a Spark session.
-PYTEST_ARGS ?= -n 2 --dist loadgroup
+# Passed to pytest by `make test` and `make soak`. Three processes, of which one begins with all
+# the tests that share a Spark session; on two cores, as a good third of a test is waiting.
+PYTEST_ARGS ?= -n 3 --dist loadgroup
 
 # The tests start Python some hundreds of times, and each would compile every module that it
 # imports: some images forbid it to keep what it compiled.

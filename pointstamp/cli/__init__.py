@@ -28,7 +28,7 @@ def main() -> None:
 
 
 def _leave(status: int) -> NoReturn:
-    """End now: all is cleaned up, and nobody waits for what other threads still do.
+    """End now: all is cleaned up, and what other threads still do is not waited for.
 
     One of them may be in the middle of a line to standard error. The interpreter, if it
     ended in its orderly way, would wait for that, and then abort.

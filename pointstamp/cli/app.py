@@ -50,7 +50,7 @@ class RunsOn(StrEnum):
 
 
 class ProgressMode(StrEnum):
-    """When workers tell each other of progress."""
+    """When workers report progress to their peers."""
 
     DEMAND = "demand"
     EAGER = "eager"
@@ -75,7 +75,7 @@ LogTo = Annotated[
     typer.Option("--log", metavar="FOLDER", help="Have the workers write down what they do."),
 ]
 How = Annotated[
-    ProgressMode, typer.Option(help="When workers tell of progress: where it counts, or at once.")
+    ProgressMode, typer.Option(help="When workers report progress: where it counts, or at once.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
 Traceback = Annotated[bool, typer.Option("--traceback", help="Show where an error came from.")]

@@ -1,8 +1,8 @@
 """What people see: progress while it works, then a summary, both on stderr.
 
 On a terminal, a table that is drawn over and over, with the seconds that have passed,
-and then vanishes; elsewhere, a line when there is news, every few seconds at most, so
-that a log stays readable, and now and then one that says that there is none: some steps
+and then vanishes; elsewhere, a line when counts have changed, every few seconds at most, so
+that a log stays readable, and now and then one that says that they have not: some steps
 take long, and have nothing to count meanwhile.
 Answers go to stdout, so that they can be piped; nothing else does.
 """
@@ -52,7 +52,7 @@ class Display:
         self._n_read = 0
         self._reports: list[Report] = []
         self._last_line = self._began
-        self._last_news = ""
+        self._last_counts = ""
 
     @contextmanager
     def working(self, status: str) -> Iterator[Display]:
@@ -93,13 +93,13 @@ class Display:
             self._maybe_print_line()
             yield batch
 
-    def _news(self) -> str:
+    def _counts(self) -> str:
         """All counts in a line."""
         counts = {_HEADINGS["edges"]: self._n_read}
         for name in _COLUMNS:
             heading = _HEADINGS[name]
-            told = sum(getattr(report, name) for report in self._reports)
-            counts[heading] = max(counts.get(heading, 0), told)
+            reported = sum(getattr(report, name) for report in self._reports)
+            counts[heading] = max(counts.get(heading, 0), reported)
         return ", ".join(f"{heading} {n:,}" for heading, n in counts.items() if n)
 
     # Not on a terminal.
@@ -108,12 +108,12 @@ class Display:
         since = time.monotonic() - self._last_line
         if self._console.is_terminal or since < LINE_EVERY_S:
             return
-        news = self._news()
-        if news and news != self._last_news:
-            self._last_news = news
-            self.print_line(f"{self._status}: {news}{self._found_per_worker()}")
+        counts = self._counts()
+        if counts and counts != self._last_counts:
+            self._last_counts = counts
+            self.print_line(f"{self._status}: {counts}{self._found_per_worker()}")
         elif since >= SIGN_OF_LIFE_EVERY_S:
-            self.print_line(f"{self._status}: still at it, {news or 'nothing to count yet'}")
+            self.print_line(f"{self._status}: still at it, {counts or 'nothing to count yet'}")
 
     def _found_per_worker(self) -> str:
         found = [f"{report.found:,}" for report in self._reports]
@@ -125,7 +125,7 @@ class Display:
         elapsed = time.monotonic() - self._began
         head = Spinner("dots", Text(f"{self._title}: {self._status}, {elapsed:.1f} s"))
         if not any(report.edges or report.prefixes or report.found for report in self._reports):
-            return Group(head, Text(f"  {self._news()}"))
+            return Group(head, Text(f"  {self._counts()}"))
         return Group(head, _table_of(self._reports))
 
 

@@ -54,7 +54,7 @@ def end_of(
 def raising_signals() -> Iterator[None]:
     """Let Ctrl-C, SIGTERM and a terminal that is closed raise meanwhile.
 
-    But for those that we are told to ignore: `nohup` says so of the terminal's end, and
+    But for those that are set to be ignored: `nohup` does so with the terminal's end, and
     a shell of Ctrl-C for what it runs in the background.
     """
     before: dict[signal.Signals, Any] = {signal.SIGTERM: signal.signal(signal.SIGTERM, _terminate)}

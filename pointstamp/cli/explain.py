@@ -22,7 +22,7 @@ Timeout = Annotated[
 
 
 def explain(pid: Pid, timeout: Timeout = 5.0) -> None:
-    """Ask a running program who waits for what; needs Linux.
+    """Ask the workers of a running program what they wait for; needs Linux.
 
     Exit status: 0 if every process with workers answered, 1 if one did not, 2 if there is none.
     """
@@ -32,7 +32,7 @@ def explain(pid: Pid, timeout: Timeout = 5.0) -> None:
     if not found:
         print(
             f"pointstamp: process {pid} runs no workers that can be asked: none are there at the "
-            "moment, or it is somebody else's, or it uses SIGUSR1 itself; where this is not "
+            "moment, or it is another user's, or it uses SIGUSR1 itself; where this is not "
             f"Linux, `kill -USR1 {pid}` has a worker print it to its own standard error",
             file=sys.stderr,
         )

@@ -29,7 +29,7 @@ from pointstamp.runtime.worker import Worker
 
 @dataclass(frozen=True)
 class Task:
-    """What every worker is told."""
+    """What every worker gets."""
 
     query: Query
     wanted: Wanted

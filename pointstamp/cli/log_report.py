@@ -72,8 +72,8 @@ def as_json(file: str, summary: RunSummary) -> str:
         for each in summary.workers
     ]
     epochs = [{**asdict(each), "latency": each.latency} for each in summary.epochs]
-    told = {**asdict(summary), "workers": workers, "epochs": epochs}
-    return dumps({"command": "log", "log": file, **told})
+    known = {**asdict(summary), "workers": workers, "epochs": epochs}
+    return dumps({"command": "log", "log": file, **known})
 
 
 def print_summary(file: str, summary: RunSummary, top: int, out: IO[str]) -> None:

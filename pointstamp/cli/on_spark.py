@@ -34,7 +34,7 @@ from pointstamp.operators.stream import Stream
 Result = TypeVar("Result")
 
 START_S = 20.0
-"""How long Java, at the most, takes to start and to tell PySpark its port."""
+"""How long Java, at the most, takes to start and to give PySpark its port."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def _beside(work: Callable[[], Result]) -> Future[Result]:
     def run() -> None:
         try:
             future.set_result(work())
-        except BaseException as error:  # noqa: BLE001  (raised by whoever waits)
+        except BaseException as error:  # noqa: BLE001  (raised where it is waited for)
             future.set_exception(error)
 
     threading.Thread(target=run, name="pointstamp-spark", daemon=True).start()
@@ -105,7 +105,7 @@ def _found(spark: Any, request: Request, display: Display, clock: _Clock) -> tup
         frame = run(build, {"edges": edges}, schema, workers=request.workers, **options)
         with _failing_in_words():
             table = frame.toArrow()
-        reports = server.last_words() if server.heard() else []
+        reports = server.last_words() if server.is_complete() else []
     clock.end("search")
     return table, Outcome(facts=facts, reports=reports)
 

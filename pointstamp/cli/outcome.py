@@ -108,7 +108,7 @@ class Outcome:
 def as_json(request: Request, outcome: Outcome) -> dict[str, Any]:
     """Everything that is known, as one JSON object."""
     facts = outcome.facts
-    told: dict[str, Any] = {
+    known: dict[str, Any] = {
         "command": request.command,
         "query": request.query.title,
         "source": request.source.title,
@@ -130,9 +130,9 @@ def as_json(request: Request, outcome: Outcome) -> dict[str, Any]:
         ],
     }
     if facts.notes:
-        told["notes"] = facts.notes
+        known["notes"] = facts.notes
     if request.wanted is Wanted.FIRST:
-        told |= {"columns": list(request.query.columns), "first": outcome.first_named()}
+        known |= {"columns": list(request.query.columns), "first": outcome.first_named()}
     if request.out is not None:
-        told["out"] = str(request.out)
-    return told
+        known["out"] = str(request.out)
+    return known

@@ -1,9 +1,9 @@
-"""What a worker has done so far, told to the command line now and then.
+"""What a worker has done so far, reported to the command line now and then.
 
 A worker counts as it works, and a few times a second sends its counts, a line of
 JSON, to the server (`server.py`) that the command line listens with. This is for
 the eyes only: if the server cannot be reached, from another machine of a cluster
-for one, the worker goes on and tells nobody.
+for one, the worker goes on without.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Report:
 
 
 class ProgressReporter:
-    """Counts for one worker, and tells.
+    """Counts for one worker, and reports.
 
     Parameters
     ----------
@@ -65,30 +65,30 @@ class ProgressReporter:
         self.report = Report(worker)
         self._address = address
         self._socket = _connected(address)
-        self._told_at = time.monotonic()
+        self._sent_at = time.monotonic()
 
     def note(self, what: str, n: int) -> None:
         """Add `n` to the count of `what`, an attribute of `Report`."""
         setattr(self.report, what, getattr(self.report, what) + n)
-        if time.monotonic() - self._told_at > INTERVAL_S:
-            self._tell()
+        if time.monotonic() - self._sent_at > INTERVAL_S:
+            self._send()
 
     def finish(self) -> Report:
-        """Tell the last counts, and stop telling; the report."""
+        """Send the last counts, and stop sending; the report."""
         self.report.done = True
         self.report.peak_bytes = peak_bytes()
-        self._tell()
+        self._send()
         self.close()
         return self.report
 
     def close(self) -> None:
-        """Stop telling."""
+        """Stop sending."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
 
-    def _tell(self) -> None:
-        self._told_at = time.monotonic()
+    def _send(self) -> None:
+        self._sent_at = time.monotonic()
         if self._socket is None or self._address is None:
             return
         self.report.peak_bytes = peak_bytes()

@@ -1,7 +1,7 @@
-"""Listens to what the workers tell of their work, and keeps the latest of each.
+"""Listens to what the workers report of their work, and keeps the latest of each.
 
 A thread with a listening socket, on the loopback interface unless the workers are
-on other machines. A line that does not begin with our token is somebody else's:
+on other machines. A line that does not begin with our token is not of a worker of ours:
 that connection is closed.
 """
 
@@ -47,7 +47,7 @@ class ProgressServer:
         on_tick: Callable[[ProgressServer], None] = lambda server: None,
     ) -> None:
         self._reports = {index: Report(index) for index in range(workers)}
-        self._heard: set[int] = set()
+        self._reporting: set[int] = set()
         self._on_tick = on_tick
         self._listener = socket.create_server((LOOPBACK if host == LOOPBACK else "", 0))
         self.address = Address(host, self._listener.getsockname()[1], secrets.token_hex(8))
@@ -57,16 +57,16 @@ class ProgressServer:
         self._thread = threading.Thread(target=self._listen, name="pointstamp-server", daemon=True)
 
     def reports(self) -> list[Report]:
-        """The latest report of each worker, by index; zeros of one that has not been heard."""
+        """The latest report of each worker, by index; zeros of one that has not reported."""
         return [self._reports[index] for index in sorted(self._reports)]
 
-    def heard(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether every worker could reach the server."""
-        return len(self._heard) == len(self._reports)
+        return len(self._reporting) == len(self._reports)
 
     def last_words(self) -> list[Report]:
         """The reports, once the last of every worker is there or has had the time to be."""
-        if self._heard:
+        if self._reporting:
             self._all_done.wait(LAST_WORDS_S)
         return self.reports()
 
@@ -128,6 +128,6 @@ class ProgressServer:
         if report.worker not in self._reports:
             raise ValueError(f"a report of worker {report.worker}")
         self._reports[report.worker] = report
-        self._heard.add(report.worker)
+        self._reporting.add(report.worker)
         if all(each.done for each in self._reports.values()):
             self._all_done.set()

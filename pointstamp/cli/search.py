@@ -38,7 +38,7 @@ def results(
 
 
 def _taken(batch: Any, reporter: ProgressReporter) -> None:
-    check_vertices(batch, "the graph")  # what Spark scanned by itself nobody has checked yet
+    check_vertices(batch, "the graph")  # what Spark scanned by itself is not checked yet
     reporter.note("edges", batch.num_rows)
 
 
@@ -52,7 +52,7 @@ def result_columns(query: Query, wanted: Wanted) -> list[str]:
 
 
 def _with_end(stream: Stream[Any], reporter: ProgressReporter) -> Stream[Any]:
-    """The same stream; when it is complete, the reporter tells its last."""
+    """The same stream; when it is complete, the reporter sends its last report."""
 
     def build(capability: Capability, info: OperatorInfo) -> Any:
         capability.drop()
@@ -65,4 +65,4 @@ def _with_end(stream: Stream[Any], reporter: ProgressReporter) -> Stream[Any]:
 
         return logic
 
-    return stream.unary_frontier(Pipeline(), "Tell", build)
+    return stream.unary_frontier(Pipeline(), "Report", build)

@@ -1,11 +1,10 @@
-"""The standard streams, any of which may be closed, full, or read by nobody.
+"""The standard streams, any of which may be closed, full, or without a reader.
 
 Standard output carries the answer: where it cannot be written the command failed, and
-says so in a line. Standard error is for the eyes: where it cannot be written, nobody
-looks, and the answer is the same.
+says so in a line. Standard error is for the eyes: where it cannot be written, the answer is the
+same.
 
-Below are the statuses that a process ends with, too, since both who starts it and who
-answers say them.
+Below are the statuses that a process ends with, too.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ def settle() -> None:
     """Make the streams what the rest relies on; called first.
 
     A closed descriptor is opened, on nothing. Otherwise the next socket or file of
-    ours would get its number, and what somebody prints would go there. `sys.stdin` and
+    ours would get its number, and what is printed would go there. `sys.stdin` and
     `sys.stdout` stay None where they were closed, so that we can say it.
     """
     while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:
@@ -60,7 +59,7 @@ def unwritten(error: OSError) -> int:
     # What is left in its buffer must not be tried again at the end.
     sys.stdout = None
     if isinstance(error, BrokenPipeError):
-        return UNHEARD  # whoever read it has seen enough
+        return UNHEARD  # its reader has seen enough
     why = error.strerror or error
     print(f"pointstamp: standard output cannot be written: {why}", file=sys.stderr)
     return FAILED

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from pointstamp.dataflow.capability import Capability, InputCapability
 
 if TYPE_CHECKING:
+    from pointstamp.dataflow.handles import Input
     from pointstamp.dataflow.operator import OperatorInfo
 
 V = TypeVar("V")
@@ -31,8 +32,9 @@ class Stash(Generic[V]):
     ----------
     info : OperatorInfo
         Of the operator that makes it.
-    make : callable
-        Makes the value of a time when the first of it comes; an empty list by default.
+    make : callable, optional
+        Makes the value of a time when the first of it comes. The default is an empty list;
+        of an operator with several inputs, one for each of them.
     n_outputs : int
         For how many of the operator's outputs a capability is held; see `by_output`.
     early : bool
@@ -46,8 +48,7 @@ class Stash(Generic[V]):
     >>> def word_count(capability, info):
     ...     stash = ps.Stash(info)
     ...     def logic(input, output):
-    ...         for time, batch in input:
-    ...             stash.add(time, batch)
+    ...         stash.take(input)
     ...         for capability, batches in stash:
     ...             counts = collections.Counter(word for batch in batches for word in batch)
     ...             output.session(capability).give_many(counts.items())
@@ -61,13 +62,17 @@ class Stash(Generic[V]):
     def __init__(
         self,
         info: OperatorInfo,
-        make: Callable[[], V] = list,  # type: ignore[assignment]  # without `make`, V is a list
+        make: Callable[[], V] | None = None,
         *,
         n_outputs: int = 1,
         early: bool = False,
     ) -> None:
         self._notificator = info.notificator(early=early)
-        self._make = make
+        n_inputs = len(info.frontiers)
+        self._by_input = n_inputs > 1
+        self._make: Callable[[], Any] = make or (
+            (lambda: [[] for _ in range(n_inputs)]) if self._by_input else list
+        )
         self._outputs = range(1, n_outputs)
         self._values: dict[Any, V] = {}
         self._more: dict[Any, list[Capability]] = {}
@@ -87,6 +92,13 @@ class Stash(Generic[V]):
     def add(self, held: InputCapability | Capability, batch: Any, time: Any = None) -> None:
         """Append a batch to the value of its time, where that is a list."""
         self.at(held, time).append(batch)  # type: ignore[attr-defined]  # as is said above
+
+    def take(self, *inputs: Input) -> None:
+        """Append all that has come at the inputs, where values are lists (of all inputs)."""
+        for number, input_ in enumerate(inputs):
+            for time, batch in input_:
+                value: Any = self.at(time)
+                (value[number] if self._by_input else value).append(batch)
 
     def items(self) -> Iterator[tuple[Any, V]]:
         """(time, value) of all that is held."""

@@ -1,6 +1,6 @@
 """Edge lists from files, as record batches of two int64 columns.
 
-Text (see `edge_text.py`), gzipped text and Parquet are distinguished by their first
+Text (see `edge_text.py`), gzipped text and Parquet are recognized by their first
 bytes, not their names, so that standard input works too. A directory is read as
 its files in the order of their names: what Spark writes. Files are streamed, a
 mebibyte at a time; only Parquet on standard input is held whole, since its index

@@ -10,11 +10,10 @@ with a field that is no vertex, or with another number of fields than the lines 
 *Rules.* A line whose first character is `#` or `%` is a comment, blank lines are
 nothing. Vertices are integers from 0 to 2**63 - 1, or else names, for the whole
 file. Where a Matrix Market file says that its matrix is symmetric (skew-symmetric,
-Hermitian), it lists each entry off the diagonal once for two: both are edges. Its line of sizes
-has to agree with what follows. A
-first line of two names before lines of integers is a header, whatever the names;
-where they are none that headers have, the form decides, so that no edge is lost
-unawares. Knows nothing of files: pieces of bytes in, arrays out.
+Hermitian), it lists each entry off the diagonal once for two: both are edges. Its line of
+sizes has to agree with what follows. A first line of two names before lines of integers is
+a header, whatever the names; where they are none that headers have, the form says so, so
+that no edge is lost unawares. Knows nothing of files: pieces of bytes in, arrays out.
 """
 
 from __future__ import annotations

@@ -295,7 +295,7 @@ class _Counting:
         return data
 
     def close(self) -> None:
-        """Nothing: what opened it closes it."""
+        """Nothing: its opener closes it."""
 
 
 def _as_columns(kind: Kind[Any], batch: Any) -> Any:

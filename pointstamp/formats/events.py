@@ -3,8 +3,8 @@
 What a stream is to an operator that reads it, written down: changes of the frontier,
 and batches at times. Before the first event the frontier is the least time; a batch
 comes at a time that the frontier allows then; with the frontier's last time the stream
-ends. So the events say all that an operator downstream may know, and a dataflow fed
-with them cannot see the difference.
+ends. So the events are all that an operator downstream may know, and a dataflow fed
+with them sees no difference.
 
 Here are the events, and the plainest place to keep them. Files: `event_streams.py` and
 `capture_files.py`. Sockets: `communication/event_sockets.py`.
@@ -52,7 +52,7 @@ class EventWriter(Protocol):
         """Take the next event; after the last one the frontier is empty."""
 
     def has_room(self) -> bool:
-        """Whether to push more now; if not, it will `wake` what opened it."""
+        """Whether to push more now; if not, it will `wake` its opener."""
 
     def is_finished(self) -> bool:
         """Whether all, the end included, is where it should be. Raises what went wrong."""

@@ -44,8 +44,8 @@ class Writer(Protocol):
 class Framing(Protocol):
     """How records and marks go through a pipe."""
 
-    def check(self, batch: Any, writer: str) -> Any:
-        """`batch` as `Writer.write` takes it, or an error in the name of `writer`."""
+    def check(self, batch: Any, name: str) -> Any:
+        """`batch` as `Writer.write` takes it, or an error in the name of the operator `name`."""
 
     def writer(self, pipe: IO[bytes]) -> Writer:
         """For a pipe to the other program."""
@@ -82,15 +82,15 @@ class Lines:
         if mark is not None and "\n" in mark:
             raise DataError(f"a mark is one line; {mark!r} has a newline in it")
 
-    def check(self, batch: Any, writer: str) -> Any:
+    def check(self, batch: Any, name: str) -> Any:
         """The records, none of which has a newline in it, or is the mark."""
         if type(batch) is not list:
             raise ContainerError(
-                f"{writer} writes records as lines, and this stream carries batches of "
+                f"{name} writes records as lines, and this stream carries batches of "
                 f"{kind_of(batch).name}: give form='arrow', or make rows of them"
             )
         for record in batch:
-            self._check_record(record, writer)
+            self._check_record(record, name)
         return batch
 
     def writer(self, pipe: IO[bytes]) -> _LineWriter:
@@ -109,20 +109,20 @@ class Lines:
         if rest := b"".join(pieces):
             yield from self._batches([rest])
 
-    def _check_record(self, record: Any, writer: str) -> None:
+    def _check_record(self, record: Any, name: str) -> None:
         if self._kind is not type(record):
             raise ContainerError(
-                f"{writer} writes records as lines of {self._kind.__name__}, and was given "
+                f"{name} writes records as lines of {self._kind.__name__}, and was given "
                 f"{record!r} ({type(record).__name__}): map the records to lines first"
             )
         if self._newline in record:
             raise DataError(
-                f"{writer} writes one line per record, and the record {record!r} has a newline in "
+                f"{name} writes one line per record, and the record {record!r} has a newline in "
                 "it: it would arrive as two"
             )
         if record == self._mark:
             raise DataError(
-                f"{writer} ends each time with the line {self._mark!r}, which is also a record: "
+                f"{name} ends each time with the line {self._mark!r}, which is also a record: "
                 "choose another marker"
             )
 
@@ -184,12 +184,12 @@ class ArrowStream:
     def __init__(self, *, mark: str | None = None) -> None:
         self._mark = mark
 
-    def check(self, batch: Any, writer: str) -> Any:
+    def check(self, batch: Any, name: str) -> Any:
         """Arrow record batches as they are, NumPy columns as such."""
         kind = kind_of(batch)
         if not kind.has_columns:
             raise ContainerError(
-                f"{writer} writes Arrow record batches, and this stream carries rows: give "
+                f"{name} writes Arrow record batches, and this stream carries rows: give "
                 "form='text' or form='bytes', or make columns of them"
             )
         return kind.to_arrow(batch)

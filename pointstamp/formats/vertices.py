@@ -1,6 +1,6 @@
 """What can be a vertex where graphs come from outside: integers from 0, or names.
 
-All that read vertices check them here, in the same words: files of text and
+What reads vertices checks them here, in the same words: files of text and
 Parquet, and what Spark scans and hands over as record batches.
 """
 
@@ -53,8 +53,8 @@ def check_vertices(batch: Any, where: str) -> None:
     Raises
     ------
     FileFormatError
-        For the first column that has one, with the least. In which row it was nothing
-        knows once Spark has dealt the rows.
+        For the first column that has one, with the least. In which row it was is not
+        known once Spark has distributed the rows.
 
     >>> check_vertices(pa.record_batch({"src": [3], "dst": [0]}), "the graph")
     """

@@ -19,6 +19,7 @@ from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Pact, Pipeline
+from pointstamp.dataflow.stash import Stash
 from pointstamp.graph.edges import directed
 from pointstamp.graph.supersteps import TO, TO_WORKER
 from pointstamp.graph.vertex_columns import VERTEX, vertex_column
@@ -95,15 +96,14 @@ def _merged(pairs: Stream[Arrays], pact: Pact, level: int) -> Stream[Arrays]:
 
     def build(capability: Capability, info: OperatorInfo) -> Callable[[Input, Output], None]:
         capability.drop()
-        forests: dict[Capability, _Forest] = {}
+        stash = Stash(info, _Forest)
         to = info.index & ~((1 << (level + 1)) - 1)
 
         def logic(input: Input, output: Output) -> None:
             for time, batch in input:
-                forests.setdefault(time.retain(), _Forest()).add(batch)
-            for cap in [c for c in forests if not input.frontier.less_equal(c.time)]:
-                with cap, output.session(cap) as session:
-                    session.give_batch(_pairs(*forests.pop(cap).trees(), to))
+                stash.at(time).add(batch)
+            for cap, forest in stash:
+                output.session(cap).give_batch(_pairs(*forest.trees(), to))
 
         return logic
 

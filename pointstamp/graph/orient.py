@@ -28,9 +28,10 @@ from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Exchange, Pipeline
+from pointstamp.dataflow.stash import Stash
 from pointstamp.graph.edges import directed, joined, without_loops
 from pointstamp.graph.vertex_columns import VERTEX
-from pointstamp.joins.join_operators import SOURCE, TARGET, Logic, UntilComplete, with_graph
+from pointstamp.joins.join_operators import SOURCE, TARGET, Logic, with_graph
 from pointstamp.joins.tactics import Pieces
 from pointstamp.kernels.lists import DenseIds, count_into, distinct
 from pointstamp.operators.stream import Stream
@@ -120,11 +121,12 @@ def _when_complete(
 ) -> Logic:
     """An operator that answers each time when all of it is there."""
     capability.drop()
-    held = UntilComplete()
+    stash: Stash[list[Any]] = Stash(info)
 
     def logic(input: Input, output: Output) -> bool:
-        for (cap,), (batches,) in held.complete(input):
-            with cap, output.session(cap) as session:
+        stash.take(input)
+        for cap, batches in stash:
+            with output.session(cap) as session:
                 answer(batches, session)
         return False
 

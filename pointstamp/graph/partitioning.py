@@ -20,6 +20,7 @@ from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Exchange, Pipeline
+from pointstamp.dataflow.stash import Stash
 from pointstamp.graph.edges import directed as edge_stream
 from pointstamp.graph.edges import joined, without_loops
 from pointstamp.graph.graph_partition import (
@@ -37,7 +38,7 @@ from pointstamp.graph.graph_partition import (
 )
 from pointstamp.graph.supersteps import TO_WORKER, VertexProgram, results, run_supersteps
 from pointstamp.graph.vertex_columns import VERTEX, vertex_column, weighted_columns
-from pointstamp.joins.join_operators import SOURCE, TARGET, UntilComplete
+from pointstamp.joins.join_operators import SOURCE, TARGET
 from pointstamp.operators.stream import Stream
 
 
@@ -134,14 +135,15 @@ def _gather(
     def make_logic(
         capabilities: list[Capability], info: OperatorInfo
     ) -> Callable[[list[Input], list[Output]], None]:
-        held = UntilComplete(n_outputs=2)
+        stash: Stash[Any] = Stash(info, n_outputs=2)
 
         def logic(inputs: list[Input], outputs: list[Output]) -> None:
-            for (of_halves, of_wanted), batches in held.complete(*inputs):
+            stash.take(*inputs)
+            for (of_edges, of_requests), value in stash.by_output():
+                batches = value if len(inputs) > 1 else [value]
                 found = _local_edges(batches, form, len(pairs), info.peers)
-                with of_halves, of_wanted:
-                    outputs[0].session(of_halves).give(found)
-                    outputs[1].session(of_wanted).give_batch(ghost_requests(found, info.index))
+                outputs[0].session(of_edges).give(found)
+                outputs[1].session(of_requests).give_batch(ghost_requests(found, info.index))
 
         return logic
 
@@ -161,14 +163,14 @@ def _partition(
 ) -> Stream[Any]:
     def build(capability: Capability, info: OperatorInfo) -> Callable[..., None]:
         capability.drop()
-        held = UntilComplete()
+        stash: Stash[list[list[Any]]] = Stash(info)
 
         def logic(local_streams: Input, wanted: Input, output: Output) -> None:
-            for (capability,), (local, requests) in held.complete(local_streams, wanted):
+            stash.take(local_streams, wanted)
+            for capability, (local, requests) in stash:
                 known = local[0][0] if local else _nothing(form, n_links, info.peers)
                 partition = partition_of(known, info.index, info.peers, GhostRequests.of(requests))
-                with capability:
-                    output.session(capability).give(partition)
+                output.session(capability).give(partition)
 
         return logic
 

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 from pointstamp.containers import Arrays
 from pointstamp.dataflow.capability import Capability
-from pointstamp.dataflow.handles import Frontier, Input, Output
+from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.notificator import Notificator
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Exchange, Pipeline
@@ -89,19 +89,17 @@ def _supersteps(
     builder.new_input(messages, TO_WORKER)
     sent = builder.new_output(initial=False)
     halted = builder.new_output(initial=False)
-    notificator = Notificator(programs.scope.timestamp, [Frontier(c) for c in builder.frontiers])
 
     def make_logic(
         capabilities: list[Capability], info: OperatorInfo
-    ) -> Callable[[list[Input], list[Output]], bool]:
-        rounds = _Supersteps(notificator)
+    ) -> Callable[[list[Input], list[Output]], None]:
+        rounds = _Supersteps(info.notificator())
 
-        def logic(inputs: list[Input], outputs: list[Output]) -> bool:
+        def logic(inputs: list[Input], outputs: list[Output]) -> None:
             rounds.take_programs(inputs[0])
             rounds.take_messages(inputs[1])
             rounds.advance(outputs[0])
             rounds.release(inputs[1], outputs[1])
-            return notificator.overlooked()
 
         return logic
 

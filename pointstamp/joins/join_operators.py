@@ -25,6 +25,7 @@ from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Broadcast, Exchange, Pact, Pipeline
+from pointstamp.dataflow.stash import Stash
 from pointstamp.joins.adjacency import Adjacency, Graph
 from pointstamp.joins.candidates import size
 from pointstamp.joins.plan import Direction
@@ -62,17 +63,13 @@ def index(edges: Stream[Any], direction: Direction) -> Stream[Adjacency]:
 
     def build(capability: Capability, info: OperatorInfo) -> Logic:
         capability.drop()
-        held: dict[Any, tuple[Capability, Pairs]] = {}
+        stash = Stash(info, Pairs)
 
         def logic(input: Input, output: Output) -> bool:
             for time, batch in input:
-                if time.time not in held:
-                    held[time.time] = time.retain(), Pairs()
-                held[time.time][1].add(batch[key], batch[neighbour])
-            for done in [t for t in held if not input.frontier.less_equal(t)]:
-                cap, pairs = held.pop(done)
-                with cap, output.session(cap) as session:
-                    session.give(Adjacency.of(direction, pairs))
+                stash.at(time).add(batch[key], batch[neighbour])
+            for cap, pairs in stash:
+                output.session(cap).give(Adjacency.of(direction, pairs))
             return False
 
         return logic
@@ -132,11 +129,12 @@ def graphs(indexes: Sequence[Stream[Adjacency]], replicated_items: int) -> Strea
 
 def _build_offers(replicated_items: int, capability: Capability, info: OperatorInfo) -> Logic:
     capability.drop()
-    held = UntilComplete()
+    stash: Stash[list[list[Any]]] = Stash(info)
 
     def logic(own: Input, sizes: Input, output: Output) -> bool:
-        for (cap,), (adjacencies, of_all) in held.complete(own, sizes):
-            with cap, output.session(cap) as session:
+        stash.take(own, sizes)
+        for cap, (adjacencies, of_all) in stash:
+            with output.session(cap) as session:
                 for adjacency in itertools.chain.from_iterable(adjacencies):
                     bits = least_bits(of_all, adjacency.direction, replicated_items)
                     for piece in offers(adjacency, bits):
@@ -148,13 +146,16 @@ def _build_offers(replicated_items: int, capability: Capability, info: OperatorI
 
 def _build_graphs(capability: Capability, info: OperatorInfo) -> Logic:
     capability.drop()
-    held = UntilComplete()
+    stash: Stash[list[list[Any]]] = Stash(info)
 
     def logic(own: Input, *rest: Any) -> bool:
         *offered, output = rest
-        for (cap,), (adjacencies, *pieces) in held.complete(own, *offered):
-            with cap, output.session(cap) as session:
-                session.give(_graph_of(info, [*itertools.chain(*adjacencies)], *pieces))
+        stash.take(own, *offered)
+        for cap, value in stash:
+            # Without lists of others there is one input, and no list for each.
+            adjacencies, *pieces = value if offered else [value]
+            graph = _graph_of(info, [*itertools.chain(*adjacencies)], *pieces)
+            output.session(cap).give(graph)
         return False
 
     return logic
@@ -169,26 +170,6 @@ def _graph_of(
     found = {d: replicated_with(by_direction.pop(d, None), offered, d) for d in DIRECTIONS}
     replicated = {direction: least for direction, (_, least) in found.items()}
     return Graph(info.index, info.peers, [index for index, _ in found.values()], replicated)
-
-
-class UntilComplete:
-    """What has arrived of each time, by input, and the right to answer, by output."""
-
-    def __init__(self, n_outputs: int = 1) -> None:
-        self._n_outputs = n_outputs
-        self._by_time: dict[Any, tuple[list[Capability], list[list[Any]]]] = {}
-
-    def complete(self, *inputs: Input) -> Iterator[tuple[list[Capability], list[list[Any]]]]:
-        """Take what has arrived; the times of which nothing more comes, and their batches."""
-        for i, input in enumerate(inputs):
-            for time, batch in input:
-                if time.time not in self._by_time:
-                    rights = [time.retain(output) for output in range(self._n_outputs)]
-                    self._by_time[time.time] = rights, [[] for _ in inputs]
-                self._by_time[time.time][1][i].append(batch)
-        for time in list(self._by_time):
-            if not any(input.frontier.less_equal(time) for input in inputs):
-                yield self._by_time.pop(time)
 
 
 def with_graph(
@@ -388,15 +369,13 @@ def total(counts: Stream[Arrays]) -> Stream[Arrays]:
 
     def build(capability: Capability, info: OperatorInfo) -> Logic:
         capability.drop()
-        sums: dict[Capability, int] = {}
+        stash: Stash[list[int]] = Stash(info)
 
         def logic(input: Input, output: Output) -> bool:
             for time, batch in input:
-                cap = time.retain()
-                sums[cap] = sums.get(cap, 0) + int(batch[MATCHES].sum())
-            for cap in [c for c in sums if not input.frontier.less_equal(c.time)]:
-                with cap, output.session(cap) as session:
-                    session.give_batch(Arrays({MATCHES: np.array([sums.pop(cap)])}))
+                stash.add(time, int(batch[MATCHES].sum()))
+            for cap, sums in stash:
+                output.session(cap).give_batch(Arrays({MATCHES: np.array([sum(sums)])}))
             return False
 
         return logic

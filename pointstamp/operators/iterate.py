@@ -28,14 +28,13 @@ import numpy as np
 
 from pointstamp.containers import kind_of
 from pointstamp.dataflow.capability import Capability, InputCapability
-from pointstamp.dataflow.handles import Frontier, Input, Output
+from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.notificator import Notificator
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
-from pointstamp.dataflow.operator_error import blame
 from pointstamp.dataflow.pact import Broadcast, Pipeline
 from pointstamp.dataflow.scope_core import ScopeCore
 from pointstamp.dataflow.stream_core import StreamCore, T
-from pointstamp.errors import BuildError, OperatorError
+from pointstamp.errors import BuildError
 from pointstamp.operators.split_merge import concatenate
 from pointstamp.operators.transform import is_of_columns, kept
 from pointstamp.operators.user_code import refuse_async_of
@@ -236,12 +235,11 @@ def _decide(
     builder.new_input(values, Broadcast(), Interest.IF_CAPABILITY)
     builder.declare(limit=limit)
     again, leaving = builder.new_output(initial=False), builder.new_output(initial=False)
-    notificator = Notificator(records.scope.timestamp, [Frontier(c) for c in builder.frontiers])
 
     def make_logic(
         capabilities: list[Capability], info: OperatorInfo
-    ) -> Callable[[list[Input], list[Output]], bool]:
-        return _Rounds(notificator, rule, limit, report).run
+    ) -> Callable[[list[Input], list[Output]], None]:
+        return _Rounds(info.notificator(), rule, limit, report).run
 
     builder.build(make_logic)
     return again, leaving
@@ -269,7 +267,7 @@ class _Rounds:
         self._before: dict[Any, tuple[int, Any]] = {}
         """By time: the number and the value of the round before."""
 
-    def run(self, inputs: list[Input], outputs: list[Output]) -> bool:
+    def run(self, inputs: list[Input], outputs: list[Output]) -> None:
         """Take in what came, and end the rounds that are complete."""
         for waiting, input_ in zip((self._records, self._values), inputs, strict=True):
             for time, batch in input_:
@@ -279,13 +277,7 @@ class _Rounds:
                 waiting[time.time].append(batch)
         for capability in self._notificator:
             with capability:
-                try:
-                    self._end(capability, outputs)
-                except OperatorError:
-                    raise
-                except Exception as error:  # of `until` or `report`, at the round that ends
-                    raise blame(error, "Decide", capability.time) from error
-        return self._notificator.overlooked()
+                self._end(capability, outputs)
 
     def _await(self, time: InputCapability) -> None:
         """Be told when the round is complete."""

@@ -25,6 +25,7 @@ from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Distribute
+from pointstamp.dataflow.stash import Stash
 from pointstamp.errors import ContainerError, OperatorError, UsageError
 from pointstamp.operators.stream import Stream
 from pointstamp.progress.operate import Interest
@@ -99,7 +100,7 @@ def spark(
             return _nothing
         jobs = _Jobs(function, schema, name, partial(scope.environment.call, info.activate))
         scope.environment.closers.callback(jobs.close)
-        return _Logic(jobs, name, schema).run
+        return _Logic(Stash(info), jobs, name, schema).run
 
     builder.build(make_logic)
     return result
@@ -117,32 +118,25 @@ def _nothing(inputs: list[Input], outputs: list[Output]) -> None:
 class _Logic:
     """Collects each time, has its job run when it is complete, and sends what comes back."""
 
-    def __init__(self, jobs: _Jobs, name: str, schema: Any) -> None:
+    def __init__(self, stash: Stash[list[Any]], jobs: _Jobs, name: str, schema: Any) -> None:
+        self._stash = stash
         self._jobs = jobs
         self._name = name
         self._takes_rows = schema is not None
-        self._collected: dict[Capability, list[Any]] = {}
         self._asked: deque[Capability] = deque()
 
     def run(self, inputs: list[Input], outputs: list[Output]) -> None:
         """One activation."""
         input_ = inputs[0]
         for time, batch in input_:
-            self._checked(self._collected_at(time), batch)
-        complete = [c for c in self._collected if not input_.frontier.less_equal(c.time)]
-        for capability in complete:
-            self._jobs.ask(self._collected.pop(capability))
-            self._asked.append(capability)
+            self._stash.add(time, self._checked(batch))
+        for capability, batches in self._stash:
+            self._jobs.ask(batches)
+            self._asked.append(capability.delayed(capability.time))
         while self._jobs.answers:
             self._send(self._jobs.answers.popleft(), outputs[0])
 
-    def _collected_at(self, time: Any) -> list[Any]:
-        for capability, batches in self._collected.items():
-            if capability.time == time.time:
-                return batches
-        return self._collected.setdefault(time.retain(), [])
-
-    def _checked(self, batches: list[Any], batch: Any) -> None:
+    def _checked(self, batch: Any) -> Any:
         kind = kind_of(batch)
         if kind.has_columns == self._takes_rows:
             wanted = (
@@ -154,7 +148,7 @@ class _Logic:
                 f"operator {self._name!r} takes {wanted}; this stream carries batches of "
                 f"{kind.name}"
             )
-        batches.append(kind.to_arrow(batch) if kind.has_columns else batch)
+        return kind.to_arrow(batch) if kind.has_columns else batch
 
     def _send(self, answer: _Answer, output: Output) -> None:
         with self._asked.popleft() as capability:

@@ -88,14 +88,14 @@ def test_the_board_shows_the_latest_of_each_worker() -> None:
         tallies[1].note("found", 5)
         tallies[1].finish()
         until(lambda: server.reports()[1].done)
-        assert not server.heard()
+        assert not server.is_complete()
         assert server.reports()[0] == Report(0)
         assert server.reports()[1].found == 5
         assert server.reports()[1].peak_bytes > 0
         tallies[0].note("edges", 3)
         tallies[0].finish()
         assert [report.edges for report in server.last_words()] == [3, 0]
-        assert server.heard()
+        assert server.is_complete()
 
 
 def test_a_worker_that_reaches_no_board_works_on() -> None:
@@ -112,7 +112,7 @@ def test_a_board_that_goes_away_stops_no_worker() -> None:
         reporter.finish()
         other = ProgressReporter(0, server.address)
     for _ in range(3):  # the first is taken by the system, the next ones fail
-        other._tell()
+        other._send()
     assert other.finish().done
 
 

@@ -401,14 +401,14 @@ SOURCE_MUTANTS = [
         ),
         (
             "A table that was loaded says that it holds nothing.",
-            "        self._known_bins = set(bins_of(self._hashes(list(self))).tolist())\n",
+            "        self._nonempty = set(bins_of(self._hashes(list(self))).tolist())\n",
             "",
         ),
         (
             "Batches that grow only are told from the beginning again, as if they were new.",
-            "        self._known_bins.update(bin for bin, change in changes.items() if "
+            "        self._nonempty.update(bin for bin, change in changes.items() if "
             "change.batch.num_rows)\n        self._added = []\n",
-            "        self._known_bins.update(bin for bin, change in changes.items() if "
+            "        self._nonempty.update(bin for bin, change in changes.items() if "
             "change.batch.num_rows)\n",
         ),
     ),
