@@ -31,6 +31,7 @@ from types import ModuleType
 MODULES = (
     "pointstamp.containers.builder",
     "pointstamp.containers.codec",
+    "pointstamp.containers.key_hashes",
     "pointstamp.containers.registry",
     "pointstamp.containers.rows",
     "pointstamp.progress.change_batch",

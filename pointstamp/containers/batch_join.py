@@ -25,8 +25,10 @@ from pointstamp.containers.join_index import (
     paired,
     right_columns,
     row_keys,
+    rows_of,
 )
 from pointstamp.containers.keys import has_nan
+from pointstamp.containers.registry import kind_of
 from pointstamp.errors import BuildError, ContainerError, SchemaError
 from pointstamp.kernels.hash_join import add_values, find_values, no_values
 
@@ -75,8 +77,9 @@ def joined(left: Any, right: Any, keys: tuple[Any, Any], how: How, schemas: tupl
         return None
     if left is not None and right is not None and type(left) is not type(right):
         raise differ(right, left)
-    if type(right if left is None else left) is list:
-        return _rows(left or [], right or [], keys, how)
+    if not kind_of(right if left is None else left).has_columns:
+        left, right = ([] if side is None else rows_of(side) for side in (left, right))
+        return _rows(left, right, keys, how)
     if right is None and how == "anti":
         return left
     left = _empty(schemas[0], "left", how) if left is None else left
@@ -108,22 +111,24 @@ def _rows(left: list[Any], right: list[Any], keys: tuple[Any, Any], how: How) ->
 
 
 def _columns(left: Any, right: Any, keys: tuple[list[str], list[str]], how: How) -> Any:
+    kind = kind_of(left)
+    n_left, n_right = kind.length(left), kind.length(right)
     lefts, rights = _matches(left, right, keys)
     if how in ("semi", "anti"):
-        has = _are_in(lefts, len(left))
+        has = _are_in(lefts, n_left)
         return take(left, np.flatnonzero(has if how == "semi" else ~has))
     if how == "inner":
         return paired(take(left, lefts), take(right, rights), keys[1])
-    if isinstance(left, Arrays):
+    if kind.name != "columns":
         raise ContainerError(
-            f"a {how} join needs nulls where there is no partner, and Arrays have none: send "
+            f"a {how} join needs nulls where there is no partner, and {kind.name} have none: send "
             "Arrow record batches"
         )
     alone: list[Places] = [np.empty(0, np.int64), np.empty(0, np.int64)]
     if how in ("left", "full"):
-        alone[0] = np.flatnonzero(~_are_in(lefts, len(left)))
+        alone[0] = np.flatnonzero(~_are_in(lefts, n_left))
     if how in ("right", "full"):
-        alone[1] = np.flatnonzero(~_are_in(rights, len(right)))
+        alone[1] = np.flatnonzero(~_are_in(rights, n_right))
     none = [np.full(len(places), -1) for places in alone]
     return _outer(
         left,
@@ -192,9 +197,11 @@ def _empty(schema: Any, side: str, how: str) -> Any:
 
 
 def _only(batch: Any, names: list[str]) -> Any:
+    """The batch with these columns only, where that is known to be less."""
     if isinstance(batch, Arrays):
         return Arrays({name: batch[name] for name in names})
-    return batch.select(list(dict.fromkeys(names)))
+    is_arrow = kind_of(batch).name == "columns"
+    return batch.select(list(dict.fromkeys(names))) if is_arrow else batch
 
 
 def _are_in(places: Places, n_records: int) -> npt.NDArray[np.bool_]:

@@ -20,12 +20,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pointstamp.containers.arrays import check_new, columns_of_right, hash_array
+from pointstamp.containers.arrow_groups import grouped
 from pointstamp.containers.convert import arrow_array, numbers
 from pointstamp.containers.expressions import evaluate, filter_batch, is_expression
 from pointstamp.containers.flat import is_flat, put_together, take_apart
 from pointstamp.containers.keys import checked_values, column_names, hash_keys
 from pointstamp.containers.kind import Buffer, Key, Kind
-from pointstamp.containers.named_aggregates import grouped
 from pointstamp.errors import ContainerError, KeyHashError
 from pointstamp.kernels.hashing import (
     NULL_HASH,

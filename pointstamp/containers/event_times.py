@@ -19,10 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pointstamp.containers.arrays import Arrays
-from pointstamp.containers.expressions import evaluate, is_expression
-from pointstamp.containers.gather import Key, column_of, with_columns
-from pointstamp.containers.keys import canonical_key
+from pointstamp.containers.gather import Key
 from pointstamp.containers.registry import kind_of
 from pointstamp.errors import ColumnError, DataError, SchemaError
 
@@ -147,20 +144,14 @@ class EventTimes:
         starts, ends : int64[n]
         """
         bounds = {"window_start": starts, "window_end": ends}
-        if isinstance(batch, Arrays):
-            return with_columns(batch, {n: self._of_dtype(b) for n, b in bounds.items()})
-        return with_columns(batch, {name: self._of_type(b) for name, b in bounds.items()})
+        kind = kind_of(batch)
+        of_kind = self._of_type if kind.name == "columns" else self._of_dtype
+        return kind.with_columns(batch, {name: of_kind(bound) for name, bound in bounds.items()})
 
     def _read(self, batch: Any) -> tuple[Any, Ints]:
-        time = self.time
-        if callable(time) and not is_expression(time):
-            if type(batch) is list:
-                return self._of_values(list(map(time, batch)))
-            found = time(batch)
-        elif is_expression(time):
-            found = evaluate(batch, time).column(0)
-        else:
-            found = column_of(batch, time, self._operator)
+        found = kind_of(batch).column(batch, self.time, self._operator)
+        if type(found) is list:
+            return self._of_values(found)
         if type(found).__module__.partition(".")[0] == "pyarrow":
             return self._of_column(found)
         return self._of_array(np.asarray(found))
@@ -310,20 +301,22 @@ def _with_us(kind: Any) -> Any:
 
 def group_numbers(batch: Any, key: Key | Callable[[Any], Any] | None, operator: str) -> Ints:
     """A number for each record, int64[n]: equal if and only if the keys are."""
+    kind = kind_of(batch)
+    n_records = kind.length(batch)
     if key is None:
-        return np.zeros(len(batch), np.int64)
+        return np.zeros(n_records, np.int64)
     if callable(key):
-        if type(batch) is not list:
+        if kind.has_columns:
             raise ColumnError(
                 f"{operator} is given the function {key!r} as a key, and the stream carries "
                 f"{kind_of(batch).name}: name a column, or several"
             )
         known: dict[Any, int] = {}
-        keys = (canonical_key(key(record)) for record in batch)
+        keys = kind.keys(batch, key, operator)
         return np.array([known.setdefault(of, len(known)) for of in keys], np.int64)
-    groups = np.zeros(len(batch), np.int64)
+    groups = np.zeros(n_records, np.int64)
     for name in [key] if isinstance(key, str) else key:
-        numbers = _numbered(column_of(batch, name, operator), name, operator)
+        numbers = _numbered(kind.column(batch, name, operator), name, operator)
         if groups.any():
             # Dense again after each column, or the products would not fit.
             numbers += groups * (int(numbers.max()) + 1)
@@ -334,6 +327,8 @@ def group_numbers(batch: Any, key: Key | Callable[[Any], Any] | None, operator: 
 
 def _numbered(column: Any, name: str, operator: str) -> Ints:
     """The values of a column by number; a null is a value."""
+    if type(column) is list:
+        column = np.array(column)
     if isinstance(column, np.ndarray):
         return np.unique(column, return_inverse=True)[1].astype(np.int64)
     import pyarrow as pa
@@ -354,9 +349,5 @@ def key_at(batch: Any, key: Key | Callable[[Any], Any] | None, place: int) -> An
     """The key of one record: None without one, a tuple where it has several columns."""
     if key is None:
         return None
-    if callable(key):
-        return canonical_key(key(batch[place]))
-    if not isinstance(key, str):
-        return tuple(key_at(batch, name, place) for name in key)
-    value = column_of(batch, key, "a key")[place]
-    return canonical_key(value.as_py() if hasattr(value, "as_py") else value.item())
+    kind = kind_of(batch)
+    return kind.keys(kind.slice(batch, place, place + 1), key, "a key")[0]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pointstamp.containers import named_aggregates
-from pointstamp.containers.named_aggregates import can_combine as can_combine
-from pointstamp.containers.named_aggregates import check_aggregates as check_aggregates
-from pointstamp.containers.named_aggregates import combined as combined
+from pointstamp.containers import arrow_groups
+from pointstamp.containers.arrow_groups import can_combine as can_combine
+from pointstamp.containers.arrow_groups import check_aggregates as check_aggregates
+from pointstamp.containers.arrow_groups import combined as combined
 from pointstamp.containers.registry import kind_of
 
 
@@ -20,6 +20,6 @@ def groups(batch: Any, key: Any, operator: str) -> Iterator[tuple[Any, Any]]:
 def aggregated(batch: Any, key: Any, aggregates: Any, operator: str) -> Any:
     """One record for each distinct key."""
     kind = kind_of(batch)
-    if not kind.has_columns and (named := named_aggregates.named_columns(key, aggregates)):
+    if not kind.has_columns and (named := arrow_groups.named_columns(key, aggregates)):
         kind.column(batch, named[0], operator)
-    return named_aggregates.aggregated(kind_of(batch).to_arrow(batch), key, aggregates, operator)
+    return arrow_groups.aggregated(kind_of(batch).to_arrow(batch), key, aggregates, operator)

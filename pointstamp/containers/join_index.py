@@ -25,8 +25,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from pointstamp.containers.arrays import Arrays
-from pointstamp.containers.gather import column_of, is_columns, take, with_columns
+from pointstamp.containers.gather import column_of, is_columns, take
 from pointstamp.containers.keys import check_rows_key, has_nan
 from pointstamp.containers.registry import kind_of
 from pointstamp.errors import ColumnError, SchemaError
@@ -59,13 +58,12 @@ class JoinIndex(Protocol):
 
 def index_for(batch: Any, own_key: Any, other_key: Any) -> JoinIndex:
     """An empty index for batches like this one."""
-    return (
-        RowsIndex(own_key, other_key) if type(batch) is list else ColumnsIndex(own_key, other_key)
-    )
+    make = ColumnsIndex if kind_of(batch).has_columns else RowsIndex
+    return make(own_key, other_key)
 
 
 class RowsIndex:
-    """Rows by key.
+    """Records that are Python values, by key.
 
     Parameters
     ----------
@@ -83,21 +81,22 @@ class RowsIndex:
         self._other_key = other_key
         self._lists: dict[Any, list[tuple[Any, Any]]] = {}
 
-    def add(self, batch: list[Any], time: Any) -> None:
-        """Keep rows that came at `time`."""
-        lists = self._lists
-        for key, record in zip(row_keys(batch, self._own_key), batch, strict=True):
+    def add(self, batch: Any, time: Any) -> None:
+        """Keep records that came at `time`."""
+        lists, records = self._lists, rows_of(batch)
+        for key, record in zip(row_keys(records, self._own_key), records, strict=True):
             if has_nan(key):
                 continue
             lists.setdefault(key, []).append((time, record))
 
     def pairs(self, batch: Any, arrive: Arrive) -> Iterator[tuple[Any, list[Any], list[Any]]]:
         """Pairs with the records of `batch`."""
-        if type(batch) is not list:
+        if kind_of(batch).has_columns:
             raise differ(batch, [])
+        records = rows_of(batch)
         found: dict[Any, tuple[list[Any], list[Any]]] = {}
         times: dict[Any, Any] = {}
-        for key, record in zip(row_keys(batch, self._other_key), batch, strict=True):
+        for key, record in zip(row_keys(records, self._other_key), records, strict=True):
             for time, other in () if has_nan(key) else self._lists.get(key, ()):
                 if time not in times:
                     times[time] = arrive(time)
@@ -124,6 +123,7 @@ class ColumnsIndex:
     own_key, other_key : str or sequence of str
         The columns of what is kept, and of what asks.
 
+    >>> from pointstamp.containers import Arrays
     >>> kept = ColumnsIndex("a", "b")
     >>> kept.add(Arrays(a=[1, 2], x=[5, 6]), time=0)
     >>> [(at, own["b"], other["x"]) for at, own, other in kept.pairs(Arrays(b=[2, 3, 2]), str)]
@@ -152,10 +152,13 @@ class ColumnsIndex:
         self._batches.append(batch)
         self._begins.append(self._n)
         self._n += len(keys)
-        while len(self._batches) > 1 and 2 * len(self._batches[-1]) > len(self._batches[-2]):
+        kind = kind_of(batch)
+        while len(self._batches) > 1 and 2 * kind.length(self._batches[-1]) > kind.length(
+            self._batches[-2]
+        ):
             last = self._batches.pop()
             self._begins.pop()
-            self._batches[-1] = kind_of(last).concat([self._batches[-1], last])
+            self._batches[-1] = kind.concat([self._batches[-1], last])
 
     def pairs(self, batch: Any, arrive: Arrive) -> Iterator[tuple[Any, Any, Any]]:
         """Pairs with the records of `batch`."""
@@ -169,7 +172,7 @@ class ColumnsIndex:
             return
         for at, of in self._by_time(rows, arrive):
             own, other = self._taken(batch, records[of], rows[of])
-            if len(own):
+            if kind_of(own).length(own):
                 yield at, own, other
 
     def merge_times(self, is_past: Callable[[Any], bool]) -> None:
@@ -228,28 +231,33 @@ def paired(left: Any, right: Any, right_key: Any) -> Any:
     Rows are pairs; columns are those of the left, then those of the right without its
     key. A name that is taken gets `SUFFIX`.
 
+    >>> from pointstamp.containers import Arrays
     >>> paired(Arrays(k=[1], x=[2]), Arrays(k=[1], x=[3]), "k")
     Arrays(k: int64, x: int64, x_right: int64; 1 records)
     """
-    if type(left) is list:
-        return list(zip(left, right, strict=True))
-    names = right_columns(left, right, key_names(right_key))
-    return with_columns(left, {new: column_of(right, old, "a join") for old, new in names})
+    kind = kind_of(left)
+    key = key_names(right_key) if kind.has_columns else ()
+    return kind.paired(left, right, key, SUFFIX)
 
 
 def right_columns(left: Any, right: Any, right_key: list[str]) -> list[tuple[str, str]]:
     """The columns that a join takes of the right side: (name there, name in the join).
 
+    >>> from pointstamp.containers import Arrays
     >>> right_columns(Arrays(k=[1], x=[2]), Arrays(k=[1], x=[3], y=[4]), ["k"])
     [('x', 'x_right'), ('y', 'y')]
     """
-    known = left.names if isinstance(left, Arrays) else left.schema.names
-    names = right.names if isinstance(right, Arrays) else right.schema.names
+    known = kind_of(left).names(left)
     return [
         (name, f"{name}{SUFFIX if name in known else ''}")
-        for name in names
+        for name in kind_of(right).names(right)
         if name not in right_key
     ]
+
+
+def rows_of(batch: Any) -> list[Any]:
+    """The records of a container without columns."""
+    return batch if type(batch) is list else list(kind_of(batch).records(batch))
 
 
 def row_keys(batch: list[Any], key: Any) -> list[Any]:
@@ -291,13 +299,14 @@ def hashes_with_places(batch: Any, key: list[str]) -> tuple[Ints, Ints]:
 def _keyed(batch: Any, key: list[str]) -> tuple[Any, Ints]:
     """The records that have a key, and the hashes of the keys as int64[n]."""
     places, hashes = hashes_with_places(batch, key)
-    return (batch if len(places) == len(batch) else take(batch, places)), hashes
+    is_all = len(places) == kind_of(batch).length(batch)
+    return (batch if is_all else take(batch, places)), hashes
 
 
 def are_equal(own: Any, own_key: list[str], other: Any, other_key: list[str]) -> Mask | None:
     """Which pairs of equal hashes have equal keys; None if all must."""
     columns = [
-        (column_of(own, mine, "a join"), column_of(other, theirs, "a join"))
+        (_values(own, mine), _values(other, theirs))
         for mine, theirs in zip(own_key, other_key, strict=True)
     ]
     if len(columns) == 1 and _is_signed(columns[0][0]) and _is_signed(columns[0][1]):
@@ -305,6 +314,12 @@ def are_equal(own: Any, own_key: list[str], other: Any, other_key: list[str]) ->
     masks = [_equal(a, b) for a, b in columns]
     every: Mask = np.logical_and.reduce(masks)
     return every
+
+
+def _values(batch: Any, name: str) -> Any:
+    """A column as an array of NumPy's or of Arrow's."""
+    column = column_of(batch, name, "a join")
+    return np.asarray(column) if type(column) is list else column
 
 
 def _is_signed(column: Any) -> bool:

@@ -21,25 +21,27 @@ import math
 import reprlib
 import uuid
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pointstamp.containers.expressions import is_expression
+from pointstamp.containers.key_hashes import hash_into, is_plain, leave_others_to, stable_hash
 from pointstamp.errors import BuildError, ColumnError, ContainerError, KeyHashError
 from pointstamp.kernels.hashing import (
     EMPTY_HASH,
     NULL_HASH,
     Hashes,
     combine,
-    combine_columns,
-    hash_bytes,
+    combine_all,
+    float_words,
     hash_column,
     hash_float,
-    hash_floats,
-    hash_ints,
+    hash_slices_plain,
     hash_text,
     mix,
+    mix_all,
 )
 
 _NAN = math.nan
@@ -63,6 +65,11 @@ def hash_key(key: Any) -> int:
     >>> hash_key(1) == hash_key(1.0) == hash_key(True) == hash_key((1,))
     True
     """
+    return stable_hash(key)
+
+
+def hash_by_type(key: Any) -> int:
+    """The hash of a key of a type that `stable_hash` leaves to this module."""
     hasher = _BY_TYPE.get(type(key))
     return hasher(key) if hasher is not None else _hash_other(key)
 
@@ -79,7 +86,9 @@ def hash_keys(keys: Sequence[Any]) -> Hashes:
             hashes = _hash_alike(types.pop(), keys)
             if hashes is not None:
                 return hashes
-    return np.fromiter(map(hash_key, keys), np.uint64, len(keys))
+    hashes = np.empty(len(keys), np.uint64)
+    hash_into(keys if type(keys) is list else list(keys), hashes)
+    return hashes
 
 
 def canonical_key(key: Any) -> Any:
@@ -191,39 +200,42 @@ def checked_values(values: Any, n_records: int, function: Any) -> Any:
 
 
 def _hash_alike(kind: type, keys: Sequence[Any]) -> Hashes | None:
-    """The hashes of keys that all are of type `kind`; None if that needs one by one."""
+    """The hashes of keys that all are of type `kind`; None if that needs one by one.
+
+    By NumPy and not by kernels: an exchange of rows should not import Numba.
+    """
+    if kind is float:
+        return mix_all(float_words(np.array(keys, np.float64)))
+    if issubclass(kind, np.generic) and keys[0].dtype.kind in "iubfmM":
+        return _hash_numpy_alike(np.array(keys))
+    if not is_plain():
+        return None
     if kind is int:
         try:
-            return hash_ints(np.array(keys, np.int64))
+            return mix_all(np.array(keys, np.int64).view(np.uint64))
         except OverflowError:
             return None
-    if kind is float:
-        return hash_floats(np.array(keys, np.float64))
-    if kind is bool:
-        return hash_ints(np.array(keys, np.bool_))
-    if kind is str:
-        return _hash_texts(cast("Sequence[str]", keys))
-    if kind is bytes:
-        return _hash_packed([len(key) for key in keys], b"".join(keys))
+    if kind is str or kind is bytes:
+        encoded = [k.encode("utf-8", "surrogatepass") for k in keys] if kind is str else keys
+        offsets = np.zeros(len(keys) + 1, np.int64)
+        np.cumsum(list(map(len, encoded)), out=offsets[1:])
+        octets = np.frombuffer(b"".join(encoded), np.uint8)
+        return hash_slices_plain(offsets[:-1], offsets[1:], octets)
     if issubclass(kind, tuple) and len(set(map(len, keys))) == 1 and len(keys[0]):
-        return combine_columns([hash_keys(part) for part in zip(*keys, strict=True)])
-    if issubclass(kind, np.generic) and keys[0].dtype.kind in "iubfmM":
-        return hash_column(np.array(keys))
+        first, *more = (hash_keys(part) for part in zip(*keys, strict=True))
+        for part in more:
+            first = combine_all(first, part)
+        return first
     return None
 
 
-def _hash_texts(texts: Sequence[str]) -> Hashes:
-    joined = "".join(texts)
-    if joined.isascii():
-        return _hash_packed([len(text) for text in texts], joined.encode())
-    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
-    return _hash_packed([len(data) for data in encoded], b"".join(encoded))
-
-
-def _hash_packed(lengths: list[int], data: bytes) -> Hashes:
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return hash_bytes(offsets, np.frombuffer(data, np.uint8))
+def _hash_numpy_alike(values: npt.NDArray[Any]) -> Hashes:
+    if values.dtype.kind in "iub":
+        wide = np.uint64 if values.dtype.kind == "u" else np.int64
+        return mix_all(values.astype(wide).view(np.uint64))
+    if values.dtype.kind == "f" and values.dtype.itemsize <= 8:
+        return mix_all(float_words(values.astype(np.float64)))
+    return hash_column(values)
 
 
 def _hash_int(key: int) -> int:
@@ -318,7 +330,7 @@ def _hash_other(key: Any) -> int:
 def _hash_numpy(key: np.generic) -> int:
     if key.dtype.kind in "SUV":
         return hash_key(key.item())
-    return int(hash_column(np.array([key]))[0])
+    return int(_hash_numpy_alike(np.array([key]))[0])
 
 
 def _is_frozen(key: Any) -> bool:
@@ -336,3 +348,6 @@ def _advice(key: Any) -> str:
         "key by numbers, text, bytes, dates, UUIDs, enums, frozen dataclasses, or tuples of "
         "these, for example lambda r: (r.id, r.day)"
     )
+
+
+leave_others_to(hash_by_type)

@@ -32,8 +32,9 @@ def largest(batch: Any, k: int, by: Any, key: Any, operator: str, *, exactly: bo
     >>> largest([3, 9, 4, 1], 2, None, None, "an example", exactly=True)
     [9, 4]
     """
-    if type(batch) is list:
-        return _of_rows(batch, k, by, key, exactly)
+    kind = kind_of(batch)
+    if not kind.has_columns:
+        return _of_rows(list(kind.records(batch)), k, by, key, exactly)
     return _of_columns(batch, k, by, key, operator, exactly)
 
 

@@ -1,189 +1,87 @@
-"""Record batches grouped by the values of key columns, and aggregates of columns by name.
-
-By Arrow, whatever the types of the keys. Records of one group keep their order, and groups
-are in the order of their first records. Null is a key like others.
-"""
+"""Aggregates of columns by name: of each batch before it is sent, and of all parts together."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from pointstamp.containers.convert import arrow_array, numbers, one_zero
-from pointstamp.containers.keys import canonical_key, column_names
-from pointstamp.errors import BuildError, ColumnError, SchemaError
+from pointstamp.containers.arrow_groups import (
+    aggregated,
+    can_combine,
+    combined,
+    listed,
+    named_columns,
+)
+from pointstamp.containers.keys import column_names
+from pointstamp.containers.registry import kind_of
 
-_ROW = "row"
+_WORTH_GROUPING = 1024
+"""Records of a batch from which what grouping saves is more than what a call of Arrow costs."""
 
-_AGAIN = {name: name for name in ("sum", "product", "min", "max", "any", "all")} | {"count": "sum"}
-"""What makes of the aggregates of parts the aggregate of the whole."""
+_N_PASSED = 15
+"""After a batch whose keys are nearly all different, so many are not looked at."""
 
 
-def grouped(batch: pa.RecordBatch, key: Any, operator: str) -> Iterator[tuple[Any, pa.RecordBatch]]:
-    """Each distinct key of a batch that is not empty, and its records.
+class NamedAggregates:
+    """Aggregates of columns by name in two steps: of each batch where it is, then of all together.
 
-    Parameters
-    ----------
-    key : str or sequence of str
-        Of one name keys are the values of that column, of several tuples of values.
-    operator : str
-        What groups, for the message of an error.
+    A part has no columns but those of the key and of the aggregates. Where the functions allow
+    it, the part of a batch has one record for each of its keys; where that hardly makes it
+    shorter, it is not worth a look at each key, and each record is a key of its own for a while.
 
-    Raises
-    ------
-    ColumnError
-        For a column that is not there.
-
-    >>> batch = pa.RecordBatch.from_pydict({"k": [7, 9, 7], "x": [1, 2, 3]})
-    >>> [(key, part["x"].to_pylist()) for key, part in grouped(batch, "k", "an example")]
-    [(7, [1, 3]), (9, [2])]
+    >>> counts = NamedAggregates("k", [("x", "count")], "an example")
+    >>> batch = pa.RecordBatch.from_pydict({"k": [7, 9, 7], "x": [1, None, 3], "y": [0, 0, 0]})
+    >>> part = counts.part(batch)
+    >>> part.to_pydict(), counts.whole([part, part]).to_pydict()
+    ({'k': [7, 9], 'x_count': [2, 0]}, {'k': [7, 9], 'x_count': [4, 0]})
     """
-    names = _names(batch, key, operator)
-    # Arrow takes the two zeros for two keys, and Python for one.
-    columns = [one_zero(batch.column(name)) for name in names]
-    places = list(map(str, range(len(names))))
-    table = pa.Table.from_arrays(
-        [*columns, arrow_array(np.arange(batch.num_rows))], names=[*places, _ROW]
-    )
-    found = _aggregate(table, places, [(_ROW, "list")], names, operator)
-    rows: Any = pa.concat_arrays(found[f"{_ROW}_list"].chunks)
-    starts = np.zeros(len(rows) + 1, np.int64)
-    np.cumsum(numbers(rows.value_lengths()), out=starts[1:])
-    ordered = batch.take(rows.flatten())
-    lists = [found[place].to_pylist() for place in places]
-    keys = lists[0] if isinstance(key, str) else zip(*lists, strict=True)
-    for value, (start, stop) in zip(keys, itertools.pairwise(starts.tolist()), strict=True):
-        yield canonical_key(value), ordered.slice(start, stop - start)
 
+    def __init__(self, key: Any, aggregates: Sequence[Any], operator: str) -> None:
+        self._key = key
+        self._aggregates = aggregates
+        self._operator = operator
+        self._columns = named_columns(key, aggregates)
+        self.combines = can_combine(key, aggregates)
+        """Whether parts are aggregates already, and not the records."""
+        self._schema: Any = None
+        """Of parts, once there was one."""
+        self._n_to_pass = 0
+        """Batches of which each record is left a key of its own."""
 
-def aggregated(
-    batch: pa.RecordBatch, key: Any, aggregates: Sequence[Any], operator: str
-) -> pa.RecordBatch:
-    """One record for each distinct key: the key, and the named aggregates.
+    def part(self, batch: Any) -> pa.RecordBatch:
+        """What is sent and kept of a batch of any kind that has columns."""
+        kind = kind_of(batch)
+        if not kind.has_columns:
+            kind.column(batch, self._columns[0], self._operator)
+        column_names(self._columns, kind.names(batch), self._operator)
+        narrow: pa.RecordBatch = kind.to_arrow(batch).select(self._columns)
+        if not self.combines:
+            return narrow
+        is_small = self._schema is not None and narrow.num_rows < _WORTH_GROUPING
+        if self._n_to_pass or is_small:
+            self._n_to_pass = max(0, self._n_to_pass - 1)
+            return self._of_each_record(narrow)
+        found = aggregated(narrow, self._key, self._aggregates, self._operator)
+        self._schema = found.schema
+        if 2 * found.num_rows > narrow.num_rows:
+            self._n_to_pass = _N_PASSED
+        return found
 
-    Parameters
-    ----------
-    batch : pyarrow.RecordBatch, not empty
-    key : str or sequence of str
-        None of the names: all records are one group.
-    aggregates : sequence of (column, function) or (column, function, options)
-        As for `pyarrow.TableGroupBy.aggregate`.
+    def whole(self, parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+        """The aggregates of all records that `parts` are of."""
+        if self.combines:
+            return combined(parts, self._key, self._aggregates, self._operator)
+        whole = kind_of(parts[0]).concat(parts)
+        return aggregated(whole, self._key, self._aggregates, self._operator)
 
-    Returns
-    -------
-    pyarrow.RecordBatch
-        The columns of the key, then `{column}_{function}` for each aggregate.
-
-    >>> batch = pa.RecordBatch.from_pydict({"k": [7, 9, 7], "x": [1, 2, 3]})
-    >>> aggregated(batch, "k", [("x", "sum")], "an example").to_pydict()
-    {'k': [7, 9], 'x_sum': [4, 2]}
-    """
-    names = _names(batch, key, operator)
-    if named := named_columns(key, aggregates):
-        column_names(named, batch.schema.names, operator)
-    table = pa.Table.from_batches([batch])
-    for name in names:
-        column = batch.column(name)
-        if (zeros := one_zero(column)) is not column:
-            table = table.set_column(batch.schema.names.index(name), name, zeros)
-    found = _aggregate(table, names, list(aggregates), names, operator)
-    return found.combine_chunks().to_batches()[0]
-
-
-def named_columns(key: Any, aggregates: Sequence[Any]) -> list[str]:
-    """The columns that `aggregated` reads, each once: those of the key come first.
-
-    >>> named_columns("k", [("x", "sum"), ("x", "max"), ("k", "count")])
-    ['k', 'x']
-    """
-    wanted = (name for column, *_ in aggregates for name in _listed(column))
-    return list(dict.fromkeys([*_listed(key), *wanted]))
-
-
-def can_combine(key: Any, aggregates: Sequence[Any]) -> bool:
-    """Whether the answers of `aggregated` for parts of the records make the one for all.
-
-    So it is for sums and counts, and not for means or with options.
-    """
-    if not all(len(pair) == 2 and isinstance(pair[0], str) for pair in aggregates):
-        return False
-    names = [*_listed(key), *map(_answer_name, aggregates)]
-    return len(set(names)) == len(names) and all(how in _AGAIN for _, how in aggregates)
-
-
-def combined(
-    answers: Sequence[pa.RecordBatch], key: Any, aggregates: Sequence[Any], operator: str
-) -> pa.RecordBatch:
-    """What `aggregated` gives for all records, from its answers for parts of them.
-
-    >>> parts = [{"k": [7, 9], "x_count": [2, 1]}, {"k": [7], "x_count": [3]}]
-    >>> answers = [pa.RecordBatch.from_pydict(part) for part in parts]
-    >>> combined(answers, "k", [("x", "count")], "an example").to_pydict()
-    {'k': [7, 9], 'x_count': [5, 1]}
-    """
-    again = [(_answer_name(pair), _AGAIN[pair[1]]) for pair in aggregates]
-    table = pa.Table.from_batches(answers).combine_chunks()
-    answer = aggregated(table.to_batches()[0], key, again, operator)
-    return answer.rename_columns([*_listed(key), *map(_answer_name, aggregates)])
-
-
-def _answer_name(aggregate: tuple[str, str]) -> str:
-    """As Arrow names the column."""
-    return "_".join(aggregate)
-
-
-def check_aggregates(aggregates: Sequence[Any], operator: str) -> None:
-    """Raise unless each is a (column, function) that Arrow can group by.
-
-    Raises
-    ------
-    BuildError
-        With the functions that there are.
-    """
-    known = [name.removeprefix("hash_") for name in pc.list_functions() if name[:5] == "hash_"]
-    for aggregate in aggregates:
-        is_pair = isinstance(aggregate, (tuple, list)) and len(aggregate) in (2, 3)
-        if not is_pair or aggregate[1] not in known:
-            raise BuildError(
-                f"{operator} cannot aggregate by {aggregate!r}; give (column, function) with a "
-                f"function of {sorted(known)}"
-            )
-
-
-def _aggregate(
-    table: pa.Table,
-    by: Sequence[str],
-    aggregates: Sequence[Any],
-    names: Sequence[str],
-    operator: str,
-) -> pa.Table:
-    """Group by columns of which all are of types that Arrow can group by."""
-    try:
-        return table.group_by(list(by), use_threads=False).aggregate(list(aggregates))
-    except pa.ArrowNotImplementedError as error:
-        types = {name: str(table.schema.field(of).type) for name, of in zip(names, by, strict=True)}
-        raise SchemaError(
-            f"{operator} cannot group by the columns {types}, or cannot aggregate others so: "
-            f"{error}; make numbers, texts or times of them"
-        ) from error
-
-
-def _names(batch: pa.RecordBatch, key: Any, operator: str) -> list[str]:
-    """The names of the columns of `key`, which the batch must have."""
-    if key is None or callable(key):
-        raise ColumnError(
-            f"{operator} was given batches of columns and the key {key!r}: name the columns of the "
-            "key"
-        )
-    if not isinstance(key, str) and not len(key):
-        return []
-    return column_names(key, batch.schema.names, operator)
-
-
-def _listed(column: Any) -> list[str]:
-    return [column] if isinstance(column, str) else list(column)
+    def _of_each_record(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """As `aggregated`, were all keys different."""
+        columns = [batch.column(name) for name in listed(self._key)]
+        for name, function in self._aggregates:
+            values: Any = batch.column(name)
+            columns.append(values.is_valid() if function == "count" else values)
+        types = self._schema.types
+        cast = [column.cast(kind) for column, kind in zip(columns, types, strict=True)]
+        return pa.RecordBatch.from_arrays(cast, schema=self._schema)

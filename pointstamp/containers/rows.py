@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pointstamp.containers.expressions import is_expression
+from pointstamp.containers.key_hashes import is_plain, split_by_hash
 from pointstamp.containers.keys import canonical_key, check_rows_key, hash_keys
 from pointstamp.containers.kind import Buffer, Key, Kind
 from pointstamp.errors import ContainerError, SerializationError
@@ -90,6 +91,16 @@ class RowsKind(Kind[list[Any]]):
             check_rows_key(key, batch[0] if batch else None)
             return hash_keys(batch)
         return hash_keys(list(map(key, batch)))
+
+    def exchange(self, batch: list[Any], key: Key, peers: int) -> list[list[Any]]:
+        """A list for each worker; one look at each record where this is compiled."""
+        if peers == 1:
+            return [batch]
+        if is_plain():
+            return self.split(batch, self.hashes(batch, key), peers)
+        if not callable(key):
+            check_rows_key(key, batch[0] if batch else None)
+        return split_by_hash(batch, key, peers)
 
     def split(
         self, batch: list[Any], numbers: npt.NDArray[np.uint64], n_parts: int

@@ -108,7 +108,8 @@ def _mixed(word: np.uint64) -> np.uint64:
     return word ^ (word >> _31)
 
 
-def _mix_all(words: Hashes) -> Hashes:
+def mix_all(words: Hashes) -> Hashes:
+    """The hash of each integer, uint64[n] (two's complement); by NumPy."""
     words = words + _GAMMA_64
     words ^= words >> _30
     words *= _FIRST_64
@@ -119,7 +120,7 @@ def _mix_all(words: Hashes) -> Hashes:
 
 
 def _hash_words_plain(words: Hashes) -> Hashes:
-    return _mix_all(words)
+    return mix_all(words)
 
 
 @kernel(plain=_hash_words_plain)
@@ -134,7 +135,8 @@ def _hash_words(words: Hashes) -> Hashes:
     return hashes
 
 
-def _float_words_plain(values: npt.NDArray[np.float64]) -> Hashes:
+def float_words(values: npt.NDArray[np.float64]) -> Hashes:
+    """The word to be mixed for each float, uint64[n]; by NumPy."""
     words = values.view(np.uint64).copy()
     whole = (values >= _LEAST_INT) & (values < _BEYOND_UINT)
     whole &= np.trunc(values) == values
@@ -146,11 +148,11 @@ def _float_words_plain(values: npt.NDArray[np.float64]) -> Hashes:
     return words
 
 
-@kernel(plain=_float_words_plain)
+@kernel(plain=float_words)
 def _float_words(values: npt.NDArray[np.float64]) -> Hashes:
     """Make whole numbers that integer, every NaN the same; others are their bits.
 
-    values : float64[n] · returns uint64[n], to be hashed · twin `_float_words_plain`
+    values : float64[n] · returns uint64[n], to be hashed · twin `float_words`
     """
     words = values.view(np.uint64).copy()
     for i in range(len(values)):
@@ -165,9 +167,10 @@ def _float_words(values: npt.NDArray[np.float64]) -> Hashes:
     return words
 
 
-def _hash_slices_plain(
+def hash_slices_plain(
     starts: npt.NDArray[np.int64], stops: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]
 ) -> Hashes:
+    """The hash of `data[starts[i]:stops[i]]` for each i, uint64[n]; by NumPy."""
     lengths = stops - starts
     hashes = _TEXT_64 + lengths.astype(np.uint64)
     shifts = _EIGHT * np.arange(8, dtype=np.uint64)
@@ -178,20 +181,20 @@ def _hash_slices_plain(
         inside = at < stops[active][:, None]
         octets = np.where(inside, data[np.minimum(at, len(data) - 1)], 0).astype(np.uint64)
         words = np.bitwise_or.reduce(octets << shifts, axis=1)
-        hashes[active] = _mix_all(hashes[active] * _STEP_64 + words)
+        hashes[active] = mix_all(hashes[active] * _STEP_64 + words)
         done += 8
         active = active[lengths[active] > done]
-    return _mix_all(hashes)
+    return mix_all(hashes)
 
 
-@kernel(plain=_hash_slices_plain)
+@kernel(plain=hash_slices_plain)
 def _hash_slices(
     starts: npt.NDArray[np.int64], stops: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]
 ) -> Hashes:
     """Hash `data[starts[i]:stops[i]]` for each i.
 
     starts, stops : int64[n] into data · data : uint8[m] · returns uint64[n]
-    twin `_hash_slices_plain`
+    twin `hash_slices_plain`
     """
     hashes = np.empty(len(starts), np.uint64)
     for i in range(len(starts)):
@@ -228,15 +231,16 @@ def _word_at(data: npt.NDArray[np.uint8], at: int) -> np.uint64:
     return word
 
 
-def _combine_all_plain(hashes: Hashes, more: Hashes) -> Hashes:
-    return _mix_all(hashes * _STEP_64 + more)
+def combine_all(hashes: Hashes, more: Hashes) -> Hashes:
+    """The hash of each key with one more part, uint64[n]; by NumPy."""
+    return mix_all(hashes * _STEP_64 + more)
 
 
-@kernel(plain=_combine_all_plain)
+@kernel(plain=combine_all)
 def _combine_all(hashes: Hashes, more: Hashes) -> Hashes:
     """Add one part to each key.
 
-    hashes, more : uint64[n] · returns uint64[n] · twin `_combine_all_plain`
+    hashes, more : uint64[n] · returns uint64[n] · twin `combine_all`
     """
     combined = np.empty(len(hashes), np.uint64)
     for i in range(len(hashes)):

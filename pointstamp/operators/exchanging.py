@@ -17,14 +17,26 @@ if TYPE_CHECKING:
 class ExchangeMethods(StreamCore[T]):
     """Operators that move records between workers. Methods of `Stream`."""
 
-    def exchange(self, key: Any = None, *, name: str = "Exchange") -> Stream[T]:
-        """Send records of equal key to the same worker.
+    def exchange(self, key: Any = None, *, to: Any = None, name: str = "Exchange") -> Stream[T]:
+        """Send records of equal key to the same worker; or each to the worker that it names.
 
         Parameters
         ----------
         key : callable, str, sequence of str or pyarrow.compute.Expression, optional
             On rows a function of the record (the default: the record itself); on
-            columns a column's name, or several, or an expression (of record batches).
+            columns a column's name, or several, or an expression (of record batches). The
+            key is hashed, to the same on every machine and Python version.
+        to : callable, str or pyarrow.compute.Expression, optional
+            Instead of a key: the number of the worker, which is not hashed but, as in timely
+            dataflow, taken modulo the number of workers. On rows a function of the record; on
+            columns the name of a column of integers, an expression, or a function of the batch.
+
+        Raises
+        ------
+        RouteError
+            While it runs, for a number that is no integer, or negative.
+        BuildError
+            If both are given.
 
         >>> import pointstamp as ps
         >>> def build(scope):
@@ -32,9 +44,15 @@ class ExchangeMethods(StreamCore[T]):
         ...     return numbers.exchange(lambda x: x)
         >>> ps.testing.collect(build, workers=2)
         [(0, 0), (0, 1), (0, 2), (0, 3)]
+        >>> def build(scope):
+        ...     numbers = scope.to_stream(range(4) if scope.index == 0 else [])
+        ...     return numbers.exchange(to=lambda x: x // 2).map(lambda x: (scope.index, x))
+        >>> ps.testing.collect(build, workers=2)
+        [(0, (0, 0)), (0, (0, 1)), (0, (1, 2)), (0, (1, 3))]
         """
         refuse_async(key, name)
-        return pass_on(self, name, Exchange(key))
+        refuse_async(to, name)
+        return pass_on(self, name, Exchange(key, to=to))
 
     def broadcast(self, *, name: str = "Broadcast") -> Stream[T]:
         """Send every record to every worker.

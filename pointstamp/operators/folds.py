@@ -31,16 +31,21 @@ from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Exchange, Pact, Pipeline
 from pointstamp.dataflow.stash import Stash
 from pointstamp.dataflow.stream_core import StreamCore, T
-from pointstamp.errors import BuildError, ContainerError, DataError
+from pointstamp.errors import BuildError, DataError
 from pointstamp.operators.screening import n_records, screened_keys
 from pointstamp.operators.split_merge import concatenate
+from pointstamp.operators.transform import transform
 from pointstamp.operators.user_code import check_function, refuse_async_of
 from pointstamp.progress.operate import Interest
 
 if TYPE_CHECKING:
+    from pointstamp.containers.named_aggregates import NamedAggregates
     from pointstamp.operators.stream import Stream
 
+K = TypeVar("K")
 U = TypeVar("U")
+V = TypeVar("V")
+W = TypeVar("W")
 
 KEPT_RECORDS = 1 << 20
 """How many records of a time are kept before they are aggregated."""
@@ -120,6 +125,42 @@ class FoldMethods(StreamCore[T]):
     @overload
     def aggregate(
         self,
+        fold: Callable[[K, T, V], V],
+        emit: None = None,
+        *,
+        key: Callable[[T], K],
+        default: V,
+        on_error: Literal["raise", "drop"] = "raise",
+        name: str = "Aggregate",
+    ) -> Stream[tuple[K, V]]: ...
+
+    @overload
+    def aggregate(
+        self: StreamCore[tuple[K, W]],
+        fold: Callable[[K, W, V], V],
+        emit: None = None,
+        *,
+        key: None = None,
+        default: V,
+        on_error: Literal["raise", "drop"] = "raise",
+        name: str = "Aggregate",
+    ) -> Stream[tuple[K, V]]: ...
+
+    @overload
+    def aggregate(
+        self,
+        fold: Callable[[K, T, V], V],
+        emit: Callable[[K, V], U],
+        key: Callable[[T], K],
+        default: V,
+        *,
+        on_error: Literal["raise", "drop"] = "raise",
+        name: str = "Aggregate",
+    ) -> Stream[U]: ...
+
+    @overload
+    def aggregate(
+        self,
         fold: Any,
         emit: Callable[..., Any] | None = None,
         key: Key = None,
@@ -149,8 +190,9 @@ class FoldMethods(StreamCore[T]):
             is called once for each key, with all its records as a batch.
 
             On columns it may also be a list of aggregates by name, as for
-            `pyarrow.TableGroupBy.aggregate`: the answer is a batch with the columns
-            of the key, then `{column}_{function}` for each.
+            `pyarrow.TableGroupBy.aggregate`: the answer is a record batch with the columns
+            of the key, then `{column}_{function}` for each. Only these columns are sent and
+            kept; sums, counts, extremes and the like are combined before they are sent.
         emit : callable, optional
             `emit(key, aggregate)` gives the record to send, by default the pair of
             them; for aggregates by name, `emit(batch)` gives the batch to send.
@@ -184,6 +226,9 @@ class FoldMethods(StreamCore[T]):
             _check_named(fold, key, name)
         policy = ErrorPolicy(self.scope.environment, name, on_error)
         keyed, *unkeyed = screened_keys(self, _screened_key(key), on_error, f"{name}Key")
+        if not callable(fold):
+            part = _named(fold, key, name).part
+            keyed = transform(keyed, f"{name}Parts", lambda time, batch: part(batch))
         make = partial(
             _answer_for(fold, key), _guarded(fold, emit, key, policy), key, default, name
         )
@@ -199,6 +244,28 @@ class FoldMethods(StreamCore[T]):
         on_error: Literal["route"],
         name: str = "StateMachine",
     ) -> tuple[Stream[Any], Stream[Failed[Any]]]: ...
+
+    @overload
+    def state_machine(
+        self,
+        fold: Callable[[K, T, V], tuple[V | None, Iterable[U]]],
+        key: Callable[[T], K],
+        default: V,
+        *,
+        on_error: Literal["raise", "drop"] = "raise",
+        name: str = "StateMachine",
+    ) -> Stream[U]: ...
+
+    @overload
+    def state_machine(
+        self: StreamCore[tuple[K, W]],
+        fold: Callable[[K, W, V], tuple[V | None, Iterable[U]]],
+        key: None = None,
+        *,
+        default: V,
+        on_error: Literal["raise", "drop"] = "raise",
+        name: str = "StateMachine",
+    ) -> Stream[U]: ...
 
     @overload
     def state_machine(
@@ -417,48 +484,37 @@ class _OfColumns:
 
 
 class _Named:
-    """The batches of a time, of which Arrow makes the aggregates that were named.
+    """The parts of a time, of which Arrow makes the aggregates that were named.
 
-    Where the answers for parts of the records can be combined, those take the place of
-    the records now and then: so what is kept grows with the keys and not with the records.
+    Where parts can be combined, that is done now and then: so what is kept grows with the
+    keys and not with the records.
     """
 
     def __init__(self, code: _Code, key: Key, default: Any, name: str) -> None:
-        # Here and not above: it is Arrow, which programs without columns do not import.
-        from pointstamp.containers import groups
-
-        self._groups = groups
         self._emit = code.emit
-        aggregates = list(code.fold)
-        self._how = (key, aggregates, name)
-        self._batches: list[Any] = []
+        self._named = _named(code.fold, key, name)
+        self._parts: list[Any] = []
         self._n_records = 0
-        self._part: Any = None
-        """The answer for the records that are not kept any more."""
-        self._room: float = KEPT_RECORDS if groups.can_combine(key, aggregates) else math.inf
+        self._room: float = KEPT_RECORDS if self._named.combines else math.inf
 
     def take(self, batch: Any) -> None:
-        self._batches.append(batch)
-        self._n_records += kind_of(batch).length(batch)
+        self._parts.append(batch)
+        self._n_records += batch.num_rows
         if self._n_records >= self._room:
-            self._part = self._of_all()
-            self._batches.clear()
-            self._n_records = 0
+            self._parts = [self._named.whole(self._parts)]
             # As many as there are keys, or the same keys would be gone through too often.
-            self._room = max(KEPT_RECORDS, kind_of(self._part).length(self._part))
+            self._n_records = self._parts[0].num_rows
+            self._room = self._n_records + max(KEPT_RECORDS, self._n_records)
 
     def answer(self) -> Any:
-        return self._emit(self._of_all())
+        return self._emit(self._named.whole(self._parts))
 
-    def _of_all(self) -> Any:
-        if not self._batches:
-            return self._part
-        answer = self._groups.aggregated(_whole(self._batches), *self._how)
-        return (
-            answer
-            if self._part is None
-            else self._groups.combined((self._part, answer), *self._how)
-        )
+
+def _named(fold: Any, key: Key, name: str) -> NamedAggregates:
+    # Here and not above: it is Arrow, which programs without columns do not import.
+    from pointstamp.containers.named_aggregates import NamedAggregates
+
+    return NamedAggregates(key, list(fold), name)
 
 
 class _Code(NamedTuple):
@@ -526,15 +582,10 @@ def _whole(batches: list[Any]) -> Any:
 
 def _keyed_rows(batch: Any, key: Key, name: str) -> Keyed:
     """The key and the value of each record: it is a pair of them, or `key` is a function of it."""
-    if type(batch) is not list:
-        raise ContainerError(
-            f"{name} was given batches of {kind_of(batch).name} ({type(batch).__name__}) and the "
-            f"key {key!r}: name the columns of the key, as key='user' or key=['user', 'day']"
-        )
-    if key is None:
-        return (checked_pair(record, name) for record in batch)
-    assert callable(key)
-    return ((canonical_key(key(record)), record) for record in batch)
+    kind = kind_of(batch)
+    if key is not None or kind.has_columns:
+        return kind.keyed(batch, key, name)
+    return (checked_pair(record, name) for record in kind.records(batch))
 
 
 def checked_pair(record: Any, name: str) -> tuple[Any, Any]:
@@ -555,11 +606,8 @@ def checked_pair(record: Any, name: str) -> tuple[Any, Any]:
 
 
 def _keyed_columns(batch: Any, key: Key, name: str) -> Keyed:
-    """Each key of a batch of columns, and its records."""
-    # Here and not above: it is Arrow, which programs without columns do not import.
-    from pointstamp.containers.groups import groups
-
-    return groups(batch, key, name)
+    """Each key of a batch, and its records."""
+    return kind_of(batch).group(batch, key, name)
 
 
 def is_of_columns(key: Key) -> bool:
@@ -589,6 +637,6 @@ def _check_named(aggregates: Any, key: Key, name: str) -> None:
             f"{name}: named aggregates {aggregates!r} are of columns; name those of the key "
             f"instead of {key!r}, or give a function fold(key, record, aggregate)"
         )
-    from pointstamp.containers.groups import check_aggregates
+    from pointstamp.containers.arrow_groups import check_aggregates
 
     check_aggregates(aggregates, name)

@@ -17,7 +17,7 @@ import numpy as np
 from pointstamp.containers import kind_of
 from pointstamp.containers.batch_join import How, joined
 from pointstamp.containers.event_times import EventTimes, Ints
-from pointstamp.containers.keys import canonical_key, check_rows_key
+from pointstamp.containers.keys import canonical_key
 from pointstamp.dataflow.error_policy import ErrorPolicy
 from pointstamp.errors import ColumnError
 from pointstamp.operators.window_assigners import Window, WindowResult
@@ -64,7 +64,7 @@ class Collect:
     def finish(self, panes: list[Pane], times: EventTimes) -> Any:
         """Rows by window and key; columns in one batch."""
         wholes = [_whole(pane.parts[0]) for pane in panes]
-        if type(wholes[0]) is list:
+        if not kind_of(wholes[0]).has_columns:
             return [
                 Window(key, times.value(pane.start), times.value(pane.end), records)
                 for pane, whole in zip(panes, wholes, strict=True)
@@ -100,13 +100,14 @@ class Combined:
 
     def prepare(self, side: int, batch: Any, times: Ints) -> Any:
         """The value of each key of the batch."""
-        if type(batch) is not list:
+        kind = kind_of(batch)
+        if kind.has_columns:
             return self._of_columns.prepare(batch)
-        check_rows_key(self._key, batch[0])
-        key, of = self._key, self._of_rows
-        if key is None:
-            return self.combine([(None, of(record)) for record in batch])
-        return self.combine([(canonical_key(key(record)), of(record)) for record in batch])
+        of = self._of_rows
+        if self._key is None:
+            return self.combine([(None, of(record)) for record in kind.records(batch)])
+        keyed = kind.keyed(batch, self._key, "a window")
+        return self.combine([(key, of(record)) for key, record in keyed])
 
     def combine(self, stored: Any) -> Any:
         """One value for each key."""
@@ -259,10 +260,10 @@ class Fold:
 
     def prepare(self, side: int, batch: Any, times: Ints) -> Any:
         """Rows with their event times; columns as they are."""
-        if type(batch) is not list:
+        kind = kind_of(batch)
+        if kind.has_columns:
             return batch
-        check_rows_key(self._key, batch[0])
-        return list(zip(times.tolist(), batch, strict=True))
+        return list(zip(times.tolist(), kind.records(batch), strict=True))
 
     def combine(self, stored: Any) -> Any:
         """All: the order of records counts."""
@@ -325,8 +326,9 @@ class Join:
 
     def prepare(self, side: int, batch: Any, times: Ints) -> Any:
         """All."""
-        if hasattr(batch, "schema"):
-            self._schemas[side] = batch.schema
+        kind = kind_of(batch)
+        if kind.name == "columns":
+            self._schemas[side] = kind.schema(batch)
         return batch
 
     def combine(self, stored: Any) -> Any:
@@ -366,15 +368,15 @@ class Join:
         return record if key is None else canonical_key(key(record))
 
 
-def by_key(records: list[Any], key: Any) -> Iterator[tuple[Any, list[Any]]]:
-    """The records of each key, rows; without a key all of them."""
-    check_rows_key(key, records[0])
+def by_key(batch: Any, key: Any) -> Iterator[tuple[Any, list[Any]]]:
+    """The records of each key, where they have no columns; without a key all of them."""
+    kind = kind_of(batch)
     if key is None:
-        yield None, records
+        yield None, list(kind.records(batch))
         return
     found: dict[Any, list[Any]] = {}
-    for record in records:
-        found.setdefault(canonical_key(key(record)), []).append(record)
+    for of, record in kind.keyed(batch, key, "a window"):
+        found.setdefault(of, []).append(record)
     yield from found.items()
 
 
@@ -393,7 +395,8 @@ def _whole(parts: list[Any]) -> Any:
 
 def _bounded(panes: list[Pane], wholes: list[Any], times: EventTimes) -> Any:
     """One batch of columns, with the bounds of each record's window."""
-    sizes = [len(whole) for whole in wholes]
+    kind = kind_of(wholes[0])
+    sizes = [kind.length(whole) for whole in wholes]
     starts = np.repeat(np.array([pane.start for pane in panes], np.int64), sizes)
     ends = np.repeat(np.array([pane.end for pane in panes], np.int64), sizes)
-    return times.with_bounds(kind_of(wholes[0]).concat(wholes), starts, ends)
+    return times.with_bounds(kind.concat(wholes), starts, ends)

@@ -6,11 +6,13 @@ import collections
 import random
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import pointstamp as ps
 from pointstamp.containers import kind_of
+from pointstamp.dataflow.channels import ExchangePusher
 from pointstamp.errors import BuildError, ColumnError, ContainerError
 from pointstamp.operators import folds
 from pointstamp.testing import collect
@@ -412,7 +414,7 @@ def test_what_is_kept_grows_with_the_keys_and_not_with_the_records(
 
     def take(self: Any, batch: Any) -> None:
         part_of(self, batch)
-        kept.append(self._n_records + (0 if self._part is None else len(self._part)))
+        kept.append(sum(part.num_rows for part in self._parts))
 
     monkeypatch.setattr(folds._Named, "take", take)
     batches = [ps.Arrays(k=[x % 7, x % 5], x=[x, 1]) for x in range(2_000)]
@@ -455,3 +457,50 @@ def test_idle_operators_cost_nothing(add: Any) -> None:
         return build
 
     assert cost_of_a_round(idle(100)) == cost_of_a_round(idle(1))
+
+
+def test_aggregates_by_name_send_their_columns_alone_and_one_record_for_each_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sent: list[tuple[list[str], int]] = []
+    hand = ExchangePusher.split
+
+    def noted(self: ExchangePusher, kind: Any, batch: Any) -> Any:
+        sent.append((list(kind.names(batch)), kind.length(batch)))
+        return hand(self, kind, batch)
+
+    monkeypatch.setattr(ExchangePusher, "split", noted)
+    wide = {f"c{i}": np.arange(4_000) % (i + 2) for i in range(19)}
+
+    def found(aggregates: list[Any], key: Any = "c3") -> Any:
+        def build(scope: Any) -> Any:
+            batches = [pa.record_batch(wide)] * 2 if scope.index == 0 else []
+            return scope.batches_to_stream(batches).aggregate(aggregates, key=key)
+
+        sent.clear()
+        return collect(build, 2)
+
+    assert found([("c4", "sum"), ("c4", "count")]) == [
+        (0, (k, 2 * sum(x % 6 for x in range(k, 4_000, 5)), 1_600)) for k in range(5)
+    ]
+    assert sent == [(["c3", "c4_sum", "c4_count"], 5)] * 2
+    means = found([("c4", "mean")])
+    assert [key for _, (key, _) in means] == list(range(5))
+    assert sent == [(["c3", "c4"], 4_000)] * 2  # means of parts do not make the mean
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_parts_of_different_keys_and_of_few_records_combine_as_others(workers: int) -> None:
+    how = ("sum", "count", "min", "max", "product")
+    values = [None if x % 7 == 0 else x % 5 for x in range(6_000)]
+    table = pa.table({"k": range(6_000), "x": pa.array(values, pa.int8())})
+    parts = [table[:2_000], table[2_000:2_003], table[1_000:3_000], table[:5], table[2_500:]]
+    batches = [part.combine_chunks().to_batches()[0] for part in parts]
+
+    def build(scope: Any) -> Any:
+        given = batches if scope.index == 0 else []
+        return scope.batches_to_stream(given).aggregate([("x", h) for h in how], key="k")
+
+    whole = pa.concat_tables(parts).group_by("k").aggregate([("x", h) for h in how])
+    expected = sorted((tuple(row.values()) for row in whole.to_pylist()), key=lambda row: row[0])
+    assert sorted((row for _, row in collect(build, workers)), key=lambda r: r[0]) == expected

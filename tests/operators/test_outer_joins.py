@@ -188,7 +188,7 @@ def test_what_cannot_be_joined_so_is_named(first_cause: Any) -> None:
     assert isinstance(cause(how="outer"), BuildError)
     assert "cannot retain" in str(cause(how="left", retain=True))
     arrays = ps.Arrays(k=[1], x=[2])
-    with pytest.raises(WorkerError, match="Arrays have none") as raised:
+    with pytest.raises(WorkerError, match="arrays have none") as raised:
         collect(
             lambda s: s.batches_to_stream([arrays]).join(
                 s.batches_to_stream([arrays]), "k", how="full"

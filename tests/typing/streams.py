@@ -51,6 +51,22 @@ def untyped(x):  # type: ignore[no-untyped-def]
     return x
 
 
+def total(key: int, value: int, so_far: float) -> float:
+    return so_far + value
+
+
+def total_turn(key: int, value: int, state: float) -> tuple[float, list[float]]:
+    return state + value, [state]
+
+
+def turn(key: int, text: str, n: int) -> tuple[int, list[bytes]]:
+    return n + 1, [text.encode()]
+
+
+def shown(key: int, n: int) -> str:
+    return f"{key} {n}"
+
+
 def longest(one: str, other: str) -> str:
     return max(one, other, key=len)
 
@@ -204,9 +220,14 @@ def routed(texts: ps.Stream[str]) -> None:
 
 def grouped(texts: ps.Stream[str]) -> None:
     assert_type(texts.accumulate(0, lambda n, batch: n + len(batch)), ps.Stream[int])
-    assert_type(texts.aggregate(lambda key, text, n: n + 1, key=len, default=0), ps.Stream[Any])
-    machine = texts.state_machine(lambda key, text, n: (n + 1, [n]), key=len, default=0)
-    assert_type(machine, ps.Stream[Any])
+    counts = texts.aggregate(longer, key=len, default=0)
+    assert_type(counts, ps.Stream[tuple[int, int]])
+    assert_type(counts.aggregate(total, default=0.5), ps.Stream[tuple[int, float]])
+    assert_type(texts.aggregate(longer, shown, len, 0), ps.Stream[str])
+    assert_type(texts.aggregate([("spent", "sum")], key="user"), ps.Stream[Any])
+    assert_type(texts.state_machine(turn, key=len, default=0), ps.Stream[bytes])
+    assert_type(texts.state_machine(turn, "user"), ps.Stream[Any])
+    assert_type(counts.state_machine(total_turn, default=0.5), ps.Stream[float])
 
 
 def reduced(texts: ps.Stream[str]) -> None:
