@@ -352,7 +352,7 @@ class WindowMethods(StreamCore[T]):
         made = _Made(windows, lateness, clock, on_error, name)
         good = made.side(self, time, key)
         if not callable(fold):
-            from pointstamp.containers.groups import check_aggregates
+            from pointstamp.containers.arrow_groups import check_aggregates
 
             check_aggregates(fold, name)
             by_name = AggregatedColumns(key, list(fold), name)
