@@ -159,9 +159,10 @@ def test_what_is_planted_is_found(tmp_path: Path) -> None:
 def test_the_names_of_the_glossary_are_those_of_the_package() -> None:
     text = "\n".join(path.read_text() for path in sources(PACKAGE))
     known = set(re.findall(r"\w+", text))
-    rows = re.findall(r"^\| ([^|]+) \|", (ROOT / "docs" / "glossary.md").read_text(), re.M)
+    page = (ROOT / "docs" / "glossary.md").read_text()
+    rows = re.findall(r"^\| ([^|]+) \|", page, re.MULTILINE)
     names = [name for row in rows for code in re.findall("`([^`]+)`", row) for name in WORD(code)]
-    assert len(names) > 80
+    assert len(names) > 70
     assert [name for name in names if name not in known] == []
 
 
