@@ -109,39 +109,32 @@ class Flow:
     how: str
 
 
+OPERATOR = re.compile(r"operator '(\w+)' \[\d+\] of scope .*")
+STREAM = re.compile(
+    r"stream from (?:output (\d) of '(\w+)' \[\d+\]|port \d) "
+    r"to (?:input \d of '(\w+)' \[\d+\]|port \d) of scope .*: (\w+)"
+)
+LOOP = "Iterative"
+
+
 class Built:
     """What a program builds, of one scope in another: its operators, and what flows where."""
 
     def __init__(self, lines: list[str]) -> None:
-        self.names: dict[tuple[str, int], str] = {}
-        self._streams: list[tuple[str, int, int, int, str]] = []
-        for line in lines:
-            if found := re.fullmatch(r"(\S+)/(\d+) '(\w+)' inputs \d+ outputs \d+.*", line):
-                self.names[found[1], int(found[2])] = found[3]
-            elif found := re.fullmatch(
-                r"(\S+) stream \((\d), (\d)\) -> \((\d), \d\) by (\w+)", line
-            ):
-                where, source, output, target, how = found.groups()
-                self._streams.append((where, int(source), int(output), int(target), how))
-
-    def operators(self) -> list[str]:
+        names = [found[1] for line in lines if (found := OPERATOR.fullmatch(line))]
+        self.operators = [name for name in names if name != LOOP]
         """The names of all operators that are no scopes."""
-        return [name for name in self.names.values() if name != "Iterative"]
+        self._streams = [found for line in lines if (found := STREAM.fullmatch(line))]
 
     def flows(self) -> Iterator[Flow]:
         """All streams; those across the border of the inner scope in one piece."""
-        (entering,) = (s for s in self._streams if s[4] == "enter")
-        (leaving,) = (s for s in self._streams if s[4] == "leave")
-        for where, source, output, target, how in self._streams:
-            if how in ("enter", "leave"):
+        across = {found[4]: found for found in self._streams if found[4] in ("enter", "leave")}
+        for found in self._streams:
+            if found in across.values():
                 continue
-            if source == 0:
-                where_from, source, output, how = *entering[:3], "enter"
-            elif self.names[where, source] == "Iterative":
-                where_from, source, output, how = *leaving[:3], "leave"
-            else:
-                where_from = where
-            yield Flow(self.names[where_from, source], output, self.names[where, target], how)
+            border = {None: "enter", LOOP: "leave"}.get(found[2])
+            begin = across[border] if border else found
+            yield Flow(begin[2], int(begin[1]), found[3], border or found[4])
 
 
 def box(name: str) -> str:
@@ -201,7 +194,7 @@ def picture() -> str:
             f'<text class="small" x="{(left + right) // 2}" y="{top + 20}">'
             "a scope of its own: times are (epoch, round)</text>",
             *map(arrow, built.flows()),
-            *map(box, built.operators()),
+            *map(box, built.operators),
             f'<text class="small" x="{SIZE[0] // 2}" y="288">'
             "every worker runs all of it, on its share of the numbers</text>",
             "</svg>\n",
