@@ -105,7 +105,7 @@ def test_what_is_sent_may_be_a_table_a_batch_arrays_or_records():
         n = service.input("n")
         n.send(pa.table({"n": range(100_000)}))
         n.send(pa.RecordBatch.from_pydict({"n": [-1]}))
-        n.send(ps.Arrays(n=np.array([-2])))
+        n.send(pa.record_batch({"n": [-2]}))
         n.send([{"n": -3}])
         n.send([])
         n.send(pa.table({"n": pa.array([-4], pa.int8())}))

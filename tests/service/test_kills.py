@@ -63,7 +63,7 @@ MOMENTS = {
         "delete/after": 20,
         "leader/prune/after": 3,
     },
-    "between reading and forgetting": {
+    "between reading and discarding": {
         "client/store/before": 8,
         "client/store/after": 8,
         "leader/discard/before": 4,

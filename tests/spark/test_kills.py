@@ -23,18 +23,18 @@ PROGRAM = "tests.spark.killed_streams"
 
 MOMENTS = {
     "before staging": {"worker/stage/before": 4, "attempt/before": 4},
-    "between staging and commit": {"worker/stage/after": 4, "chief/commit/before": 3},
+    "between staging and commit": {"worker/stage/after": 4, "leader/commit/before": 3},
     "between commit and durability": {"record/before": 3, "record/half": 3, "record/synced": 3},
     "between durability and the commit log of Spark": {
         "record/after": 3,
-        "chief/write/after": 3,
-        "chief/commit/after": 3,
+        "leader/write/after": 3,
+        "leader/commit/after": 3,
     },
     "in a snapshot": {"part/half": 3, "part/after": 3, "outputs/half": 2, "outputs/after": 2},
     "in a manifest": {"manifest/before": 2, "manifest/half": 2, "manifest/after": 2},
     "in a prune": {"pruned/before": 1, "delete/before": 3, "delete/after": 3},
-    "between reading and forgetting": {"chief/forget/before": 2, "chief/forget/after": 2},
-    "while beginning again": {"chief/replay/after": 1, "worker/begin/after": 1},
+    "between reading and discarding": {"leader/discard/before": 2, "leader/discard/after": 2},
+    "while beginning again": {"leader/replay/after": 1, "worker/begin/after": 1},
 }
 """As for services without Spark, at the points that are in its tasks."""
 
@@ -74,7 +74,7 @@ def test_a_batch_that_spark_repeats_after_a_worker_was_killed_comes_out_once(
     """It was committed, as the second after a batch of rates, and Spark was not told of that."""
     me = os.getpid()
     with pytest.raises(WorkerError, match="was killed"):
-        live(spark, Life(0, str(tmp_path), 1, "chief/commit/after", "worker", 0, 2, driver=me))
+        live(spark, Life(0, str(tmp_path), 1, "leader/commit/after", "worker", 0, 2, driver=me))
     assert not list((tmp_path / "in" / "commits").glob("[0-9]*"))
     assert Checkpoint(tmp_path / "checkpoint").reached("facts") == 1
     live(spark, Life(1, str(tmp_path), 1))

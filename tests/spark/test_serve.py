@@ -341,3 +341,39 @@ def test_a_job_that_fails_without_a_word_of_its_workers_is_an_error_of_ours(spar
         pointstamp.spark.serve(
             NotThere(), spark, inputs={"numbers": "n long"}, outputs={"n": "n long"}
         )
+
+
+def test_a_service_goes_on_when_a_worker_is_killed(spark, service, tmp_path):
+    flag = tmp_path / "killed"
+
+    def build(scope, numbers):
+        def check(batch):
+            if -5 in batch.column("n").to_pylist() and not flag.exists():
+                flag.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+            return batch
+
+        return numbers.exchange("n").map_batches(check)
+
+    policy = ps.RestartPolicy(delay_s=0.0)
+    with pointstamp.spark.serve(
+        build,
+        spark,
+        1,
+        inputs={"numbers": "n long"},
+        outputs={"n": "n long"},
+        name="restarted",
+        checkpoint=tmp_path / "service",
+        restart=policy,
+    ) as running:
+        input = running.input("numbers")
+        for epoch, numbers in enumerate([[1], [2, -5], [3]]):
+            input.send(spark.createDataFrame([(n,) for n in numbers], "n long"))
+            input.advance_to(epoch + 1)
+        pairs = running.output("n").read(2)
+        found = [(epoch, n) for epoch, b in pairs for n in b["n"].to_pylist()]
+        assert sorted(found) == [(0, 1), (1, -5), (1, 2), (2, 3)]
+        # The session knows where the workers are now.
+        read = spark.read.format("pointstamp").option("service", "restarted").load()
+        assert sorted(row.n for row in read.collect()) == [-5, 1, 2, 3]
+    assert flag.exists()
