@@ -26,6 +26,7 @@ class ThreadActivator:
 
     def __init__(self, environment: Environment, activate: Callable[[], None]) -> None:
         self._environment = environment
+        environment.is_called = True
         self._activate = activate
         self._is_rung = False
 

@@ -285,6 +285,7 @@ class Simulation:
                 main=begin,
                 progress=self._progress,
                 log=self._log,
+                watches_for_stalls=False,
                 responder=nullcontext,
             )
             self._results[index] = run_target(seat, target)
