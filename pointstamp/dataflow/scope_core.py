@@ -196,7 +196,7 @@ class ScopeCore(Generic[S]):
         ------
         UndeclaredStateError
             If the dataflow is durable, and the operator is not made of Python code: what it
-            keeps, nothing here can store.
+            keeps, cannot be stored.
         """
         durable_state = self.environment.durable_state
         if durable_state is not None and not isinstance(operator, Operator):
@@ -386,7 +386,7 @@ class ScopeCore(Generic[S]):
         return f"{kind} {number} of {self._names[node]!r} [{node}]" if node else f"port {number}"
 
     def _logged(self, node: int, operator: Operate) -> Operate:
-        """What records `operator` in the log, if there is one."""
+        """`operator`, or what reports to the log of it, if there is one."""
         return operator if self._log is None else self._log.operate(self.number, node, operator)
 
     def _child(self, node: int) -> Operate:
