@@ -131,8 +131,8 @@ def check_libraries(found: Iterable[Found]) -> None:
         workers = "; ".join(sorted(str(one) for one in found if one.missing))
         raise SparkSetupError(
             f"executors lack {missing} ({workers}): Pointstamp can be installed on them, the "
-            f"libraries that it needs cannot. Install {', '.join(NEEDED)} into the Python of the executors, "
-            f"or give them another one (PYSPARK_PYTHON, spark.pyspark.python)"
+            f"libraries that it needs cannot. Install {', '.join(NEEDED)} into the Python of the "
+            f"executors, or give them another one (PYSPARK_PYTHON, spark.pyspark.python)"
         )
 
 
