@@ -327,6 +327,15 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def driver_has_control() -> None:
+    """The driver of Spark jobs starts its control server once, and keeps it until the end."""
+    from pointstamp.spark import driver_control
+
+    driver_control.control_at(driver_control.LOOPBACK)
+    driver_control.control_at("0.0.0.0")
+
+
+@pytest.fixture(scope="session", autouse=True)
 def arrow_is_warm() -> None:
     """With its first CSV, Arrow opens a pipe for signals that it keeps until the end."""
     import pyarrow.csv

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 from pointstamp.cli.display import Display
 from pointstamp.cli.edge_source import EdgeFile, EdgeReading, Facts, at_hand
 from pointstamp.cli.outcome import Outcome, Request, Wanted
-from pointstamp.cli.progress_reporter import Address, ProgressReporter, Report
+from pointstamp.cli.progress_reporter import ProgressReporter, Report
 from pointstamp.cli.progress_server import ProgressServer
 from pointstamp.cli.queries import Query
 from pointstamp.cli.search import results
@@ -34,7 +34,6 @@ class Task:
     query: Query
     wanted: Wanted
     source: EdgeFile
-    address: Address
     parts: str | None
     """The folder for the workers' files."""
 
@@ -61,9 +60,9 @@ def answer(request: Request, display: Display) -> Outcome:
         at_hand(request.source) as source,
         _parts_folder(request.out) as parts,
         display.working("searching"),
-        ProgressServer(request.workers, on_tick=display.update) as server,
+        ProgressServer(request.workers, on_tick=display.update),
     ):
-        task = Task(request.query, request.wanted, source, server.address, parts)
+        task = Task(request.query, request.wanted, source, parts)
         shares = execute(work, task, workers=request.workers, **request.run.options())
         searched = time.monotonic()
         outcome = _outcome(request, shares, began, searched)
@@ -77,9 +76,9 @@ def answer(request: Request, display: Display) -> Outcome:
 
 def work(worker: Worker, task: Task) -> Share:
     """What each worker does."""
-    reporter = ProgressReporter(worker.index, task.address)
+    reporter = ProgressReporter(worker.index)
     share = Share(reporter.report)
-    with closing(reporter), _sink(worker.index, task, share) as sink:
+    with _sink(worker.index, task, share) as sink:
         with worker.dataflow("search") as scope:
             edges, stream = scope.new_input("edges")
             found = results(task.query, task.wanted, stream, reporter)

@@ -18,16 +18,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from pointstamp import errors
 from pointstamp.cli.display import Display
 from pointstamp.cli.edge_source import COLUMNS, EdgeReading, Facts
 from pointstamp.cli.outcome import Outcome, Request, Wanted
-from pointstamp.cli.progress_reporter import Address, ProgressReporter
-from pointstamp.cli.progress_server import LOOPBACK, ProgressServer
+from pointstamp.cli.progress_reporter import ProgressReporter
+from pointstamp.cli.progress_server import ProgressServer
 from pointstamp.cli.queries import Query
 from pointstamp.cli.search import result_columns, results
 from pointstamp.cli.top_matches import merged_top
-from pointstamp.errors import PointstampError, UsageError, WorkerError
 from pointstamp.operators.scope import Scope
 from pointstamp.operators.stream import Stream
 
@@ -43,11 +41,10 @@ class Build:
 
     query: Query
     wanted: Wanted
-    address: Address
 
     def __call__(self, scope: Scope, edges: Stream[Any]) -> Stream[Any]:
         """Build it on one worker."""
-        reporter = ProgressReporter(scope.index, self.address)
+        reporter = ProgressReporter(scope.index)
         return results(self.query, self.wanted, edges, reporter)
 
 
@@ -97,15 +94,15 @@ def _found(spark: Any, request: Request, display: Display, clock: _Clock) -> tup
     edges, facts = _edges(spark, request, display)
     clock.end("read")
     display.now("searching")
-    with ProgressServer(request.workers, _host(spark), display.update) as server:
-        build = Build(request.query, request.wanted, server.address)
+    with ProgressServer(request.workers, display.update) as server:
+        build = Build(request.query, request.wanted)
         columns = result_columns(request.query, request.wanted)
         schema = ", ".join(f"`{name}` long" for name in columns)
         options = request.run.options()
         frame = run(build, {"edges": edges}, schema, workers=request.workers, **options)
-        with _failing_in_words():
+        with _failing_in_words(frame):
             table = frame.toArrow()
-        reports = server.last_words() if server.is_complete() else []
+        reports = server.last_reports()
     clock.end("search")
     return table, Outcome(facts=facts, reports=reports)
 
@@ -143,56 +140,15 @@ def _session(request: Request) -> Iterator[Any]:
             starting.result(START_S).stop()
 
 
-def _host(spark: Any) -> str:
-    """By which name the tasks reach this machine."""
-    if (spark.conf.get("spark.master", None) or "").startswith("local"):
-        return LOOPBACK
-    return str(spark.conf.get("spark.driver.host", LOOPBACK))
-
-
 @contextmanager
-def _failing_in_words() -> Iterator[None]:
-    """Let a job of Spark fail in words that are not Java's."""
+def _failing_in_words(frame: Any = None) -> Iterator[None]:
+    """Let a job of Spark fail of what its workers failed of, or else in words of Spark's."""
+    from pointstamp.spark.failures import error_of
+
     try:
         yield
     except Exception as error:
-        raise first_cause(str(error)) from error
-
-
-def first_cause(text: str) -> PointstampError:
-    r"""What a failed Spark job failed of, from the text of Spark's exception.
-
-    Tracebacks of the tasks are in there, and in them our own errors by name: misuse,
-    if there is one, else what a worker said. Without either it was Spark, or Java, or
-    a task that was killed: the innermost cause that Spark names.
-
-    >>> first_cause("... pointstamp.errors.WorkerError: worker 0 failed: no luck\n at ...")
-    WorkerError('worker 0 failed: no luck', 0, None, None, '')
-    >>> first_cause("A\nCaused by: B: C\n    at D")
-    WorkerError('the Spark job failed: B: C', 0, None, None, '')
-    """
-    said = re.findall(r"pointstamp\.errors\.(\w+): (.+)", text)
-    for name, message in said:
-        kind = getattr(errors, name, None)
-        if isinstance(kind, type) and issubclass(kind, UsageError):
-            return kind(message)
-    for name, message in said:
-        if name == "WorkerError":
-            return WorkerError(message)
-    causes = re.findall(r"^Caused by: (.+)", text, re.MULTILINE) or text.splitlines()[:1]
-    ended_silently = any(_SILENT_END.search(cause) for cause in causes)
-    return WorkerError(f"the Spark job failed: {causes[-1]}{_KILLED if ended_silently else ''}")
-
-
-# What Spark says when the process of a task ends in the middle of a message. An end of
-# file with words to it is that of a file that is cut off.
-_SILENT_END = re.compile(
-    r"EOFException$|: Unexpected end of input|Python worker exited unexpectedly|Connection reset"
-)
-_KILLED = (
-    " (as if a worker's process ended without a word: was it killed, or out of memory? fewer "
-    "workers, or more memory for each, help with the latter)"
-)
+        raise error_of(error, frame) from error
 
 
 # Edges in.

@@ -26,6 +26,7 @@ from pointstamp.communication.control import ControlClient
 from pointstamp.communication.failure import UncarriedResult, dump, failure
 from pointstamp.communication.mesh import MeshCommunicator
 from pointstamp.communication.parent_death import ORPHANED_STATUS, die_with_parent
+from pointstamp.communication.publishing import set_own
 from pointstamp.communication.segment import Segment
 from pointstamp.communication.target import run_in_process
 
@@ -71,6 +72,7 @@ def main(
         {RunTarget: lambda _, message: arrived.put(message)},
         lambda *_: os._exit(ORPHANED_STATUS),
     )
+    set_own(control)
     communicator = MeshCommunicator(
         index,
         peers,

@@ -18,9 +18,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from pointstamp.containers.frames import is_table, record_batches
 from pointstamp.containers.kind import Kind
 from pointstamp.containers.registry import kind_of
-from pointstamp.errors import SchemaError
+from pointstamp.errors import ContainerError, SchemaError
 
 PREFERRED_RECORDS = 65_536
 PREFERRED_BYTES = 1 << 20
@@ -85,7 +86,7 @@ class Builder:
             self._look()
 
     def give_batch(self, batch: Any) -> None:
-        """Take a container of any kind.
+        """Take a container of any kind, or a table or data frame as its record batches.
 
         Raises
         ------
@@ -95,7 +96,14 @@ class Builder:
             For a schema other than that of earlier batches of the kind. What was
             given before has left by then.
         """
-        kind = kind_of(batch)
+        try:
+            kind = kind_of(batch)
+        except ContainerError:
+            if not is_table(batch):
+                raise
+            for part in record_batches(batch):
+                self.give_batch(part)
+            return
         if kind is _ROWS:
             self._give_rows(batch)
         elif kind.length(batch):

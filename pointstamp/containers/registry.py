@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from pointstamp.containers.arrays import Arrays, ArraysKind
+from pointstamp.containers.frames import is_table
 from pointstamp.containers.kind import Kind
 from pointstamp.containers.rows import RowsKind
 from pointstamp.errors import ContainerError
@@ -31,6 +32,18 @@ def kind_of(batch: Any) -> Kind[Any]:
     2
     """
     return _kinds.get(type(batch)) or _find(batch)
+
+
+def is_container(data: Any) -> bool:
+    """Whether a kind is registered for the type of `data`.
+
+    >>> is_container([1, 2]), is_container("ab")
+    (True, False)
+    """
+    try:
+        return kind_of(data) is not None
+    except ContainerError:
+        return False
 
 
 def kind_named(name: str) -> Kind[Any]:
@@ -102,15 +115,13 @@ def _register_columns() -> None:
 
 def _advice(batch: Any) -> str:
     name = type(batch).__name__
-    if name == "Table":
-        return "send the table's batches: for batch in table.to_batches()"
-    if name == "DataFrame":
-        return "convert it with pyarrow.RecordBatch.from_pandas(frame)"
+    if is_table(batch):
+        return "give its record batches: pyarrow.table(it).to_batches()"
     if name == "ndarray":
-        return "name the column: Arrays(values=array)"
+        return "name the column: pyarrow.record_batch({'values': array})"
     if name in ("tuple", "set", "generator", "range", "map"):
         return "make it a list of records: list(batch)"
-    return "send a list, Arrays or pyarrow.RecordBatch, or register a kind for the type"
+    return "send a list or a pyarrow.RecordBatch, or register a kind for the type"
 
 
 register(list, RowsKind())

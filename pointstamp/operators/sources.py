@@ -7,6 +7,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, overload
 
 from pointstamp.containers.builder import PREFERRED_RECORDS
+from pointstamp.containers.frames import is_table, record_batches
+from pointstamp.containers.registry import is_container, kind_of
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.durability import NOT_REPLAYED
 from pointstamp.dataflow.handles import Input, Output
@@ -179,10 +181,17 @@ class SourceMethods(ScopeCore["Stream[Any]"]):
     def to_stream(self, records: Iterable[T], *, name: str = "ToStream") -> Stream[T]:
         """The records of an iterable, at the least time. Every worker gives its own.
 
+        Of a record batch, a table or a data frame (of pandas, polars, or another that shows
+        itself by Arrow's C stream interface) it is a stream of columns.
+
         >>> import pointstamp as ps
         >>> ps.testing.collect(lambda scope: scope.to_stream("ab"))
         [(0, 'a'), (0, 'b')]
         """
+        if is_table(records):
+            return self.batches_to_stream(record_batches(records), name=name)
+        if is_container(records) and kind_of(records).has_columns:
+            return self.batches_to_stream([records], name=name)
         builder = OperatorBuilder(self, name)
         stream = builder.new_output()
 
@@ -211,7 +220,7 @@ class SourceMethods(ScopeCore["Stream[Any]"]):
     def batches_to_stream(
         self, batches: Iterable[Any], *, name: str = "FromBatches"
     ) -> Stream[Any]:
-        """The same for an iterable of containers, such as Arrow record batches.
+        """The same for an iterable of containers, tables or data frames.
 
         >>> import pointstamp as ps
         >>> ps.testing.collect(lambda scope: scope.batches_to_stream([[1, 2], [3]]))

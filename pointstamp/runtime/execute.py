@@ -52,7 +52,9 @@ def execute(
     watchdog_s : float, optional
         Warn, through logging (by default: on standard error), with who holds what back,
         when nothing has advanced on a worker for so many seconds, and not all is complete.
-        Choose it longer than the longest pause that is in order.
+        Choose it longer than the longest pause that is in order. Without it, a worker warns
+        after some ten seconds if it itself holds back what it waits for: a capability that
+        an operator keeps, or an input that the program does not advance while it waits.
     in_flight_bytes : int
         About how much a channel may have in flight to one peer until the dataflow's sources
         wait, on all workers; 0 for no limit.

@@ -26,6 +26,8 @@ cdef class Worker:
     cdef bint _is_building
     cdef readonly bint _is_stepping
     cdef readonly bint is_parked
+    cdef readonly bint is_waiting
+    cdef readonly long long n_steps
     cdef object _watchdog
     cdef object _snapshots
     cdef dict _in_flight

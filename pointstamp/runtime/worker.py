@@ -29,7 +29,7 @@ from pointstamp.progress.explanation import Holder
 from pointstamp.progress.timestamp import Int, Timestamp
 from pointstamp.runtime import diagnostics
 from pointstamp.runtime.control_plane import ControlPlane
-from pointstamp.runtime.installed_dataflow import InstalledDataflow
+from pointstamp.runtime.installed_dataflow import InstalledDataflow, unique_name
 from pointstamp.runtime.progress_exchange import ProgressExchange
 from pointstamp.runtime.signal_poll import poll_signals
 from pointstamp.runtime.snapshots import Snapshot, WorkerSnapshots, Write
@@ -55,6 +55,8 @@ class Worker:
     watchdog_s : float, optional
         Warn, through logging, when nothing has advanced for so many seconds and a
         dataflow is not complete. The thread that makes the worker must be its own.
+    stall_s : float, optional
+        The same, but only if this worker itself holds back what it waits for.
     in_flight_bytes : int
         About how much a channel may have in flight to one peer until the dataflow's sources
         wait, on all workers; 0 for no limit.
@@ -67,13 +69,13 @@ class Worker:
         eager: bool = False,
         log: Logger | None = None,
         watchdog_s: float | None = None,
+        stall_s: float | None = None,
         in_flight_bytes: int = LIMIT_BYTES,
     ) -> None:
         self.communicator = communicator
         self.timers = Timers()
         self._log = log
-        # Before the environment, whose log would wrap their channels: the log of what these
-        # carry is kept by those that know what is in them.
+        # Before the environment, whose log would wrap their channels.
         self._control = control = ControlPlane(communicator, self._activate)
         self._progress = progress = ProgressExchange(communicator, log)
         # Through a loop, whose variable has no C type: of a typed one Cython would hand on the
@@ -113,7 +115,14 @@ class Worker:
         """Whether it waits at this moment for something to do."""
         self._failure: BaseException | None = None
         self._snapshots = WorkerSnapshots(self.environment)
-        self._watchdog = None if watchdog_s is None else Watchdog(self, watchdog_s)
+        self.n_steps = 0
+        self.is_waiting = False
+        """Whether the program waits in `step_while` or `run`, and does nothing else meanwhile."""
+        self._watchdog: Watchdog | None = None
+        if watchdog_s is not None:
+            self._watchdog = Watchdog(self, watchdog_s)
+        elif stall_s is not None:
+            self._watchdog = Watchdog(self, stall_s, is_patient=True)
 
     @property
     def index(self) -> int:
@@ -184,7 +193,7 @@ class Worker:
         if durable is not None:
             known = [durable_state.dataflow for durable_state in self._snapshots.durable_states]
             dataflow.durable_state = DataflowState(
-                durable, _unique_name(name, known), self.index, self.peers
+                durable, unique_name(name, known), self.index, self.peers
             )
         self._is_building = True
         try:
@@ -294,6 +303,7 @@ class Worker:
                 "or ask to be activated, and return"
             )
         self._is_stepping = True
+        self.n_steps += 1
         try:
             self._take_in()
             self._visit_dataflows()
@@ -363,8 +373,12 @@ class Worker:
 
     def step_while(self, condition: Callable[[], bool]) -> None:
         """Step until `condition()` is false, parking when there is nothing to do."""
-        while condition():
-            self.step_or_park()
+        was_waiting, self.is_waiting = self.is_waiting, True
+        try:
+            while condition():
+                self.step_or_park()
+        finally:
+            self.is_waiting = was_waiting
 
     def run(self) -> None:
         """Step until every dataflow is complete.
@@ -382,6 +396,7 @@ class Worker:
                     f"run() would never return: input {handle.name!r} of worker {self.index} is "
                     f"still open, at {handle.time}; close() it first"
                 )
+        was_waiting, self.is_waiting = self.is_waiting, True
         try:
             self._control.begin_waiting()
             if self._log is not None:
@@ -393,6 +408,7 @@ class Worker:
                 self.step_or_park()
         finally:
             self._control.end_waiting()
+            self.is_waiting = was_waiting
 
     def keep_within(self, n_epochs: int, input: InputHandle, probe: Probe) -> None:
         """Step until at most `n_epochs` epochs of `input` are unfinished at `probe`.
@@ -682,10 +698,3 @@ class Worker:
         for number in dataflow.scopes:
             self._subgraphs[number].abandon()
         self._retire(dataflow)
-
-
-def _unique_name(name: str, known: list[str]) -> str:
-    """The name of a durable dataflow, with a number if there is one of that name already."""
-    own = name.replace("%", "%25").replace("/", "%2F").replace("#", "%23")
-    number = sum(other.partition("#")[0] == own for other in known)
-    return own if not number else f"{own}#{number + 1}"

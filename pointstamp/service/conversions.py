@@ -9,8 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pointstamp.containers import Arrays
-from pointstamp.containers.convert import to_arrow
+from pointstamp.containers.frames import is_table, record_batches
 from pointstamp.errors import SchemaError, UsageError
 
 
@@ -29,17 +28,15 @@ def epoch_of(given: Any) -> int:
 
 def to_batches(data: Any, input: str, schema: pa.Schema) -> list[Any]:
     """Tables, batches and records as a list of batches."""
-    if isinstance(data, pa.Table):
-        return list(data.to_batches())
-    if isinstance(data, Arrays):
-        return [to_arrow(data)]
+    if is_table(data):
+        return list(record_batches(data))
     if isinstance(data, pa.RecordBatch):
         return [data]
     if isinstance(data, list) and all(isinstance(record, dict) for record in data):
         return [_of_records(data, input, schema)] if data else []
     raise UsageError(
-        f"a service is sent a pyarrow.Table, a RecordBatch, Arrays or a list of dicts, and not "
-        f"{type(data).__name__}"
+        f"a service is sent a pyarrow.Table, a RecordBatch, a data frame or a list of dicts, and "
+        f"not {type(data).__name__}"
     )
 
 

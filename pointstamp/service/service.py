@@ -356,7 +356,7 @@ class ServiceInput:
 
         Parameters
         ----------
-        data : pyarrow.Table, pyarrow.RecordBatch, Arrays, list of dict
+        data : pyarrow.Table, pyarrow.RecordBatch, data frame, list of dict
             With the columns of the input's schema; on Spark a DataFrame as well. Distributed to
             the workers in large pieces, so exchange by key inside.
 

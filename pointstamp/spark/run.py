@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from pointstamp.communication.control import WorkerConfig
     from pointstamp.dataflow.logging_protocol import LoggerFactory
 
 MapInArrow = Callable[[Iterable["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
@@ -132,6 +133,7 @@ def run(
     from pointstamp.operators.building import takes_names
     from pointstamp.runtime.run_worker import is_eager
     from pointstamp.spark import packed_batches
+    from pointstamp.spark.driver_control import worker_config
     from pointstamp.spark.task import Job, work
 
     spark = spark or _session_of(inputs)
@@ -152,16 +154,25 @@ def run(
     # Spark reads the schema here; nothing runs.
     struct = frames[0].mapInArrow(_unpack(), schema).schema
     arrow_schema = to_arrow_schema(struct, timezone="UTC")
-    job = Job(build, tuple(inputs), by_name, arrow_schema, new_secret(), eager, log, fused)
+    control = worker_config(spark)
+    job = Job(build, tuple(inputs), by_name, arrow_schema, new_secret(), control, eager, log, fused)
     if fused:
-        return frames[0].mapInArrow(work(job), struct, barrier=True)
+        return _remembered(frames[0].mapInArrow(work(job), struct, barrier=True), control)
     dealt = [
         frame.mapInArrow(_distribute(number, workers), packed_batches.SCHEMA)
         for number, frame in enumerate(frames)
     ]
     arriving = reduce(_union, dealt).repartitionById(workers, "worker")
     leaving = arriving.mapInArrow(work(job), packed_batches.SCHEMA, barrier=True)
-    return leaving.repartitionById(workers, "worker").mapInArrow(_unpack(), struct)
+    unpacked = leaving.repartitionById(workers, "worker").mapInArrow(_unpack(), struct)
+    return _remembered(unpacked, control)
+
+
+def _remembered(frame: DataFrame, control: WorkerConfig) -> DataFrame:
+    from pointstamp.spark.failures import remember
+
+    remember(frame, control)
+    return frame
 
 
 def _session_of(inputs: Mapping[str, DataFrame]) -> SparkSession:

@@ -13,6 +13,7 @@ from pointstamp.errors import ServiceError, StoppedError
 from pointstamp.service.protocol import StagingHandle
 from pointstamp.service.worker_pools import RemoteWorkerPool
 from pointstamp.spark.access import Access, check_columns, staging
+from pointstamp.spark.driver_control import worker_config
 from pointstamp.spark.jobs import INTERRUPT_S, JobName
 from pointstamp.spark.run import LACKING
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
+    from pointstamp.communication.control import WorkerConfig
     from pointstamp.communication.tls import Certificates
     from pointstamp.service.checkpoint_config import CheckpointConfig
     from pointstamp.service.service import Service
@@ -86,7 +88,7 @@ class SparkWorkerPool(RemoteWorkerPool):
 
     def _run_job(self) -> None:
         self._jobs.give()
-        task = _task(self._spec, self._config)
+        task = _task(self._spec, self._config, worker_config(self._spark))
         # One partition for each task, and nothing in it that matters.
         rows = self._spark.range(0, self._n_workers, 1, self._n_workers)
         rows.mapInArrow(task, "worker long", barrier=True).collect()
@@ -170,7 +172,7 @@ class Registration:
 
 
 def _task(
-    spec: ServiceSpec, config: ServiceWorkerConfig
+    spec: ServiceSpec, config: ServiceWorkerConfig, job: WorkerConfig
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function for `mapInArrow(..., barrier=True)`: a worker until it is to stop."""
 
@@ -181,7 +183,7 @@ def _task(
         from pointstamp.communication.target import run_target
         from pointstamp.runtime.run_worker import run_worker
         from pointstamp.service.worker_control import run_service_worker
-        from pointstamp.spark.task import hosts_of, rendezvous
+        from pointstamp.spark.task import controlled, hosts_of, rendezvous
 
         batches = list(rows)
         context = BarrierTaskContext.get()
@@ -193,7 +195,9 @@ def _task(
         def work(communicator: Communicator) -> None:
             run_worker(communicator, run_service_worker, spec, mine, responder=nullcontext)
 
-        run_target(rendezvous(context, config.control.secret), work)
+        with controlled(job, me) as meeting:
+            communicator = rendezvous(context, config.control.secret, meeting)
+        run_target(communicator, work)
         for batch in batches:
             yield batch.rename_columns(["worker"])
 

@@ -11,32 +11,39 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from pointstamp.communication import tcp
 from pointstamp.communication.communicator import Communicator
-from pointstamp.communication.failure import Failure, failure
+from pointstamp.communication.control import ControlClient, WorkerConfig
+from pointstamp.communication.failure import Failure, chain, dump, failure, load
+from pointstamp.communication.job_control import FailureReport, JoinMesh, LeaveMesh
+from pointstamp.communication.publishing import set_own
 from pointstamp.containers.conform import conform
 from pointstamp.dataflow.logging_protocol import LoggerFactory
-from pointstamp.errors import BuildError
+from pointstamp.errors import BuildError, CommunicationError, PeerFailedError, PeerLostError
 from pointstamp.operators.building import built, name_of
 from pointstamp.operators.scope import Scope
 from pointstamp.operators.stream import Stream
 from pointstamp.runtime.worker import Worker
-from pointstamp.spark import bridge, gathering, packed_batches
+from pointstamp.spark import bridge, packed_batches
 from pointstamp.spark.packed_batches import PackedBatch
 
 if TYPE_CHECKING:
     from pyspark import BarrierTaskContext
 
-FIRST_WORD_S = 0.8
-"""How long a worker that fails because a peer did lets that peer report first.
+FIRST_CAUSE_S = 1.0
+"""How long a worker that fails waits for the driver to say what the first cause is."""
 
-Spark shows the failure that it hears of first, and ends the other tasks then."""
+REACH_S = 3.0
+"""How long a task tries to reach the driver, before it does without."""
+
+MEET_S = 20.0
+"""How long a task waits for its peers at the driver, before it asks Spark."""
 
 Rows = Iterable[pa.RecordBatch]
 
@@ -50,6 +57,8 @@ class Job:
     by_name: bool
     schema: pa.Schema
     secret: bytes = field(repr=False)
+    control: WorkerConfig | None = None
+    """Where the workers report; None if they do not."""
     eager: bool = False
     """Whether workers tell each other of progress at once."""
     log: LoggerFactory | None = None
@@ -63,16 +72,38 @@ def work(job: Job) -> Callable[[Rows], Iterator[pa.RecordBatch]]:
     def task(rows: Rows) -> Iterator[pa.RecordBatch]:
         from pyspark import BarrierTaskContext
 
-        return run_task(job, rendezvous(BarrierTaskContext.get(), job.secret), rows)
+        context = BarrierTaskContext.get()
+        with controlled(job.control, context.partitionId()) as control:
+            communicator = rendezvous(context, job.secret, control)
+            yield from run_task(job, communicator, rows, control)
 
     return task
 
 
-def run_task(job: Job, communicator: Communicator, rows: Rows) -> Iterator[pa.RecordBatch]:
-    """The life of a worker: its results in rows, and a goodbye, or the news that it failed.
+@contextmanager
+def controlled(config: WorkerConfig | None, worker: int) -> Iterator[ControlClient | None]:
+    """The control connection of a task; None where the driver cannot be reached."""
+    control = None
+    if config is not None:
+        # The driver may be a client behind a wall: what fails here fails the job in no way.
+        with suppress(CommunicationError):
+            control = ControlClient.connect(config, worker, timeout_s=REACH_S)
+    try:
+        set_own(control)
+        yield control
+    finally:
+        set_own(None)
+        if control is not None:
+            control.end()
 
-    When nobody asks for the rest, and the generator is closed, the peers are told
-    too: they could not end without this worker.
+
+def run_task(
+    job: Job, communicator: Communicator, rows: Rows, control: ControlClient | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The life of a worker: its results in rows, and a goodbye, or why it failed.
+
+    When the rest is not asked for, and the generator is closed, the peers end too: they could
+    not without this worker.
     """
     index = communicator.index
     arrivals = packed_batches.of_one(rows, index) if job.fused else packed_batches.unpack(rows)
@@ -81,19 +112,33 @@ def run_task(job: Job, communicator: Communicator, rows: Rows) -> Iterator[pa.Re
             yield batch if job.fused else packed_batches.pack(PackedBatch(index, 0, batch))
         communicator.close()
     except BaseException as cause:
-        communicator.abort(cause)
         if not isinstance(cause, Exception):
+            communicator.abort(cause)
             raise
-        raise _explained(failure(communicator.index, cause, time.monotonic())) from cause
+        found = failure(index, cause, time.monotonic())
+        # The driver first: ending the links to the peers may take a moment.
+        answer = None if control is None else control.request(FailureReport(dump(found)))
+        communicator.abort(cause)
+        if answer is not None:
+            with suppress(CommunicationError, TimeoutError):
+                found = load(answer.result(FIRST_CAUSE_S))
+        raise _explained(found, cause) from cause
 
 
-def _explained(found: Failure) -> Exception:
-    """What Spark is told; it shows the message and the notes, and drops what caused it."""
+def _explained(found: Failure, cause: BaseException) -> Exception:
+    """What Spark gets; it shows the message and the notes, and drops what caused it.
+
+    Every task raises the first cause, so that it does not matter which of them Spark shows.
+    """
     if found.secondary:
-        time.sleep(FIRST_WORD_S)
-    error = found.as_error()
-    error.add_note(f"\nThe traceback of worker {found.worker}:\n\n{found.original}")
-    return error
+        # The driver was not reached, or has no cause either: what the peers said of it.
+        for error in chain(cause):
+            if isinstance(error, PeerFailedError | PeerLostError) and error.peer is not None:
+                said = str(error).removeprefix(f"worker {error.peer} ")
+                found = replace(found, worker=error.peer, what=said)
+    explained = found.as_error()
+    explained.add_note(f"\nThe traceback of worker {found.worker}:\n\n{found.original}")
+    return explained
 
 
 def hosts_of(context: BarrierTaskContext) -> list[str]:
@@ -101,11 +146,13 @@ def hosts_of(context: BarrierTaskContext) -> list[str]:
     return [info.address.rpartition(":")[0].strip("[]") for info in context.getTaskInfos()]
 
 
-def rendezvous(context: BarrierTaskContext, secret: bytes) -> Communicator:
+def rendezvous(
+    context: BarrierTaskContext, secret: bytes, control: ControlClient | None = None
+) -> Communicator:
     """Connect the tasks of a barrier stage.
 
-    On several machines by the one message that Spark passes between them; on one machine,
-    by a quicker way of ours (`gathering`).
+    They find each other at the driver, or, where that cannot be reached, by the one message
+    that Spark passes between them, which takes a second.
     """
     hosts = hosts_of(context)
     me = context.partitionId()
@@ -113,14 +160,30 @@ def rendezvous(context: BarrierTaskContext, secret: bytes) -> Communicator:
     # which Spark knows a machine need not be one of the addresses that it can bind.
     is_local = len(set(hosts)) == 1
     with tcp.listen("127.0.0.1" if is_local else "0.0.0.0") as listener:
-        host, port = "127.0.0.1" if is_local else hosts[me], listener.address[1]
-        if is_local and gathering.is_possible():
-            stage = context.stageId()
-            ports = gathering.gather_ports(me, port, len(hosts), secret, stage)
-            return tcp.connect(me, [(host, port) for port in ports], secret, listener=listener)
-        gathered = [said.split() for said in context.allGather(f"{host} {port}")]
-        addresses = [(host, int(port)) for host, port in gathered]
+        address = "127.0.0.1" if is_local else hosts[me], listener.address[1]
+        addresses = _meet(control, context.stageId(), len(hosts), address)
+        if addresses is None:
+            gathered = [said.split() for said in context.allGather(f"{address[0]} {address[1]}")]
+            addresses = [(host, int(port)) for host, port in gathered]
         return tcp.connect(me, addresses, secret, listener=listener)
+
+
+def _meet(
+    control: ControlClient | None, attempt: int, workers: int, address: tcp.Address
+) -> list[tcp.Address] | None:
+    """The addresses of all workers, from the driver; None if some did not get there."""
+    if workers == 1:
+        return [address]
+    if control is None:
+        return None
+    found: list[tcp.Address] | None = None
+    try:
+        found = control.ask(JoinMesh(attempt, workers, address), MEET_S)
+    except CommunicationError:
+        with suppress(CommunicationError):
+            # It may be complete since: then the others rely on us.
+            found = control.ask(LeaveMesh(attempt), MEET_S)
+    return found
 
 
 def run(job: Job, communicator: Communicator, arrivals: Iterable[PackedBatch]) -> Iterator[Any]:

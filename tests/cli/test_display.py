@@ -43,8 +43,6 @@ def test_a_log_says_now_and_then_that_there_is_no_news(monkeypatch: pytest.Monke
         for _ in range(25):
             clock[0] += 1
             display.update(server)
-    server._listener.close()
-    server._selector.close()
     assert shown.getvalue().splitlines() == [
         "cliques    0.0 s  searching",
         "cliques    2.0 s  searching: edges read 5",

@@ -15,7 +15,6 @@ import pyarrow as pa
 import pytest
 
 from pointstamp.cli.edge_source import EdgeFile
-from pointstamp.cli.on_spark import first_cause
 from tests.cli.conftest import Ran
 
 Run = Callable[..., Ran]
@@ -154,22 +153,3 @@ def test_a_hangup_is_heard_unless_we_are_told_to_ignore_it(
     finally:
         signal.signal(signal.SIGHUP, before)
     assert (ran.status, ran.out) == ((0, "2\n") if is_ignored else (129, ""))
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        "java.io.EOFException",
-        "java.io.IOException: Unexpected end of input stream",
-        "java.net.SocketException: Connection reset",
-        "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)",
-    ],
-)
-def test_a_worker_that_ended_without_a_word_is_said_to_have(said: str) -> None:
-    cause = str(first_cause(f"A: b\n\tat c\nCaused by: {said}\n\tat d"))
-    assert cause.startswith(f"the Spark job failed: {said} (as if a worker's process ended")
-
-
-def test_the_end_of_a_file_is_not_that_of_a_worker() -> None:
-    cause = first_cause("A: b\nCaused by: java.io.EOFException: 7 bytes left of x.parquet\n\tat c")
-    assert str(cause) == "the Spark job failed: java.io.EOFException: 7 bytes left of x.parquet"

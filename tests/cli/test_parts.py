@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
-import json
-import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,12 +18,13 @@ from rich.console import Console
 
 from pointstamp.cli.display import Display
 from pointstamp.cli.edge_source import EdgeFile, EdgeReading, VertexSet
-from pointstamp.cli.on_spark import first_cause
 from pointstamp.cli.progress_reporter import ProgressReporter, Report
 from pointstamp.cli.progress_server import ProgressServer
 from pointstamp.cli.top_matches import TopMatches, merged_top
-from pointstamp.errors import FileFormatError, SchemaError, WorkerError
+from pointstamp.communication.launch import run_processes
+from pointstamp.errors import FileFormatError, WorkerError
 from pointstamp.formats.parquet import write_parquet
+from pointstamp.spark.failures import error_of
 
 small = st.integers(0, 6)
 records = st.lists(st.tuples(small, small), max_size=60)
@@ -82,66 +80,39 @@ def until(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def test_the_board_shows_the_latest_of_each_worker() -> None:
+def test_the_latest_report_of_each_worker_is_kept() -> None:
     with ProgressServer(2) as server:
-        tallies = [ProgressReporter(index, server.address) for index in range(2)]
-        tallies[1].note("found", 5)
-        tallies[1].finish()
-        until(lambda: server.reports()[1].done)
-        assert not server.is_complete()
+        reporters = [ProgressReporter(index) for index in range(2)]
+        reporters[1].note("found", 5)
+        reporters[1].finish()
+        assert server.last_reports() == []  # one has not reported
         assert server.reports()[0] == Report(0)
         assert server.reports()[1].found == 5
         assert server.reports()[1].peak_bytes > 0
-        tallies[0].note("edges", 3)
-        tallies[0].finish()
-        assert [report.edges for report in server.last_words()] == [3, 0]
-        assert server.is_complete()
+        reporters[0].note("edges", 3)
+        reporters[0].finish()
+        assert [report.edges for report in server.last_reports()] == [3, 0]
 
 
-def test_a_worker_that_reaches_no_board_works_on() -> None:
-    with ProgressServer(1) as server:
-        address = server.address
-    reporter = ProgressReporter(0, address)  # nobody is there any more
+def test_reports_of_worker_processes_arrive() -> None:
+    def work(communicator: Any) -> None:
+        ProgressReporter(communicator.index).finish()
+
+    with ProgressServer(2) as server:
+        run_processes(work, 2)
+        until(lambda: bool(server.last_reports()))
+        assert [report.done for report in server.reports()] == [True, True]
+
+
+def test_a_worker_whose_reports_nothing_takes_works_on() -> None:
+    reporter = ProgressReporter(0)
     reporter.note("found", 2)
     assert reporter.finish().found == 2
 
 
-def test_a_board_that_goes_away_stops_no_worker() -> None:
-    with ProgressServer(1) as server:
-        reporter = ProgressReporter(0, server.address)
-        reporter.finish()
-        other = ProgressReporter(0, server.address)
-    for _ in range(3):  # the first is taken by the system, the next ones fail
-        other._send()
-    assert other.finish().done
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        b"hello\n",
-        b'{"token": "guessed", "worker": 0, "found": 9}\n',
-        b"[1]\n",
-        b"x" * 100_000,
-    ],
-)
-def test_what_others_send_to_the_board_is_ignored(line: bytes) -> None:
-    with ProgressServer(1) as server:
-        with socket.create_connection((server.address.host, server.address.port)) as other:
-            other.sendall(line)
-            other.settimeout(10)
-            with contextlib.suppress(ConnectionResetError):  # where it has not read all
-                assert other.recv(1) == b""  # hung up on
-        assert server.reports() == [Report(0)]
-
-
 def test_a_report_of_a_worker_that_is_not_ours_is_ignored() -> None:
     with ProgressServer(1) as server:
-        told = {"token": server.address.token, "worker": 7, "found": 9}
-        with socket.create_connection((server.address.host, server.address.port)) as other:
-            other.sendall(json.dumps(told).encode() + b"\n")
-            other.settimeout(10)
-            assert other.recv(1) == b""
+        ProgressReporter(7).finish()
         assert server.reports() == [Report(0)]
 
 
@@ -212,18 +183,22 @@ def test_a_file_that_cannot_be_finished_leaves_nothing(tmp_path: Path) -> None:
 # Spark's words.
 
 
-def test_misuse_is_found_in_what_spark_says() -> None:
-    text = (
-        "Job aborted\npointstamp.errors.WorkerError: worker 1 failed: a graph needs integers\n"
-        "pointstamp.errors.SchemaError: a graph needs integers\nCaused by: java.lang.X: no\n at y"
-    )
-    cause = first_cause(text)
-    assert isinstance(cause, SchemaError)
-    assert str(cause) == "a graph needs integers"
+class Thrown:
+    """As Py4J shows a throwable of Java."""
+
+    def __init__(self, said: str, cause: Thrown | None = None) -> None:
+        self._said, self._cause = said, cause
+
+    def toString(self) -> str:  # noqa: N802 (Java names it)
+        return self._said
+
+    def getCause(self) -> Thrown | None:  # noqa: N802 (Java names it)
+        return self._cause
 
 
-def test_without_words_of_ours_the_innermost_cause_is_named() -> None:
-    cause = first_cause("A: b\n\tat c\nCaused by: D: e\n\tat f\nCaused by: G: h\n\tat i\n")
-    assert isinstance(cause, WorkerError)
-    assert str(cause) == "the Spark job failed: G: h"
-    assert str(first_cause("gone")) == "the Spark job failed: gone"
+def test_where_no_worker_failed_the_innermost_cause_is_named() -> None:
+    error = ValueError("a wall of text")
+    error._origin = Thrown("A: b", Thrown("D: e", Thrown("G: h\n at i")))  # type: ignore[attr-defined]  # as PySpark's have
+    assert isinstance(error_of(error), WorkerError)
+    assert str(error_of(error)) == "the Spark job failed: G: h"
+    assert str(error_of(ValueError("gone"))) == "the Spark job failed: gone"

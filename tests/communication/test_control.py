@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from pointstamp.communication import control
+from pointstamp.communication import control_loop
 from pointstamp.communication.authentication import new_secret
 from pointstamp.communication.control import ControlClient, ControlServer, WorkerConfig
 from pointstamp.errors import (
@@ -206,7 +206,7 @@ def test_a_connection_that_is_cut_is_lost_and_its_requests_fail():
 
 
 def test_idle_strangers_keep_no_worker_out(monkeypatch):
-    monkeypatch.setattr(control, "MAX_PENDING", 4)
+    monkeypatch.setattr(control_loop, "MAX_PENDING", 4)
     with contextlib.ExitStack() as stack, ControlServer(SECRET) as server:
         strangers = [
             stack.enter_context(socket.create_connection(server.address)) for _ in range(8)
@@ -222,7 +222,7 @@ def test_idle_strangers_keep_no_worker_out(monkeypatch):
 
 
 def test_a_stranger_has_only_so_long(monkeypatch):
-    monkeypatch.setattr(control, "HANDSHAKE_S", 0.1)
+    monkeypatch.setattr(control_loop, "HANDSHAKE_S", 0.1)
     with ControlServer(SECRET) as server, socket.create_connection(server.address) as stranger:
         stranger.settimeout(SOON_S)
         data = b"?"

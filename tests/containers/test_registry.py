@@ -98,7 +98,7 @@ def test_a_message_of_a_kind_that_is_not_known_says_what_to_do(monkeypatch):
     ("batch", "advice"),
     [
         (pa.table({"a": [1]}), "to_batches"),
-        (pd.DataFrame({"a": [1]}), "from_pandas"),
+        (pd.DataFrame({"a": [1]}), "to_batches"),
         (np.arange(3), "Arrays"),
         ((1, 2), "list"),
         (range(3), "list"),

@@ -67,6 +67,10 @@ def shown(key: int, n: int) -> str:
     return f"{key} {n}"
 
 
+def lengths(texts: ps.Stream[str], factor: int) -> ps.Stream[int]:
+    return texts.map(lambda text: factor * len(text))
+
+
 def longest(one: str, other: str) -> str:
     return max(one, other, key=len)
 
@@ -122,6 +126,10 @@ def record_by_record(texts: ps.Stream[str]) -> None:
     assert_type(texts.filter("is_wanted"), ps.Stream[str])
     assert_type(texts.inspect(print), ps.Stream[str])
     assert_type(texts.inspect(lambda text: text.upper()), ps.Stream[str])
+    assert_type(texts.inspect_time(print), ps.Stream[str])
+    assert_type(texts.inspect_frontier(print), ps.Stream[str])
+    assert_type(texts.distinct(), ps.Stream[str])
+    assert_type(texts.pipe(lengths, 2), ps.Stream[int])
     assert_type(texts.count(), ps.Stream[int])
 
 

@@ -1,0 +1,71 @@
+"""Tables and data frames as record batches: the one place where those are converted.
+
+pyarrow's tables and readers, pandas' and polars' data frames, and whatever else shows itself
+by Arrow's C stream interface. Nothing here imports pandas or polars.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pointstamp.errors import ContainerError
+
+
+def is_table(data: Any) -> bool:
+    """Whether `data` is a table or a data frame: columns, and no container of ours.
+
+    >>> is_table([1, 2]), is_table("ab")
+    (False, False)
+    """
+    if not isinstance(data, type) and hasattr(data, "__arrow_c_stream__"):
+        # A single column has the interface, too, and is no table.
+        return hasattr(data, "columns") or hasattr(data, "read_next_batch")
+    return _is_pandas_frame(data)
+
+
+def record_batches(data: Any) -> Iterator[Any]:
+    """The `pyarrow.RecordBatch`es of a table or a data frame, without those that are empty.
+
+    The index of a pandas frame is not taken, as Spark does not: `frame.reset_index()` makes
+    columns of it. Views of text become text, which all operators can work on.
+
+    Raises
+    ------
+    ContainerError
+        If it is neither.
+
+    >>> import pyarrow as pa
+    >>> [batch.to_pydict() for batch in record_batches(pa.table({"a": [1, 2]}))]
+    [{'a': [1, 2]}]
+    """
+    if not is_table(data):
+        raise ContainerError(
+            f"a {type(data).__module__}.{type(data).__name__} is no batch of records: give a list, "
+            "a pyarrow.RecordBatch or Table, or a data frame of pandas or polars"
+        )
+    import pyarrow as pa
+
+    if hasattr(data, "read_next_batch"):
+        batches = iter(data)
+    elif _is_pandas_frame(data):
+        table = pa.Table.from_pandas(data, preserve_index=False)
+        batches = iter(table.replace_schema_metadata(None).to_batches())
+    else:
+        batches = iter((data if isinstance(data, pa.Table) else pa.table(data)).to_batches())
+    return (_without_views(batch) for batch in batches if batch.num_rows)
+
+
+def _is_pandas_frame(data: Any) -> bool:
+    kind = type(data)
+    return kind.__module__.partition(".")[0] == "pandas" and kind.__name__ == "DataFrame"
+
+
+def _without_views(batch: Any) -> Any:
+    import pyarrow as pa
+
+    plain = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+    if not any(kind in plain for kind in batch.schema.types):
+        return batch
+    fields = [field.with_type(plain.get(field.type, field.type)) for field in batch.schema]
+    return batch.cast(pa.schema(fields))

@@ -1,0 +1,74 @@
+"""The control server of Spark's driver, to which the tasks of its jobs report.
+
+One for each program, from its first dataflow on: a DataFrame may be computed again at any
+time, and does not say when. Where tasks cannot reach the program, which may be a client of
+Spark Connect on another machine, they do without: addresses go by Spark's `allGather`,
+which takes a second, and what a worker raises names what its peers reported.
+"""
+
+from __future__ import annotations
+
+import atexit
+import socket
+import threading
+import uuid
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from pointstamp.communication.authentication import new_secret
+from pointstamp.communication.control import WorkerConfig
+from pointstamp.communication.failure import Failure
+from pointstamp.communication.job_control import JobControl
+from pointstamp.spark.session import context_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOOPBACK = "127.0.0.1"
+
+_lock = threading.Lock()
+_secret = new_secret()
+_controls: dict[str, JobControl] = {}
+"""By the address that they listen at: the loopback interface, or all."""
+
+
+def worker_config(spark: SparkSession) -> WorkerConfig:
+    """Where the workers of a new job report, and the group that they are."""
+    name = _reachable_name(spark)
+    control = control_at(LOOPBACK if name == LOOPBACK else "0.0.0.0")
+    port = control.server.address[1]
+    return WorkerConfig((name, port), _secret, group=uuid.uuid4().hex)
+
+
+def first_cause(config: WorkerConfig) -> Failure | None:
+    """What the last run of a job failed of, if one of its workers did."""
+    control = _controls.get(LOOPBACK if config.control[0] == LOOPBACK else "0.0.0.0")
+    return None if control is None else control.first_cause(config.group)
+
+
+def control_at(host: str) -> JobControl:
+    """The control server of this program at `host`, which it keeps."""
+    with _lock:
+        if host not in _controls:
+            _controls[host] = JobControl(_secret, host)
+            atexit.register(_controls[host].close)
+        return _controls[host]
+
+
+def _reachable_name(spark: SparkSession) -> str:
+    """By which name the tasks reach this program."""
+    if context_of(spark) is None:
+        return _address_towards(spark)
+    if (spark.conf.get("spark.master", None) or "").startswith("local"):
+        return LOOPBACK
+    return str(spark.conf.get("spark.driver.host", LOOPBACK))
+
+
+def _address_towards(spark: Any) -> str:
+    """The address of this machine on the way to the server of Spark Connect."""
+    with suppress(Exception):  # it is not public how to ask; without it, tasks do without us
+        host = spark.client.host
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as way:
+            way.connect((host, 9))  # nothing is sent
+            return str(way.getsockname()[0])
+    return LOOPBACK

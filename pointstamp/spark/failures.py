@@ -1,0 +1,55 @@
+"""Why a job of Spark failed: what its workers reported, or else what Java was thrown for.
+
+Workers report over the control connection, so that nothing is read out of the text of
+Spark's exceptions. Where no worker failed, the error is Spark's own.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from pointstamp.errors import PointstampError, UsageError, WorkerError
+from pointstamp.spark import driver_control
+
+if TYPE_CHECKING:
+    from pointstamp.communication.control import WorkerConfig
+
+_configs: weakref.WeakKeyDictionary[Any, WorkerConfig] = weakref.WeakKeyDictionary()
+"""Of the DataFrames that `run` gave, where the workers of each report."""
+
+MAX_CAUSES = 50
+
+
+def remember(frame: Any, config: WorkerConfig) -> None:
+    """Have `error_of` know the job behind a DataFrame."""
+    _configs[frame] = config
+
+
+def error_of(error: BaseException, frame: Any = None) -> PointstampError:
+    r"""What an action on `frame` failed of, which `run` gave and which raised `error`.
+
+    Misuse that a worker found is raised as such; else what the first worker that failed said.
+
+    >>> error_of(ValueError("no luck\n at x"))
+    WorkerError('the Spark job failed: no luck', 0, None, None, '')
+    """
+    config = None if frame is None else _configs.get(frame)
+    cause = None if config is None else driver_control.first_cause(config)
+    if cause is None:
+        return WorkerError(f"the Spark job failed: {innermost(error)}")
+    if isinstance(cause.cause, UsageError):
+        return cause.cause
+    return cause.as_error()
+
+
+def innermost(error: BaseException) -> str:
+    """The first line of what Spark's exception was thrown for, in the end."""
+    thrown = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
+    said = str(error)
+    for _ in range(MAX_CAUSES):
+        if thrown is None:
+            break
+        said = thrown.toString()
+        thrown = thrown.getCause()
+    return next(iter(said.splitlines()), type(error).__name__)
