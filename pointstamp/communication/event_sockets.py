@@ -40,13 +40,13 @@ TIMEOUT_S = 30.0
 """How long the two ends may take to find each other."""
 
 _PROOF_S = 5.0
-"""How long who has connected may take to prove itself."""
+"""How long a caller may take to prove itself."""
 
 _CALL_S = 1.0
 """How long one attempt to connect may take."""
 
 _LOOK_S = 0.1
-"""How often who waits for a connection looks whether it is still wanted."""
+"""How often one that waits for a connection looks whether it is still wanted."""
 
 _MAX_WAITING = 64
 """Events that wait between a thread and its worker."""
@@ -57,7 +57,7 @@ Wake = Callable[[], None]
 
 
 class _End(Protocol):
-    """Whoever makes connections."""
+    """What makes connections."""
 
     @property
     def name(self) -> str:
@@ -101,7 +101,7 @@ class Connect:
         return SocketReader(self, times, wake)
 
     def connect(self, is_wanted: Callable[[], bool]) -> socket.socket:
-        """Connect until somebody answers."""
+        """Connect until something answers."""
         until = time.monotonic() + self._timeout_s
         while True:
             try:
@@ -110,7 +110,7 @@ class Connect:
             except OSError as error:
                 if time.monotonic() > until:
                     raise RendezvousError(
-                        f"nobody answered at {self.name} in {self._timeout_s} s: {error}"
+                        f"nothing answered at {self.name} in {self._timeout_s} s: {error}"
                     ) from error
             _wait_a_moment(is_wanted, self.name)
         with _closed_on_error(connection):
@@ -129,7 +129,7 @@ class Accept:
     host, port
         Where to listen; port 0 takes a free one, see `address`.
     secret : bytes
-        At least 16 bytes, the same at both ends. Who does not know it is turned away.
+        At least 16 bytes, the same at both ends. A caller that does not know it is turned away.
     timeout_s : float
         Seconds to wait for the other end.
     """
@@ -166,7 +166,7 @@ class Accept:
         return SocketReader(self, times, wake)
 
     def connect(self, is_wanted: Callable[[], bool]) -> socket.socket:
-        """Wait for somebody who knows the secret."""
+        """Wait for a caller that knows the secret."""
         until = time.monotonic() + self._timeout_s
         refused = ""
         while time.monotonic() < until:
@@ -184,8 +184,8 @@ class Accept:
                     _prove(connection, self._secret, False, soon, is_wanted)
                 return connection
             except (AuthenticationError, VersionError, PeerLostError, OSError) as error:
-                refused = f"; one who came was turned away: {error}"
-        raise RendezvousError(f"nobody connected to {self.name} in {self._timeout_s} s{refused}")
+                refused = f"; one that came was turned away: {error}"
+        raise RendezvousError(f"nothing connected to {self.name} in {self._timeout_s} s{refused}")
 
     def close(self) -> None:
         """Stop listening. Connections that were made stay."""
@@ -244,7 +244,7 @@ class _Link:
                 self._begin(connection)
                 self._carry(connection)
         except (TruncatedError, PeerLostError, OSError) as error:
-            # What is cut off here was not cut in a file: somebody has gone.
+            # What is cut off here was not cut in a file: the other end has gone.
             what = "" if isinstance(error, TruncatedError) else f": {error}"
             self._fail(
                 PeerLostError(
@@ -254,7 +254,7 @@ class _Link:
             )
         except PointstampError as error:
             self._fail(error)
-        except Exception as error:  # noqa: BLE001  (a thread has nobody else to tell)
+        except Exception as error:  # noqa: BLE001  (a thread has no other way to say it)
             self._fail(
                 CommunicationError(f"the captured stream at {self._end.name} failed: {error!r}")
             )
@@ -266,7 +266,7 @@ class _Link:
                 self._wake()
 
     def _begin(self, connection: socket.socket) -> None:
-        """Agree on who does what."""
+        """Agree on what each end does."""
         connection.settimeout(None)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         with self._turn:

@@ -37,6 +37,6 @@ class ThreadActivator:
             self._environment.call(self._answer)
 
     def _answer(self) -> None:
-        """Called by the worker: who rings from now on is heard again, and after this."""
+        """Called by the worker: what rings from now on counts again, and after this."""
         self._is_rung = False
         self._activate()

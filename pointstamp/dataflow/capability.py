@@ -1,6 +1,6 @@
 """Capabilities: the right to send at a time or later.
 
-As long as an operator holds a capability for a time, nobody downstream is told
+As long as an operator holds a capability for a time, no operator downstream sees
 that the time is complete. An operator gets one at the start (the least time),
 retains them from the batches it receives, and makes new ones from those it has,
 never for an earlier time. It should let go of each as soon as it can:

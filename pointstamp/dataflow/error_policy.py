@@ -26,7 +26,7 @@ Failures travel as any record does, to other workers too, so they can always be 
 error or a record that does not come back from that arrives as a stand-in that has its text.
 
 An error keeps the frames that it passed through, and those keep all that was in
-them, capabilities too: whoever collects errors would hold back time. So an error is
+them, capabilities too: what collects errors would hold back time. So an error is
 routed without its frames, with a note that says where it was raised.
 """
 

@@ -9,7 +9,7 @@ Rules
 -----
 1. Everything in this file runs in the loop's thread, but what says that it is for others.
 2. A coroutine that was begun comes to an outcome exactly once, a cancelled one too:
-   somebody waits for it.
+   something waits for it.
 3. `KeyboardInterrupt` and `SystemExit` of a coroutine are the worker's: they are outcomes
    like others here. Of anything else in the loop they end it, and fail the worker.
 """
@@ -81,7 +81,7 @@ class Outcomes:
     """On the way from coroutines to their operator, which is activated for them.
 
     `put` is for the loop's thread and `take` for the worker's. The order that makes this
-    sound: who puts appends and then looks whether the bell was rung; who takes unsets the
+    sound: what puts appends and then looks whether the bell was rung; what takes unsets the
     bell and then looks at what there is.
     """
 
@@ -301,7 +301,7 @@ async def _close(given: AsyncIterator[Any]) -> None:
 
 
 def _outcome(error: BaseException | None) -> BaseException | None:
-    """`error`, as one of the user's where somebody cancelled a coroutine that we did not."""
+    """`error`, as one of the user's where another cancelled a coroutine that we did not."""
     if not isinstance(error, asyncio.CancelledError):
         return error
     cancelled = concurrent.futures.CancelledError("its coroutine was cancelled")

@@ -186,10 +186,10 @@ def test_a_replay_whose_worker_fails_is_lost_for_the_capture(
 
 def test_nobody_comes(first_cause: Any) -> None:
     with ps.Accept(secret=SECRET, timeout_s=0.3) as listener:
-        with pytest.raises(WorkerError, match=r"nobody connected to 127\.0\.0\.1:\d+ in 0.3 s"):
+        with pytest.raises(WorkerError, match=r"nothing connected to 127\.0\.0\.1:\d+ in 0.3 s"):
             collect(lambda scope: scope.replay([listener]))
         address = listener.address
-    with pytest.raises(WorkerError, match=r"nobody answered at 127\.0\.0\.1") as raised:
+    with pytest.raises(WorkerError, match=r"nothing answered at 127\.0\.0\.1") as raised:
         capture(ps.Connect(*address, secret=SECRET, timeout_s=0.3), [["a"]])
     assert isinstance(first_cause(raised.value), RendezvousError)
 

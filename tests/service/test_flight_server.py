@@ -41,6 +41,7 @@ from pointstamp.service.protocol import (
 from pointstamp.service.service_worker import ServiceWorker
 from pointstamp.service.termination import Termination
 from pointstamp.service.worker_control import EndpointReady, WorkerControl, WorkerFailed
+from tests.slowness import slowdown
 
 NUMBER = pa.schema({"n": pa.int64()})
 
@@ -303,7 +304,7 @@ def test_a_worker_process_that_dies_is_what_every_method_raises(number, said):
     began = time.monotonic()
     with pytest.raises(WorkerError, match=said):
         service.output("twice").collect(upto=0)
-    assert time.monotonic() - began < 2.5
+    assert time.monotonic() - began < 2.5 * slowdown()
     with pytest.raises(WorkerError, match=said):
         service.input("numbers").send([{"n": 1}])
     with pytest.raises(WorkerError, match=said):
