@@ -20,9 +20,9 @@ from pointstamp.dataflow.error_policy import ErrorPolicy, Failed, OnError
 from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.operators.event_clock import EventClock, TimestampClock
 from pointstamp.operators.reductions import Nothing
-from pointstamp.operators.screening import screened
 from pointstamp.operators.split_merge import concatenate
 from pointstamp.operators.user_code import refuse_async_of
+from pointstamp.operators.validation import validated
 from pointstamp.operators.window_assigners import (
     Sessions,
     Sliding,
@@ -570,7 +570,7 @@ class _Made:
             if key is not None:
                 kind_of(batch).hashes(batch, key)
 
-        good, *failed = screened(stream, name, check, self._on_error, chosen=[time, key])
+        good, *failed = validated(stream, name, check, self._on_error, chosen=[time, key])
         self._failed += failed
         return Side(good, time, key)
 
