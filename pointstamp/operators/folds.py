@@ -39,7 +39,7 @@ from pointstamp.operators.user_code import check_function, refuse_async_of
 from pointstamp.progress.operate import Interest
 
 if TYPE_CHECKING:
-    from pointstamp.containers.named_aggregates import NamedAggregates
+    from pointstamp.containers.named_aggregates import AggregatesByName
     from pointstamp.operators.stream import Stream
 
 K = TypeVar("K")
@@ -510,11 +510,11 @@ class _Named:
         return self._emit(self._named.whole(self._parts))
 
 
-def _named(fold: Any, key: Key, name: str) -> NamedAggregates:
+def _named(fold: Any, key: Key, name: str) -> AggregatesByName:
     # Here and not above: it is Arrow, which programs without columns do not import.
-    from pointstamp.containers.named_aggregates import NamedAggregates
+    from pointstamp.containers.named_aggregates import AggregatesByName
 
-    return NamedAggregates(key, list(fold), name)
+    return AggregatesByName(key, list(fold), name)
 
 
 class _Code(NamedTuple):

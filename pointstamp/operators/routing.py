@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.containers.expressions import is_expression
-from pointstamp.containers.routes import place, split_by_column
+from pointstamp.containers.splitting import place, split_by_column
 from pointstamp.dataflow.results import Err, Ok
 from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import BuildError, RouteError

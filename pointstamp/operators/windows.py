@@ -31,12 +31,12 @@ from pointstamp.operators.window_assigners import (
     WindowResult,
 )
 from pointstamp.operators.window_functions import (
+    AggregatedColumns,
     Collect,
     Combined,
     CountColumns,
     Fold,
     Join,
-    NamedAggregates,
     RowsOnly,
     refuse_rows,
 )
@@ -352,10 +352,10 @@ class WindowMethods(StreamCore[T]):
         made = _Made(windows, lateness, clock, on_error, name)
         good = made.side(self, time, key)
         if not callable(fold):
-            from pointstamp.containers.groups import check_aggregates
+            from pointstamp.containers.arrow_groups import check_aggregates
 
             check_aggregates(fold, name)
-            by_name = NamedAggregates(key, list(fold), name)
+            by_name = AggregatedColumns(key, list(fold), name)
             no_rows = refuse_rows(name)
             return made.of([good], Combined(key, no_rows, no_rows, by_name))
         return made.of_fold([good], key, fold, default)

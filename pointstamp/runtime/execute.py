@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar, TypeVarTuple
 
 from pointstamp.communication.communicator import Communicator
 from pointstamp.communication.launch import run_processes, run_single, run_threads
@@ -15,13 +15,15 @@ from pointstamp.errors import UsageError
 from pointstamp.runtime.run_worker import is_eager, run_worker
 from pointstamp.runtime.signal_handler import responding
 from pointstamp.runtime.watchdog import check_after_s
+from pointstamp.runtime.worker import Worker
 
 Result = TypeVar("Result")
+Args = TypeVarTuple("Args")
 
 
 def execute(
-    main: Callable[..., Result],
-    *args: Any,
+    main: Callable[[Worker, *Args], Result],
+    *args: *Args,
     workers: int = 1,
     threads: bool = False,
     progress: str = "demand",

@@ -22,7 +22,6 @@ cdef class Worker:
     cdef readonly dict _subgraphs
     cdef readonly object timers
     cdef list _alarms
-    cdef dict _by_name
     cdef bint _is_building
     cdef readonly bint _is_stepping
     cdef readonly bint is_parked

@@ -108,7 +108,6 @@ class Worker:
         self._peers = communicator.peers
         self._discountable: set[Any] = set()
         self._active: list[InstalledDataflow] = []
-        self._by_name: dict[str, InstalledDataflow] = {}
         self._is_building = False
         self._is_stepping = False
         self.is_parked = False
@@ -380,17 +379,27 @@ class Worker:
         finally:
             self.is_waiting = was_waiting
 
-    def run(self) -> None:
-        """Step until every dataflow is complete.
+    def run(self, *until: Scope | str) -> None:
+        """Step until every dataflow is complete, or every one of those that are named.
+
+        Parameters
+        ----------
+        *until : Scope or str
+            What `worker.dataflow()` gave, or the name: of the one built last with it. Others
+            may go on and have open inputs, as a `Sequencer` has.
 
         Raises
         ------
         InputError
-            If an input of this worker is open: nothing could close it meanwhile.
+            If an input of what is waited for is open: nothing could close it meanwhile.
         StructureError
             If a peer drops a dataflow that this worker waits for.
+        UsageError
+            If there is no such dataflow, or if it was dropped.
         """
-        for handle in self.environment.inputs:
+        chosen = [self._control.find(dataflow, "run") for dataflow in until]
+        inputs = [handle for dataflow in chosen for handle in dataflow.inputs]
+        for handle in inputs if until else self.environment.inputs:
             if not handle.is_closed:
                 raise InputError(
                     f"run() would never return: input {handle.name!r} of worker {self.index} is "
@@ -398,13 +407,13 @@ class Worker:
                 )
         was_waiting, self.is_waiting = self.is_waiting, True
         try:
-            self._control.begin_waiting()
-            if self._log is not None:
+            self._control.begin_waiting([dataflow.number for dataflow in chosen])
+            if self._log is not None and not until:
                 # What reads the log is complete when nothing is left to be logged.
                 while any(dataflow.is_logged for dataflow in self._dataflows.values()):
                     self.step_or_park()
                 self._log.end_streams()
-            while self._dataflows:
+            while any(each.root is not None for each in chosen) if until else self._dataflows:
                 self.step_or_park()
         finally:
             self._control.end_waiting()
@@ -507,11 +516,9 @@ class Worker:
             raise UsageError(
                 f"drop_dataflow() of worker {self.index} was called {where}; drop between steps"
             )
-        found = self._find(dataflow)
+        found = self._control.find(dataflow, "drop")
         self._snapshots.forget(found.durable_state)
         found.is_dropped = True
-        if self._by_name.get(found.name) is found:
-            del self._by_name[found.name]
         self._control.publish_drop(found)
         if found.root is not None:
             self._abandon(found)
@@ -600,7 +607,6 @@ class Worker:
             self._subgraphs[inner.number] = inner.subgraph
         dataflow.root = scope.subgraph
         dataflow.lines = scope.structure()
-        self._by_name[dataflow.name] = dataflow
         self._control.install(dataflow)
         self._activate(dataflow)
 
@@ -676,20 +682,6 @@ class Worker:
             inputs[:] = [handle for handle in inputs if not handle.is_closed]
 
     # A drop.
-
-    def _find(self, dataflow: Scope | str) -> InstalledDataflow:
-        """The dataflow that is meant, complete or not."""
-        if isinstance(dataflow, str):
-            found: Any = self._by_name.get(dataflow)
-        else:
-            found = getattr(dataflow, "dataflow", None)
-        if not isinstance(found, InstalledDataflow) or found.is_dropped:
-            raise UsageError(
-                f"worker {self.index} cannot drop {dataflow!r}: "
-                f"{'it was dropped before' if found is not None else 'it is no dataflow of it'}; "
-                f"there are {list(self._by_name)}"
-            )
-        return found
 
     def _abandon(self, dataflow: InstalledDataflow) -> None:
         """Let go of all that this worker has of a dataflow."""
