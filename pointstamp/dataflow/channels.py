@@ -22,7 +22,7 @@ from pointstamp.containers import kind_of
 from pointstamp.containers.builder import PREFERRED_RECORDS
 from pointstamp.containers.splitting import place, split_by_worker
 from pointstamp.dataflow.backpressure import N_WAITING, Backpressure, InFlight
-from pointstamp.dataflow.operator_error import blame
+from pointstamp.dataflow.operator_error import operator_error
 from pointstamp.errors import SchemaError
 from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.timestamp import Refinement
@@ -312,7 +312,7 @@ class ExchangePusher(RemotePusher):
             parts = self.split(kind, batch)
         except Exception as error:
             # It runs in the operator before, which has nothing to do with it.
-            raise blame(error, self._queue.reader, time) from error
+            raise operator_error(error, self._queue.reader, time) from error
         for peer, part in enumerate(parts):
             n_records = kind.length(part)
             if n_records:
@@ -369,7 +369,7 @@ class DistributePusher(RemotePusher):
         try:
             peer = place(self._route(time, batch), self._peers, what)
         except Exception as error:
-            raise blame(error, self._queue.reader, time) from error
+            raise operator_error(error, self._queue.reader, time) from error
         self.hand(peer, time, batch, n_records)
 
 

@@ -19,7 +19,7 @@ from pointstamp.dataflow.channels import Tee
 from pointstamp.dataflow.durability import OperatorState
 from pointstamp.dataflow.handles import Frontier, Input, Output
 from pointstamp.dataflow.notificator import Notificator
-from pointstamp.dataflow.operator_error import blame
+from pointstamp.dataflow.operator_error import operator_error
 from pointstamp.dataflow.operator_info import OperatorInfo as OperatorInfo
 from pointstamp.dataflow.pact import Pact
 from pointstamp.errors import BuildError, OperatorError
@@ -185,7 +185,7 @@ class Operator(LocalOperator):
         except OperatorError:
             raise
         except Exception as error:
-            raise blame(error, self.name, self._time()) from error
+            raise operator_error(error, self.name, self._time()) from error
         finally:
             self._running = False
         # From here on a collected capability is the worker's to settle; those before are ours.

@@ -148,7 +148,7 @@ class ColumnAggregates(Protocol):
         """The answer for one window, of what was combined."""
 
 
-class NamedAggregates:
+class AggregatedColumns:
     """Aggregates of columns by name, as for `Stream.aggregate`.
 
     Where parts cannot be combined (means) the records are stored, of the columns that are needed.

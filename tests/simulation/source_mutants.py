@@ -491,7 +491,7 @@ SOURCE_MUTANTS = [
         ),
         (
             "A window that ends before all that are open waits for those.",
-            "if held is None or wanted < held.time:",
+            "if held is None or not self._timestamp.less_equal(held.time, wanted):",
             "if held is None:",
         ),
     ),
