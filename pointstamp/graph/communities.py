@@ -93,11 +93,7 @@ class _Votes:
         self._partition = partition
         self._rounds = rounds
         self._labels = partition.ids.copy()
-<<<<<<< HEAD
-        none = Links(np.zeros(partition.n, np.int64), np.zeros(partition.n, np.int64), _NO_PLACES)
-=======
         none = Links(np.zeros(partition.n, np.int64), np.zeros(partition.n, np.int64), _NO_VERTEX)
->>>>>>> main
         self._links = partition.links if len(partition.links) == 2 else [*partition.links, none]
 
     def step(self, round: int, messages: list[Arrays]) -> Sent:
@@ -131,8 +127,4 @@ class _Votes:
         return to_arrow(Arrays({VERTEX: self._partition.vertices, COMMUNITY: labels}))
 
 
-<<<<<<< HEAD
-_NO_PLACES = np.empty(0, np.int32)
-=======
 _NO_VERTEX = np.empty(0, np.int32)
->>>>>>> main
