@@ -27,8 +27,8 @@ def _ignore(counts: CapabilityCounts) -> None:
     """For counts that no worker looks after."""
 
 
-def nobody() -> None:
-    """Told in place of the operator, when the dataflow is dropped."""
+def no_wake() -> None:
+    """Called in place of the operator, when the dataflow is dropped."""
 
 
 class CapabilityCounts:
@@ -110,9 +110,9 @@ class CapabilityCounts:
             self.changed()
 
     def abandon(self) -> None:
-        """Tell nobody any more of what is held: the dataflow was dropped."""
+        """Report no more of what is held: the dataflow was dropped."""
         self.is_dropped = True
-        self.changed = nobody
+        self.changed = no_wake
         self._late = _ignore
 
     def move(self, time: Any, new_time: Any) -> None:

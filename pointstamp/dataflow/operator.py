@@ -14,7 +14,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pointstamp.dataflow.alignment import AlignedFrontier, EpochAligner
-from pointstamp.dataflow.capability import Capability, CapabilityCounts, nobody
+from pointstamp.dataflow.capability import Capability, CapabilityCounts, no_wake
 from pointstamp.dataflow.channels import Tee
 from pointstamp.dataflow.durability import OperatorState
 from pointstamp.dataflow.handles import Frontier, Input, Output
@@ -103,7 +103,7 @@ class Operator(LocalOperator):
         self.parameters = ""
         """What it was given that all workers must have given alike, beside its ports."""
         self.role = ""
-        """What it is for those who look on: "input", "probe", or nothing in particular."""
+        """What it is for observers: "input", "probe", or nothing in particular."""
         self.inputs = 0
         self.outputs = 0
         self.frontier_interest: list[Interest] = []
@@ -150,11 +150,11 @@ class Operator(LocalOperator):
     def set_external_summary(self, summaries: Summaries, capabilities: Changes) -> None:
         """Replace the frontiers assumed while building by what may really come.
 
-        Who is told nothing keeps the least time, which is always true: an empty
-        frontier would tell code that reads it all the same that nothing comes.
+        An input that gets nothing keeps the least time, which is always true: an empty
+        frontier would say to code that reads it all the same that nothing comes.
         """
-        told = zip(self.frontiers, capabilities, self.frontier_interest, strict=True)
-        for counts, changes, interest in told:
+        changed = zip(self.frontiers, capabilities, self.frontier_interest, strict=True)
+        for counts, changes, interest in changed:
             if interest == Interest.NEVER:
                 continue
             for time, change in changes.drain():
@@ -163,16 +163,16 @@ class Operator(LocalOperator):
 
     def push_external_progress(self, changes: Changes) -> None:
         """Move the frontiers that the logic sees."""
-        is_news = False
+        has_changed = False
         for port, batch in enumerate(changes):
             n_changes = batch.gather()
             if n_changes:
-                is_news = True
+                has_changed = True
                 counts = self.frontiers[port]
                 for place in range(n_changes):
                     counts.change(batch.items[place], batch.changes[place])
                 batch.clear()
-        if is_news and self.watcher is not None:
+        if has_changed and self.watcher is not None:
             self.watcher.notified(self)
 
     def pull_internal_progress(self) -> Progress:
@@ -218,10 +218,10 @@ class Operator(LocalOperator):
         """Let go of the logic, of what it holds and of what waits for it, and say nothing.
 
         The counts that are kept on this worker and its peers stay as they are: what
-        this operator held is held for ever, so nobody is told that a time is complete.
+        this operator held is held for ever, so no operator sees that a time is complete.
         """
         # First, so that capabilities that go with the logic are not reported.
-        self._wake = nobody
+        self._wake = no_wake
         for capabilities in self.capabilities:
             capabilities.abandon()
         self._logic = _idle
@@ -446,7 +446,7 @@ class OperatorBuilder(Generic[S]):
         if self.states.durable_state is not None and _is_users(code or make_logic):
             self.states.check_said()
         for capabilities in operator.capabilities:
-            # The initial capabilities are known to all; only what changes is news.
+            # The initial capabilities are known to all; only what changes is reported.
             if operator.initial[capabilities.output]:
                 capabilities.changes.update(operator.timestamp.minimum, -1)
         operator.set_logic(logic, self._inputs, self._outputs)
@@ -476,7 +476,7 @@ class OperatorBuilder(Generic[S]):
         self._operator.parameters = said
 
     def set_role(self, role: str) -> None:
-        """Say what the operator is for: "input" or "probe"; for those who look on."""
+        """Say what the operator is for: "input" or "probe"; for observers."""
         self._operator.role = role
 
     def connect(self, input_: int, output: int, summary: Any = STAYS) -> None:

@@ -143,7 +143,7 @@ class OperatorInfo:
 
         A worker that has nothing else to do sleeps until then. Each call is one run,
         and none takes another one back. The time is the worker's: in a simulation it
-        is drawn with the rest of the schedule, and nobody waits.
+        is drawn with the rest of the schedule, and nothing waits.
 
         Raises
         ------

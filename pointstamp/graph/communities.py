@@ -93,7 +93,7 @@ class _Votes:
         self._partition = partition
         self._rounds = rounds
         self._labels = partition.ids.copy()
-        none = Links(np.zeros(partition.n, np.int64), np.zeros(partition.n, np.int64), _NOBODY)
+        none = Links(np.zeros(partition.n, np.int64), np.zeros(partition.n, np.int64), _NO_VERTEX)
         self._links = partition.links if len(partition.links) == 2 else [*partition.links, none]
 
     def step(self, round: int, messages: list[Arrays]) -> Sent:
@@ -127,4 +127,4 @@ class _Votes:
         return to_arrow(Arrays({VERTEX: self._partition.vertices, COMMUNITY: labels}))
 
 
-_NOBODY = np.empty(0, np.int32)
+_NO_VERTEX = np.empty(0, np.int32)

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 WRITE_EVERY_S = 0.5
 """How long what happened may be missing in the files, at most, unless a step takes longer."""
 
-TELL_EVERY_S = 0.01
+STREAM_EVERY_S = 0.01
 """The same for the streams."""
 
 
@@ -156,14 +156,14 @@ class WorkerLog:
                 f"{', '.join(EVENTS)}"
             )
         stream, source = log_source(scope, what, name)
-        self._empty(self._buffers[what], self._moment())  # to those who listen already
+        self._empty(self._buffers[what], self._moment())  # to those that listen already
         for batch in self._kept.get(what, ()):
             source.put(batch)
         source.put(None, self._moment())
         self._sources[what].append(source)
         # The dataflow may end before there is nothing more to record.
         scope.environment.closers.callback(self._leave, what, source)
-        self._write_every(TELL_EVERY_S)
+        self._write_every(STREAM_EVERY_S)
         return stream
 
     def _leave(self, what: str, source: LogSource) -> None:

@@ -68,7 +68,7 @@ Updates = list[tuple[tuple[int, Any], int]]
 """((location, time), change): what instances of a scope send each other."""
 
 
-def _nobody() -> None:
+def _no_wake() -> None:
     """Woken in place of the parent, by activations of a scope that was abandoned."""
 
 
@@ -331,7 +331,7 @@ class Subgraph:
             if operator is not None:
                 operator.abandon()
         # An activation that is still held calls on an empty scope, which is never visited.
-        self._wake = _nobody
+        self._wake = _no_wake
         self.children = ()
         self._nodes = []
         self._operators = []

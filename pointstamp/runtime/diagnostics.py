@@ -1,4 +1,4 @@
-"""What a worker can say of itself: who holds its dataflows back, and what it is doing.
+"""Diagnostics of a worker: what holds its dataflows back, and what it is doing.
 
 Reads a worker from outside, at any moment, and changes nothing in it. The worker may
 be in the middle of a step, or go on meanwhile in its own thread: then what is read may
@@ -32,7 +32,7 @@ N_HOLDERS = 20
 
 
 def holders(worker: Worker, scope: int, node: int, time: Any) -> list[Holder]:
-    """Who could still produce `time` (None: the earliest ones) at input 0 of an operator."""
+    """What could still produce `time` (None: the earliest ones) at input 0 of an operator."""
     for dataflow in worker._dataflows.values():
         if scope in dataflow.scopes:
             scopes = _layouts(dataflow)
@@ -171,7 +171,7 @@ def _place(scopes: list[Layout], subgraph: Subgraph, node: int) -> tuple[int, in
 
 
 def _not_yet_seen(worker: Worker, scope: Layout, node: int, time: Any) -> Holder:
-    """Nobody, but the operator that is asked about has not been visited since."""
+    """Nothing, but the operator that is asked about has not been visited since."""
     label, address = scope.label(node), (*scope.address, node)
     index, peers = worker.index, worker.peers
     return Holder(

@@ -47,12 +47,12 @@ def execute(
         Run them as threads of this process instead. They share an interpreter,
         so this is for trying things, not for speed.
     progress : "demand" or "eager"
-        Whether workers tell each other of progress when it may advance somebody's
+        Whether workers send each other progress when it may advance another's
         frontier, or always at once, in more messages.
     log : Log, optional
         Where the workers write down what they do: `ps.Log("run.log")`.
     watchdog_s : float, optional
-        Warn, through logging (by default: on standard error), with who holds what back,
+        Warn, through logging (by default: on standard error), with what holds what back,
         when nothing has advanced on a worker for so many seconds, and not all is complete.
         Choose it longer than the longest pause that is in order. Without it, a worker warns
         after some ten seconds if it itself holds back what it waits for: a capability that

@@ -231,7 +231,7 @@ class Worker:
         epoch : int
             All times of it, and of those before, are in the snapshot, and none after.
         write : callable, optional
-            `write(epoch, tables)`, tables being cuts by (operator, table): called once when
+            `write(epoch, tables)`, tables being deltas by (operator, table): called once when
             all are there. The default writes a part of the dataflow's checkpoint.
         background : bool
             Whether to write on a thread of its own, and not in a step.
@@ -240,7 +240,7 @@ class Worker:
         -------
         Snapshot
             Its `part` is there when it is `done`; with those of all workers the checkpoint
-            can be sealed.
+            can commit a manifest.
 
         Raises
         ------

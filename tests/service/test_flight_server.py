@@ -149,7 +149,7 @@ def test_a_bare_client_stages_commits_waits_and_reads(endpoints, service, epoch)
     assert zero.get(upto=epoch) == []
 
 
-def test_a_bare_client_finds_all_doors_by_one(endpoints, service):
+def test_a_bare_client_finds_all_endpoints_by_one(endpoints, service):
     told = endpoints[1].act("describe")
     assert told == {
         "protocol": PROTOCOL,
@@ -242,7 +242,7 @@ def test_nothing_is_staged_for_an_epoch_that_cannot_be(endpoints, beyond):
         endpoints[0].put([1], epoch=beyond, attempt="x")
 
 
-def test_a_link_raises_what_the_worker_raised(service):
+def test_a_remote_worker_raises_what_the_worker_raised(service):
     with RemoteWorker(service.endpoints[0], service.token) as link:
         request = StageBatches("numbers", 0, "a")
         with pytest.raises(SchemaError, match="what is sent to 'numbers' have columns x"):
@@ -260,7 +260,7 @@ def test_a_link_raises_what_the_worker_raised(service):
         link.ask(GetStatus())
 
 
-def test_the_service_is_driven_by_its_object_through_the_doors(service, epoch):
+def test_the_service_is_driven_by_its_object_through_the_endpoints(service, epoch):
     numbers = service.input("numbers")
     numbers.send(pa.table({"n": range(20_000)}))
     numbers.send([{"n": 7}])
@@ -270,7 +270,7 @@ def test_the_service_is_driven_by_its_object_through_the_doors(service, epoch):
     service.output("twice").discard(epoch)
 
 
-def test_a_door_encrypts_when_it_is_given_certificates(certificates):
+def test_a_server_encrypts_when_it_is_given_certificates(certificates):
     with serve(1, certificates=certificates) as service:
         assert service.endpoints[0].startswith("grpc+tls://")
         service.input("numbers").send([{"n": 1}])
