@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 import time
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import pointstamp as ps
+from pointstamp.communication import event_sockets
 from pointstamp.errors import (
     AuthenticationError,
     CommunicationError,
@@ -186,7 +188,7 @@ def test_a_replay_whose_worker_fails_is_lost_for_the_capture(
 
 def test_nobody_comes(first_cause: Any) -> None:
     with ps.Accept(secret=SECRET, timeout_s=0.3) as listener:
-        with pytest.raises(WorkerError, match=r"nobody connected to 127\.0\.0\.1:\d+ in 0.3 s"):
+        with pytest.raises(WorkerError, match=r"nothing connected to 127\.0\.0\.1:\d+ in 0.3 s"):
             collect(lambda scope: scope.replay([listener]))
         address = listener.address
     with pytest.raises(WorkerError, match=r"nobody answered at 127\.0\.0\.1") as raised:
@@ -249,3 +251,16 @@ def test_a_secret_that_is_too_short_is_refused_at_once() -> None:
 def test_a_place_where_somebody_listens_already_is_an_error(listen: ps.Accept) -> None:
     with pytest.raises(CommunicationError, match="cannot listen at"):
         ps.Accept(*listen.address, secret=SECRET)
+
+
+def test_idle_strangers_keep_no_replay_waiting(
+    pool: ThreadPoolExecutor, listen: ps.Accept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One after the other, they would have five seconds each."""
+    monkeypatch.setattr(event_sockets, "_MAX_CANDIDATES", 20)
+    with contextlib.ExitStack() as stack:
+        for _ in range(40):  # more than are read at a time
+            stack.enter_context(socket.create_connection(listen.address))
+        replayed = pool.submit(collect, lambda scope: scope.replay([listen]))
+        capture(dial(listen), [["a"]])
+        assert replayed.result(timeout=20) == [(0, "a")]
