@@ -42,10 +42,31 @@ FLAGS = [
 ]
 
 
+def at_hand() -> bool:
+    """Whether all was compiled in place already, of these sources, and may be copied."""
+    digest = ROOT / "pointstamp" / COMPILED["DIGEST"]
+    return (
+        "CC" not in os.environ
+        and digest.exists()
+        and digest.read_text().strip() == COMPILED["digest"]()
+        and len(COMPILED["libraries"]()) == len(COMPILED["MODULES"])
+    )
+
+
+AT_HAND = at_hand()
+"""Looked at once: what is to be built is removed first."""
+
+
+def _relative(module: str) -> str:
+    return str(COMPILED["source"](module).relative_to(ROOT))
+
+
 def extensions() -> list[Extension]:
     """One for each module; none where Cython is missing, or was told not to."""
     if os.environ.get(COMPILED["SWITCH"]) == "0":
         return []
+    if AT_HAND:
+        return [Extension(module, [_relative(module)]) for module in COMPILED["MODULES"]]
     compiler = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()[0]
     if shutil.which(compiler) is None and not use_zig():
         print(f"setup: no C compiler ({compiler}), so the core runs as it is", file=sys.stderr)
@@ -59,7 +80,7 @@ def extensions() -> list[Extension]:
     wanted = [
         Extension(
             module,
-            [str(COMPILED["source"](module).relative_to(ROOT))],
+            [_relative(module)],
             extra_compile_args=FLAGS,
         )
         for module in COMPILED["MODULES"]
@@ -97,7 +118,7 @@ class BuildAllOrNone(build_ext):
         written = package / COMPILED["DIGEST"]
         if self.extensions:
             written.unlink(missing_ok=True)
-        if self.extensions and not self.at_hand():
+        if self.extensions and not AT_HAND:
             print("setup: compiling the core (a minute the first time)", file=sys.stderr)
         try:
             super().run()
@@ -110,26 +131,16 @@ class BuildAllOrNone(build_ext):
         if self.extensions:
             written.write_text(COMPILED["digest"]() + "\n")
 
-    def at_hand(self) -> bool:
-        """Whether all was compiled in place already, and may be copied."""
-        digest = ROOT / "pointstamp" / COMPILED["DIGEST"]
-        return (
-            not self.inplace
-            and not self.editable_mode
-            and "CC" not in os.environ
-            and digest.exists()
-            and digest.read_text().strip() == COMPILED["digest"]()
-        )
-
     def build_extension(self, ext: Extension) -> None:
         """Compile a module, or copy its library."""
-        if not self.at_hand():
+        if not AT_HAND:
             super().build_extension(ext)
             return
-        target = Path(self.get_ext_fullpath(ext.name))
-        target.parent.mkdir(parents=True, exist_ok=True)
-        source = COMPILED["source"](ext.name)
-        shutil.copy2(source.with_name(target.name), target)
+        target = Path(self.get_ext_fullpath(ext.name)).resolve()
+        source = COMPILED["source"](ext.name).with_name(target.name)
+        if source != target:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, target)
 
     def get_outputs(self) -> list[str]:
         """The digest belongs to them."""

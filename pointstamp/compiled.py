@@ -75,7 +75,7 @@ MODULES = (
 
 SWITCH = "POINTSTAMP_COMPILED"
 DIGEST = "compiled.sha256"
-"""The file in the package that tells what its libraries were made of."""
+"""The file in the package that says what its libraries were made of."""
 
 _PACKAGE = Path(__file__).resolve().parent
 _reason = ""

@@ -50,7 +50,7 @@
     `-- LoopWarning                 a loop that runs far beyond what was expected of it
 
 `UsageError` is for the author of the program, `CommunicationError`, `ServiceError` and
-`SparkSetupError` are for whoever runs it, `InternalError` is for us.
+`SparkSetupError` are for those that run it, `InternalError` is for us.
 """
 
 from __future__ import annotations
@@ -260,7 +260,7 @@ class WorkerError(PointstampError):
 
 
 class StalledError(PointstampError):
-    """A simulated computation would never end; says who waits where, and for what."""
+    """A simulated computation would never end; says which worker waits where, and for what."""
 
 
 class CheckpointError(PointstampError):
@@ -319,4 +319,4 @@ class CheckpointWarning(UserWarning):
 
 
 class LoopWarning(UserWarning):
-    """A loop runs far beyond the rounds that it was told to expect; it goes on."""
+    """A loop runs far beyond the rounds that it was to expect; it goes on."""

@@ -31,6 +31,9 @@ PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 """The words of a text and of the names in it: `n_told` and `ToldTwice` have two each."""
 
 
+WORD = re.compile(r"[A-Za-z_]\w+").findall
+
+
 def sources(package: Path) -> Iterator[Path]:
     """All files of the package that are written by hand."""
     return (path for path in sorted(package.rglob("*")) if path.suffix in (".py", ".pxd"))
@@ -151,6 +154,16 @@ def test_what_is_planted_is_found(tmp_path: Path) -> None:
         "files": {"plain.py": 2},
         "long files": {"b/__init__.py": MAX_LINES + 1},
     }
+
+
+def test_the_names_of_the_glossary_are_those_of_the_package() -> None:
+    text = "\n".join(path.read_text() for path in sources(PACKAGE))
+    known = set(re.findall(r"\w+", text))
+    page = (ROOT / "docs" / "glossary.md").read_text()
+    rows = re.findall(r"^\| ([^|]+) \|", page, re.MULTILINE)
+    names = [name for row in rows for code in re.findall("`([^`]+)`", row) for name in WORD(code)]
+    assert len(names) > 70
+    assert [name for name in names if name not in known] == []
 
 
 def main() -> int:

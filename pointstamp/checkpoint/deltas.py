@@ -1,7 +1,7 @@
-"""What a table hands out at a cut: for each bin that has changed, what is new.
+"""What a table hands out for a snapshot: for each bin that has changed, what is new.
 
 A bin is handed out *whole*, or as *more*: records that are added to, or take the place of, what
-was handed out of it since it was last whole. A cut is of immutable batches, so that it can
+was handed out of it since it was last whole. A delta is of immutable batches, so that it can
 be written while the table goes on.
 """
 
@@ -29,7 +29,7 @@ class BinDelta:
 
 @dataclass(frozen=True)
 class TableDelta:
-    """The changes of a table since its last cut.
+    """The changes of a table since its last delta.
 
     Attributes
     ----------

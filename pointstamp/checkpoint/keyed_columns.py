@@ -38,7 +38,7 @@ class KeyedColumns:
 
     Notes
     -----
-    Keys are not taken away. A cut costs a pass over one byte for each row, and a gather of
+    Keys are not taken away. A delta costs a pass over one byte for each row, and a gather of
     the rows that have changed; now and then, of all: so what is stored is at most about one
     and a half times what is kept.
 

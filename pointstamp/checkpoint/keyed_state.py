@@ -1,16 +1,16 @@
 """Tables of keyed state: what an operator keeps from one epoch to the next.
 
-A table is changed by its operator, hands out what has changed at a cut, and is filled from
+A table is changed by its operator, hands out what has changed for a snapshot, and is filled from
 what was stored when a program starts again, with the keys that the worker then has.
 
 Contract
 --------
-- `cut` gives every change since the last cut, or since it was loaded, and all of the table
+- `take_delta` gives every change since the last one, or since it was loaded, and all of the table
   the first time after `begin_anew`. What it gives is not changed afterwards.
 - `load`, on a table that is empty, of what the cuts of any number of workers have given, in
   order, makes it what theirs were together, without the keys of other workers.
 
-Arrow is imported by the first cut or load, and not before.
+Arrow is imported by the first delta or load, and not before.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Table(Protocol):
         """Take in stored batches, of which keys of other workers are left out."""
 
     def begin_anew(self) -> None:
-        """Have the next cut be of everything."""
+        """Have the next delta be of everything."""
 
 
 class KeyedRows(dict[Any, Any]):
@@ -62,7 +62,7 @@ class KeyedRows(dict[Any, Any]):
 
     Notes
     -----
-    A write costs a note of its key. A cut pickles the keys and values that have changed
+    A write costs a note of its key. A delta pickles the keys and values that have changed
     since the last one; now and then, all of them: so what is stored is at most about one and
     a half times what is kept.
 
@@ -205,11 +205,11 @@ class KeyedBatches:
         the batch was exchanged by.
     grows_only : bool
         Whether nothing is ever taken away but all at once, and what comes is given to `add`:
-        then a cut is of what was added.
+        then a delta is of what was added.
 
     Notes
     -----
-    A cut costs a pass over what it gives: everything, unless the table grows only.
+    A delta costs a pass over what it gives: everything, unless the table grows only.
     """
 
     kind = "batches"

@@ -53,14 +53,14 @@ class SnapshotFiles:
         known = {} if before is None else before.files
         written: dict[str, Stored] = {}
         stored: dict[tuple[str, str], StoredTable] = {}
-        for number, (key, cut) in enumerate(tables.items()):
+        for number, (key, delta) in enumerate(tables.items()):
             name = f"{_ROOT}/{epoch_name(epoch)}/{worker:05}-{number:04}-{token}.arrow"
-            if cut.changes:
-                changes = [cut.changes[bin].batch for bin in sorted(cut.changes)]
+            if delta.changes:
+                changes = [delta.changes[bin].batch for bin in sorted(delta.changes)]
                 data, _ = arrow_files.encoded(changes)
                 written[name] = arrow_files.put(self._objects, name, data)
             former = before.tables.get(key) if before is not None else None
-            stored[key] = _with_changes(former, cut, name)
+            stored[key] = _with_changes(former, delta, name)
         used = {name for table in stored.values() for name in table.files()}
         files = {name: file for name, file in {**known, **written}.items() if name in used}
         n_bytes = sum(file.n_bytes for file in written.values())
@@ -69,7 +69,7 @@ class SnapshotFiles:
     def commit_manifest(
         self, epoch: int, parts: Iterable[SnapshotPart], meta: Mapping[str, Any]
     ) -> Manifest:
-        """See `Checkpoint.seal`."""
+        """See `Checkpoint.commit_manifest`."""
         by_worker = tuple(sorted(parts, key=lambda part: part.worker))
         check_parts(by_worker, epoch)
         manifest = Manifest(epoch, meta, by_worker)
@@ -88,7 +88,7 @@ class SnapshotFiles:
     def latest(self) -> Manifest | None:
         """See `Checkpoint.latest`."""
         damaged: list[CheckpointError] = []
-        for epoch in reversed(self._sealed()):
+        for epoch in reversed(self._committed()):
             try:
                 manifest = self._whole(epoch)
             except (TruncatedCheckpointError, CorruptCheckpointError) as error:
@@ -128,7 +128,7 @@ class SnapshotFiles:
         Manifests go first: what they named is no snapshot any more when it goes.
         """
         kept: list[Manifest] = []
-        epochs = self._sealed()
+        epochs = self._committed()
         for epoch in reversed(epochs):
             try:
                 manifest = self._manifest(epoch)
@@ -159,7 +159,7 @@ class SnapshotFiles:
     def _epochs(self) -> list[int]:
         return sorted(int(name) for name in self._objects.folders(_ROOT) if name.isdigit())
 
-    def _sealed(self) -> list[int]:
+    def _committed(self) -> list[int]:
         return [
             epoch
             for epoch in self._epochs()
@@ -180,15 +180,15 @@ class SnapshotFiles:
         return manifest
 
 
-def _with_changes(former: StoredTable | None, cut: TableDelta, name: str) -> StoredTable:
+def _with_changes(former: StoredTable | None, delta: TableDelta, name: str) -> StoredTable:
     """A table with what is new of it in the file `name`."""
     bins = dict(former.bins) if former is not None else {}
-    for number, bin in enumerate(sorted(cut.changes)):
-        change = cut.changes[bin]
+    for number, bin in enumerate(sorted(delta.changes)):
+        change = delta.changes[bin]
         rows = change.batch.num_rows
         before = () if change.is_whole else bins.get(bin, ())
         if rows or before:
             bins[bin] = (*before, Piece(name, number, rows))
         else:
             bins.pop(bin, None)
-    return StoredTable(cut.kind, bins)
+    return StoredTable(delta.kind, bins)

@@ -1,9 +1,10 @@
 """`pointstamp explain PID`: what the workers of a running program wait for.
 
 For a program that seems to hang. PID is that of any of its processes; all that have
-workers are asked (see `runtime.question`), and go on as if nothing had been. Those that
+workers are asked (see `runtime.introspection`), and go on as if nothing had been. Those that
 do not answer in time are named: they are in the middle of something that does not come
-back to Python, or stopped.
+back to Python, or stopped. Of a process that is part of no program, such as a shell, the programs
+below it are listed, and none is asked.
 """
 
 from __future__ import annotations
@@ -26,10 +27,20 @@ def explain(pid: Pid, timeout: Timeout = 5.0) -> None:
 
     Exit status: 0 if every process with workers answered, 1 if one did not, 2 if there is none.
     """
-    from pointstamp.runtime.introspection import ask, find_responders
+    from pointstamp.runtime.introspection import ask, find_below, find_responders
 
     found = find_responders(pid)
     if not found:
+        others = find_below(pid)
+        for other in others:
+            print(
+                f"pointstamp: process {pid} is part of no Pointstamp program, and nothing was "
+                f"asked; below it, process {other.pid} runs workers of program {other.program}: "
+                f"`pointstamp explain {other.pid}`",
+                file=sys.stderr,
+            )
+        if others:
+            raise typer.Exit(MISUSED)
         print(
             f"pointstamp: process {pid} runs no workers that can be asked: none are there at the "
             "moment, or it is another user's, or it uses SIGUSR1 itself; where this is not "

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction, signature
+from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,6 +25,19 @@ Arguments = Annotated[
     list[str] | None, typer.Argument(metavar="-- ARG...", help="What to call it with, as text.")
 ]
 Workers = Annotated[int, typer.Option(metavar="N", min=1, help="How many.")]
+Process = Annotated[
+    int | None,
+    typer.Option(metavar="I", help="Be worker I, from 0, of those that --hosts lists."),
+]
+Hosts = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="HOST:PORT of each worker, a line each; the same everywhere."
+    ),
+]
+Secret = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="A secret that these workers share.")
+]
 Threads = Annotated[bool, typer.Option("--threads", help="As threads of this process.")]
 LogTo = Annotated[
     Path | None,
@@ -38,6 +51,9 @@ def run(
     args: Arguments = None,
     workers: Workers = 1,
     threads: Threads = False,
+    process: Process = None,
+    hosts: Hosts = None,
+    secret: Secret = None,
     log: LogTo = None,
     traceback: Traceback = False,
 ) -> None:
@@ -45,13 +61,23 @@ def run(
     from pointstamp.cli.ending import end_of
 
     def launch() -> int:
+        from pointstamp.cli.hosts import run_process
         from pointstamp.observability.log import Log
         from pointstamp.runtime.execute import execute
 
         main = load(program)
         check_arguments(program, main, args or [])
         options: dict[str, Any] = {} if log is None else {"log": Log(log)}
-        execute(main, *(args or []), workers=workers, threads=threads, **options)
+        if process is None and hosts is None and secret is None:
+            execute(main, *(args or []), workers=workers, threads=threads, **options)
+            return streams.DONE
+        if process is None or hosts is None or secret is None:
+            raise UsageError("--process I, --hosts FILE and --secret FILE go together: name all")
+        if workers > 1 or threads:
+            raise UsageError(
+                "each line of --hosts is one worker: leave out --workers and --threads"
+            )
+        run_process(main, args or [], process, hosts, secret, **options)
         return streams.DONE
 
     raise typer.Exit(end_of(launch, with_traceback=traceback, left="all workers have ended"))
@@ -65,6 +91,8 @@ def load(program: str) -> Callable[..., Any]:
     UsageError
         If there is none, or it is not one that workers can call.
     """
+    from pointstamp.communication.target import check_main
+
     file, _, name = program.rpartition(":")
     if not file or not name:
         raise UsageError(f"{program!r} is not FILE.py:FUNCTION, as in program.py:main")
@@ -81,7 +109,9 @@ def load(program: str) -> Callable[..., Any]:
         there = f"there are {', '.join(functions)}" if functions else "there is no function in it"
         raise UsageError(f"{file} has no {name!r}; {there}")
     main = getattr(module, name)
-    _check_kind(program, main)
+    if not callable(main):
+        raise UsageError(f"{program} is of type {type(main).__name__}, which cannot be called")
+    check_main(main)
     return main  # type: ignore[no-any-return]
 
 
@@ -97,20 +127,6 @@ def _imported(path: Path) -> Any:
             f"({module.__file__ or 'built in'}); give the file another name"
         )
     return module
-
-
-def _check_kind(program: str, main: Any) -> None:
-    if not callable(main):
-        raise UsageError(f"{program} is a {type(main).__name__}, and is to be called by workers")
-    if iscoroutinefunction(main) or isasyncgenfunction(main):
-        raise UsageError(
-            f"{program} is an async function: to call it would run nothing; workers call a plain "
-            "function, in which operators may be async"
-        )
-    if isgeneratorfunction(main):
-        raise UsageError(
-            f"{program} is a generator: to call it would run nothing; let it return a value"
-        )
 
 
 def check_arguments(program: str, main: Callable[..., Any], args: list[str]) -> None:

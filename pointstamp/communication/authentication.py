@@ -8,8 +8,8 @@ a proof sent back to where it came from does not fit its role. All messages have
 fixed length: before a peer has proved itself it can make us keep 99 bytes, and
 nothing that it sends is interpreted beyond these fields, unpickled least of all.
 
-What it does not do: the bytes that follow are neither encrypted nor signed. Who
-can change packets on the way can change what workers tell each other, as with
+What it does not do: the bytes that follow are neither encrypted nor signed. What
+can change packets on the way can change what workers send each other, as with
 Spark without `spark.network.crypto`.
 
 `Handshake` is pure: bytes in, bytes out. The connection, and how long to wait for

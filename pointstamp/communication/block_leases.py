@@ -1,4 +1,4 @@
-"""Blocks of a peer's arena, leased to whoever reads the batches that lie in them.
+"""Blocks of a peer's arena, leased to what reads the batches that lie in them.
 
 A batch of columns refers to the memory in which it arrived, for as long as it,
 or a part of it, is alive. `lease` gives a memoryview of a block and returns the
@@ -41,7 +41,7 @@ class BlockLeases:
         self._memory = segment.memory
         self._fence = segment.fence
         self._states = segment.layout.states_byte(source)
-        # Half of what there is, shared by those who may borrow of it.
+        # Half of what there is, shared by the peers that may borrow of it.
         self._max_bytes = ARENA_BYTES // 2 // max(1, peers - 1)
         self._max_leases = N_BLOCKS // 2 // max(1, peers - 1)
         self._leases: dict[int, _Lease] = {}

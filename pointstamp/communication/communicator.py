@@ -54,7 +54,7 @@ class Channel(Protocol):
         """Throw away what has arrived here, and what will; peers may go on sending."""
 
     def waiting(self) -> list[Message]:
-        """The messages that arrived and were not pulled, which stay; for whoever looks on."""
+        """The messages that arrived and were not pulled, which stay; for observers."""
 
 
 class Communicator(Protocol):
@@ -86,4 +86,4 @@ class Communicator(Protocol):
         """Say goodbye, wait for the peers to do so, and let go of everything."""
 
     def abort(self, cause: BaseException | None = None) -> None:
-        """Tell the peers that this worker fails, and let go of everything."""
+        """Notify the peers that this worker fails, and let go of everything."""

@@ -143,7 +143,7 @@ class ControlServer:
         self._loop.handlers[kind] = handler
 
     def adopt(self, connection: socket.socket, worker: int) -> ControlConnection:
-        """Talk to `worker` over a connected socket that nobody else can have."""
+        """Talk to `worker` over a connected socket that nothing else can have."""
         connection.setblocking(False)
         adopted = ControlConnection(self._loop, connection, worker)
         self._loop.adopt(adopted)
@@ -259,7 +259,7 @@ class ControlClient(ControlConnection):
 
 
 def _handshake(secret: bytes, *, initiated: bool) -> Handshake:
-    """One of two: the worker's number is told behind it."""
+    """One of two: the worker's number is sent behind it."""
     return Handshake(secret, int(initiated), 2, initiated=initiated)
 
 

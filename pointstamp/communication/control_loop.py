@@ -170,7 +170,7 @@ class ControlConnection:
         self._loop.wake()
 
     def fail_requests(self, reason: str) -> None:
-        """Nobody answers any more."""
+        """No answer comes any more."""
         waiting, self.requests = self.requests, {}
         for future in waiting.values():
             if not future.done():

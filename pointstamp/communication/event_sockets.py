@@ -48,7 +48,7 @@ _CALL_S = 1.0
 """How long one attempt to connect may take."""
 
 _LOOK_S = 0.1
-"""How often who waits for a connection looks whether it is still wanted."""
+"""How often one that waits for a connection looks whether it is still wanted."""
 
 _MAX_CANDIDATES = 64
 """How many connections that have not proved the secret are read at a time."""
@@ -62,7 +62,7 @@ Wake = Callable[[], None]
 
 
 class _End(Protocol):
-    """Whoever makes connections."""
+    """What makes connections."""
 
     @property
     def name(self) -> str:
@@ -106,7 +106,7 @@ class Connect:
         return SocketReader(self, times, wake)
 
     def connect(self, is_wanted: Callable[[], bool]) -> socket.socket:
-        """Connect until somebody answers."""
+        """Connect until something answers."""
         until = time.monotonic() + self._timeout_s
         while True:
             try:
@@ -115,7 +115,7 @@ class Connect:
             except OSError as error:
                 if time.monotonic() > until:
                     raise RendezvousError(
-                        f"nobody answered at {self.name} in {self._timeout_s} s: {error}"
+                        f"nothing answered at {self.name} in {self._timeout_s} s: {error}"
                     ) from error
             _wait_a_moment(is_wanted, self.name)
         with _closed_on_error(connection):
@@ -134,7 +134,7 @@ class Accept:
     host, port
         Where to listen; port 0 takes a free one, see `address`.
     secret : bytes
-        At least 16 bytes, the same at both ends. Who does not know it is turned away.
+        At least 16 bytes, the same at both ends. A caller that does not know it is turned away.
     timeout_s : float
         Seconds to wait for the other end.
     """
@@ -346,7 +346,7 @@ class _EventThread:
                 self._begin(connection)
                 self._carry(connection)
         except (TruncatedError, PeerLostError, OSError) as error:
-            # What is cut off here was not cut in a file: somebody has gone.
+            # What is cut off here was not cut in a file: the other end has gone.
             what = "" if isinstance(error, TruncatedError) else f": {error}"
             self._fail(
                 PeerLostError(
@@ -356,7 +356,7 @@ class _EventThread:
             )
         except PointstampError as error:
             self._fail(error)
-        except Exception as error:  # noqa: BLE001  (a thread has nobody else to tell)
+        except Exception as error:  # noqa: BLE001  (a thread has no other way to say it)
             self._fail(
                 CommunicationError(f"the captured stream at {self._end.name} failed: {error!r}")
             )
@@ -368,7 +368,7 @@ class _EventThread:
                 self._wake()
 
     def _begin(self, connection: socket.socket) -> None:
-        """Agree on who does what."""
+        """Agree on what each end does."""
         connection.settimeout(None)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         with self._turn:

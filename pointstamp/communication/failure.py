@@ -1,8 +1,8 @@
 """Why a worker stopped, and which of several reasons was the first.
 
 When one worker fails its peers fail too, because it is gone. Everything needed to
-tell the cause from its consequences is here, as plain values: what a worker tells
-its peers (`Notice`), what it tells whoever started it (`Failure`), and the choice
+distinguish the cause from its consequences is here, as plain values: what a worker sends
+its peers (`Notice`), what it reports to its driver (`Failure`), and the choice
 of the one that the caller gets to see (`first_cause`).
 
 Rules:
@@ -35,12 +35,12 @@ from pointstamp.errors import (
 )
 
 NOTICE_CHARACTERS = 8_000
-"""What is sent of a cause's text; a longer one would delay the news."""
+"""What is sent of a cause's text; a longer one would delay the notice."""
 
 
 @dataclass(frozen=True)
 class Notice:
-    """What a worker that fails tells its peers: who failed first, and of what."""
+    """What a worker that fails sends its peers: which worker failed first, and of what."""
 
     worker: int
     lost: bool
@@ -53,7 +53,7 @@ class Notice:
 
 
 def notice(worker: int, cause: BaseException | None) -> Notice:
-    """What `worker` tells its peers when it fails of `cause`.
+    """What `worker` sends its peers when it fails of `cause`.
 
     >>> notice(1, ValueError("seven"))
     Notice(worker=1, lost=False, text='worker 1 failed: ValueError: seven')

@@ -40,7 +40,7 @@ class FrameKind(IntEnum):
     RECEIVED = 3
     """The sender has read everything up to the receiver's goodbye."""
     ABORT = 4
-    """The sender fails: who was first, whether it was lost, and the text."""
+    """The sender fails: which worker was first, whether it was lost, and the text."""
     TARGET = 5
     """To a process that was started: what to run."""
     RESULT = 6

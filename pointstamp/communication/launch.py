@@ -38,7 +38,7 @@ def run_single(target: Target[Result]) -> list[Result]:
     try:
         return [run_target(SingleCommunicator(), target)]
     except KeyboardInterrupt:
-        raise  # of whoever runs the worker, not of the worker
+        raise  # of what runs the worker, not of the worker
     except BaseException as cause:  # noqa: BLE001  (raised, in the words of `WorkerError`)
         found = failure(0, cause, time.monotonic())
         raise found.as_error() from found.cause

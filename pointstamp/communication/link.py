@@ -22,7 +22,7 @@ from pointstamp.errors import FileFormatError
 class Shutdown:
     """What the two sides of a link have said about its end."""
 
-    __slots__ = ("got_goodbye", "got_received", "has_news", "is_answered", "notice")
+    __slots__ = ("got_goodbye", "got_received", "has_changed", "is_answered", "notice")
 
     def __init__(self) -> None:
         self.got_goodbye = False
@@ -31,12 +31,12 @@ class Shutdown:
         """Whether RECEIVED was said to the peer's GOODBYE."""
         self.notice: Notice | None = None
         """Why the peer fails, if it does."""
-        self.has_news = False
+        self.has_changed = False
         """Whether `take` was called since this was last set to False."""
 
     def take(self, kind: FrameKind, body: Buffer) -> None:
         """Note what the peer said."""
-        self.has_news = True
+        self.has_changed = True
         if kind is FrameKind.GOODBYE:
             self.got_goodbye = True
         elif kind is FrameKind.RECEIVED:
@@ -61,7 +61,7 @@ class Link(Protocol):
     is_broken: bool
     """Whether the peer is gone: nothing is sent any more."""
     discards_input: bool
-    """Whether messages are thrown away, since nobody will pull them."""
+    """Whether messages are thrown away, since nothing will pull them."""
     n_unsent: int
     """How many bytes the carrier has not taken yet."""
 
@@ -87,7 +87,7 @@ def is_done(link: Link) -> bool:
 
 
 def end_writing(link: Link) -> None:
-    """Tell the peer that no more comes."""
+    """Show the peer that no more comes."""
     try:
         link.connection.shutdown(socket.SHUT_WR)
     except OSError:

@@ -4,4 +4,4 @@ cdef class Mailbox:
     cdef readonly set _touched
 
     cpdef put(self, object channel, object message)
-    cpdef list news(self)
+    cpdef list touched_channels(self)

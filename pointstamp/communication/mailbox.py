@@ -2,7 +2,7 @@
 
 A carrier (a queue, a socket, a simulation) puts messages in, the worker takes
 them out through its ends of the channels. Messages for a channel that the worker
-has not made yet are kept, and are news the moment it makes it. Nothing here
+has not made yet are kept, and are reported the moment it makes it. Nothing here
 waits or knows how messages travel.
 """
 
@@ -95,11 +95,11 @@ class Mailbox:
         self._touched.discard(channel)
 
     @property
-    def has_news(self) -> bool:
-        """Whether a channel got messages since `news` was last asked for."""
+    def has_touched(self) -> bool:
+        """Whether a channel got messages since `touched_channels` was last called."""
         return bool(self._touched)
 
-    def news(self) -> list[int]:
+    def touched_channels(self) -> list[int]:
         """The channels that got messages since the last call, each once, in order."""
         if not self._touched:
             return []

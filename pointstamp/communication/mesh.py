@@ -2,7 +2,7 @@
 
 It does not know what the links are made of: `processes` connects workers of one
 machine by shared memory (`shared_link`), `tcp` connects machines (`stream_link`).
-Whoever connected them has made sure who is at the other end; here, everything
+What connected them has made sure which worker is at the other end; here, everything
 that arrives is unpickled.
 
 Theory of operation. Everything happens in the worker's own thread, in the calls
@@ -53,7 +53,7 @@ LOOK_S = 0.05
 """How often a busy worker asks the system whether its peers live."""
 
 LINGER_S = 0.3
-"""How long a worker that fails waits for its peers to take the news."""
+"""How long a worker that fails waits for its peers to take the reason."""
 
 N_LOOKS_PER_CLOCK = 16
 """How often to look into the rings between two readings of the clock."""
@@ -73,7 +73,7 @@ class MeshCommunicator:
         communicator from here on.
     segment : Segment, optional
         The memory that these workers share, owned by the communicator too; messages
-        go through it, and the streams only wake, and tell of deaths.
+        go through it, and the streams only wake, and show deaths.
     members : sequence of int, optional
         The workers that share the segment, in order, where these are not all: to the others
         messages go by the streams.
@@ -156,7 +156,7 @@ class MeshCommunicator:
     def receive(self) -> list[int]:
         """Take in what has arrived, without waiting; see `Communicator.receive`."""
         for link in self._shared:
-            if link.has_news:
+            if link.has_records:
                 self._read(link)
             if link.is_blocked:
                 link.write()
@@ -166,7 +166,7 @@ class MeshCommunicator:
             self._serve(0)
         if self._failure is not None:
             raise self._failure.as_error()
-        return self._mailbox.news()
+        return self._mailbox.touched_channels()
 
     def flush(self) -> None:
         """Let go out what was sent, as far as the links take it now."""
@@ -196,7 +196,7 @@ class MeshCommunicator:
     @property
     def _is_roused(self) -> bool:
         """Whether there is a reason not to sleep."""
-        return self._mailbox.has_news or self._is_woken or self._failure is not None
+        return self._mailbox.has_touched or self._is_woken or self._failure is not None
 
     def _spin_for(self, spin_s: float) -> None:
         until = time.monotonic() + spin_s
@@ -212,7 +212,7 @@ class MeshCommunicator:
         """Look into the rings, and take in what is there."""
         for _ in range(N_LOOKS_PER_CLOCK):
             for link in self._shared:
-                if link.has_news:
+                if link.has_records:
                     self._read(link)
                 if link.can_write:
                     link.write()
@@ -228,12 +228,12 @@ class MeshCommunicator:
         parked_word = segment.layout.parked_word(self._ranks[self.index])
         segment.words[parked_word] = 1
         segment.fence.full()
-        # Who comes after this look sees that we are parked.
-        is_busy = any(link.has_news or link.can_write for link in self._shared)
+        # What comes after this look finds that we are parked.
+        is_busy = any(link.has_records or link.can_write for link in self._shared)
         self._serve(0 if is_busy else wait_ms)
         segment.words[parked_word] = 0
         for link in self._shared:
-            if link.has_news:
+            if link.has_records:
                 self._read(link)
             if link.is_blocked:
                 link.write()
@@ -256,13 +256,13 @@ class MeshCommunicator:
             self._write(link)
         while self._failure is None and not all(map(is_done, self._links.values())):
             self._sleep(None)
-            self._clear_wake()  # nobody is there to be woken, and it would wake for ever
+            self._clear_wake()  # nothing is there to be woken, and it would wake for ever
         if self._failure is not None:
             raise self._failure.as_error()
         self._let_go()
 
     def abort(self, cause: BaseException | None = None) -> None:
-        """Tell the peers that this worker fails, wait a moment, and let go of everything."""
+        """Notify the peers that this worker fails, wait a moment, and let go of everything."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -276,7 +276,7 @@ class MeshCommunicator:
         self._let_go()
 
     def _linger(self, until: float) -> None:
-        """Wait for the peers to end their streams, which says that they heard.
+        """Wait for the peers to end their streams, which says that they received it.
 
         Reading goes on, because a TCP socket that is closed with something unread
         resets the connection, and takes back what it had sent.
@@ -326,7 +326,7 @@ class MeshCommunicator:
             self._watch(link)
 
     def _watch(self, link: Link) -> None:
-        """Wait for room in a socket as long as it has none; a ring's reader tells of room."""
+        """Wait for room in a socket as long as it has none; a ring's reader gives notice."""
         if link.waits_for_socket and link.fd in self._by_fd:
             writable = select.POLLOUT if link.is_blocked else 0
             self._poll.modify(link.fd, select.POLLIN | writable)
@@ -334,13 +334,13 @@ class MeshCommunicator:
     def _read(self, link: SharedLink) -> None:
         """Take in what is in a ring."""
         link.read()
-        if link.shutdown.has_news:
+        if link.shutdown.has_changed:
             self._heed(link)
 
     def _heed(self, link: Link) -> None:
         """Do what a peer's words about ending ask for."""
         ending = link.shutdown
-        ending.has_news = False
+        ending.has_changed = False
         if ending.got_goodbye and not ending.is_answered:
             ending.is_answered = True
             link.say(FrameKind.RECEIVED)

@@ -286,7 +286,7 @@ def _stop(children: list[_Child], events: _Events) -> None:
     for child in children:
         # What has happened may be a signal whose handler raised while `Popen` looked whether
         # the process lives, between taking its lock and the `try` that gives it back; then we
-        # would wait for that lock for ever. Nobody else holds it: this is the only thread.
+        # would wait for that lock for ever. Nothing else holds it: this is the only thread.
         child.process._waitpid_lock = threading.Lock()  # type: ignore[attr-defined]  # its own
     _signal(children, kill=False)
     until = time.monotonic() + KILL_S

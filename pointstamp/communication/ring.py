@@ -11,7 +11,7 @@ are never set back, so that full and empty cannot be confused:
 Each says its own word and only reads that of the other. Neither ever waits: a
 record that does not fit is refused, and a ring with nothing new gives nothing.
 
-Knows nothing of what records mean, nor of who sleeps.
+Knows nothing of what records mean, nor of which worker sleeps.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class RingReader:
         """Of the record that was taken last."""
 
     @property
-    def has_news(self) -> bool:
+    def has_records(self) -> bool:
         """Whether there is a record to take."""
         return bool(self._words[self._tail_word] != self._head)
 
@@ -158,7 +158,7 @@ class RingReader:
 
         Little room is kept until there is more of it. A writer waits only where more
         than half of the ring is not released, of which it needs the other half at
-        most: so whoever takes all that is there has enough to release.
+        most: so a reader that takes all that is there has enough to release.
         """
         if self._head - self._released < RELEASE_BYTES:
             return False

@@ -1,6 +1,6 @@
 """The memory that the workers of one machine share: one file without a name, mapped by each.
 
-Whoever starts the workers makes the file (`create`) and hands its descriptor down;
+What starts the workers makes the file (`create`) and hands its descriptor down;
 it is nowhere in a file system, so that the last process to end, however it ends,
 takes it along. Here is only where things lie in it:
 
@@ -11,7 +11,7 @@ takes it along. Here is only where things lie in it:
     block states     one byte for each block of each worker
     arenas           ARENA_BYTES of each worker, for what it sends and is too large for a ring
 
-Pages that nobody touches take no memory, so the sizes are bounds and not costs.
+Pages that are never touched take no memory, so the sizes are bounds and not costs.
 
 What we rely on. An aligned word is read and written in one piece: a memoryview of
 format "Q" copies eight bytes at once, as compiled code does. Stores of one process
@@ -145,7 +145,7 @@ class Fence:
 
     Python has no fences. Taking a lock is an atomic instruction, which is one on x86;
     on ARM the release of a lock and the taking of it, in this order, are. So we take
-    and release a lock that nobody else wants, which costs 70 ns, and elsewhere than
+    and release a lock that nothing else wants, which costs 70 ns, and elsewhere than
     on x86 twice. It belongs to one thread, as a second one would wait for it.
     """
 

@@ -8,16 +8,16 @@ the receiver reads; so a receiver that keeps everything it was sent cannot bring
 the sender to a halt. What the ring does not take is kept by the sender.
 
 The socket carries no message. A byte on it wakes a peer that sleeps, its end
-tells that the peer is gone. A peer that is awake finds what came by looking at
+shows that the peer is gone. A peer that is awake finds what came by looking at
 the ring, and no system call is made on either side.
 
-Going to sleep. The one who sends publishes, and *then* looks whether the peer is
-parked; the one who parks says so, and *then* looks into its rings. With a fence
+Going to sleep. The one that sends publishes, and *then* looks whether the peer is
+parked; the one that parks says so, and *then* looks into its rings. With a fence
 between the two steps on both sides, one of them sees the other. The same holds for
 a writer that waits for room (`starved`) and the reader that makes it.
 
 After a crash of the peer, what it published is whole, and is read before its end
-is told.
+is reported.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ class SharedLink:
         except BlockingIOError:
             pass  # there are bytes that it has not read: they wake it
         except OSError:
-            self.is_broken = True  # reading tells it
+            self.is_broken = True  # reading shows it
             self._forget()
 
     @property
@@ -239,9 +239,9 @@ class SharedLink:
     # Receiving.
 
     @property
-    def has_news(self) -> bool:
+    def has_records(self) -> bool:
         """Whether there is something in the ring."""
-        return self._reader.has_news
+        return self._reader.has_records
 
     def read(self) -> None:
         """Take in what is in the ring."""

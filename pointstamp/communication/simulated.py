@@ -1,8 +1,8 @@
-"""A network in one thread, in which nothing arrives until somebody says so.
+"""A network in one thread, in which nothing arrives until the schedule says so.
 
 `SimulatedNetwork` gives a communicator to each of several workers that take turns
 in one thread. What they send waits in a queue per sender, receiver and channel,
-messages to oneself included, and whoever drives the simulation decides which
+messages to oneself included, and what drives the simulation decides which
 queue moves next: all orders that the laws of a communicator allow can happen, and
 any of them can be had again. Nothing here waits: a worker that would (in `park`
 and `close`) calls `on_park`, by which the driver gets its turn.
@@ -179,14 +179,14 @@ class SimulatedCommunicator:
         """The channels to which something was delivered since the last call."""
         if self._network._notices:
             self._raise_notice()
-        return self._mailbox.news()
+        return self._mailbox.touched_channels()
 
     def flush(self) -> None:
         """Nothing to do: what is sent waits on its link."""
 
     def park(self, timeout_s: float | None = None) -> None:
         """Give the driver its turn, once, unless there is something to receive."""
-        if not (self._mailbox.has_news or self._is_woken or self._network._notices):
+        if not (self._mailbox.has_touched or self._is_woken or self._network._notices):
             self._network._wait(self.index, timeout_s)
         self._is_woken = False
         if self._network._notices:

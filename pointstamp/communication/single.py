@@ -39,14 +39,14 @@ class SingleCommunicator:
 
     def receive(self) -> list[int]:
         """The channels that were sent to since the last call."""
-        return self._mailbox.news()
+        return self._mailbox.touched_channels()
 
     def flush(self) -> None:
         """Nothing to do: what is sent has arrived."""
 
     def park(self, timeout_s: float | None = None) -> None:
         """Wait for an `unpark`, unless there is something to receive."""
-        if not self._mailbox.has_news:
+        if not self._mailbox.has_touched:
             self._awake.wait(timeout_s)
         self._awake.clear()
 
@@ -58,4 +58,4 @@ class SingleCommunicator:
         """Nothing to wait for: there are no peers."""
 
     def abort(self, cause: BaseException | None = None) -> None:
-        """Nobody to tell."""
+        """There are no peers to notify."""

@@ -19,10 +19,10 @@ class Spin:
     """Whether to look again and again before sleeping; learned from whether it paid.
 
     Each spin in vain doubles the number of parks that go without, and one that
-    pays forgives all. With more workers than processors nobody spins: the peer
+    pays forgives all. With more workers than processors none spins: the peer
     that is waited for may need this one. That sleeps turn out short is no reason to
     spin: they are short, too, where two workers share a processor because others
-    have taken the rest, and there a spin holds up whom it waits for.
+    have taken the rest, and there a spin holds up what it waits for.
     """
 
     def __init__(self, peers: int) -> None:

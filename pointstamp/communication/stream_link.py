@@ -5,7 +5,7 @@ as they are, many in one call, and arrive in memory of their own that columns ca
 be views of: between the column that is sent and the socket nothing is copied,
 unless it is to be compressed.
 
-To be compressed is what the *receiver* chooses, who said so when they met.
+To be compressed is what the *receiver* chooses, which said so when they met.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ EAGER_BYTES = 1 << 18
 """With this much queued, `send` already tries to write."""
 
 READS_PER_CALL = 16
-"""How often one `hear` reads, so that a busy peer starves nobody."""
+"""How often one `hear` reads, so that a busy peer starves no other."""
 
 PIECES_PER_WRITE = 512
 PACK_BYTES = 1 << 12

@@ -7,12 +7,12 @@ first, exchange what `Listener.address` says, and then `connect`.
 
 Rules:
 
-- Who calls is not believed anything until it proved the secret. It is refused
+- A caller is not believed anything until it proved the secret. It is refused
   otherwise, and the place that it claimed stays free for the true peer. It has
-  `HANDSHAKE_S` for that, and only so many are heard at the same time.
-- Where *we* call is by the list of addresses: who answers there and knows another
+  `HANDSHAKE_S` for that, and only so many may try at the same time.
+- Where *we* call is by the list of addresses: what answers there and knows another
   secret, speaks another version or is another worker is an error at once. That
-  nobody answers is not: the peer may start later, and we call again until
+  nothing answers is not: the peer may start later, and we call again until
   `timeout_s` is over.
 
 A machine that vanishes without ending its connections is noticed by keep-alive
@@ -51,7 +51,7 @@ HANDSHAKE_S = 5.0
 FIRST_RETRY_S = 0.02
 LAST_RETRY_S = 0.25
 MAX_CALLERS = 64
-"""How many who have not proved anything yet are heard at a time, beyond the peers."""
+"""How many callers that have not proved anything yet may try at a time, beyond the peers."""
 
 KEEP_ALIVE_S = 30
 
@@ -144,14 +144,14 @@ def connect(
     addresses
         Where each worker listens, by index; the same list on every worker.
     secret
-        Known to these workers and nobody else; at least 16 bytes.
+        Known to these workers alone; at least 16 bytes.
     listener
         This worker's, from `listen`, which is closed in the end. Without one, the
         worker listens at `addresses[index]`.
     compression : {"lz4", "zstd"}, optional
         How the peers shall compress what they send to this worker: worth it where
         the network is slower than the codec. Each worker chooses for itself, and is
-        told the choices of the others when they meet.
+        given the choices of the others when they meet.
     certificates : Certificates, optional
         Encrypt every connection, by TLS of which both ends check the certificate.
     machine : bytes, optional
@@ -189,7 +189,7 @@ def connect(
 
 
 def _wanted(compression: str | None) -> int:
-    """The number of a codec, by which peers are told of it."""
+    """The number of a codec, by which peers name it."""
     if compression is None:
         return 0
     from pointstamp.formats.compression import CODECS, check  # imports Arrow
@@ -209,7 +209,7 @@ def _name(number: int) -> str | None:
 
 @dataclass(eq=False)
 class _PendingConnection:
-    """A connection whose other end has not proved yet who it is."""
+    """A connection whose other end has not proved yet which worker it is."""
 
     connection: Stream
     handshake: Handshake
@@ -257,7 +257,7 @@ class _Rendezvous:
     calls: dict[int, _Call] = field(default_factory=dict)
     callers: dict[_PendingConnection, None] = field(default_factory=dict)
     refused: dict[int, _Refusal] = field(default_factory=dict)
-    """The last reason to refuse one who claimed to be this peer."""
+    """The last reason to refuse one that claimed to be this peer."""
     refused_others: str = ""
     """The last reason to refuse one of whom not even that is known."""
 
@@ -359,7 +359,7 @@ class _Rendezvous:
             self._hang_up(pending, os.strerror(status))
         elif pending.connection.getsockname() == pending.connection.getpeername():
             # Calling a free port of this machine may connect a socket to itself.
-            self._hang_up(pending, "nobody listens")
+            self._hang_up(pending, "nothing listens")
         else:
             pending.is_open = True
             pending.unsent = pending.handshake.greeting
@@ -370,7 +370,7 @@ class _Rendezvous:
     # Being called by those of higher index.
 
     def _answer(self) -> None:
-        """Hear who calls."""
+        """Accept callers."""
         while True:
             try:
                 accepted, _ = self.listener.socket.accept()
@@ -438,7 +438,7 @@ class _Rendezvous:
         while pending.handshake.n_missing:
             data = pending.connection.recv(pending.handshake.n_missing)
             if not data:
-                self._hang_up(pending, "it hung up before it had proved who it is")
+                self._hang_up(pending, "it hung up before it had proved which worker it is")
                 return
             pending.unsent += pending.handshake.receive(data)
 
@@ -490,8 +490,8 @@ class _Rendezvous:
         connection.close()
 
     def _refuse(self, pending: _PendingConnection, refusal: _Refusal) -> None:
-        """Hang up for a reason; an error if it was us who called."""
-        # First what we owe, so that the other end can tell the reason too.
+        """Hang up for a reason; an error if this worker called."""
+        # First what we owe, so that the other end can say the reason too.
         with contextlib.suppress(OSError):
             pending.connection.send(pending.unsent)
         self._hang_up(pending, str(refusal))
@@ -528,7 +528,7 @@ class _Rendezvous:
         ]
         for pending in all_pending:
             if pending.until <= now:
-                self._hang_up(pending, f"it did not prove who it is in {HANDSHAKE_S:g} s")
+                self._hang_up(pending, f"it did not prove which worker it is in {HANDSHAKE_S:g} s")
 
     def _wait_s(self, until: float) -> float:
         """How long nothing is due."""
@@ -545,10 +545,10 @@ class _Rendezvous:
         if self.refused.keys() >= set(self.missing):
             refusal = self.refused[self.missing[0]]
             return type(refusal)(f"worker {self.index} refused worker {self.missing[0]}: {refusal}")
-        who = "; ".join(self._absence(peer) for peer in self.missing)
+        missing = "; ".join(self._absence(peer) for peer in self.missing)
         return RendezvousError(
             f"worker {self.index} waited {timeout_s:g} s for "
-            f"{len(self.missing)} of {len(self.addresses) - 1} peers: {who}"
+            f"{len(self.missing)} of {len(self.addresses) - 1} peers: {missing}"
             f"{self.refused_others}"
         )
 

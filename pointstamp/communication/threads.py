@@ -74,14 +74,14 @@ class ThreadCommunicator:
             self._raise_notice()
         while self._inbox:
             self._mailbox.put(*self._inbox.popleft())
-        return self._mailbox.news()
+        return self._mailbox.touched_channels()
 
     def flush(self) -> None:
         """Nothing to do: what is sent has arrived."""
 
     def park(self, timeout_s: float | None = None) -> None:
         """Wait for something to receive or an `unpark`."""
-        if not (self._inbox or self._mailbox.has_news or self._group.notices):
+        if not (self._inbox or self._mailbox.has_touched or self._group.notices):
             self._awake.wait(timeout_s)
         self._awake.clear()
         if self._group.notices:

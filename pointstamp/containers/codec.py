@@ -8,7 +8,7 @@ columns can be read where they arrived, without a copy:
     magic  version  n_name  n_tag  n_payloads | sizes of payloads | name | tag | padding
     payload  padding   payload  padding   ...
 
-A message of rows, as all news of progress is, has no buffers worth aligning and is
+A message of rows, as all updates of progress are, has no buffers worth aligning and is
 one pickle of (tag, rows), behind a mark of its own and its size: most messages are
 small, and what they cost is what a round of coordination costs.
 
@@ -147,7 +147,7 @@ def _rows_in(views: list[memoryview]) -> memoryview:
             return view[_ROWS_HEAD.size :]
     raise SerializationError(
         f"a message of rows came as {sum(v.nbytes for v in views)} bytes in {len(views)} buffers, "
-        "which are not those that its header tells"
+        "which are not those that its header names"
     )
 
 
@@ -201,7 +201,7 @@ def _payloads(
             yield joined[position : position + size]
             position += whole
             continue
-        # An empty payload may have been dropped by whoever skips empty buffers.
+        # An empty payload may have been dropped by what skips empty buffers.
         if size and (index >= len(views) or views[index].nbytes != size):
             raise SerializationError(
                 f"buffer {index} of a message should have {size} bytes; the buffers have "

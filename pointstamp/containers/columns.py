@@ -55,9 +55,9 @@ class ColumnsKind(Kind[pa.RecordBatch]):
     Parameters
     ----------
     takes_apart : bool
-        Encode large batches as the buffers that they consist of, for whoever sends
+        Encode large batches as the buffers that they consist of, for what sends
         several buffers without putting them together; else always as one Arrow IPC
-        stream, for whoever stores them.
+        stream, for what stores them.
     """
 
     name = "columns"

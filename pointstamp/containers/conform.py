@@ -24,7 +24,7 @@ def conform(
     batch : pyarrow.RecordBatch, or a container that can be made one
     schema : pyarrow.Schema
     what, whose : str
-        How a message calls the batch, and whom the schema belongs to.
+        How a message calls the batch, and what the schema belongs to.
 
     Raises
     ------

@@ -3,7 +3,7 @@
 Arrow's own stream format writes a batch into one new buffer; for a large batch that
 copy costs more than all else on the way to a peer on the same machine. Here the
 buffers of its columns are named one by one, and of a slice of a batch only what
-the slice covers, for whoever writes them out to take from where they are:
+the slice covers, for a writer to take from where they are:
 
     header | for each column: validity (if it has nulls), offsets (of text), data
 

@@ -95,7 +95,7 @@ def canonical_key(key: Any) -> Any:
     """`key`; where it is a NaN, or a tuple with one, what stands for all of those.
 
     A NaN equals itself only while it is one object, and a record that was sent has another:
-    who collects by key would have as many groups as there were batches.
+    what collects by key would have as many groups as there were batches.
 
     >>> {canonical_key(float("nan")): 1}[canonical_key(float("nan"))], canonical_key((1, "a"))
     (1, (1, 'a'))
@@ -135,7 +135,7 @@ def column_names(key: Any, names: Sequence[str], holder: str) -> list[str]:
     return wanted
 
 
-def check_key(key: Any, who: str) -> None:
+def check_key(key: Any, operator: str) -> None:
     """Refuse what is no key of rows or columns, when the dataflow is built.
 
     Raises
@@ -149,7 +149,7 @@ def check_key(key: Any, who: str) -> None:
         return
     found = f"the expression {key}" if is_expression(key) else repr(key)
     raise BuildError(
-        f"operator {who!r} cannot be keyed by {found}: give a function of a record, or name a "
+        f"operator {operator!r} cannot be keyed by {found}: give a function of a record, or name a "
         "column or several; what is to be computed of columns, map_batches can add as a column"
     )
 

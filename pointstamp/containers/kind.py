@@ -3,7 +3,7 @@
 A container is a plain value (a list, an Arrow record batch); what can be done with it
 is said by its *kind*, one stateless object per Python type, looked up by that type. So a
 list stays a list for the user, and a new form of batch is one registration away.
-Operators ask the kind and do not tell containers apart.
+Operators ask the kind and do not distinguish containers.
 
 A kind of one's own derives from `Kind` and defines `length`, `records`, `slice` and
 `concat`; the rest follows from those, a record at a time. What matters for speed it

@@ -24,14 +24,24 @@ _N_PASSED = 15
 """After a batch whose keys are nearly all different, so many are not looked at."""
 
 
-class NamedAggregates:
+def aggregate_batch(
+    batch: Any, key: Any, aggregates: Sequence[Any], operator: str
+) -> pa.RecordBatch:
+    """What `aggregated` gives of a batch of any kind that has columns."""
+    kind = kind_of(batch)
+    if not kind.has_columns and (named := named_columns(key, aggregates)):
+        kind.column(batch, named[0], operator)  # which says why it has none
+    return aggregated(kind.to_arrow(batch), key, aggregates, operator)
+
+
+class AggregatesByName:
     """Aggregates of columns by name in two steps: of each batch where it is, then of all together.
 
     A part has no columns but those of the key and of the aggregates. Where the functions allow
     it, the part of a batch has one record for each of its keys; where that hardly makes it
     shorter, it is not worth a look at each key, and each record is a key of its own for a while.
 
-    >>> counts = NamedAggregates("k", [("x", "count")], "an example")
+    >>> counts = AggregatesByName("k", [("x", "count")], "an example")
     >>> batch = pa.RecordBatch.from_pydict({"k": [7, 9, 7], "x": [1, None, 3], "y": [0, 0, 0]})
     >>> part = counts.part(batch)
     >>> part.to_pydict(), counts.whole([part, part]).to_pydict()
@@ -53,10 +63,12 @@ class NamedAggregates:
     def part(self, batch: Any) -> pa.RecordBatch:
         """What is sent and kept of a batch of any kind that has columns."""
         kind = kind_of(batch)
-        if not kind.has_columns:
-            kind.column(batch, self._columns[0], self._operator)
-        column_names(self._columns, kind.names(batch), self._operator)
-        narrow: pa.RecordBatch = kind.to_arrow(batch).select(self._columns)
+        if not kind.has_columns and self._columns:
+            kind.column(batch, self._columns[0], self._operator)  # which says why it has none
+        narrow: pa.RecordBatch = kind.to_arrow(batch)
+        if self._columns:
+            column_names(self._columns, kind.names(batch), self._operator)
+            narrow = narrow.select(self._columns)
         if not self.combines:
             return narrow
         is_small = self._schema is not None and narrow.num_rows < _WORTH_GROUPING

@@ -26,6 +26,7 @@ class ThreadActivator:
 
     def __init__(self, environment: Environment, activate: Callable[[], None]) -> None:
         self._environment = environment
+        environment.is_called = True
         self._activate = activate
         self._is_rung = False
 
@@ -36,6 +37,6 @@ class ThreadActivator:
             self._environment.call(self._answer)
 
     def _answer(self) -> None:
-        """Called by the worker: who rings from now on is heard again, and after this."""
+        """Called by the worker: what rings from now on counts again, and after this."""
         self._is_rung = False
         self._activate()

@@ -1,6 +1,6 @@
-"""The cut of one operator: what it has when an epoch is complete there, and no later one begun.
+"""Alignment of epochs: the state of an operator when one is complete, and no later one begun.
 
-An operator that keeps state has a aligner. Where a snapshot at an epoch is asked for, the aligner
+An operator that keeps state has an aligner. Where a snapshot at an epoch is asked for, the aligner
 holds back what is of later epochs, batches and changes of the frontier alike, until the epoch
 is complete here: until none of its times can come any more at any input, and the operator
 holds no capability for one. Then it hands out the state, and lets go what it held back. So an
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pointstamp.checkpoint.keyed_state import Table
 
 HandOut = Callable[[str, "Mapping[str, TableDelta]"], None]
-"""Takes the cut of an operator: its name, and what each table has."""
+"""Takes the state of an operator: its name, and what each table has."""
 
 BEFORE_ALL = -1
 

@@ -1,20 +1,20 @@
 """How much of a dataflow is in flight, and when that is enough.
 
 A *meter* per channel counts, for each peer, what was sent and the peer has not taken;
-receivers tell senders from time to time. When it is more than a limit, the *flow* of
+receivers acknowledge from time to time. When it is more than a limit, the *flow* of
 the dataflow is held back, on all workers: sources, which make new data, wait until it is
-less than half of that. Nobody else waits, so what is in flight can always be worked
+less than half of that. Nothing else waits, so what is in flight can always be worked
 off, and a loop's own traffic is never in its own way.
 
 What an operator leaves in its queue although its worker has nothing else to do counts as
 taken: it waits for something that a source may still have to send. So a source that waits
-always waits for somebody who is at work, and not for somebody who waits for it.
+always waits for something that is at work, and not for what waits for it.
 
 Rules
 -----
 1. A meter's counts change in `sent`, `taken` and `acknowledged`, and nowhere else.
-2. Little is told: a peer hears of what was taken when it is an eighth of the limit, and
-   of being held back when that changes. A computation of small messages hears nothing.
+2. Little is sent: what was taken is acknowledged when it is an eighth of the limit, and
+   being held back is sent when that changes. A computation of small messages sends neither.
 3. Sizes are estimates where asking costs more than a short message does.
 """
 
@@ -38,10 +38,10 @@ _N_ESTIMATES = 32
 class Backpressure:
     """Whether the sources of one dataflow are held back, on one worker."""
 
-    def __init__(self, discountable: set[Any], tell: Callable[[bool], None]) -> None:
+    def __init__(self, discountable: set[Any], notify: Callable[[bool], None]) -> None:
         self.discountable = discountable
         """Queues whose rest counts as taken when the worker is idle."""
-        self._tell = tell
+        self._notify = notify
         self._n_over = 0
         self._held_by: set[int] = set()
         self._waiting: list[Callable[[], None]] = []
@@ -63,17 +63,17 @@ class Backpressure:
         """One more channel is over its limit."""
         self._n_over += 1
         if self._n_over == 1:
-            self._tell(True)
+            self._notify(True)
 
     def under(self) -> None:
         """One less is."""
         self._n_over -= 1
         if self._n_over == 0:
-            self._tell(False)
+            self._notify(False)
             self._go_on()
 
     def hear(self, peer: int, is_over: bool) -> None:
-        """A peer has told whether it is over its limit."""
+        """A peer has said whether it is over its limit."""
         if is_over:
             self._held_by.add(peer)
         else:
@@ -95,18 +95,18 @@ class InFlight:
         backpressure: Backpressure,
         limit_bytes: int,
         peers: int,
-        tell: Callable[[int, int], None],
+        notify: Callable[[int, int], None],
     ) -> None:
         self._backpressure = backpressure
         self._limit_bytes = limit_bytes
-        self._tell = tell
+        self._notify = notify
         self._records = [0] * peers
         self._bytes = [0.0] * peers
         self._is_over = [False] * peers
         self._taken = [0] * peers
         self._taken_bytes = [0.0] * peers
         self._ahead = [0] * peers
-        """Records that were told as taken and still wait here."""
+        """Records that were acknowledged as taken and still wait here."""
         self._record_bytes = 0.0
         self._n_small = 0
 
@@ -121,7 +121,7 @@ class InFlight:
     def acknowledged(self, peer: int, n_records: int) -> None:
         """`peer` has taken so many records of those that were sent to it."""
         if not self._records[peer]:
-            return  # it was sent by a way that nobody measures
+            return  # it was sent by a way that is not measured
         left = max(0, self._records[peer] - n_records)
         self._bytes[peer] *= left / self._records[peer]
         self._records[peer] = left
@@ -155,7 +155,7 @@ class InFlight:
                 self._acknowledge(sender)
 
     def _acknowledge(self, sender: int) -> None:
-        self._tell(sender, self._taken[sender])
+        self._notify(sender, self._taken[sender])
         self._taken[sender], self._taken_bytes[sender] = 0, 0.0
 
     def _size(self, batch: Any, n_records: int) -> float:

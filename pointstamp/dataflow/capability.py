@@ -1,6 +1,6 @@
 """Capabilities: the right to send at a time or later.
 
-As long as an operator holds a capability for a time, nobody downstream is told
+As long as an operator holds a capability for a time, no operator downstream sees
 that the time is complete. An operator gets one at the start (the least time),
 retains them from the batches it receives, and makes new ones from those it has,
 never for an earlier time. It should let go of each as soon as it can:
@@ -27,8 +27,8 @@ def _ignore(counts: CapabilityCounts) -> None:
     """For counts that no worker looks after."""
 
 
-def nobody() -> None:
-    """Told in place of the operator, when the dataflow is dropped."""
+def no_wake() -> None:
+    """Called in place of the operator, when the dataflow is dropped."""
 
 
 class CapabilityCounts:
@@ -110,9 +110,9 @@ class CapabilityCounts:
             self.changed()
 
     def abandon(self) -> None:
-        """Tell nobody any more of what is held: the dataflow was dropped."""
+        """Report no more of what is held: the dataflow was dropped."""
         self.is_dropped = True
-        self.changed = nobody
+        self.changed = no_wake
         self._late = _ignore
 
     def move(self, time: Any, new_time: Any) -> None:

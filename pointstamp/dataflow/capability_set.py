@@ -125,7 +125,7 @@ class CapabilitySet:
         if not all(map(self.less_equal, times)):
             return False
         going = {capability.time: capability for capability in self._capabilities}
-        # One for a time that stays is kept: making another would be news to nobody's use.
+        # One for a time that stays is kept: making another would be reported for nothing.
         least = self._least(times)
         kept = [going.pop(time) if time in going else self.delayed(time) for time in least]
         self._capabilities = kept
@@ -156,10 +156,10 @@ class CapabilitySet:
         return Antichain(timestamp.less_equal, map(timestamp.check, times))
 
     def _refusal(self, what: str, times: list[Any]) -> CapabilityError:
-        who = "" if self._counts is None else f" of operator {self._counts.operator!r}"
+        of = "" if self._counts is None else f" of operator {self._counts.operator!r}"
         missing = [time for time in times if not self.less_equal(time)]
         return CapabilityError(
-            f"a CapabilitySet{who} cannot {what} {', '.join(map(repr, missing))}: it has "
+            f"a CapabilitySet{of} cannot {what} {', '.join(map(repr, missing))}: it has "
             f"capabilities for {self.elements}, none of which is at or before"
         )
 

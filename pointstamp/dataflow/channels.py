@@ -2,7 +2,7 @@
 
 What an operator sends passes a `Tee`, which counts it as produced and hands it
 to every stream's pusher; what an operator takes comes out of a `Queue`, which
-counts it as consumed. Nobody else counts records. A count is of records, not of
+counts it as consumed. Nothing else counts records. A count is of records, not of
 batches, so channels are free to split and to merge.
 
 Pushers, from simple to far: `Queue` (to an operator of this worker), `ExchangePusher` (by
@@ -22,7 +22,7 @@ from pointstamp.containers import kind_of
 from pointstamp.containers.builder import PREFERRED_RECORDS
 from pointstamp.containers.splitting import place, split_by_worker
 from pointstamp.dataflow.backpressure import N_WAITING, Backpressure, InFlight
-from pointstamp.dataflow.operator_error import blame
+from pointstamp.dataflow.operator_error import operator_error
 from pointstamp.errors import SchemaError
 from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.timestamp import Refinement
@@ -92,7 +92,7 @@ class Tee:
             for pusher in self.pushers:
                 pusher.push(time, batch)
         except BaseException as error:
-            # It was counted and not everybody got it: whoever catches this cannot go on.
+            # It was counted and not all got it: what catches this cannot go on.
             self._fail(error)
             raise
 
@@ -152,7 +152,7 @@ class Queue(Pusher):
     def bound(
         self, budget: int, backpressure: Backpressure | None, in_flight: InFlight | None
     ) -> None:
-        """Set what an activation may take, and who hears of what waits here."""
+        """Set what an activation may take, and what is notified of what waits here."""
         self._budget = self._left = budget
         self._backpressure = backpressure
         self._in_flight = in_flight
@@ -169,7 +169,7 @@ class Queue(Pusher):
         return was_cut
 
     def discount(self) -> None:
-        """The worker is idle: whoever left something here waits for something else."""
+        """The worker is idle: what left something here waits for something else."""
         if self._is_above_watermark:
             self._fall_below()
         if self._in_flight is not None and self._channel is not None:
@@ -312,7 +312,7 @@ class ExchangePusher(RemotePusher):
             parts = self.split(kind, batch)
         except Exception as error:
             # It runs in the operator before, which has nothing to do with it.
-            raise blame(error, self._queue.reader, time) from error
+            raise operator_error(error, self._queue.reader, time) from error
         for peer, part in enumerate(parts):
             n_records = kind.length(part)
             if n_records:
@@ -369,7 +369,7 @@ class DistributePusher(RemotePusher):
         try:
             peer = place(self._route(time, batch), self._peers, what)
         except Exception as error:
-            raise blame(error, self._queue.reader, time) from error
+            raise operator_error(error, self._queue.reader, time) from error
         self.hand(peer, time, batch, n_records)
 
 

@@ -2,7 +2,7 @@
 
 Each operator with state has a name that a later program can find again: the names of the
 scopes around it and its own, numbered where they repeat. What an operator keeps it keeps in
-tables (`checkpoint/keyed_state.py`); at a cut its aligner hands them out (`aligner.py`).
+tables (`checkpoint/keyed_state.py`); for a snapshot its aligner hands them out (`alignment.py`).
 
 An operator that might keep something and does not say so is refused: it would be lost. Code of the
 user's must say what it keeps, even if that is nothing; our own operators either declare it,

@@ -26,6 +26,30 @@ if TYPE_CHECKING:
     from pointstamp.dataflow.event_loop import EventLoop
 
 
+class Closers(ExitStack):
+    """Functions to call at an end, of which one can ask whether there are any."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_empty = True
+
+    def push(self, exit: Any) -> Any:
+        """See `ExitStack`."""
+        self.is_empty = False
+        return super().push(exit)
+
+    def callback(self, *args: Any, **kwargs: Any) -> Any:
+        """See `ExitStack`."""
+        self.is_empty = False
+        return super().callback(*args, **kwargs)
+
+    def hand_over(self) -> Closers:
+        """All of them in another one; there are none here then."""
+        other = self.pop_all()
+        other.is_empty, self.is_empty = self.is_empty, True
+        return other
+
+
 @dataclass
 class BuiltParts:
     """What the building of one dataflow has made in an environment, for its end."""
@@ -34,7 +58,7 @@ class BuiltParts:
     """The input handles."""
     channels: list[int] = field(default_factory=list)
     """The numbers of its channels."""
-    closers: ExitStack = field(default_factory=ExitStack)
+    closers: Closers = field(default_factory=Closers)
     """What to call when it ends, however it does."""
 
 
@@ -84,9 +108,12 @@ class Environment:
     """Called when operators have done more of something: (what, how much more)."""
     calls: deque[Callable[[], object]] = field(default_factory=deque)
     """What other threads, and the collector of garbage, want called by the worker's next step."""
-    closers: ExitStack = field(default_factory=ExitStack)
+    closers: Closers = field(default_factory=Closers)
     """What to call when the dataflow that is being built ends, or is dropped, or the worker fails:
     for what its operators have begun outside of the worker. The worker takes them over."""
+    is_called: bool = False
+    """Whether other threads have the worker call functions, or may: what it waits for may be
+    theirs to do."""
     n_outside: int = 0
     """How many things are under way outside that will have something called: a simulation
     with nothing else to do waits for them."""
@@ -127,7 +154,7 @@ class Environment:
             self.backpressure = self.durable_state = self.log = None
         built.inputs = self.inputs[n_inputs:]
         built.channels = [c for c in self.arrivals if c not in known_channels]
-        built.closers = self.closers.pop_all()
+        built.closers = self.closers.hand_over()
 
     def note(self, what: str, n: int) -> None:
         """Report that an operator has done `n` more of `what`, to all that observe."""
@@ -171,6 +198,11 @@ class Environment:
         operator that waits for something outside holds its capabilities meanwhile, and
         has its activation called: `environment.call(info.activate)`.
         """
+        self.is_called = True
+        self.defer(function)
+
+    def defer(self, function: Callable[[], object]) -> None:
+        """The same for what this worker itself leaves to its next step."""
         self.calls.append(function)
         self.communicator.unpark()
 

@@ -11,7 +11,7 @@ more stream, and `"drop"` leaves the record out and counts it. An operator makes
 
 `policy.new_output(builder)` makes the output of what is routed, if there is one. Code that is
 about a record before it comes to the operator (its key, its event time) is tried by another
-operator before it: `operators.screening.screened`.
+operator before it: `operators.validation.validated`.
 
 Rules
 -----
@@ -26,7 +26,7 @@ Failures travel as any record does, to other workers too, so they can always be 
 error or a record that does not come back from that arrives as a stand-in that has its text.
 
 An error keeps the frames that it passed through, and those keep all that was in
-them, capabilities too: whoever collects errors would hold back time. So an error is
+them, capabilities too: a collection of errors would hold back time. So an error is
 routed without its frames, with a note that says where it was raised.
 """
 

@@ -9,7 +9,7 @@ Rules
 -----
 1. Everything in this file runs in the loop's thread, but what says that it is for others.
 2. A coroutine that was begun comes to an outcome exactly once, a cancelled one too:
-   somebody waits for it.
+   an operator waits for it.
 3. `KeyboardInterrupt` and `SystemExit` of a coroutine are the worker's: they are outcomes
    like others here. Of anything else in the loop they end it, and fail the worker.
 """
@@ -81,7 +81,7 @@ class Outcomes:
     """On the way from coroutines to their operator, which is activated for them.
 
     `put` is for the loop's thread and `take` for the worker's. The order that makes this
-    sound: who puts appends and then looks whether the bell was rung; who takes unsets the
+    sound: `put` appends and then looks whether the bell was rung; `take` unsets the
     bell and then looks at what there is.
     """
 
@@ -116,7 +116,7 @@ class Outcomes:
         self._is_closed = True
 
 
-class Landed(NamedTuple):
+class Completed(NamedTuple):
     """What one call of an operator's code came to."""
 
     time: Any
@@ -125,7 +125,7 @@ class Landed(NamedTuple):
     error: BaseException | None
 
 
-class Flights:
+class CoroutineTasks:
     """The calls of one operator's code that are under way.
 
     Parameters
@@ -133,7 +133,7 @@ class Flights:
     call : callable
         Gives a coroutine for a record.
     outcomes : Outcomes
-        Gets a `Landed` for each.
+        Gets a `Completed` for each.
     """
 
     def __init__(self, call: Callable[[Any], Awaitable[Any]], outcomes: Outcomes) -> None:
@@ -163,10 +163,10 @@ class Flights:
     def _land(self, time: Any, record: Any, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         value, error = (None, asyncio.CancelledError()) if task.cancelled() else task.result()
-        self._outcomes.put(Landed(time, record, value, _outcome(error)))
+        self._outcomes.put(Completed(time, record, value, _outcome(error)))
 
 
-class Given(NamedTuple):
+class Yielded(NamedTuple):
     """A record, or a batch, that a source gave."""
 
     value: Any
@@ -235,7 +235,7 @@ class Generating:
     input_ : AsyncInput
         What it is called with.
     outcomes : Outcomes
-        Gets `Given`, `Advanced` and at last `Ended`.
+        Gets `Yielded`, `Advanced` and at last `Ended`.
     buffer : int
         How much may be given that the operator has not sent yet.
     """
@@ -284,7 +284,7 @@ class Generating:
 
     async def _give(self, value: Any) -> None:
         self._n_waiting += 1
-        self._outcomes.put(Given(value))
+        self._outcomes.put(Yielded(value))
         while self._n_waiting >= self._buffer:
             self._room.clear()
             await self._room.wait()
@@ -301,7 +301,7 @@ async def _close(given: AsyncIterator[Any]) -> None:
 
 
 def _outcome(error: BaseException | None) -> BaseException | None:
-    """`error`, as one of the user's where somebody cancelled a coroutine that we did not."""
+    """`error`, as one of the user's where their code cancelled a coroutine that we did not."""
     if not isinstance(error, asyncio.CancelledError):
         return error
     cancelled = concurrent.futures.CancelledError("its coroutine was cancelled")

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pointstamp.containers.builder import Builder
-from pointstamp.dataflow.capability import Capability, CapabilityCounts, InputCapability, nobody
+from pointstamp.dataflow.capability import Capability, CapabilityCounts, InputCapability, no_wake
 from pointstamp.dataflow.channels import Queue, Tee
 from pointstamp.progress.antichain import Antichain, MutableAntichain
 
@@ -162,12 +162,12 @@ class Output:
         """Throw away what was collected, and send nothing more: the dataflow was dropped."""
         self._tee.pushers.clear()
         self._builder = Builder(_nowhere)
-        # Of nobody, so that no capability fits: who sends all the same is told.
+        # Of no operator, so that no capability fits: a send all the same is an error.
         self.capabilities = CapabilityCounts(
             self.capabilities.operator,
             self.capabilities.output,
             self.capabilities.timestamp,
-            nobody,
+            no_wake,
         )
 
     def _send(self, batch: Any) -> None:

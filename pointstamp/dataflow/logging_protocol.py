@@ -1,11 +1,11 @@
-"""What a dataflow tells of itself, and whom: the seam for `pointstamp.observability`.
+"""What a dataflow reports of itself, and to what: the seam for `pointstamp.observability`.
 
 A worker with a log hands it down in its `Environment`. What is built asks for it once:
-with a log, other classes are made (of operators, of queues), which tell it what they do;
+with a log, other classes are made (of operators, of queues), which report to it what they do;
 without one, the ordinary ones, which know of none of this. So what is not logged costs
 nothing, and what is logged is decided when it is built.
 
-Progress is not told of here: it returns what happened, and the worker tells that.
+Progress is not reported here: it returns what happened, and the worker reports that.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Logger(Protocol):
     def queue(
         self, wake: Callable[[], None], consumed: ChangeBatch, channel: Channel | None
     ) -> Queue:
-        """A queue that tells."""
+        """A queue that reports."""
 
     def connect(
         self, queue: Queue, operator: Operator, port: int, scope: int, source: Port, pact: str

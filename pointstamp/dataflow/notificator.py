@@ -125,7 +125,7 @@ class Notificator:
         """As iterating, with how often each was asked for."""
         while (found := self._take_next()) is not None:
             self.last_time = found.time
-            yield found, 1 + self._repeats.pop(found.time, 0)
+            yield found, 1 + self._taken_repeats(found.time)
         self.last_time = None
 
     def _keep_until(self, requirement: Any, capability: Capability) -> None:
@@ -207,8 +207,14 @@ class Notificator:
             raise StopIteration
         self.last_time = found.time
         if self._repeats:
-            self._repeats.pop(found.time, None)
+            self._taken_repeats(found.time)
         return found
+
+    def _taken_repeats(self, time: Any) -> int:
+        """How often a time that was given out was asked for again."""
+        if time in self._waiting or (self._first is not None and time == self._first_time):
+            return 0  # it was given out for a requirement, and is itself waited for
+        return int(self._repeats.pop(time, 0))
 
     def __len__(self) -> int:
         """How many times are waited for."""

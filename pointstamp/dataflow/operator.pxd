@@ -38,7 +38,7 @@ cdef class Operator(LocalOperator):
 
     @cython.locals(
         port=Py_ssize_t,
-        is_news=bint,
+        has_changed=bint,
         batch=ChangeBatch,
         n_changes=Py_ssize_t,
         place=Py_ssize_t,

@@ -10,28 +10,25 @@ are one report, however the code in between is written.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pointstamp.dataflow.activator import ThreadActivator
 from pointstamp.dataflow.alignment import AlignedFrontier, EpochAligner
-from pointstamp.dataflow.capability import Capability, CapabilityCounts, nobody
+from pointstamp.dataflow.capability import Capability, CapabilityCounts, no_wake
 from pointstamp.dataflow.channels import Tee
-from pointstamp.dataflow.durability import NO_STATE, OperatorState
-from pointstamp.dataflow.environment import Environment
+from pointstamp.dataflow.durability import OperatorState
 from pointstamp.dataflow.handles import Frontier, Input, Output
 from pointstamp.dataflow.notificator import Notificator
-from pointstamp.dataflow.operator_error import blame
+from pointstamp.dataflow.operator_error import operator_error
+from pointstamp.dataflow.operator_info import OperatorInfo as OperatorInfo
 from pointstamp.dataflow.pact import Pact
 from pointstamp.errors import BuildError, OperatorError
 from pointstamp.progress.antichain import Antichain, MutableAntichain
 from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.operate import Changes, Interest, LocalOperator, Progress, Summaries
-from pointstamp.progress.timestamp import Int, Timestamp, summary_less_equal
+from pointstamp.progress.timestamp import Timestamp, summary_less_equal
 
 if TYPE_CHECKING:
-    from pointstamp.checkpoint.keyed_columns import KeyedColumns
     from pointstamp.dataflow.scope_core import ScopeCore
     from pointstamp.dataflow.stream_core import StreamCore
 
@@ -48,150 +45,6 @@ STAYS = object()
 UNFINISHED = object()
 """What a logic returns to have the dataflow wait for it although it holds no capability:
 what it has begun outside, a program for one, has still to end, and will have it run again."""
-
-
-@dataclass(frozen=True)
-class OperatorInfo:
-    """What an operator's code may want to know about its place."""
-
-    name: str
-    address: tuple[int, ...]
-    """Indices of the scopes around it, from the dataflow down, then its own."""
-    index: int
-    """The worker's number."""
-    peers: int
-    """How many workers there are."""
-    activate: Callable[[], None]
-    """Asks for the operator to be run again."""
-    environment: Environment = field(repr=False, compare=False)
-    """What else it may know of the worker; `environment.closers`, for one."""
-    is_throttled: Callable[[], bool] = lambda: False
-    """For operators that make new data: whether enough of this dataflow is in flight. If so
-    they should return without any; they are run again when they may go on."""
-    states: OperatorState = field(default=NO_STATE, repr=False, compare=False)
-    """What it declares of what it keeps; see `state`."""
-    timestamp: Timestamp = field(default=Int, repr=False, compare=False)
-    """Of its scope."""
-    frontiers: Sequence[Frontier] = field(default=(), repr=False, compare=False)
-    """Of its inputs: the times that may still come."""
-    notificators: list[Notificator] = field(default_factory=list, repr=False, compare=False)
-    """Those that it has, which its errors and its activations ask."""
-
-    def notificator(self, *, early: bool = False) -> Notificator:
-        """A notificator over all inputs of the operator, to be asked for in `build`.
-
-        With `early` it gives times out as soon as all before them are complete. The
-        operator must see its frontiers (`Interest.IF_CAPABILITY` at least).
-        """
-        made = Notificator(self.timestamp, self.frontiers, early=early)
-        self.notificators.append(made)
-        return made
-
-    def state(
-        self, name: str = "state", *, route: Callable[[Any], Any] | None = None
-    ) -> dict[Any, Any]:
-        """A dictionary that outlasts the program, where the dataflow is durable.
-
-        To be asked for in `build`; when the program starts again it holds what it held
-        when the snapshot's epoch was complete, of the keys that this worker has.
-
-        Parameters
-        ----------
-        name : str
-            Of the table: unique in the operator, and the same next time.
-        route : callable, optional
-            Of a key of the table, what the operator's records are exchanged by, where that
-            is not the key itself: `lambda vertex: 0` if all go to one worker.
-
-        Notes
-        -----
-        Where the operator's inputs are exchanged, a key comes to the worker that its records
-        come to; where they are not, to any. A value that is changed in place must be put again,
-        `table[key] = value`. What is held for times beyond an epoch is held by the program
-        alone, unless it is in a table.
-
-        Raises
-        ------
-        CheckpointStructureError
-            If the snapshot does not have this table.
-
-        Examples
-        --------
-        >>> import pointstamp as ps
-        >>> def build(capability, info):
-        ...     capability.drop()
-        ...     counts = info.state("counts")
-        ...     def logic(input, output):
-        ...         for time, words in input:
-        ...             for word in words:
-        ...                 counts[word] = counts.get(word, 0) + 1
-        ...                 output.session(time).give((word, counts[word]))
-        ...     return logic
-        >>> def running_counts(scope):
-        ...     return scope.to_stream("aba").unary(ps.Exchange(), "RunningCount", build)
-        >>> ps.testing.collect(running_counts)
-        [(0, ('a', 1)), (0, ('a', 2)), (0, ('b', 1))]
-        """
-        if self.states.durable_state is None:
-            self.states.is_said = True
-            return {}
-        # Here and not above: few dataflows are durable.
-        from pointstamp.checkpoint.keyed_state import KeyedRows
-
-        table = KeyedRows(route)
-        self.states.keep(name, table)
-        return table
-
-    def state_columns(self, columns: Mapping[str, str], name: str = "state") -> KeyedColumns:
-        """The same as arrays: a table of numbers by key, for operators on columns.
-
-        Parameters
-        ----------
-        columns : mapping of str to str
-            The dtype of each column; the first is the key, int64, by which the operator's
-            input is exchanged.
-        name : str
-            Of the table.
-
-        See Also
-        --------
-        pointstamp.checkpoint.keyed_columns.KeyedColumns : what it can do.
-        """
-        # Here and not above: few operators have one.
-        from pointstamp.checkpoint.keyed_columns import KeyedColumns
-
-        table = KeyedColumns(columns)
-        self.states.keep(name, table)
-        return table
-
-    def keeps_nothing(self) -> None:
-        """Say that what the operator keeps is of times that are not complete, and no more.
-
-        In a durable dataflow one has to say so, or declare it with `state`.
-        """
-        self.states.is_said = True
-
-    def activate_after(self, seconds: float) -> None:
-        """Ask for the operator to be run again after `seconds`; for the worker's thread.
-
-        A worker that has nothing else to do sleeps until then. Each call is one run,
-        and none takes another one back. The time is the worker's: in a simulation it
-        is drawn with the rest of the schedule, and nobody waits.
-
-        Raises
-        ------
-        UsageError
-            If `seconds` is negative or not finite.
-        """
-        self.environment.later(seconds, self.activate)
-
-    def thread_activator(self) -> ThreadActivator:
-        """What asks for the operator to be run when it is called, from any thread.
-
-        It wakes a worker that is parked. The operator must hold a capability as long
-        as it waits, as for anything: the dataflow is complete otherwise.
-        """
-        return ThreadActivator(self.environment, self.activate)
 
 
 def _idle(inputs: list[Input], outputs: list[Output]) -> None:
@@ -250,7 +103,7 @@ class Operator(LocalOperator):
         self.parameters = ""
         """What it was given that all workers must have given alike, beside its ports."""
         self.role = ""
-        """What it is for those who look on: "input", "probe", or nothing in particular."""
+        """What it is for observers: "input", "probe", or nothing in particular."""
         self.inputs = 0
         self.outputs = 0
         self.frontier_interest: list[Interest] = []
@@ -297,11 +150,11 @@ class Operator(LocalOperator):
     def set_external_summary(self, summaries: Summaries, capabilities: Changes) -> None:
         """Replace the frontiers assumed while building by what may really come.
 
-        Who is told nothing keeps the least time, which is always true: an empty
-        frontier would tell code that reads it all the same that nothing comes.
+        An input that gets nothing keeps the least time, which is always true: an empty
+        frontier would say to code that reads it all the same that nothing comes.
         """
-        told = zip(self.frontiers, capabilities, self.frontier_interest, strict=True)
-        for counts, changes, interest in told:
+        changed = zip(self.frontiers, capabilities, self.frontier_interest, strict=True)
+        for counts, changes, interest in changed:
             if interest == Interest.NEVER:
                 continue
             for time, change in changes.drain():
@@ -310,16 +163,16 @@ class Operator(LocalOperator):
 
     def push_external_progress(self, changes: Changes) -> None:
         """Move the frontiers that the logic sees."""
-        is_news = False
+        has_changed = False
         for port, batch in enumerate(changes):
             n_changes = batch.gather()
             if n_changes:
-                is_news = True
+                has_changed = True
                 counts = self.frontiers[port]
                 for place in range(n_changes):
                     counts.change(batch.items[place], batch.changes[place])
                 batch.clear()
-        if is_news and self.watcher is not None:
+        if has_changed and self.watcher is not None:
             self.watcher.notified(self)
 
     def pull_internal_progress(self) -> Progress:
@@ -332,7 +185,7 @@ class Operator(LocalOperator):
         except OperatorError:
             raise
         except Exception as error:
-            raise blame(error, self.name, self._time()) from error
+            raise operator_error(error, self.name, self._time()) from error
         finally:
             self._running = False
         # From here on a collected capability is the worker's to settle; those before are ours.
@@ -365,10 +218,10 @@ class Operator(LocalOperator):
         """Let go of the logic, of what it holds and of what waits for it, and say nothing.
 
         The counts that are kept on this worker and its peers stay as they are: what
-        this operator held is held for ever, so nobody is told that a time is complete.
+        this operator held is held for ever, so no operator sees that a time is complete.
         """
         # First, so that capabilities that go with the logic are not reported.
-        self._wake = nobody
+        self._wake = no_wake
         for capabilities in self.capabilities:
             capabilities.abandon()
         self._logic = _idle
@@ -454,7 +307,7 @@ class OperatorBuilder(Generic[S]):
             name,
             scope.timestamp,
             scope.activation(self._node),
-            environment.call,
+            environment.defer,
             environment.watcher,
         )
         self._inputs: list[Input] = []
@@ -593,7 +446,7 @@ class OperatorBuilder(Generic[S]):
         if self.states.durable_state is not None and _is_users(code or make_logic):
             self.states.check_said()
         for capabilities in operator.capabilities:
-            # The initial capabilities are known to all; only what changes is news.
+            # The initial capabilities are known to all; only what changes is reported.
             if operator.initial[capabilities.output]:
                 capabilities.changes.update(operator.timestamp.minimum, -1)
         operator.set_logic(logic, self._inputs, self._outputs)
@@ -623,7 +476,7 @@ class OperatorBuilder(Generic[S]):
         self._operator.parameters = said
 
     def set_role(self, role: str) -> None:
-        """Say what the operator is for: "input" or "probe"; for those who look on."""
+        """Say what the operator is for: "input" or "probe"; for observers."""
         self._operator.role = role
 
     def connect(self, input_: int, output: int, summary: Any = STAYS) -> None:

@@ -1,4 +1,4 @@
-"""Whose fault it is: the error that is raised where an operator's code raised one."""
+"""Operator errors: what is raised where an operator's code raised an error."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 from pointstamp.errors import OperatorError, PointstampError
 
 
-def blame(error: Exception, operator: str, time: Any) -> OperatorError:
+def operator_error(error: Exception, operator: str, time: Any) -> OperatorError:
     """What is raised, from `error`, where the code of `operator` raised it at work on `time`.
 
-    >>> str(blame(ValueError("no"), "Map", 3))
+    >>> str(operator_error(ValueError("no"), "Map", 3))
     "operator 'Map' failed at time 3: ValueError('no')"
     """
     at = "" if time is None else f" at time {time}"
@@ -21,8 +21,8 @@ def blame(error: Exception, operator: str, time: Any) -> OperatorError:
     return OperatorError(f"operator {operator!r} failed{at}: {what}", operator, time)
 
 
-def raise_(error: BaseException, operator: str, time: Any) -> None:
+def raise_outside(error: BaseException, operator: str, time: Any) -> None:
     """Raise, in the worker's thread, what an operator's code raised in another."""
     if isinstance(error, Exception):
-        raise blame(error, operator, time) from error
+        raise operator_error(error, operator, time) from error
     raise error

@@ -1,8 +1,8 @@
 """What this worker itself holds of a dataflow: capabilities, and records that wait.
 
 Progress counts for all workers together, and a sum does not say whose its parts are.
-So whoever asks who holds a time back needs to know what is held here. Nothing keeps
-a list of that, since it would cost at each turn of a loop: it is found, when somebody
+To say what holds a time back one needs to know what is held here. Nothing keeps
+a list of that, since it would cost at each turn of a loop: it is found, when one
 asks, by going through all live objects and through the queues.
 
 May be called at any moment, also in the middle of a step (by the handler of a signal,

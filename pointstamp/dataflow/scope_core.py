@@ -196,7 +196,7 @@ class ScopeCore(Generic[S]):
         ------
         UndeclaredStateError
             If the dataflow is durable, and the operator is not made of Python code: what it
-            keeps, nobody here can store.
+            keeps, cannot be stored.
         """
         durable_state = self.environment.durable_state
         if durable_state is not None and not isinstance(operator, Operator):
@@ -208,7 +208,7 @@ class ScopeCore(Generic[S]):
     def add_operator(self, operator: Operate) -> int:
         """Put in something that speaks `Operate`; its number."""
         node = self.reserve(operator.name)
-        self.install(node, self._told(node, operator))
+        self.install(node, self._logged(node, operator))
         return node
 
     def connect(
@@ -335,7 +335,7 @@ class ScopeCore(Generic[S]):
             activation.subgraph = self.subgraph
         self._activations.clear()
         if self.parent is not None:
-            self.parent._children[self.node] = self.parent._told(self.node, self.subgraph)
+            self.parent._children[self.node] = self.parent._logged(self.node, self.subgraph)
             self.parent.scopes.append(self)
         else:
             self.subgraph.internal_summary()
@@ -385,8 +385,8 @@ class ScopeCore(Generic[S]):
         node, number = port
         return f"{kind} {number} of {self._names[node]!r} [{node}]" if node else f"port {number}"
 
-    def _told(self, node: int, operator: Operate) -> Operate:
-        """What tells the log of `operator`, if there is one."""
+    def _logged(self, node: int, operator: Operate) -> Operate:
+        """`operator`, or what reports to the log of it, if there is one."""
         return operator if self._log is None else self._log.operate(self.number, node, operator)
 
     def _child(self, node: int) -> Operate:

@@ -49,7 +49,7 @@ def bfs(
     Notes
     -----
     A round for each level. Every edge is looked at once, and each worker that has
-    edges from a vertex is told once that it was reached. Memory at its peak,
+    edges from a vertex is sent once that it was reached. Memory at its peak,
     beside the edges that come in: about as much as they take as two int64 columns.
 
     Examples

@@ -5,7 +5,7 @@ triangle a, b, c is found once, with its vertices in order of their degrees, whe
 is: the owner of a sends its list of higher neighbours to the owners of these, once
 each, and intersects it itself with those of its own.
 
-    round 0  degrees are told        round 2  lists are intersected, counts of ghosts sent
+    round 0  degrees are published   round 2  lists are intersected, counts of ghosts sent
     round 1  lists are sent          round 3  counts are added up
 
 Source: D. J. Watts, S. H. Strogatz, 1998; directed as in LDBC Graphalytics; the order

@@ -45,7 +45,7 @@ def communities(
     rounds : int
         At least 0. Fewer are done when no label changes any more.
     directed : bool
-        If so, in- and out-neighbours both vote, and who is both votes twice. If not,
+        If so, in- and out-neighbours both vote, and what is both votes twice. If not,
         each neighbour votes once.
 
     Returns
@@ -61,7 +61,7 @@ def communities(
     Notes
     -----
     Work per round of the order of d log d for each vertex with d neighbours; only
-    labels that have changed are told. Memory at its peak, beside the edges that come in:
+    labels that have changed are published. Memory at its peak, beside the edges that come in:
     one and a half times what they take as two int64 columns, two and a quarter if
     undirected.
 
@@ -93,11 +93,11 @@ class _Votes:
         self._partition = partition
         self._rounds = rounds
         self._labels = partition.ids.copy()
-        none = Links(np.zeros(partition.n, np.int64), np.zeros(partition.n, np.int64), _NOBODY)
+        none = Links(np.zeros(partition.n, np.int64), np.zeros(partition.n, np.int64), _NO_VERTEX)
         self._links = partition.links if len(partition.links) == 2 else [*partition.links, none]
 
     def step(self, round: int, messages: list[Arrays]) -> Sent:
-        """Vote, and tell whose label has changed."""
+        """Vote, and publish the labels that have changed."""
         partition = self._partition
         if messages:
             self._labels[partition.places_of_messages(messages)] = value_of(messages)
@@ -127,4 +127,4 @@ class _Votes:
         return to_arrow(Arrays({VERTEX: self._partition.vertices, COMMUNITY: labels}))
 
 
-_NOBODY = np.empty(0, np.int32)
+_NO_VERTEX = np.empty(0, np.int32)

@@ -112,7 +112,7 @@ class _Cores:
         self._queued = np.zeros(partition.n, np.bool_)
 
     def step(self, round: int, messages: list[Arrays]) -> Sent:
-        """Lower what is not supported, and tell what is lower."""
+        """Lower what is not supported, and publish what is lower."""
         partition = self._partition
         if round == 0:
             self._lower(np.arange(partition.n, dtype=np.int32))

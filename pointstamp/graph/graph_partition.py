@@ -1,8 +1,8 @@
-"""A worker's partition of a graph, and whom it has to tell what.
+"""A worker's partition of a graph, and which worker gets which of its values.
 
 Every worker owns some vertices by hash, and an edge lies with the owner of its
 *head*, the end whose value it helps to work out. The other end, the *tail*, may be
-another worker's; then it is a *ghost* here, and its owner tells us of it: once per
+another worker's; then it is a *ghost* here, and its owner sends us its values: once per
 worker that has it, however many edges there lead from it (messages is combined before
 it travels, and the edges of a vertex of high degree are spread over the workers).
 
@@ -101,7 +101,7 @@ def turned(links: Links, n_places: int) -> Links:
 
 @dataclass(frozen=True, eq=False)
 class LocalEdges:
-    """What a worker knows of its partition before it has heard of its peers.
+    """What a worker knows of its partition before its peers' requests have come.
 
     Attributes
     ----------
@@ -202,7 +202,7 @@ class GraphPartition:
         links to pull.
     links : list of Links
     listeners : (rows int32[s], to int16[s], slots int32[s])
-        Who has a ghost of which row, and which of its ghosts it is; by worker.
+        Which worker has a ghost of which row, and which of its ghosts it is; by worker.
     """
 
     index: int
@@ -243,16 +243,16 @@ class GraphPartition:
     # Messages of vertices.
 
     def publish(self, rows: Numbers | None = None, **values: npt.NDArray[Any]) -> Arrays:
-        """Messages of `rows` (of all, if none are given) for all who have a ghost of them.
+        """Messages of `rows` (of all, if none are given) for all workers that have a ghost of them.
 
-        values : arrays over rows (all rows), of which each listener is told its own
+        values : arrays over rows (all rows), of which each listener gets its own
         """
         of, to, slots = self.listeners
         if rows is not None:
             chosen = self._listening(rows)
             of, to, slots = of[chosen], to[chosen], slots[chosen]
-        told = {name: array[of] for name, array in values.items()}
-        return Arrays({TO: to, SLOT: slots, **told})
+        values_of = {name: array[of] for name, array in values.items()}
+        return Arrays({TO: to, SLOT: slots, **values_of})
 
     def _listening(self, rows: Numbers) -> Ints:
         """The positions in `listeners` of those that have ghosts of `rows`, by worker."""
@@ -292,7 +292,7 @@ def value_of(messages: Sequence[Arrays], name: str = VALUE) -> npt.NDArray[Any]:
 def partition_of(
     local: LocalEdges, index: int, peers: int, wanted: GhostRequests
 ) -> GraphPartition:
-    """The partition, once it is known who wants to hear of which vertices.
+    """The partition, once it is known which workers want which vertices.
 
     The local is not to be used again: its lists become the partition's.
     """
@@ -353,12 +353,12 @@ def _rename(items: Numbers, names: Numbers) -> None:
 
 @dataclass(frozen=True, eq=False)
 class GhostRequests:
-    """Who wants to hear of which vertices, each a record.
+    """Which workers want which vertices, each a record.
 
     Attributes
     ----------
     vertices : int64[s]
-    workers : int16[s], who wants to hear
+    workers : int16[s], which worker wants them
     slots : int32[s], which of its ghosts that is
     counts : int64[s], see `LocalEdges.counts`
     """

@@ -1,7 +1,7 @@
 """Connected components by labels: every vertex takes the least label of its neighbours.
 
 Labels spread over a worker's edges until nothing changes there; then those that did
-change are told. When no label has changed anywhere, no messages is under way and the
+change are published. When no label has changed anywhere, no messages is under way and the
 loop is over.
 """
 
@@ -56,7 +56,7 @@ class _Labels:
         self._queued = np.zeros(partition.n_places, np.bool_)
 
     def step(self, round: int, messages: list[Arrays]) -> Sent:
-        """Spread what is new, and tell what has changed."""
+        """Spread what is new, and publish what has changed."""
         if round == 0:
             fresh: Numbers = np.arange(self._partition.n_places, dtype=np.int32)
         else:

@@ -7,7 +7,7 @@ So turned, no vertex has more than sqrt(2 m) out-neighbours, of m edges, however
 neighbours it has, which is what bounds the work of finding cliques.
 
 Any order of the vertices would find each clique once, so a degree need not be exact:
-edges that repeat count as often as they come, and nothing has to be kept to tell.
+edges that repeat count as often as they come, and nothing has to be kept for that.
 
 Source: the order by degree is of N. Chiba, T. Nishizeki, "Arboricity and subgraph
 listing algorithms", SIAM J. Comput. 1985.

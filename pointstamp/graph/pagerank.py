@@ -1,7 +1,7 @@
 """PageRank: how likely a walk along the edges, with random jumps, is at each vertex.
 
 Every round the rank of a vertex, divided by the number of its out-neighbours, is
-heard by the workers that have edges from it, and they add up what comes in.
+received by the workers that have edges from it, and they add up what comes in.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ def _named(head: str, tail: str, edges: Arrays) -> Arrays:
     return Arrays({AT: edges[head], OF: edges[tail], **weights})
 
 
-# Two steps: what there is, and who wants to hear of it.
+# Two steps: what there is, and which workers want it.
 
 
 def _gather(

@@ -1,7 +1,7 @@
 """Single-source shortest paths: the least sum of weights from a source to each vertex.
 
 Each worker runs Dijkstra's algorithm from whatever it hears has come nearer, over
-all its edges, and then tells the others which of its vertices have: so one worker
+all its edges, and then sends the others which of its vertices have: so one worker
 needs one round, and several as many as a shortest way changes between workers.
 """
 

@@ -132,7 +132,7 @@ class _Supersteps:
         for capability in self._notificator:
             outer, round = capability.time
             arrived = self._messages.pop(capability.time, [])
-            # A worker without a part of the graph may be told what is for all.
+            # A worker without a part of the graph may receive what is for all.
             if outer in self._programs:
                 batches, again = self._programs[outer][1].step(round, arrived)
                 for batch in batches:

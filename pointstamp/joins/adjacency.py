@@ -4,7 +4,7 @@ An `Adjacency` has one direction, out-neighbours or in-neighbours, of all edges 
 one time whose key this worker owns. A `Graph` is what all operators of the worker
 have in hand for a time: one adjacency or two, and room to mark vertices in.
 
-Knows nothing of streams; who owns a vertex is decided by the hash that also
+Knows nothing of streams; which worker owns a vertex is decided by the hash that also
 exchanges records, so that a record sent by a vertex arrives where its row is.
 """
 
@@ -101,7 +101,7 @@ class Graph:
 
     Attributes
     ----------
-    marks : uint8[n], all 0: room to mark numbers in, for whoever is at work
+    marks : uint8[n], all 0: room to mark numbers in, for the caller
 
     Raises
     ------

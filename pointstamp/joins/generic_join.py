@@ -6,7 +6,7 @@
                       seeds --> extend v1 --> extend v2 --> ... --> matches
 
 Every worker owns some vertices by hash, and keeps their neighbours; the longest
-lists, in small graphs all of them, are told to every worker (`replicated_lists.py`, which says
+lists, in small graphs all of them, are sent to every worker (`replicated_lists.py`, which says
 why). A step counts the lists of a prefix where they are, proposes the shortest,
 extends where the next list is, by what is in both, and validates at the workers of
 the rest:

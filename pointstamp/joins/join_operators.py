@@ -2,7 +2,7 @@
 
 An index is a stream of its own, of one `Adjacency` per time and worker, sent when
 all edges of the time are there; `graphs` makes one `Graph` of those of all
-directions. Whoever asks it takes that stream as a second input and holds prefixes
+directions. What asks it takes that stream as a second input and holds prefixes
 back until the stream says that no more of it comes. So the graph of a time is the
 edges of that time, complete.
 
@@ -48,7 +48,7 @@ _PIECES_PER_ACTIVATION = 16
 _RECORDS_PER_ACTIVATION = 32_768
 """Small batches are done several at a time; beyond this others get their turn.
 
-Then what was made is taken by who waits for it, before more is made.
+Then what was made is taken by what waits for it, before more is made.
 """
 
 Logic = Callable[..., bool]
@@ -114,7 +114,7 @@ Tactic = Callable[[Any, Any], Iterator[Any]]
 def graphs(indexes: Sequence[Stream[Adjacency]], replicated_items: int) -> Stream[Graph]:
     """The graph of each time at each worker, of the indexes of all directions.
 
-    A worker has its own lists in it, and those that are told to all (`replicated_lists.py`).
+    A worker has its own lists in it, and those that are sent to all (`replicated_lists.py`).
     """
     first, *more = indexes
     own = first.concat(*more)

@@ -3,7 +3,7 @@
 A list that lies with one worker has to be visited: prefixes travel to count it and
 to be extended by it, and a vertex of very high degree has all its prefixes, and so
 all the work, at one worker. A list that all workers have costs neither. So the
-longest lists are told to everyone, as many as `REPLICATED_ITEMS` neighbours allow:
+longest lists are sent to all workers, as many as `REPLICATED_ITEMS` neighbours allow:
 
     own index --+--> sizes --> to all --+
                 +---------------------> offer lists --> to all --+
@@ -16,7 +16,7 @@ Why not leave them where they are, and send less? On R-MAT graphs of scale 18, t
 workers that sent each other prefixes and lists took longer than one alone, however
 the prefixes were batched: with each edge a prefix, counting, proposing and extending
 move five columns three times, and the graph is one column of half the width. Why
-not tell everyone everything? Because then no graph is larger than one worker's
+not send everything to all? Because then no graph is larger than one worker's
 memory; so a limit, above which only hubs are known, which is where it matters.
 
 Knows nothing of prefixes.
@@ -92,7 +92,7 @@ def offers(adjacency: Adjacency, bits: int) -> Iterator[Arrays]:
 def replicated_with(
     own: Adjacency | None, offered: list[Arrays], direction: Direction
 ) -> tuple[Adjacency, int]:
-    """The lists of one direction that this worker has or was told, of a graph with offers.
+    """The lists of one direction that this worker has or was sent, of a graph with offers.
 
     Returns the index, and from which length on lists are known to every worker;
     -1 if none are. What is `offered` is let go of.

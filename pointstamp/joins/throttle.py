@@ -5,14 +5,14 @@ at its own throttle, the records between two steps would be as many as there are
 matches. So steps take turns. Inside a join a time is (t, (n1, n2, ...)): a piece
 that step i proposes is sent at its turn n_i, and the next turn is not begun
 before what was sent `WINDOW` turns ago is done with by step i + 1, on all
-workers. Who knows that is progress tracking: a turn is a coordinate of time, and
-what is under way at a turn, here, elsewhere or between, is what a frontier tells.
+workers. What knows that is progress tracking: a turn is a coordinate of time, and
+what is under way at a turn, here, elsewhere or between, is what a frontier shows.
 
 So what waits for a step is what `WINDOW` turns of each worker brought, whatever
 the graph is like and however workers differ in speed. There is no deadlock: a
 step waits for times that are less than its own in the order of tuples (the same
 counters before its own, or smaller ones, and a smaller one of its own), and always
-works on the least that it has; so whoever has the least of all can go on.
+works on the least that it has; so the one that has the least of all can go on.
 
 A worker that finds itself behind skips the turns that it has nothing for.
 """

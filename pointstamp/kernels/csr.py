@@ -103,7 +103,7 @@ def _build_parts(parts: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints, Ints]:
 
 
 def _low_and_bits(parts: list[Ints]) -> tuple[int, int]:
-    """The least id, and how many bits tell the ids apart once it is subtracted."""
+    """The least id, and how many bits distinguish the ids once it is subtracted."""
     filled = [part for part in parts if len(part)]
     low = min((int(part.min()) for part in filled), default=0)
     high = max((int(part.max()) for part in filled), default=0)

@@ -4,7 +4,7 @@ Compiled code is kept on disk: this pays once per machine, or once when an image
 built. Without it a kernel is compiled when it is first called, and only those that
 are called are.
 
-The forms are what the callers give, who make their arguments alike (`contiguous`,
+The forms are what the callers give, which make their arguments alike (`contiguous`,
 int64, int32) so that there are few. Kernels that only kernels call are compiled with
 those.
 """

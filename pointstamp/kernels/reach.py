@@ -2,7 +2,7 @@
 
 All push: from a place that has changed to the rows that its edges lead to. The
 last two go on until nothing changes here, since work on one worker costs less than
-a round; what has changed is then news for the others.
+a round; what has changed is then new to the others.
 
 A kernel keeps its working memory (`queue`, `heap`, ...) with its caller, because a
 round may touch few places and must not pay for all.

@@ -1,7 +1,7 @@
 """A queue of places to look at, each in it once: for loops that go on until none is left.
 
 A ring in an array with one slot more than there are places, so that a full queue is
-told from an empty one, and a flag for each place that is in it.
+distinguished from an empty one, and a flag for each place that is in it.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class Buffer:
         "_row",
         "_rows",
         "_schema",
-        "_told",
+        "_texts_of",
         "_unpack_from",
         "n",
         "of",
@@ -63,7 +63,7 @@ class Buffer:
         self._unpack_from = row.unpack_from
         self._row = row.size
         self._rows = bytearray(row.size * CAPACITY)
-        self._told: list[tuple[Any, ...]] = []
+        self._texts_of: list[tuple[Any, ...]] = []
         self._dtype = np.dtype([(name, kind) for name, kind in of.numbers.items()])
         self._schema = schema_of(of.columns)
 
@@ -88,26 +88,26 @@ class Buffer:
     def add_with(self, texts: tuple[Any, ...], *numbers: int) -> None:
         """An event that has texts, too: anything that has a `str`."""
         # As `add`, and not by it: it is called for every message.
-        self._told.append(texts)
+        self._texts_of.append(texts)
         self._pack_into(self._rows, self.n * self._row, *numbers)
         self.n += 1
         if self.n == CAPACITY:
             self._on_full(self)
 
     def end(self) -> None:
-        """Forget what is there, and what comes: whoever still tells is not heard."""
+        """Forget what is there, and what comes: what is still given is dropped."""
         self._on_full = Buffer._forget
         self._forget()
 
     def _forget(self) -> None:
-        self._told.clear()
+        self._texts_of.clear()
         self.n = 0
 
     def take(self) -> Any:
         """The events so far as a record batch; the buffer is empty after that."""
         rows = np.frombuffer(self._rows, self._dtype, self.n)
         numbers: list[Column] = [self._column(name, rows[name]) for name in self.of.numbers]
-        texts = [[str(told[i]) for told in self._told] for i in range(len(self.of.texts))]
+        texts = [[str(row[i]) for row in self._texts_of] for i in range(len(self.of.texts))]
         self._forget()
         return batch_of(self._schema, [*numbers, *texts])
 

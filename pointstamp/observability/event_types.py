@@ -1,6 +1,6 @@
-"""What a worker tells of itself: the types of events, each with its columns.
+"""What a worker records of itself: the types of events, each with its columns.
 
-Every event has `at`, the moment when it was told, in nanoseconds since 1970 (in a
+Every event has `at`, the moment when it was recorded, in nanoseconds since 1970 (in a
 simulation: its number). Those that last have `began`, too. Operators and channels go by
 numbers, which are the same on all workers; `operators` and `channels` say what they are.
 Times of dataflows are texts, as times can be of any type: 3 is "3", (0, 3) is "(0, 3)".
@@ -33,7 +33,7 @@ class EventType:
     texts : tuple of str
         The columns of text, which come after those.
     is_kept : bool
-        Whether who begins to listen is told of earlier ones, too.
+        Whether a reader that begins later gets earlier ones, too.
     """
 
     name: str
@@ -113,13 +113,13 @@ FRONTIERS = EventType(
     {"at": "int64", "operator": "int32", "input": "int32", "change": "int64"},
     ("time",),
 )
-"""An operator was told that a time is (+) or is no more (-) among the least that may come."""
+"""An operator sees that a time is (+) or is no more (-) among the least that may come."""
 
 PARKS = EventType("parks", {"at": "int64", "began": "int64"})
 """The worker waited, with nothing to do."""
 
 TEXTS = EventType("texts", {"at": "int64"}, ("text",))
-"""What the program told with `worker.log`."""
+"""What the program recorded with `worker.log`."""
 
 EVENTS = {
     each.name: each

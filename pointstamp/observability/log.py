@@ -30,7 +30,7 @@ class Log:
     path : str or path, optional
         A folder for it, made if it is not there. What an earlier log left in it is
         replaced. Without it nothing is written, and only dataflows of the workers can
-        read what they tell, with `Scope.log_stream`.
+        read what they record, with `Scope.log_stream`.
 
     >>> import pointstamp as ps
     >>> import tempfile

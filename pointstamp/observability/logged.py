@@ -1,7 +1,7 @@
-"""The classes that tell a log what they do, made in place of those that do not.
+"""The classes that record in a log what they do, made in place of those that do not.
 
-Each does what the class that it is made of does, and tells; nothing here decides
-anything. What is sent is told before it is sent, and what is received after, so that by
+Each does what the class that it is made of does, and records it; nothing here decides
+anything. What is sent is recorded before it is sent, and what is received after, so that by
 the clock nothing is received before it was sent.
 """
 
@@ -33,7 +33,7 @@ def _length(batch: Any) -> int:
 
 
 class LoggedOperator(Operator):
-    """Tells when it is active, and of the frontiers that it is told of."""
+    """Records when it is active, and the frontiers that are delivered to it."""
 
     __slots__ = ("_frontiers", "_now", "_schedules", "number")
 
@@ -65,7 +65,7 @@ class LoggedOperator(Operator):
 
 
 class LoggedOperate:
-    """Tells when something else is active: a scope, or an operator of another make."""
+    """Records when something else is active: a scope, or an operator of another make."""
 
     __slots__ = ("_now", "_number", "_operate", "_schedules")
 
@@ -88,7 +88,7 @@ class LoggedOperate:
 
 
 class LoggedCapabilities(CapabilityCounts):
-    """Tells of the capabilities that an operator holds."""
+    """Records the capabilities that an operator holds."""
 
     __slots__ = ("_buffer", "_lost", "_now", "_number")
 
@@ -130,7 +130,7 @@ class LoggedCapabilities(CapabilityCounts):
 
 
 class LoggedChannel:
-    """Tells of what one worker sends to others, and receives."""
+    """Records what one worker sends to others, and receives."""
 
     __slots__ = ("_channel", "_index", "_messages", "_now", "id", "number")
 
@@ -141,7 +141,7 @@ class LoggedChannel:
         self._messages = messages
         self.id = channel.id
         self.number = NONE
-        """Of the stream; until it has one, nothing is told."""
+        """Of the stream; until it has one, nothing is recorded."""
 
     def send(self, peer: int, tag: Any, batch: Any) -> None:
         """As the channel."""
@@ -171,7 +171,7 @@ class LoggedChannel:
 
 
 class LoggedQueue(Queue):
-    """Tells of what one worker sends to itself; what comes from others its channel tells."""
+    """Records what one worker sends to itself; what comes from others its channel records."""
 
     __slots__ = ("_add", "_index", "_now", "number")
 

@@ -4,9 +4,9 @@ Theory of operation
 -------------------
 An epoch of a dataflow is a time that an input had. It *begins* when the last input lets
 go of it, on whichever worker: from then on nothing can be sent at that time from
-outside. It *ends* when the last probe, on whichever worker, is told that the time cannot
+outside. It *ends* when the last probe, on whichever worker, shows that the time cannot
 come any more. Inputs and probes are known by their place: an input has no channel that
-leads to it, and holds capabilities; a probe has none that leads away, and is told of
+leads to it, and holds capabilities; a probe has none that leads away, and shows
 frontiers.
 
 The path is found backwards from the end. At an activation of an operator, or at the end
@@ -69,7 +69,7 @@ class PathSegment:
     """ "operator", "message", "progress" or "worker"."""
     name: str
     worker: int
-    """Where; of a message, who sent it."""
+    """Where; of a message, its sender."""
     began: int
     ended: int
 
@@ -93,8 +93,8 @@ class Critical:
             entry = sums.setdefault((part.kind, part.name), [0, 0])
             entry[0] += 1
             entry[1] += part.duration
-        told = [(kind, name, n, time) for (kind, name), (n, time) in sums.items()]
-        return sorted(told, key=lambda each: -each[3])
+        table = [(kind, name, n, time) for (kind, name), (n, time) in sums.items()]
+        return sorted(table, key=lambda each: -each[3])
 
 
 def epochs(run: LoggedRun) -> list[Epoch]:
@@ -179,14 +179,14 @@ class _Activities:
     """The activations of operators on one worker, one after the other."""
 
     def __init__(self, events: WorkerEvents, run: LoggedRun) -> None:
-        told = events["schedules"]
+        table = events["schedules"]
         names, kinds = _names(run), _kinds(run)
-        operators = np.asarray(told["operator"])
+        operators = np.asarray(table["operator"])
         is_leaf = np.array([kinds.get(o, "operator") == "operator" for o in operators], np.bool_)
-        began = np.asarray(told["began"])[is_leaf]
+        began = np.asarray(table["began"])[is_leaf]
         order = np.argsort(began, kind="stable")
         self.began: Moments = began[order]
-        self.ended: Moments = np.asarray(told["at"])[is_leaf][order]
+        self.ended: Moments = np.asarray(table["at"])[is_leaf][order]
         self._operators = operators[is_leaf][order]
         self._names = names
 
@@ -229,9 +229,9 @@ def _arrivals(run: LoggedRun, dataflow: int) -> dict[int, _Arrivals]:
     dataflow_of, names = _dataflows(run), _names(run)
     pacts = {}
     for events in run.workers:
-        told = events["channels"]
-        for i, channel in enumerate(np.asarray(told["channel"]).tolist()):
-            target = int(told["target"][i])
+        table = events["channels"]
+        for i, channel in enumerate(np.asarray(table["channel"]).tolist()):
+            target = int(table["target"][i])
             if dataflow_of.get(target) == dataflow:
                 pacts[channel] = f"to {names[target]}"
     scopes = {number: names[number] for number, within in dataflow_of.items() if within == dataflow}
@@ -261,10 +261,10 @@ def _cumulated(
     """By (channel or scope, sender, receiver): moments, and how much there was until then."""
     found = {}
     for events in run.workers:
-        told = events[what]
-        here = np.asarray(told["is_send"]).astype(np.bool_) == is_send
-        keys = np.stack([np.asarray(told[name])[here] for name in (key, "source", "target")], 1)
-        at, amounts = np.asarray(told["at"])[here], np.asarray(told[amount])[here]
+        table = events[what]
+        here = np.asarray(table["is_send"]).astype(np.bool_) == is_send
+        keys = np.stack([np.asarray(table[name])[here] for name in (key, "source", "target")], 1)
+        at, amounts = np.asarray(table["at"])[here], np.asarray(table[amount])[here]
         for each in np.unique(keys, axis=0):
             mine = (keys == each).all(axis=1)
             number, source, target = each.tolist()
@@ -278,11 +278,11 @@ def _last_gone(
     """By (dataflow, time): the last moment at which one of `operators` lost it, and the worker."""
     found: dict[tuple[int, str], tuple[int, int]] = {}
     for events in run.workers:
-        told = events[what]
-        numbers, changes = np.asarray(told["operator"]), np.asarray(told["change"])
+        table = events[what]
+        numbers, changes = np.asarray(table["operator"]), np.asarray(table["change"])
         for i in np.flatnonzero((changes < 0) & np.isin(numbers, sorted(operators))).tolist():
-            key = (dataflow_of[int(numbers[i])], told["time"][i])
-            found[key] = max(found.get(key, (_NEVER, NONE)), (int(told["at"][i]), events.index))
+            key = (dataflow_of[int(numbers[i])], table["time"][i])
+            found[key] = max(found.get(key, (_NEVER, NONE)), (int(table["at"][i]), events.index))
     return found
 
 
@@ -303,19 +303,19 @@ def _ends(run: LoggedRun) -> tuple[set[int], set[int]]:
 
 def _dataflows(run: LoggedRun) -> dict[int, int]:
     """By operator: its dataflow."""
-    return {int(k): int(v) for k, v in _told(run, "dataflow").items()}
+    return {int(k): int(v) for k, v in _recorded(run, "dataflow").items()}
 
 
 def _names(run: LoggedRun) -> dict[int, str]:
-    return _told(run, "name")
+    return _recorded(run, "name")
 
 
 def _kinds(run: LoggedRun) -> dict[int, str]:
-    return _told(run, "kind")
+    return _recorded(run, "kind")
 
 
-def _told(run: LoggedRun, column: str) -> dict[int, Any]:
-    """By operator: what was told of it."""
+def _recorded(run: LoggedRun, column: str) -> dict[int, Any]:
+    """By operator: what was recorded of it."""
     return {
         number: value
         for events in run.workers

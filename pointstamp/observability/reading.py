@@ -22,7 +22,7 @@ Columns = dict[str, Column]
 
 @dataclass(frozen=True)
 class WorkerEvents:
-    """What one worker told: `worker["messages"]["records"]` is a column."""
+    """What one worker recorded: `worker["messages"]["records"]` is a column."""
 
     index: int
     columns: dict[str, Columns]

@@ -137,11 +137,11 @@ def self_times(at: Moments, began: Moments) -> Moments:
 def _operators(run: LoggedRun) -> dict[int, OperatorSum]:
     found: dict[int, OperatorSum] = {}
     for events in run.workers:
-        told = events["operators"]
-        for i, number in enumerate(_ints(told["operator"])):
+        table = events["operators"]
+        for i, number in enumerate(_ints(table["operator"])):
             if number not in found:
                 found[number] = OperatorSum(
-                    number, told["kind"][i], told["name"][i], told["address"][i]
+                    number, table["kind"][i], table["name"][i], table["address"][i]
                 )
     return found
 
@@ -152,11 +152,11 @@ def _channels(run: LoggedRun, operators: dict[int, OperatorSum]) -> dict[int, Ch
 
     found: dict[int, ChannelSum] = {}
     for events in run.workers:
-        told = events["channels"]
-        for i, number in enumerate(_ints(told["channel"])):
+        table = events["channels"]
+        for i, number in enumerate(_ints(table["channel"])):
             if number not in found:
-                source, target = int(told["source"][i]), int(told["target"][i])
-                found[number] = ChannelSum(number, name(source), name(target), told["pact"][i])
+                source, target = int(table["source"][i]), int(table["target"][i])
+                found[number] = ChannelSum(number, name(source), name(target), table["pact"][i])
     return found
 
 
@@ -193,10 +193,10 @@ def _elapsed(events: WorkerEvents) -> int:
 
 
 def _add_traffic(events: WorkerEvents, channels: dict[int, ChannelSum]) -> None:
-    told = events["messages"]
-    numbers, is_send = _array(told["channel"]), _array(told["is_send"]).astype(np.bool_)
-    records = _array(told["records"])
-    is_away = is_send & (_array(told["source"]) != _array(told["target"]))
+    table = events["messages"]
+    numbers, is_send = _array(table["channel"]), _array(table["is_send"]).astype(np.bool_)
+    records = _array(table["records"])
+    is_away = is_send & (_array(table["source"]) != _array(table["target"]))
     for number in np.unique(numbers).tolist():
         channel = channels.get(number)
         if channel is None:
@@ -209,12 +209,12 @@ def _add_traffic(events: WorkerEvents, channels: dict[int, ChannelSum]) -> None:
 
 
 def _texts(run: LoggedRun) -> list[tuple[int, str]]:
-    told = [
+    table = [
         (int(at), events.index, text)
         for events in run.workers
         for at, text in zip(events["texts"]["at"], events["texts"]["text"], strict=True)
     ]
-    return [(worker, text) for _, worker, text in sorted(told)]
+    return [(worker, text) for _, worker, text in sorted(table)]
 
 
 def _array(column: Any) -> npt.NDArray[Any]:

@@ -1,4 +1,4 @@
-"""The log of one worker: what is told goes to buffers, and from those to files and streams.
+"""The log of one worker: what is recorded goes to buffers, and from those to files and streams.
 
 Theory of operation
 -------------------
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 WRITE_EVERY_S = 0.5
 """How long what happened may be missing in the files, at most, unless a step takes longer."""
 
-TELL_EVERY_S = 0.01
+STREAM_EVERY_S = 0.01
 """The same for the streams."""
 
 
@@ -63,7 +63,7 @@ class LogClock:
 
 
 class WorkerLog:
-    """What one worker tells; see `pointstamp.dataflow.logging_protocol.Logger`."""
+    """What one worker records; see `pointstamp.dataflow.logging_protocol.Logger`."""
 
     def __init__(self, index: int, peers: int, clock: LogClock, folder: Path | None) -> None:
         self.now = clock.now
@@ -114,7 +114,7 @@ class WorkerLog:
     def operate(self, scope: int, node: int, operator: Operate) -> Any:
         """See `Logger`."""
         number = self._operators.get((scope, node))
-        if number is None:  # a scope was told of when it began
+        if number is None:  # a scope was recorded when it began
             number = self._made("operator", scope, node, operator.name)
         return LoggedOperate(number, self.now, self._schedules, operator)
 
@@ -156,14 +156,14 @@ class WorkerLog:
                 f"{', '.join(EVENTS)}"
             )
         stream, source = log_source(scope, what, name)
-        self._empty(self._buffers[what], self._moment())  # to those who listen already
+        self._empty(self._buffers[what], self._moment())  # to those that listen already
         for batch in self._kept.get(what, ()):
             source.put(batch)
         source.put(None, self._moment())
         self._sources[what].append(source)
-        # The dataflow may end before there is nothing more to tell it.
+        # The dataflow may end before there is nothing more to record.
         scope.environment.closers.callback(self._leave, what, source)
-        self._write_every(TELL_EVERY_S)
+        self._write_every(STREAM_EVERY_S)
         return stream
 
     def _leave(self, what: str, source: LogSource) -> None:
@@ -212,7 +212,7 @@ class WorkerLog:
 
     def park(self, park: Callable[[float | None], None], timeout_s: float | None) -> None:
         """See `Logger`."""
-        if self._every and self._has_news():
+        if self._every and self._has_unwritten():
             until_s = self._every / 1e9
             timeout_s = until_s if timeout_s is None else min(timeout_s, until_s)
         began = self.now()
@@ -226,20 +226,20 @@ class WorkerLog:
     def tick(self) -> None:
         """See `Logger`."""
         if self._lost:
-            self._tell_lost()
+            self._record_lost()
         if self._clock.unit == "ns":
             if self.now() - self._last < self._every:
                 return
         elif not any(self._sources.values()):
-            return  # nobody waits for the files of a simulation
-        if self._has_news():
+            return  # nothing waits for the files of a simulation
+        if self._has_unwritten():
             self._empty_all()
         else:
             self._last = self.now()
 
     def end_streams(self) -> None:
         """See `Logger`."""
-        self._tell_lost()
+        self._record_lost()
         self._empty_all()
         for sources in self._sources.values():
             for source in sources:
@@ -250,7 +250,7 @@ class WorkerLog:
     def close(self) -> None:
         """See `Logger`."""
         try:
-            self._tell_lost()
+            self._record_lost()
             self._empty_all()
         finally:
             for sources in self._sources.values():
@@ -268,12 +268,12 @@ class WorkerLog:
     def _moment(self) -> int:
         return self.now() + self._clock.offset
 
-    def _has_news(self) -> bool:
+    def _has_unwritten(self) -> bool:
         """Whether anything but parks waits to be written."""
         return any(buffer.n for buffer in self._buffers.values() if buffer is not self._parks)
 
-    def _tell_lost(self) -> None:
-        """Tell of the capabilities that the garbage collector found."""
+    def _record_lost(self) -> None:
+        """Record the capabilities that the garbage collector found."""
         capabilities = self._buffers["capabilities"]
         while self._lost:
             number, output, time = self._lost.popleft()
@@ -285,7 +285,7 @@ class WorkerLog:
         self._last = self.now()
 
     def _full(self, buffer: Buffer) -> None:
-        # Not until now: whoever tells several things at once has looked at the clock before.
+        # Not until now: what records several things at once has looked at the clock before.
         self._empty(buffer, buffer.last)
 
     def _empty(self, buffer: Buffer, until: int) -> None:

@@ -17,10 +17,17 @@ from typing import TYPE_CHECKING, Any
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.durability import NOT_REPLAYED
 from pointstamp.dataflow.environment import Environment
-from pointstamp.dataflow.event_loop import Advanced, AsyncInput, Ended, Generating, Given, Outcomes
+from pointstamp.dataflow.event_loop import (
+    Advanced,
+    AsyncInput,
+    Ended,
+    Generating,
+    Outcomes,
+    Yielded,
+)
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
-from pointstamp.dataflow.operator_error import raise_
+from pointstamp.dataflow.operator_error import raise_outside
 from pointstamp.dataflow.scope_core import ScopeCore
 from pointstamp.errors import BuildError
 
@@ -100,20 +107,22 @@ class _Source:
             self._is_begun = True
             self._environment.n_outside += 1
             self._environment.event_loop().call(self._generating.start)
+            # What it yields asks for an activation; taken here, it would make room already.
+            return
         n_given = sum(self._follow(outcome, outputs[0]) for outcome in self._outcomes.take())
         if n_given and self._capability.live:
             self._environment.event_loop().call(self._generating.make_room, n_given)
 
     def cancel(self) -> None:
-        """End the generator: nobody waits for it any more."""
+        """End the generator: no operator waits for it any more."""
         self._outcomes.close()
         if self._is_begun and self._capability.live:
             self._environment.n_outside -= 1
             self._environment.event_loop().call(self._generating.cancel)
 
-    def _follow(self, outcome: Given | Advanced | Ended, output: Output) -> int:
+    def _follow(self, outcome: Yielded | Advanced | Ended, output: Output) -> int:
         """Do what the generator did; whether it gave something, 0 or 1."""
-        if isinstance(outcome, Given):
+        if isinstance(outcome, Yielded):
             session = output.session(self._capability)
             (session.give_batch if self._takes_batches else session.give)(outcome.value)
             return 1
@@ -121,7 +130,7 @@ class _Source:
             self._capability.downgrade(outcome.time)
         else:
             if outcome.error is not None:
-                raise_(outcome.error, self._name, self._capability.time)
+                raise_outside(outcome.error, self._name, self._capability.time)
             self._environment.n_outside -= 1
             self._capability.drop()
         return 0

@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pointstamp.dataflow.capability import Capability, InputCapability
 from pointstamp.dataflow.environment import Environment
 from pointstamp.dataflow.error_policy import ErrorPolicy, streams
-from pointstamp.dataflow.event_loop import EventLoop, Flights, Landed, Outcomes
+from pointstamp.dataflow.event_loop import Completed, CoroutineTasks, EventLoop, Outcomes
 from pointstamp.dataflow.handles import Input, Output, Session
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
-from pointstamp.dataflow.operator_error import raise_
+from pointstamp.dataflow.operator_error import raise_outside
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import BuildError
-from pointstamp.operators.screening import n_records
 from pointstamp.operators.transform import PIPELINE, rows
+from pointstamp.operators.validation import n_records
 from pointstamp.progress.operate import Interest
 
 if TYPE_CHECKING:
@@ -86,8 +86,8 @@ def transform(
 
     def make_logic(capabilities: list[Capability], info: OperatorInfo) -> Callable[..., None]:
         outcomes = Outcomes(environment.call, info.activate)
-        flights = Flights(call, outcomes)
-        logic = _Await(name, environment, form, flights, outcomes, policy, n_most)
+        tasks = CoroutineTasks(call, outcomes)
+        logic = _Await(name, environment, form, tasks, outcomes, policy, n_most)
         environment.closers.callback(logic.cancel)
         return logic.run
 
@@ -157,15 +157,15 @@ class _Await:
 
     __slots__ = (
         "_environment",
-        "_flights",
         "_form",
         "_held",
         "_loop",
-        "_n_flying",
         "_n_most",
+        "_n_tasks",
         "_name",
         "_outcomes",
         "_policy",
+        "_tasks",
         "_waiting",
     )
 
@@ -174,7 +174,7 @@ class _Await:
         name: str,
         environment: Environment,
         form: _Form,
-        flights: Flights,
+        tasks: CoroutineTasks,
         outcomes: Outcomes,
         policy: ErrorPolicy,
         n_most: int,
@@ -182,42 +182,42 @@ class _Await:
         self._name = name
         self._environment = environment
         self._form = form
-        self._flights = flights
+        self._tasks = tasks
         self._outcomes = outcomes
         self._policy = policy
         self._n_most = n_most
-        self._n_flying = 0
+        self._n_tasks = 0
         self._loop: EventLoop | None = None
         self._waiting = _Waiting()
         self._held: dict[Any, _Held] = {}
 
     def run(self, inputs: list[Input], outputs: list[Output]) -> None:
         """One activation."""
-        for landed in self._outcomes.take():
+        for completed in self._outcomes.take():
             self._count(-1)
-            self._send(landed, outputs)
-        self._depart(inputs[0], len(outputs))
+            self._send(completed, outputs)
+        self._start(inputs[0], len(outputs))
 
     def cancel(self) -> None:
-        """End what is under way: nobody waits for it any more."""
+        """End what is under way: no operator waits for it any more."""
         self._outcomes.close()
         if self._loop is not None:
-            self._loop.call(self._flights.cancel)
-        self._count(-self._n_flying)
+            self._loop.call(self._tasks.cancel)
+        self._count(-self._n_tasks)
 
-    def _depart(self, input_: Input, n_outputs: int) -> None:
-        departures: list[tuple[Any, Sequence[Any]]] = []
-        while (room := self._n_most - self._n_flying) > 0:
+    def _start(self, input_: Input, n_outputs: int) -> None:
+        started: list[tuple[Any, Sequence[Any]]] = []
+        while (room := self._n_most - self._n_tasks) > 0:
             time, records = self._waiting.take(room)
             if records:
-                departures.append((time, records))
+                started.append((time, records))
                 self._count(len(records))
             elif not self._receive(input_, n_outputs):
                 break
-        if departures:
+        if started:
             if self._loop is None:
                 self._loop = self._environment.event_loop()
-            self._loop.call(self._flights.start, departures)
+            self._loop.call(self._tasks.start, started)
 
     def _receive(self, input_: Input, n_outputs: int) -> bool:
         """Take the next batch in; False if none has come."""
@@ -237,22 +237,22 @@ class _Await:
             self._held[received.time] = held
         return held
 
-    def _send(self, landed: Landed, outputs: list[Output]) -> None:
-        held = self._held[landed.time]
-        error = landed.error
+    def _send(self, completed: Completed, outputs: list[Output]) -> None:
+        held = self._held[completed.time]
+        error = completed.error
         if error is None:
-            self._form.give(outputs[0].session(held.capabilities[0]), landed.value)
+            self._form.give(outputs[0].session(held.capabilities[0]), completed.value)
         elif not self._policy.raises and isinstance(error, Exception):
-            self._policy.note(landed.record, error, self._form.n_records(landed.record))
+            self._policy.note(completed.record, error, self._form.n_records(completed.record))
             self._policy.send(outputs, held.capabilities[-1])
         else:
-            raise_(error, self._name, landed.time)
+            raise_outside(error, self._name, completed.time)
         held.n -= 1
         if not held.n:
-            del self._held[landed.time]
+            del self._held[completed.time]
             for capability in held.capabilities:
                 capability.drop()
 
     def _count(self, n: int) -> None:
-        self._n_flying += n
+        self._n_tasks += n
         self._environment.n_outside += n

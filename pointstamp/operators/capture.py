@@ -1,9 +1,9 @@
 """Writing a stream down: what its frontier does, and its batches, as they come.
 
 Each worker captures its own part. Its frontier is that of the stream on all workers, so
-each part tells the whole truth about its times, and parts can be replayed apart.
+each part has the whole truth about its times, and parts can be replayed apart.
 
-The operator has an output that nobody reads, only to hold a capability for it: so the
+The operator has an output without readers, only to hold a capability for it: so the
 dataflow is not complete before the end of the capture is where it should be.
 
 Source: timely-dataflow `dataflow/operators/core/capture/capture.rs`.

@@ -6,7 +6,7 @@ it answers is put in a deque, of which the owner takes; after each addition `wak
 
 Rules
 -----
-1. The owner is told the end once, as the last answer, and then reaps the process.
+1. The owner gets the end once, as the last answer, and then reaps the process.
 2. `kill` may be called at any moment. After it no process, thread or descriptor is
    left, also where the program has handed its pipes on to others, which may live on:
    each thread waits for its pipe *or* for the word to stop.
@@ -178,7 +178,7 @@ class Child:
 
     def _kill_group(self) -> None:
         if self.process.returncode is None:
-            # It may have ended meanwhile; then its group is what is left, or nobody.
+            # It may have ended meanwhile; then its group is what is left, or nothing.
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, signal.SIGKILL)
 
@@ -199,8 +199,8 @@ class Child:
                         writer.write(asked)
                 writer.close()
         except BrokenPipeError:
-            pass  # it reads no more: whether that is fine its status tells
-        except BaseException as error:  # noqa: BLE001  (told to the owner at the end)
+            pass  # it reads no more: whether that is fine its status says
+        except BaseException as error:  # noqa: BLE001  (given to the owner at the end)
             self._fail(error)
 
     def _read(self, raw: _Pipe, listens: threading.Thread) -> None:
@@ -208,7 +208,7 @@ class Child:
             with raw, io.BufferedReader(raw, CHUNK_BYTES) as pipe:
                 for batch in self._framing.read(pipe):
                     self._answer(Mark() if batch is None else Answer(batch))
-        except BaseException as error:  # noqa: BLE001  (told to the owner at the end)
+        except BaseException as error:  # noqa: BLE001  (given to the owner at the end)
             self._fail(error)
         listens.join()
         status = self.process.wait()

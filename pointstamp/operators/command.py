@@ -118,7 +118,7 @@ class _Logic:
         self._asked: deque[Capability] = deque()
         self._child: Child | None = None
         self._is_finished = False
-        """Whether the child was told that nothing more comes."""
+        """Whether the input of the child was closed, as nothing more comes."""
         self._has_ended = False
         """Whether the child of the open time was done before the time was."""
         self._guard: Any = None
@@ -142,9 +142,9 @@ class _Logic:
         self._open = None
 
     def _take_in(self, input_: Input) -> None:
-        who = f"operator {self._program.name!r}"
+        holder = f"operator {self._program.name!r}"
         for time, batch in input_:
-            checked = self._program.framing.check(batch, who)
+            checked = self._program.framing.check(batch, holder)
             if self._open is not None and self._open.capability.time == time.time:
                 self._open.batches.append(checked)
                 continue
@@ -193,7 +193,7 @@ class _Logic:
         time.batches.clear()
 
     def _end_time(self, capability: Capability) -> None:
-        """Tell the program that there is no more of a time."""
+        """Let the program know that there is no more of a time."""
         if self._has_ended:
             self._has_ended = False
             capability.drop()
@@ -224,7 +224,7 @@ class _Logic:
         except OSError as error:
             raise self._error(f"cannot be started: {error}", time) from error
         self._is_finished = False
-        # For whoever drops this without a word, and for the end of the program.
+        # For a drop of this without a word, and for the end of the program.
         self._guard = weakref.finalize(self, self._child.abandon)
 
     # What the program answers.
@@ -301,7 +301,7 @@ class _Logic:
 
 
 def _ring(logic: weakref.ref[_Logic]) -> None:
-    """Called by the threads of a child, which keep nobody alive."""
+    """Called by the threads of a child, which keep nothing alive."""
     found = logic()
     if found is not None:
         found.wake()
@@ -347,8 +347,8 @@ class CommandMethods(StreamCore[T]):
             each is a `bytes`, and a line. `"arrow"`: batches of columns, as an Arrow IPC
             stream in either direction.
         marker : str, optional
-            Without it a process is started for each time, and told by the end of its
-            input that the time is complete. With it one process is asked for all times, one
+            Without it a process is started for each time, and the end of its
+            input says that the time is complete. With it one process is asked for all times, one
             after the other: after the last record of each it gets a mark, and it must send
             the mark back when it has answered, and flushed, everything before it. In lines
             the mark is the line `marker`. In Arrow it is a batch without records whose
@@ -378,7 +378,7 @@ class CommandMethods(StreamCore[T]):
         -----
         A process costs some milliseconds at each time; with a marker, only the first. Most
         programs keep what they write until it is 4 KiB, or their input ends: with a marker
-        they must be told to flush lines (`sed -u`, `grep --line-buffered`), or nobody gets on.
+        they must be asked to flush lines (`sed -u`, `grep --line-buffered`), or nothing goes on.
         Nothing bounds what waits to be written to a program that is slow.
 
         >>> import pointstamp as ps
@@ -402,7 +402,7 @@ class CommandMethods(StreamCore[T]):
         builder = OperatorBuilder(scope, name)
         if marker is not None:
             builder.states.refuse("what its process keeps from one time to the next is not known")
-        # A process that lives on is to be told when nothing more comes, also when nothing is held.
+        # A process that lives on ends when nothing more comes, also when nothing is held.
         interest = Interest.IF_CAPABILITY if marker is None else Interest.ALWAYS
         builder.new_input(self, Pipeline(), interest)
         result: Stream[Any] = builder.new_output(initial=False)

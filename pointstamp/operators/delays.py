@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from pointstamp.containers import kind_of
 from pointstamp.containers.expressions import is_expression
-from pointstamp.containers.integers import integers_of, split_by_value
+from pointstamp.containers.splitting import split_by_value
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.notificator import Notificator
@@ -125,7 +126,7 @@ def _rows_by_time(time: Any, batch: Any, function: Callable[[Any, Any], Any], na
 
 def columns_by_time(time: Any, batch: Any, column: Any, name: str) -> Parts:
     """The records of a batch of columns for each new time, which `column` gives."""
-    return split_by_value(batch, integers_of(batch, column, name))
+    return split_by_value(batch, kind_of(batch).integers(batch, column, name))
 
 
 class DelayMethods(StreamCore[T]):

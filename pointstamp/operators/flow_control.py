@@ -2,7 +2,7 @@
 
 A source that reads all there is fills the queues behind it, and a file or a topic may
 be larger than memory. Here a probe, put where the work is done, says how far that
-is, and the source reads on when the probe has reached what it was told to wait for.
+is, and the source reads on when the probe has reached what it is to wait for.
 It is not asked again before: a probe that moves wakes it.
 
 Source: timely-dataflow `dataflow/operators/core/flow_controlled.rs`.

@@ -32,14 +32,14 @@ from pointstamp.dataflow.pact import Exchange, Pact, Pipeline
 from pointstamp.dataflow.stash import Stash
 from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import BuildError, DataError
-from pointstamp.operators.screening import n_records, screened_keys
 from pointstamp.operators.split_merge import concatenate
 from pointstamp.operators.transform import transform
 from pointstamp.operators.user_code import check_function, refuse_async_of
+from pointstamp.operators.validation import n_records, validated_keys
 from pointstamp.progress.operate import Interest
 
 if TYPE_CHECKING:
-    from pointstamp.containers.named_aggregates import NamedAggregates
+    from pointstamp.containers.named_aggregates import AggregatesByName
     from pointstamp.operators.stream import Stream
 
 K = TypeVar("K")
@@ -225,7 +225,7 @@ class FoldMethods(StreamCore[T]):
         if not callable(fold):
             _check_named(fold, key, name)
         policy = ErrorPolicy(self.scope.environment, name, on_error)
-        keyed, *unkeyed = screened_keys(self, _screened_key(key), on_error, f"{name}Key")
+        keyed, *unkeyed = validated_keys(self, _validated_key(key), on_error, f"{name}Key")
         if not callable(fold):
             part = _named(fold, key, name).part
             keyed = transform(keyed, f"{name}Parts", lambda time, batch: part(batch))
@@ -319,7 +319,7 @@ class FoldMethods(StreamCore[T]):
         refuse_async_of(name, fold, key)
         check_key(key, name)
         policy = ErrorPolicy(self.scope.environment, name, on_error)
-        keyed, *unkeyed = screened_keys(self, _screened_key(key), on_error, f"{name}Key")
+        keyed, *unkeyed = validated_keys(self, _validated_key(key), on_error, f"{name}Key")
         of_columns = is_of_columns(key)
         turn = _turn(fold, key, policy, name)
         by_key = _keyed_columns if of_columns else _keyed_rows
@@ -372,7 +372,7 @@ def _turned(turn: Any, of: Any, name: str) -> tuple[Any, Any]:
     return state, answers
 
 
-class _Answer(Protocol):
+class _TimeAnswer(Protocol):
     """Takes the batches of a time, and gives what is to be sent when it is complete."""
 
     def take(self, batch: Any) -> None:
@@ -386,7 +386,7 @@ def _answered(
     stream: StreamCore[Any],
     pact: Pact,
     name: str,
-    make: Callable[[], _Answer],
+    make: Callable[[], _TimeAnswer],
     policy: ErrorPolicy,
     *unkeyed: StreamCore[Any],
 ) -> Any:
@@ -451,11 +451,11 @@ class _OfRows:
         self._aggregates: dict[Any, Any] = {}
 
     def take(self, batch: Any) -> None:
-        fold, aggregates = self._code.fold, self._aggregates
+        fold, aggregates, failed = self._code.fold, self._aggregates, FAILED
         for key, value in _keyed_rows(batch, self._key, self._name):
             aggregate = aggregates[key] if key in aggregates else deepcopy(self._default)
             aggregate = fold(key, value, aggregate)
-            if aggregate is not FAILED:
+            if aggregate is not failed:
                 aggregates[key] = aggregate
 
     def answer(self) -> list[Any]:
@@ -510,11 +510,11 @@ class _Named:
         return self._emit(self._named.whole(self._parts))
 
 
-def _named(fold: Any, key: Key, name: str) -> NamedAggregates:
+def _named(fold: Any, key: Key, name: str) -> AggregatesByName:
     # Here and not above: it is Arrow, which programs without columns do not import.
-    from pointstamp.containers.named_aggregates import NamedAggregates
+    from pointstamp.containers.named_aggregates import AggregatesByName
 
-    return NamedAggregates(key, list(fold), name)
+    return AggregatesByName(key, list(fold), name)
 
 
 class _Code(NamedTuple):
@@ -555,13 +555,13 @@ def _turn(fold: Fold, key: Key, policy: ErrorPolicy, name: str) -> Fold:
     return _guarded_fold(turn, key, policy)
 
 
-def _answer_for(fold: Any, key: Key) -> Callable[..., _Answer]:
+def _answer_for(fold: Any, key: Key) -> Callable[..., _TimeAnswer]:
     if not callable(fold):
         return _Named
     return _OfColumns if is_of_columns(key) else _OfRows
 
 
-def _screened_key(key: Key) -> Key:
+def _validated_key(key: Key) -> Key:
     """The key that is tried before: without one, records must be pairs."""
     return _first_of_pair if key is None else key
 

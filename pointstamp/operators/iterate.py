@@ -8,10 +8,10 @@ Inside, in a scope whose times are (time, round):
                  +------------------------------------------------------------+
 
 `Measure` reduces the records of a round that its worker has to one small value, and
-tells all workers. `Decide` keeps the records until the round is complete, so that it
-has been told all values; then it lets the records go round once more, or leave. Every
+sends it to all workers. `Decide` keeps the records until the round is complete, so that it
+has all values; then it lets the records go round once more, or leave. Every
 worker puts the same values together in the same order, so that all decide alike, and
-nobody has to be asked. A worker without records hears of each round too.
+there is no coordinator. A worker without records sees each round too.
 
 Rounds of one time are one after the other; loops of different times do not wait for
 each other.
@@ -77,7 +77,7 @@ class Rule(Protocol):
     def holds(self, now: tuple[int, Any], before: tuple[int, Any] | None) -> bool:
         """Whether a round is the last, by its (number of records, value) and the one before."""
 
-    def told(self, value: Any) -> Any:
+    def reported(self, value: Any) -> Any:
         """What is reported of a value."""
 
 
@@ -103,7 +103,7 @@ class Unchanged:
         """As many records, with the same sums."""
         return now == before
 
-    def told(self, value: Any) -> None:
+    def reported(self, value: Any) -> None:
         """Nothing: sums of hashes say nothing to anybody."""
         return
 
@@ -132,7 +132,7 @@ class Every:
         """As measured."""
         return bool(now[1])
 
-    def told(self, value: Any) -> Any:
+    def reported(self, value: Any) -> Any:
         """Whether it held."""
         return value
 
@@ -154,7 +154,7 @@ class Measured:
         """As `until` says of the value."""
         return bool(self._until(now[1]))
 
-    def told(self, value: Any) -> Any:
+    def reported(self, value: Any) -> Any:
         """The value."""
         return value
 
@@ -199,18 +199,18 @@ def _measure(records: StreamCore[Any], rule: Rule) -> Stream[Any]:
     def make_logic(
         capabilities: list[Capability], info: OperatorInfo
     ) -> Callable[[list[Input], list[Output]], None]:
-        n_told = 0
+        n_sent = 0
 
         def logic(inputs: list[Input], outputs: list[Output]) -> None:
-            nonlocal n_told
+            nonlocal n_sent
             found: dict[Any, tuple[int, Any]] = {}
             while (item := inputs[0].pull()) is not None:
                 time, batch = item
                 value = (kind_of(batch).length(batch), rule.measure(batch))
                 found[time] = _both(rule, found[time], value) if time in found else value
             for time, value in found.items():
-                n_told += 1
-                outputs[0].push(time, [(info.index, n_told, value)])
+                n_sent += 1
+                outputs[0].push(time, [(info.index, n_sent, value)])
 
         return logic
 
@@ -280,7 +280,7 @@ class _Rounds:
                 self._end(capability, outputs)
 
     def _await(self, time: InputCapability) -> None:
-        """Be told when the round is complete."""
+        """Ask for a notification when the round is complete."""
         if time.time[0] not in self._leave:
             self._leave[time.time[0]] = time.retain(LEAVE)
         self._notificator.notify_at(time.retain(AGAIN))
@@ -314,7 +314,7 @@ class _Rounds:
         if not is_last:
             self._before[time] = now
         if self._report is not None:
-            value = self._rule.told(now[1]) if values else None
+            value = self._rule.reported(now[1]) if values else None
             self._report(Round(time, number, now[0], value, is_last))
         return is_last
 
@@ -355,7 +355,7 @@ class IterateMethods(StreamCore[T]):
             the record, on columns the name of a column of booleans, or an expression. With
             `measure`, a function of what all its records were measured to be. Without
             `until`, the loop stops when a round has the same records as the one before, in any
-            order (told by hashes of 64 bits, so records must be hashable as for `exchange`).
+            order (compared by hashes of 64 bits, so records must be hashable as for `exchange`).
         limit : int, optional
             The body is applied at most so many times; what there is then is the result.
         measure : callable, optional

@@ -15,7 +15,7 @@ class LogMethods(ScopeCore["Stream[Any]"]):
     """The worker's log as a stream. Methods of `Scope`."""
 
     def log_stream(self, what: str, *, name: str = "") -> Stream[Any]:
-        """What this worker tells of itself, as it happens: the events of one type.
+        """What this worker reports of itself, as it happens: the events of one type.
 
         For a dataflow that is not logged itself, `worker.dataflow(logged=False)`, as it
         would feed itself otherwise. Batches are Arrow record batches; `docs/logs.md` has the
@@ -45,7 +45,7 @@ class LogMethods(ScopeCore["Stream[Any]"]):
             )
         if self.environment.log is not None:
             raise BuildError(
-                f"scope {self.name!r} reads the log that it is told of in: it would feed itself; "
+                f"scope {self.name!r} reads the log that it is recorded in: it would feed itself; "
                 "build it with worker.dataflow(..., logged=False)"
             )
         events: Stream[Any] = log.stream(self, what, name)

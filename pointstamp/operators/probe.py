@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Probe:
-    """Tells whether times may still come at the places that it watches.
+    """Says whether times may still come at the places that it watches.
 
     Its questions are those of a frontier; with several places (`probe_with`) a
     time is possible if it is possible at any of them.
@@ -61,7 +61,7 @@ class Probe:
         return [time for frontier in self._frontiers for time in frontier.elements]
 
     def explain(self, time: Any = None) -> list[Holder]:
-        """Who could still produce `time`, or one before it, at the places that it watches.
+        """What could still produce `time`, or one before it, at the places that it watches.
 
         Each holder can be printed: what is held, by which worker, operator and port, at
         what time, and on which way it would come here. A worker knows by name what it
@@ -85,7 +85,7 @@ class Probe:
 
         Notes
         -----
-        Costs a walk over all objects of the process: for a person who waits, not for a
+        Costs a walk over all objects of the process: for a person that waits, not for a
         loop.
 
         Examples
@@ -146,7 +146,7 @@ class ProbeMethods(StreamCore[T]):
     """Probes. Methods of `Stream`."""
 
     def probe(self, *, name: str = "Probe") -> Probe:
-        """A handle that tells whether times are still possible at the end of this stream.
+        """A handle that says whether times are still possible at the end of this stream.
 
         >>> import pointstamp as ps
         >>> def main(worker):

@@ -228,12 +228,12 @@ def _reduce_columns(stream: StreamCore[Any], function: str, key: Key, name: str)
         )
 
     def reduced(batch: Any) -> Any:
-        from pointstamp.containers.groups import aggregated
+        from pointstamp.containers.named_aggregates import aggregate_batch
 
         names = kind_of(batch).names(batch)
         of = [key] if isinstance(key, str) else list(key)  # type: ignore[arg-type]  # it names columns
         others = [name for name in names if name not in of]
-        answer = aggregated(batch, key, [(other, function) for other in others], name)
+        answer = aggregate_batch(batch, key, [(other, function) for other in others], name)
         return answer.rename_columns([*of, *others])
 
     parts = transform(stream, f"{name}Batch", lambda time, batch: reduced(batch))

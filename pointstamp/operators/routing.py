@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.containers.expressions import is_expression
-from pointstamp.containers.routes import place, split_by_column
+from pointstamp.containers.splitting import place, split_by_column
 from pointstamp.dataflow.results import Err, Ok
 from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import BuildError, RouteError
@@ -35,7 +35,7 @@ def whole(is_true: Any, batch: Any) -> tuple[Any, Any]:
     return (None, batch) if is_true else (batch, None)
 
 
-def judged(record: Any, function: Callable[[Any], Any], name: str) -> tuple[bool, Any]:
+def split_result(record: Any, function: Callable[[Any], Any], name: str) -> tuple[bool, Any]:
     """Whether the function gave an `Err` for a record, and the value of that or of the `Ok`."""
     match function(record):
         case Ok(value):
@@ -62,7 +62,7 @@ def _split_rows(batch: Any, route: Callable[[Any], Any], n: int, name: str) -> l
 def _results(batch: Any, function: Callable[[Any], Any], name: str) -> tuple[list[Any], list[Any]]:
     parts: tuple[list[Any], list[Any]] = ([], [])
     for record in rows(batch, name):
-        is_err, value = judged(record, function, name)
+        is_err, value = split_result(record, function, name)
         parts[is_err].append(value)
     return parts
 

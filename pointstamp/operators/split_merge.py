@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pointstamp.containers.expressions import filter_batch, is_expression
-from pointstamp.containers.flags import split_by_flag
+from pointstamp.containers import kind_of
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
@@ -14,7 +13,7 @@ from pointstamp.dataflow.pact import Pipeline
 from pointstamp.dataflow.scope_core import ScopeCore
 from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import BuildError
-from pointstamp.operators.transform import rows
+from pointstamp.operators.transform import is_of_columns, rows
 from pointstamp.operators.user_code import check_function
 from pointstamp.progress.operate import Interest
 
@@ -74,9 +73,7 @@ def divide(
 
 def divider(predicate: Any) -> Callable[[Any, Any, str], Sequence[Any]]:
     """What divides a batch in two by such a predicate: (batch, predicate, name)."""
-    if isinstance(predicate, str):
-        return split_by_flag
-    return _divide_columns if is_expression(predicate) else _divide_rows
+    return _divide_columns if is_of_columns(predicate) else _divide_rows
 
 
 def _divide_rows(batch: Any, predicate: Any, name: str) -> tuple[list[Any], list[Any]]:
@@ -88,7 +85,8 @@ def _divide_rows(batch: Any, predicate: Any, name: str) -> tuple[list[Any], list
 
 def _divide_columns(batch: Any, predicate: Any, name: str) -> tuple[Any, Any]:
     # Where the predicate is null the record is not "true": it goes to the first.
-    return filter_batch(batch, predicate, keep=False), filter_batch(batch, predicate)
+    kind = kind_of(batch)
+    return kind.filter(batch, predicate, name, keep=False), kind.filter(batch, predicate, name)
 
 
 class SplitMergeMethods(StreamCore[T]):

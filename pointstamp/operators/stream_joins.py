@@ -28,9 +28,9 @@ from pointstamp.dataflow.pact import Exchange
 from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import BuildError
 from pointstamp.operators.outer_joins import join_complete
-from pointstamp.operators.screening import screened_keys
 from pointstamp.operators.split_merge import concatenate
 from pointstamp.operators.user_code import refuse_async_of
+from pointstamp.operators.validation import validated_keys
 from pointstamp.progress.operate import Interest
 from pointstamp.progress.timestamp import Timestamp
 
@@ -186,7 +186,7 @@ class _RetainedSide:
             self._table.add(None, batch)
 
     def forget(self, others: Frontier) -> None:
-        """Drop everything when the other side has ended; else what no time can tell apart."""
+        """Drop everything when the other side has ended; else what no time can keep apart."""
         elements = others.elements
         if self._index is None or elements == self._elements:
             return
@@ -399,8 +399,8 @@ class JoinMethods(StreamCore[T]):
                 "record has no partner is known for a time, and not for all times to come; join "
                 "per time, or join inner"
             )
-        left, *failed_left = screened_keys(self, keys[0], on_error, f"{name}Left")
-        right, *failed_right = screened_keys(other, keys[1], on_error, f"{name}Right")
+        left, *failed_left = validated_keys(self, keys[0], on_error, f"{name}Left")
+        right, *failed_right = validated_keys(other, keys[1], on_error, f"{name}Right")
         if how == "inner":
             pairs = join(left, right, keys, retain=retain, name=name)
         else:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from pointstamp.containers import Arrays, kind_of
-from pointstamp.containers.expressions import filter_batch, is_expression
-from pointstamp.containers.flags import split_by_flag
+from pointstamp.containers import kind_of
+from pointstamp.containers.expressions import is_expression
+from pointstamp.containers.registry import is_container
 from pointstamp.dataflow.error_policy import FAILED, ErrorPolicy, streams
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder
@@ -110,9 +110,7 @@ def is_of_columns(chosen: Any) -> bool:
 
 def kept(batch: Any, predicate: Any, name: str) -> Any:
     """The records of a batch of columns for which a column, or an expression, is true."""
-    if isinstance(predicate, str):
-        return split_by_flag(batch, predicate, name)[1]
-    return filter_batch(batch, predicate)
+    return kind_of(batch).filter(batch, predicate, name)
 
 
 def pass_on(stream: StreamCore[Any], name: str, pact: Pact) -> Stream[Any]:
@@ -122,5 +120,5 @@ def pass_on(stream: StreamCore[Any], name: str, pact: Pact) -> Stream[Any]:
 
 def one_key(given: Any) -> Any:
     """A key function that is the same for all records: of a record 0, of a batch as many."""
-    is_batch = isinstance(given, Arrays) or hasattr(given, "num_rows")
-    return np.zeros(len(given), np.int64) if is_batch else 0
+    is_batch = type(given) is not list and is_container(given)
+    return np.zeros(kind_of(given).length(given), np.int64) if is_batch else 0

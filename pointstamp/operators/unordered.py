@@ -96,8 +96,8 @@ class UnorderedInputMethods(ScopeCore["Stream[Any]"]):
 
         Gives `(handle, capability), stream`. What may still be sent is what there are
         capabilities for: the first, at the least time, and those made from it. They
-        are the caller's, who drops each when nothing more comes at its time; the
-        dataflow is not complete before, and nobody else closes this input.
+        are the caller's, which drops each when nothing more comes at its time; the
+        dataflow is not complete before, and nothing else closes this input.
 
         >>> import pointstamp as ps
         >>> def main(worker):

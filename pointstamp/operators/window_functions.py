@@ -148,7 +148,7 @@ class ColumnAggregates(Protocol):
         """The answer for one window, of what was combined."""
 
 
-class NamedAggregates:
+class AggregatedColumns:
     """Aggregates of columns by name, as for `Stream.aggregate`.
 
     Where parts cannot be combined (means) the records are stored, of the columns that are needed.
@@ -156,24 +156,22 @@ class NamedAggregates:
 
     def __init__(self, key: Any, aggregates: list[Any], operator: str) -> None:
         # Here and not above: it is Arrow, which programs without columns do not import.
-        from pointstamp.containers import groups
+        from pointstamp.containers.named_aggregates import AggregatesByName
 
-        self._groups = groups
         self._key = key
-        self._how = (key if key is not None else [], aggregates, operator)
-        self._combines = groups.can_combine(self._how[0], aggregates)
+        self._parts = AggregatesByName(key if key is not None else [], aggregates, operator)
 
     def prepare(self, batch: Any) -> Any:
-        """The aggregates of the batch, or the batch."""
-        return self._groups.aggregated(batch, *self._how) if self._combines else batch
+        """The aggregates of the batch, or the columns of the batch that are needed."""
+        return self._parts.part(batch)
 
     def combine(self, stored: Any) -> Any:
         """The aggregates of several batches."""
-        return self._groups.combined([stored], *self._how) if self._combines else stored
+        return self._parts.whole([stored]) if self._parts.combines else stored
 
     def finish(self, stored: Any) -> Any:
         """The aggregates."""
-        return stored if self._combines else self._groups.aggregated(stored, *self._how)
+        return stored if self._parts.combines else self._parts.whole([stored])
 
 
 class CountColumns:
@@ -197,9 +195,9 @@ class CountColumns:
 
     def _counted(self, batch: Any, aggregate: tuple[Any, str]) -> Any:
         # Here and not above: it is Arrow, which programs without columns do not import.
-        from pointstamp.containers.groups import aggregated
+        from pointstamp.containers.named_aggregates import aggregate_batch
 
-        answer = aggregated(batch, self._key, [aggregate], self._operator)
+        answer = aggregate_batch(batch, self._key, [aggregate], self._operator)
         return answer.rename_columns([*answer.schema.names[:-1], "count"])
 
 
@@ -294,9 +292,7 @@ class Fold:
         elif self._key is None:
             yield from self._value(None, [whole])
         else:
-            from pointstamp.containers.groups import groups
-
-            for key, of_key in groups(whole, self._key, self._operator):
+            for key, of_key in kind_of(whole).group(whole, self._key, self._operator):
                 yield from self._value(key, [of_key])
 
     def _value(self, key: Any, records: list[Any]) -> Iterator[tuple[Any, Any]]:

@@ -104,7 +104,7 @@ def windowed(
             logic = _ByRecords(state, readers, number, clock, function, info, timestamp)
         else:
             numbered = NumberedClock(clock, name, is_calendar=windows.is_calendar)
-            logic = _ByTimestamps(state, readers, number, numbered, function)
+            logic = _ByTimestamps(state, readers, number, numbered, function, timestamp)
         if capabilities:
             with capabilities.pop() as first:
                 logic.begin(first)
@@ -124,12 +124,14 @@ class _ByTimestamps:
         lateness: int,
         clock: NumberedClock,
         function: WindowFunction,
+        timestamp: Timestamp,
     ) -> None:
         self._state = state
         self._readers = readers
         self._lateness = lateness
         self._clock = clock
         self._function = function
+        self._timestamp = timestamp
         self._capability: Capability | None = None
         """For when the first window is released."""
 
@@ -164,7 +166,7 @@ class _ByTimestamps:
             return
         wanted = self._clock.timestamp(end + self._lateness)
         held = self._capability
-        if held is None or wanted < held.time:
+        if held is None or not self._timestamp.less_equal(held.time, wanted):
             self._capability = given.delayed(wanted)
             if held is not None:
                 held.drop()

@@ -20,9 +20,9 @@ from pointstamp.dataflow.error_policy import ErrorPolicy, Failed, OnError
 from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.operators.event_clock import EventClock, TimestampClock
 from pointstamp.operators.reductions import Nothing
-from pointstamp.operators.screening import screened
 from pointstamp.operators.split_merge import concatenate
 from pointstamp.operators.user_code import refuse_async_of
+from pointstamp.operators.validation import validated
 from pointstamp.operators.window_assigners import (
     Sessions,
     Sliding,
@@ -31,12 +31,12 @@ from pointstamp.operators.window_assigners import (
     WindowResult,
 )
 from pointstamp.operators.window_functions import (
+    AggregatedColumns,
     Collect,
     Combined,
     CountColumns,
     Fold,
     Join,
-    NamedAggregates,
     RowsOnly,
     refuse_rows,
 )
@@ -352,10 +352,10 @@ class WindowMethods(StreamCore[T]):
         made = _Made(windows, lateness, clock, on_error, name)
         good = made.side(self, time, key)
         if not callable(fold):
-            from pointstamp.containers.groups import check_aggregates
+            from pointstamp.containers.arrow_groups import check_aggregates
 
             check_aggregates(fold, name)
-            by_name = NamedAggregates(key, list(fold), name)
+            by_name = AggregatedColumns(key, list(fold), name)
             no_rows = refuse_rows(name)
             return made.of([good], Combined(key, no_rows, no_rows, by_name))
         return made.of_fold([good], key, fold, default)
@@ -570,7 +570,7 @@ class _Made:
             if key is not None:
                 kind_of(batch).hashes(batch, key)
 
-        good, *failed = screened(stream, name, check, self._on_error, chosen=[time, key])
+        good, *failed = validated(stream, name, check, self._on_error, chosen=[time, key])
         self._failed += failed
         return Side(good, time, key)
 

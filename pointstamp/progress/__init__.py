@@ -1,4 +1,4 @@
-"""Who may still send what, as values in and values out.
+"""Progress tracking: which times may still come where, as values in and values out.
 
 No thread, socket, clock or log call: given what operators report and what peers
 sent, this layer computes what every operator will never see again. The modules

@@ -7,7 +7,7 @@ least of those with a positive count as its frontier; it says how the frontier
 changed on each update, which is all that anybody downstream needs to hear.
 
 Rules:
-1. Counts may be negative for a while (a receipt can overtake the news of its
+1. Counts may be negative for a while (a receipt can overtake the report of its
    send). A negative count is kept, never forgotten, and never in the frontier.
 2. `update` returns the exact change of the frontier: the old one plus the
    changes is the new one.

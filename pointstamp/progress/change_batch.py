@@ -7,7 +7,7 @@ an item is: a time, or a (location, time) pair.
 
 Most batches hold one item or two, and are emptied again at once. Those are in two lists
 side by side, which keep their places when they are emptied: a dict would be made anew each
-time. Of more than a few items there is a dict, until somebody reads them.
+time. Of more than a few items there is a dict, until they are read.
 
 Source: timely-dataflow `progress/change_batch.rs`, which appends and compacts
 lazily. Here what cancels goes on the way in.
@@ -37,7 +37,7 @@ class ChangeBatch:
 
     def __init__(self, changes: Iterable[tuple[Any, int]] = ()) -> None:
         self.items: list[Any] = []
-        """What has not cancelled: for whoever has called `gather`, which says how many."""
+        """What has not cancelled: after a call of `gather`, which says how many."""
         self.changes: list[int] = []
         """Beside them, the change of each."""
         self._n = 0

@@ -1,4 +1,4 @@
-"""Who holds a time back: every pointstamp that could still lead to it, with its path.
+"""What holds a time back: every pointstamp that could still lead to it, with its path.
 
 A tracker says *that* a time is still possible at a place; here it is asked *why*.
 All scopes of a dataflow are laid out as one graph, and every pointstamp is followed
@@ -6,7 +6,7 @@ along it to the place in question. Values in, values out: what is outstanding is
 once, and a search of the graph does the rest.
 
 Progress is exchanged as sums, so a worker knows how much is held where and not by
-whom, but for what it holds itself (`Own`). What is left over after that is held by a
+which worker, but for what it holds itself (`Own`). What is left over after that is held by a
 peer, or under way.
 
 Theory of operation. A scope's tracker has pointstamps of two sorts. *Real* ones are
@@ -17,7 +17,7 @@ ones into scopes and out of them, so implied ones add nothing, unless a report i
 under way: then they are all there is to show, and are shown.
 
 Cost: for each pointstamp, the part of the dataflow that it can reach. This is for a
-person who waits, not for each step.
+reader that waits, not for each step.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class HolderKind(Enum):
     RECORDS = "records that wait, or are under way"
     SCOPE = "something in a scope, or around it, of which no more is known"
     UNBUILT = "a worker that has not built the dataflow yet"
-    NOT_YET_SEEN = "nobody: the news has not come to the place in question yet"
+    NOT_YET_SEEN = "nothing: the change has not come to the place in question yet"
     UNREPORTED = "something that was let go, and that no step has reported yet"
 
 
@@ -78,7 +78,7 @@ by 'edges' [1] -> 'Probe' [2]
     """The operators on a way there, from its own to the last."""
 
     @property
-    def who(self) -> str:
+    def holder(self) -> str:
         """The worker in words."""
         if self.worker is None:
             return "another worker"
@@ -92,26 +92,26 @@ by 'edges' [1] -> 'Probe' [2]
 
     def _said(self) -> str:
         if self.what is HolderKind.INPUT:
-            return f"{self.who} has not advanced input {self.operator} beyond {self.time}"
+            return f"{self.holder} has not advanced input {self.operator} beyond {self.time}"
         if self.what is HolderKind.CAPABILITY:
             what = "a capability" if self.count == 1 else f"{self.count} capabilities"
-            return f"{self.who} holds {what} at {self.time} for output {self.port} of " + (
+            return f"{self.holder} holds {what} at {self.time} for output {self.port} of " + (
                 self.operator
             )
         if self.what is HolderKind.RECORDS:
             what = "1 record" if self.count == 1 else f"{self.count} records"
             where = f"input {self.port} of {self.operator}"
             if self.is_here:
-                return f"{what} at {self.time} wait at {where} of {self.who}"
+                return f"{what} at {self.time} wait at {where} of {self.holder}"
             return f"{what} at {self.time} are under way to {where}, or wait there at a peer"
         if self.what is HolderKind.UNBUILT:
-            return f"{self.who} has not built dataflow {self.operator} yet"
+            return f"{self.holder} has not built dataflow {self.operator} yet"
         if self.what is HolderKind.NOT_YET_SEEN:
-            return f"nobody holds {self.time} back, which {self.operator} is told in the next step"
+            return f"nothing holds {self.time} back, which {self.operator} sees in the next step"
         if self.what is HolderKind.UNREPORTED:
             return (
-                f"{self.who} has let go of {self.time} at output {self.port} of {self.operator}, "
-                "and has not told anybody yet; step it"
+                f"{self.holder} has let go of {self.time} at output {self.port} of "
+                f"{self.operator}, and has not reported it yet; step it"
             )
         return f"{self.operator} may still give something at {self.time}; its report is under way"
 

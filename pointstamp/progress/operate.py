@@ -20,7 +20,7 @@ Laws
   report said: an operator may take a push as the receipt for its last report.
 - A record may be reported consumed before it is reported produced.
 - A change of a frontier is pushed at the next visit. It is a reason for a visit
-  only as `frontier_interest` says; a local operator is told nothing at all of an
+  only as `frontier_interest` says; a local operator is given nothing at all of an
   input in which its interest is `NEVER`.
 - Initial capabilities are the same on all workers: those of a local operator are
   counted once for each of them, before anybody has reported.
@@ -42,12 +42,12 @@ scope, in this order, from the code that builds the dataflow:
   called when the dataflow ends or is dropped, or when the worker fails;
 - `scope.install(node, operator)`.
 
-An instance of an operator that is not `local` reports what all instances did: it tells the
+An instance of an operator that is not `local` reports what all instances did: it reports to the
 others, over a channel of its own, all that one visit changed in one message, and counts
-what they tell it as it counts its own. So it knows, for each worker, all that one did up to
+what they report as it counts its own. So it knows, for each worker, all that one did up to
 some moment. If it `wants_outside`, what it decides in a visit may rest on the last push and
-on what it reported before that push, and on nothing it did or heard since: that may have
-left, and be on its way back in, and nobody outside has counted it yet.
+on what it reported before that push, and on nothing it did or received since: that may have
+left, and be on its way back in, and nothing outside has counted it yet.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class Operate(Protocol):
 
     @property
     def wants_outside(self) -> bool:
-        """True: pushes tell only of capabilities held outside.
+        """True: pushes are only of capabilities held outside.
 
         The operator then adds what its own imply, by the external summaries.
         False: the parent adds that up and pushes the whole frontier. The sum is
@@ -171,7 +171,7 @@ class Operate(Protocol):
         """
 
     def push_external_progress(self, changes: Changes) -> None:
-        """Tell how the frontier of each input has changed. Drains `changes`."""
+        """Deliver how the frontier of each input has changed. Drains `changes`."""
 
     def pull_internal_progress(self) -> Progress:
         """Do the work at hand, and report it."""

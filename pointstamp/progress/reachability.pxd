@@ -18,7 +18,7 @@ cdef class Tracker:
     cdef readonly object topology
     cdef list steps
     cdef list is_inside
-    cdef list tells
+    cdef list is_delivered
     cdef object _key
     cdef bint _natural
     cdef readonly list _pointstamps

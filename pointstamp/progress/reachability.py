@@ -1,7 +1,7 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False
 """What may still arrive where, from counts of what is outstanding.
 
-The tracker of a scope is told how the counts of pointstamps change: records in
+The tracker of a scope is given how the counts of pointstamps change: records in
 flight at targets, capabilities held at sources. From these it maintains, for
 every location, the *implied* times: the minimal times that something outstanding
 could still produce there. What changes in that is passed on along the steps of
@@ -127,6 +127,7 @@ class Tracker:
         "_work_keys",
         "_work_places",
         "_work_times",
+        "is_delivered",
         "is_inside",
         "moved_changes",
         "moved_places",
@@ -134,7 +135,6 @@ class Tracker:
         "n_moved",
         "output_changes",
         "steps",
-        "tells",
         "topology",
     )
 
@@ -146,8 +146,8 @@ class Tracker:
         self.steps = [[_Step(to, _shortened(s)) for to, s in steps] for steps in topology.steps]
         """Per location."""
         self.is_inside = [node != 0 for node, _, _ in topology.ports]
-        self.tells = [is_target for _, _, is_target in topology.ports]
-        """Per location: whether somebody is to hear of its frontier."""
+        self.is_delivered = [is_target for _, _, is_target in topology.ports]
+        """Per location: whether its frontier is delivered to something."""
         self._key = timestamp.key
         self._natural = bool(timestamp.natural)
         n = len(topology.ports)
@@ -168,7 +168,7 @@ class Tracker:
         self._work_keys: list[Any] = self._work_times if self._natural else [None] * _PLACES
         self._work_places = _no_numbers()
         self._work_changes = _no_numbers()
-        # Changes of frontiers, `n_moved` of them, for whoever drains them.
+        # Changes of frontiers, `n_moved` of them, until they are drained.
         self.n_moved = 0
         self.moved_places = _no_numbers()
         self.moved_times: list[Any] = [None] * _PLACES
@@ -248,7 +248,7 @@ class Tracker:
     def is_covered(self, location: int, time: Any) -> bool:
         """Whether pointstamps elsewhere, or earlier ones, keep `time` possible here.
 
-        If so, nobody's frontier can advance by the removal of a pointstamp
+        If so, no frontier can advance by the removal of a pointstamp
         (time, location). Other counts of that same pointstamp do not cover it:
         each holder would wait for the others to let go first.
         """
@@ -380,7 +380,7 @@ class Tracker:
 
     def _pass_on(self, location: int, time: Any, change: int) -> None:
         """Note a change of the frontier at a location, and push it along all steps."""
-        if self.tells[location]:
+        if self.is_delivered[location]:
             moved = self.n_moved
             if moved == len(self.moved_times):
                 self.moved_places = _grown(self.moved_places)

@@ -78,7 +78,7 @@ cdef class Subgraph:
     cpdef Progress pull_internal_progress(self)
     @cython.locals(location=Py_ssize_t, change="long long")
     cpdef accept(self, object updates)
-    @cython.locals(is_news=bint)
+    @cython.locals(has_changes=bint)
     cpdef activate(self, Py_ssize_t child)
     @cython.locals(operator=LocalOperator)
     cpdef abandon(self)

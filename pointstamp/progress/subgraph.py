@@ -34,7 +34,7 @@ Rules
 
 Source: timely-dataflow `progress/subgraph.rs`; the Naiad paper (SOSP 2013),
 section 3.3. That reports count at once, and that the outside is excluded from
-what a nested scope is told, are departures of ours.
+what is delivered to a nested scope, are departures of ours.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ Updates = list[tuple[tuple[int, Any], int]]
 """((location, time), change): what instances of a scope send each other."""
 
 
-def _nobody() -> None:
+def _no_wake() -> None:
     """Woken in place of the parent, by activations of a scope that was abandoned."""
 
 
@@ -110,7 +110,7 @@ class _Turns:
         return first
 
     def is_empty(self) -> bool:
-        """Whether nobody waits."""
+        """Whether nothing waits."""
         return not self._first
 
 
@@ -252,7 +252,7 @@ class Subgraph:
         return self._summarize(to_outputs), initial
 
     def set_external_summary(self, summaries: Summaries, capabilities: Changes) -> None:
-        """Close the paths that run outside, then tell all children of theirs."""
+        """Close the paths that run outside, then set those of all children."""
         for output, row in enumerate(summaries):
             for input_, paths in row.items():
                 for path in paths:
@@ -286,7 +286,7 @@ class Subgraph:
             self._unreceipted.clear()
 
     def pull_internal_progress(self) -> Progress:
-        """One round: hear, run, hear again, tell."""
+        """One round: receive, run, receive again, report."""
         self._is_at_work = True
         self._report_entered()
         self._deliver_frontiers(True)
@@ -316,22 +316,22 @@ class Subgraph:
             self._round.add(child)
             return
         # At work, it says at the end whether it asks for another visit.
-        is_news = not self._is_at_work and self._next.is_empty()
+        has_changes = not self._is_at_work and self._next.is_empty()
         self._next.add(child)
-        if is_news:
+        if has_changes:
             self._wake()
 
     def abandon(self) -> None:
         """Let go of the operators of this worker; there is no visit after this.
 
-        Nothing is reported, and no count changes: whoever has seen a frontier of this
+        Nothing is reported, and no count changes: what has seen a frontier of this
         scope goes on seeing it as it was, here and on the peers.
         """
         for operator in self._operators:
             if operator is not None:
                 operator.abandon()
-        # Who still holds an activation calls on an empty scope, which nobody visits.
-        self._wake = _nobody
+        # An activation that is still held calls on an empty scope, which is never visited.
+        self._wake = _no_wake
         self.children = ()
         self._nodes = []
         self._operators = []
@@ -369,7 +369,7 @@ class Subgraph:
             if node == without and not child.local:
                 continue
             # Every worker's instance starts alike, so a local child's are counted
-            # for all of them: nobody has to wait for a first report to be safe.
+            # for all of them: no worker has to wait for a first report to be safe.
             owners = (self.peers - (node == without)) if child.local else 1
             for port, batch in enumerate(self._initial[node]):
                 location = self.topology.source(node, port)
@@ -404,7 +404,7 @@ class Subgraph:
         return [Interest(max(least, greatest[source])) for source in sources]
 
     def _note_listeners(self) -> None:
-        """Per location: who is told of its frontier, by what, and whether it is a reason to run."""
+        """Per location: what gets its frontier, from what, and whether it is a reason to run."""
         for node, port, is_target in self._ports:
             inbox = None
             interest = Interest.NEVER
@@ -452,7 +452,7 @@ class Subgraph:
                 self._deliver(view, node, wake)
 
     def _deliver(self, tracker: Tracker, viewer: int, wake: bool) -> None:
-        """Tell the children what moved; `viewer` is the only one to hear of its own view."""
+        """Deliver what moved to the children; `viewer` alone gets its own view."""
         if not tracker.n_moved:
             return
         times = tracker.moved_times
@@ -553,7 +553,7 @@ class Subgraph:
                     self._internal[output].extend(held.update(outer_time, change))
 
     def _share(self) -> None:
-        """Give out what was held back, if somebody needs it."""
+        """Give out what was held back, if another worker needs it."""
         if not self._held_back:
             return
         needed = self.eager
@@ -584,7 +584,7 @@ class Subgraph:
             self._report(target, time, count * copies, shared, 0)
 
     def _report(self, location: int, time: Any, change: int, shared: bool, own: int) -> None:
-        """Count a change on this worker, and note it for the peers if it is news."""
+        """Count a change on this worker, and note it for the peers if it is new to them."""
         self._apply(location, time, change, own)
         if shared and self.peers > 1:
             self._held_back.update((location, time), change)

@@ -16,11 +16,11 @@ Rules
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Container, Sequence
 from typing import Any, ClassVar
 
 from pointstamp.communication.communicator import Communicator
-from pointstamp.errors import StructureError
+from pointstamp.errors import StructureError, UsageError
 from pointstamp.runtime.drops import DataflowDrop, Drops
 from pointstamp.runtime.installed_dataflow import InstalledDataflow
 
@@ -47,7 +47,9 @@ class ControlPlane:
         """By channel: what counts its traffic, and the queue that it ends in."""
         self.has_returned = False
         """Whether the worker's program is over, and it drops no more."""
-        self._waits_for_all = False
+        self._by_name: dict[str, InstalledDataflow] = {}
+        self._waits_for: Container[int] = ()
+        """The numbers of dataflows that the worker waits for."""
         self._communicator = communicator
         self._index = communicator.index
         self._others = [p for p in range(communicator.peers) if p != communicator.index]
@@ -73,6 +75,7 @@ class ControlPlane:
         number = dataflow.number
         self.n_built += 1
         self.dataflows[number] = dataflow
+        self._by_name[dataflow.name] = dataflow
         if dataflow.backpressure is not None:
             # Peers that were quicker may have reported already.
             for peer in self._throttled_early.pop(number, ()):
@@ -114,6 +117,20 @@ class ControlPlane:
             del self._uncompared[number]
         self._activate(dataflow)
 
+    def find(self, dataflow: Any, purpose: str) -> InstalledDataflow:
+        """The dataflow that is meant by its scope or its name, complete or not."""
+        if isinstance(dataflow, str):
+            found: Any = self._by_name.get(dataflow)
+        else:
+            found = getattr(dataflow, "dataflow", None)
+        if not isinstance(found, InstalledDataflow) or found.is_dropped:
+            raise UsageError(
+                f"worker {self._index} cannot {purpose} {dataflow!r}: "
+                f"{'it was dropped before' if found is not None else 'it is no dataflow of it'}; "
+                f"there are {list(self._by_name)}"
+            )
+        return found
+
     # Drops.
 
     @property
@@ -128,25 +145,28 @@ class ControlPlane:
             self.channel.send(peer, "dropped", [tuple(drop)])
         self._communicator.flush()
         self._drops.note(drop)
+        if self._by_name.get(dataflow.name) is dataflow:
+            del self._by_name[dataflow.name]
 
     def _take_drop(self, peer: int, *drop: Any) -> None:
         self._drops.receive(peer, DataflowDrop(*drop))
         self._check_drops()
         self.check_finished()
 
-    def begin_waiting(self) -> None:
-        """From now on a peer's drop of a dataflow that is not complete here is an error."""
-        self._waits_for_all = True
+    def begin_waiting(self, numbers: Sequence[int] = ()) -> None:
+        """From now on it is an error if a peer drops one of these, of none: of all dataflows."""
+        self._waits_for = numbers or self.dataflows
         self._check_drops()
 
     def end_waiting(self) -> None:
-        """The worker waits for all of its dataflows no longer."""
-        self._waits_for_all = False
+        """The worker waits for its dataflows no longer."""
+        self._waits_for = ()
 
     def _check_drops(self) -> None:
         """Raise if this worker waits until a dataflow is complete that a peer has dropped."""
         for peer, drop in self._drops.ahead():
-            if self.has_returned or (self._waits_for_all and drop.number in self.dataflows):
+            is_waited_for = drop.number in self._waits_for and drop.number in self.dataflows
+            if self.has_returned or is_waited_for:
                 raise StructureError(
                     f"worker {peer} dropped {drop}, and worker {self._index} waits for all of its "
                     "dataflows to be complete; all workers must build and drop the same dataflows "

@@ -1,4 +1,4 @@
-"""What a worker can say of itself: who holds its dataflows back, and what it is doing.
+"""Diagnostics of a worker: what holds its dataflows back, and what it is doing.
 
 Reads a worker from outside, at any moment, and changes nothing in it. The worker may
 be in the middle of a step, or go on meanwhile in its own thread: then what is read may
@@ -32,7 +32,7 @@ N_HOLDERS = 20
 
 
 def holders(worker: Worker, scope: int, node: int, time: Any) -> list[Holder]:
-    """Who could still produce `time` (None: the earliest ones) at input 0 of an operator."""
+    """What could still produce `time` (None: the earliest ones) at input 0 of an operator."""
     for dataflow in worker._dataflows.values():
         if scope in dataflow.scopes:
             scopes = _layouts(dataflow)
@@ -57,10 +57,41 @@ def all_causes(worker: Worker) -> list[Holder]:
     return found
 
 
+def is_stalled(worker: Worker) -> bool:
+    """Whether what the worker waits for will never come, by all that it can know.
+
+    So it is if the program waits, or has closed all of its inputs, and
+
+    - an operator of this worker keeps a capability, and nothing that is outstanding could
+      make it let go, or
+    - only this worker's inputs, or records that its operators leave where they are, hold back
+      what the program waits for, or
+    - a peer has not built a dataflow.
+
+    A thread, a timer, or something begun outside may change that, so where there is one the
+    answer is no. What a peer holds back is for the peer to report.
+    """
+    environment = worker.environment
+    is_excused = environment.n_outside or environment.is_called or worker.timers.waiting
+    if is_excused or any(not each.closers.is_empty for each in list(worker._dataflows.values())):
+        return False
+    if not worker.is_waiting and any(not handle.is_closed for handle in environment.inputs):
+        return False
+    found = _steady(lambda: all_causes(worker), lambda failed: [])
+    kinds = {holder.what for holder in found if holder.is_here}
+    if HolderKind.CAPABILITY in kinds or any(h.what is HolderKind.UNBUILT for h in found):
+        return True
+    own = HolderKind.INPUT, HolderKind.RECORDS
+    return bool(found) and all(h.is_here and h.what in own for h in found)
+
+
 def account(worker: Worker, frame: FrameType | None) -> str:
     """What a worker waits for, in several lines; `frame` is where its thread is."""
     lines = [f"worker {worker.index} of {worker.peers} {_doing(worker)}"]
-    lines += _steady(lambda: list(_dataflow_lines(worker)))
+    lines += _steady(
+        lambda: list(_dataflow_lines(worker)),
+        lambda failed: [f"  its dataflows cannot be read, as it is at work on them: {failed!r}"],
+    )
     if frame is not None:
         lines.append("  it is at (most recent call last):")
         lines += ["  " + line for line in "".join(traceback.format_stack(frame)).splitlines()]
@@ -140,7 +171,7 @@ def _place(scopes: list[Layout], subgraph: Subgraph, node: int) -> tuple[int, in
 
 
 def _not_yet_seen(worker: Worker, scope: Layout, node: int, time: Any) -> Holder:
-    """Nobody, but the operator that is asked about has not been visited since."""
+    """Nothing, but the operator that is asked about has not been visited since."""
     label, address = scope.label(node), (*scope.address, node)
     index, peers = worker.index, worker.peers
     return Holder(
@@ -160,12 +191,14 @@ def _unbuilt(worker: Worker, dataflow: Any) -> list[Holder]:
     ]
 
 
-def _steady(read: Callable[[], list[str]]) -> list[str]:
+def _steady(
+    read: Callable[[], list[Result]], otherwise: Callable[[Exception], list[Result]]
+) -> list[Result]:
     """What `read` gives, if need be after some attempts: the worker may go on meanwhile."""
     for _ in range(N_READINGS):
         try:
             return read()
         except (RuntimeError, ValueError, KeyError, AttributeError, IndexError) as error:
             # A dictionary changed its size while it was read, for one.
-            failed = error
-    return [f"  its dataflows cannot be read, as it is at work on them: {failed!r}"]
+            failed: Exception = error
+    return otherwise(failed)

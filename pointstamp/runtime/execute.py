@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar, TypeVarTuple
 
 from pointstamp.communication.communicator import Communicator
 from pointstamp.communication.launch import run_processes, run_single, run_threads
@@ -15,13 +15,15 @@ from pointstamp.errors import UsageError
 from pointstamp.runtime.run_worker import is_eager, run_worker
 from pointstamp.runtime.signal_handler import responding
 from pointstamp.runtime.watchdog import check_after_s
+from pointstamp.runtime.worker import Worker
 
 Result = TypeVar("Result")
+Args = TypeVarTuple("Args")
 
 
 def execute(
-    main: Callable[..., Result],
-    *args: Any,
+    main: Callable[[Worker, *Args], Result],
+    *args: *Args,
     workers: int = 1,
     threads: bool = False,
     progress: str = "demand",
@@ -45,14 +47,16 @@ def execute(
         Run them as threads of this process instead. They share an interpreter,
         so this is for trying things, not for speed.
     progress : "demand" or "eager"
-        Whether workers tell each other of progress when it may advance somebody's
+        Whether workers send each other progress when it may advance another's
         frontier, or always at once, in more messages.
     log : Log, optional
         Where the workers write down what they do: `ps.Log("run.log")`.
     watchdog_s : float, optional
-        Warn, through logging (by default: on standard error), with who holds what back,
+        Warn, through logging (by default: on standard error), with what holds what back,
         when nothing has advanced on a worker for so many seconds, and not all is complete.
-        Choose it longer than the longest pause that is in order.
+        Choose it longer than the longest pause that is in order. Without it, a worker warns
+        after some ten seconds if it itself holds back what it waits for: a capability that
+        an operator keeps, or an input that the program does not advance while it waits.
     in_flight_bytes : int
         About how much a channel may have in flight to one peer until the dataflow's sources
         wait, on all workers; 0 for no limit.

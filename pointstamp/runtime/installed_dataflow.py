@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from typing import Any
 
 from pointstamp.dataflow.backpressure import Backpressure
 from pointstamp.dataflow.durability import DataflowState
+from pointstamp.dataflow.environment import Closers
 from pointstamp.progress.subgraph import Subgraph
 
 
@@ -22,7 +22,7 @@ class InstalledDataflow:
         self.root: Subgraph | None = None
         self.scopes: list[int] = []
         self.channels: list[int] = []
-        self.closers = ExitStack()
+        self.closers = Closers()
         """What its operators want called when it ends, however it does."""
         self.is_queued = False
         self.backpressure: Backpressure | None = None
@@ -31,3 +31,10 @@ class InstalledDataflow:
         self.inputs: list[Any] = []
         self.is_dropped = False
         self.durable_state: DataflowState | None = None
+
+
+def unique_name(name: str, known: list[str]) -> str:
+    """The name of a durable dataflow, with a number if there is one of that name already."""
+    own = name.replace("%", "%25").replace("/", "%2F").replace("#", "%23")
+    number = sum(other.partition("#")[0] == own for other in known)
+    return own if not number else f"{own}#{number + 1}"

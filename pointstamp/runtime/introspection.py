@@ -1,8 +1,8 @@
 """How another process asks the workers of this one what they wait for.
 
 A process that has workers keeps a file in memory, without a name in any folder, whose
-label says that it answers and which program it is of. Whoever may read the memory of
-the process (the same user, or root) finds it among the open files of the process,
+label says that it answers and which program it is of. What may read the memory of
+the process (its user, or root) finds it among the open files of the process,
 writes a question into it, sends the signal, and reads the answer from there. Nothing
 is left behind, however anybody ends. Linux has such files; elsewhere the answer to the
 signal goes to standard error.
@@ -23,7 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 LABEL = "pointstamp-workers-of-"
-"""Then the process that started the program."""
+"""Then the process that started the program, and the one whose workers they are: a child that
+has inherited the file does not answer."""
 
 PATIENCE_S = 5.0
 """How long an asker waits by default."""
@@ -35,7 +36,11 @@ class Responder:
     """The file in memory of a process that answers."""
 
     def __init__(self, program: int) -> None:
-        self._fd = os.memfd_create(f"{LABEL}{program}") if hasattr(os, "memfd_create") else -1
+        self._fd = (
+            os.memfd_create(f"{LABEL}{program}-in-{os.getpid()}")
+            if hasattr(os, "memfd_create")
+            else -1
+        )
 
     def pending_question(self) -> str | None:
         """The nonce of a question that waits for its answer, if there is one."""
@@ -73,17 +78,21 @@ class RespondingProcess:
 def find_responders(pid: int) -> list[RespondingProcess]:
     """The processes with workers of the program that `pid` is part of.
 
-    Of the process itself, of those that it started, and of the others that were
-    started together with these.
+    It is part of one if it answers itself, or if it has started processes that answer and
+    say that they are of its program. What merely runs below it (a shell has started it) is
+    another program: see `find_below`.
     """
-    found = [process for each in (pid, *_descendants(pid)) for process in _responding(each)]
-    programs = {process.program for process in found}
-    for program in programs - {pid}:
-        found += [
-            process for each in (program, *_descendants(program)) for process in _responding(each)
-        ]
+    programs = {process.program for process in _responding(pid)}
+    if any(process.program == pid for process in find_below(pid)):
+        programs.add(pid)
+    found = [process for program in programs for process in find_below(program)]
     unique = {process.pid: process for process in found if process.program in programs}
     return [unique[each] for each in sorted(unique)]
+
+
+def find_below(pid: int) -> list[RespondingProcess]:
+    """All processes that answer, of a process and those that it started, of whatever program."""
+    return [process for each in (pid, *_descendants(pid)) for process in _responding(each)]
 
 
 def ask(found: list[RespondingProcess], patience_s: float = PATIENCE_S) -> dict[int, str | None]:
@@ -142,10 +151,11 @@ def _responding(pid: int) -> Iterator[RespondingProcess]:
         for path in Path(f"/proc/{pid}/fd").iterdir():
             with contextlib.suppress(OSError):
                 _, labelled, rest = str(path.readlink()).partition(LABEL)
-                if labelled:
-                    yield RespondingProcess(pid, int(rest.split()[0]), path)
+                program, _, own = rest.partition("-in-")
+                if labelled and own.split()[0] == str(pid):
+                    yield RespondingProcess(pid, int(program), path)
     except (FileNotFoundError, PermissionError):
-        return  # it has ended, or is somebody else's
+        return  # it has ended, or is another user's
 
 
 def _descendants(pid: int) -> Iterator[int]:

@@ -13,4 +13,4 @@ cdef class ProgressExchange:
     @cython.locals(outbox=list)
     cpdef send(self)
     @cython.locals(subgraph=Subgraph)
-    cpdef receive(self)
+    cdef _receive(self)

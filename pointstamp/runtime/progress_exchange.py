@@ -43,6 +43,9 @@ class ProgressExchange:
 
     def receive(self) -> None:
         """Hand what peers have sent to the scopes."""
+        self._receive()  # a function of C, with types, which this is not: it is passed on
+
+    def _receive(self) -> None:
         while (message := self.channel.pull()) is not None:
             subgraph = self.subgraphs.get(message.tag)
             if subgraph is not None:  # else complete here, and no change matters to it

@@ -11,6 +11,7 @@ from pointstamp.communication.target import check_main, check_result, run_in_pro
 from pointstamp.dataflow.backpressure import LIMIT_BYTES
 from pointstamp.dataflow.logging_protocol import LoggerFactory
 from pointstamp.errors import UsageError
+from pointstamp.runtime import watchdog
 from pointstamp.runtime.signal_handler import responding_for
 from pointstamp.runtime.worker import Worker
 
@@ -32,13 +33,15 @@ def run_worker(
     log: LoggerFactory | None = None,
     watchdog_s: float | None = None,
     in_flight_bytes: int = LIMIT_BYTES,
+    watches_for_stalls: bool = True,
     responder: Callable[[Worker], AbstractContextManager[object]] = responding_for,
 ) -> Result:
     """Run `main(worker, *args)` as one of the workers, to the end of all dataflows.
 
     Leaves the communicator open, for its maker to close. Meanwhile SIGUSR1 is answered with
     what the worker waits for, unless the program uses that signal; another `responder` is a
-    context manager that is open as long as the worker runs.
+    context manager that is open as long as the worker runs. Without a `watchdog_s`, a thread
+    watches for stalls, unless `watches_for_stalls` is false.
 
     Raises
     ------
@@ -53,6 +56,7 @@ def run_worker(
             eager=is_eager(progress),
             log=kept,
             watchdog_s=watchdog_s,
+            stall_s=watchdog.STALL_S if watches_for_stalls else None,
             in_flight_bytes=in_flight_bytes,
         )
         stack.callback(worker.close)

@@ -60,7 +60,7 @@ class Schedule:
     def choose(
         self, runnable: Sequence[int], pending: Sequence[Pending], alive: Sequence[int] = ()
     ) -> Decision:
-        """The next decision, given who can go on, which links have messages, and who lives."""
+        """The next decision, given workers that can go on or are alive, and links with messages."""
         n_made = len(self.decisions)
         if n_made < len(self._replay):
             decision = self._check(self._replay[n_made], runnable, pending, alive)

@@ -4,7 +4,7 @@ What is pushed travels to one worker, chosen by a hash of the log's name, which 
 things in the order in which they arrive and sends each to all. A channel keeps the
 order of each sender, so every worker gets the same sequence, and in it what one worker
 pushed is in the order of its pushing. No clock is asked, no time has to advance, and
-a log in which nobody says anything costs nothing.
+a log in which nothing is said costs nothing.
 
 Source: timely-dataflow `synchronization/sequence.rs`, whose order is by the clocks of
 the workers, which each has to go on advancing.

@@ -86,12 +86,12 @@ def accounts(frame: FrameType | None = None) -> str:
     frames = sys._current_frames()
     if frame is not None:
         frames[threading.main_thread().ident or 0] = frame
-    told = [
+    lines = [
         account(worker, frames.get(thread))
         for reference, thread in list(_workers.values())
         if (worker := reference()) is not None
     ]
-    return "\n".join([f"process {os.getpid()}", *(told or ["it has no worker at the moment"])])
+    return "\n".join([f"process {os.getpid()}", *(lines or ["it has no worker at the moment"])])
 
 
 def _answer(number: int, frame: FrameType | None) -> None:

@@ -10,8 +10,8 @@ Rules
 -----
 1. Only the driver switches to a worker, and a worker only back to the driver.
 2. Between two decisions every worker is between two of its steps, so that
-   whoever observes sees no half-done work.
-3. A computation that cannot go on is an error, at once: nobody is runnable and
+   an observer sees no half-done work.
+3. A computation that cannot go on is an error, at once: nothing is runnable and
    nothing is under way.
 4. However a run ends, every greenlet has ended with it.
 
@@ -68,7 +68,7 @@ STEP_S = 1e-3
 
 HERE = Path(__file__).resolve().parent
 OURS = (str(HERE), str(HERE.parent / "communication"))
-"""Where a worker's waiting is written; what it waits for stands in whoever called that."""
+"""Where a worker's waiting is written; what it waits for stands in the caller of that."""
 
 
 def simulate(
@@ -285,11 +285,12 @@ class Simulation:
                 main=begin,
                 progress=self._progress,
                 log=self._log,
+                watches_for_stalls=False,
                 responder=nullcontext,
             )
             self._results[index] = run_target(seat, target)
         except KeyboardInterrupt:
-            raise  # of whoever runs the simulation
+            raise  # of what runs the simulation
         except _Ended:
             pass
         except BaseException as cause:  # noqa: BLE001  (handed to the caller)
@@ -304,7 +305,7 @@ class Simulation:
     def _on_park(self, index: int, timeout_s: float | None) -> None:
         self._seats[index].wait(timeout_s)
 
-    # What is known when nobody can go on.
+    # What is known when nothing can go on.
 
     def _describe(self, what: str) -> str:
         lines = [f"{what} ({self.where})"]
@@ -366,7 +367,7 @@ class _Seat:
 
     def _is_roused(self) -> bool:
         """Whether there is something that ends its waiting."""
-        return self._inner._mailbox.has_news or self._inner._is_woken
+        return self._inner._mailbox.has_touched or self._inner._is_woken
 
     def channel(self) -> Channel:
         """As the network's."""
@@ -410,7 +411,7 @@ class _Seat:
         self.state = "has ended"
 
     def abort(self, cause: BaseException | None = None) -> None:
-        """Tell the peers, unless they know."""
+        """Notify the peers, unless they know."""
         self.state = "has ended"
         if not self.has_crashed:
             self._inner.abort(cause)
@@ -424,7 +425,7 @@ _WAITING = ("waits", "closes")
 
 
 class _Ended(BaseException):
-    """Thrown into a worker to end it; nobody handles it on the way."""
+    """Thrown into a worker to end it; nothing handles it on the way."""
 
 
 def _own_place(frame: FrameType | None) -> str:

@@ -1,6 +1,6 @@
-"""A worker's part of a snapshot: collected as each operator comes to its cut, and written.
+"""A worker's part of a snapshot: collected as each operator is aligned, and written.
 
-Operators come to their cuts at different moments, between which the worker goes on. When
+Operators are aligned at different moments, between which the worker goes on. When
 the last one has handed out what it has, all of it is written, on a thread: what was handed
 out does not change. One part is written at a time, in the order of epochs, since each
 refers to the one before it.
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 Write = Callable[[int, Any], Any]
-"""`write(epoch, tables)`, tables being cuts by (operator, table)."""
+"""`write(epoch, tables)`, tables being deltas by (operator, table)."""
 
 
 class Snapshot:
@@ -64,12 +64,12 @@ class Snapshot:
         self._write = write
 
     def take(self, operator: str, tables: Mapping[str, TableDelta]) -> None:
-        """The cut of one operator."""
+        """The state of one operator."""
         self._n_missing -= 1
-        self.tables.update({(operator, name): cut for name, cut in tables.items()})
+        self.tables.update({(operator, name): delta for name, delta in tables.items()})
 
     @property
-    def is_cut(self) -> bool:
+    def is_aligned(self) -> bool:
         """Whether all operators have handed out what they have."""
         return not self._n_missing
 
@@ -167,7 +167,7 @@ class WorkerSnapshots:
             durable_state.begin_anew()
 
     def _write_next(self) -> None:
-        while self._thread is None and self._waiting and self._waiting[0].is_cut:
+        while self._thread is None and self._waiting and self._waiting[0].is_aligned:
             snapshot = self._waiting[0]
             if snapshot.is_abandoned:
                 self._end(snapshot)

@@ -1,4 +1,4 @@
-"""What a worker is to do after a while: its clock, and nobody else's.
+"""What a worker is to do after a while: its clock, and no other's.
 
 Operators ask for it through `info.activate_after`. A worker that parks does so no
 longer than until the first of these is due. Nothing below this layer knows a clock.

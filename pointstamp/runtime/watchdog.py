@@ -1,12 +1,14 @@
-"""Says so when nothing has advanced for a while, with who holds what back.
+"""Warns when nothing has advanced for a while, with what holds what back.
 
 A thread beside the worker looks now and then how many changes of counts the worker's
-scopes have seen. A record taken, a capability moved, the news of a peer: each is one.
+scopes have seen. A record taken, a capability moved, the message of a peer: each is one.
 If none has come for the set time, and some dataflow is not complete, it logs a warning
 with what `diagnostics.account` knows, once for each such pause.
 
 The time should be longer than the longest pause that is in order: between two inputs
-of a program that waits for them, or of the slowest single batch.
+of a program that waits for them, or of the slowest single batch. A *patient* watchdog
+knows such pauses: it warns only of a worker that steps or parks and itself holds back what
+it waits for (`diagnostics.is_stalled`). Every worker has that one, unless another is asked for.
 """
 
 from __future__ import annotations
@@ -19,13 +21,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pointstamp.errors import UsageError
-from pointstamp.runtime.diagnostics import account, frame_of
+from pointstamp.runtime.diagnostics import account, frame_of, is_stalled
 
 if TYPE_CHECKING:
     from pointstamp.runtime.worker import Worker
 
 LOGGER = logging.getLogger("pointstamp.watchdog")
 """Without any configuration of logging, its warnings go to standard error."""
+
+STALL_S = 10.0
+"""After how many seconds the watchdog warns that every worker has."""
 
 LOOKS = 4
 """How often to look in the time after which it barks."""
@@ -40,6 +45,8 @@ class Watchdog:
         Not kept alive by it.
     after_s : float
         After how many seconds without any change it barks.
+    is_patient : bool
+        Whether it is silent unless the worker is stalled.
     bark : callable, optional
         Takes the text; the default logs it.
 
@@ -50,12 +57,18 @@ class Watchdog:
     """
 
     def __init__(
-        self, worker: Worker, after_s: float, bark: Callable[[str], object] = LOGGER.warning
+        self,
+        worker: Worker,
+        after_s: float,
+        *,
+        is_patient: bool = False,
+        bark: Callable[[str], object] = LOGGER.warning,
     ) -> None:
         check_after_s(after_s)
         self._worker = weakref.ref(worker)
         self._watched = threading.get_ident()
         self._after_s = after_s
+        self._is_patient = is_patient
         self._bark = bark
         self._stopped = threading.Event()
         self._thread = threading.Thread(
@@ -71,17 +84,20 @@ class Watchdog:
 
     def _watch(self) -> None:
         state: object = None
-        since, has_barked = time.monotonic(), False
+        since, has_barked, n_steps = time.monotonic(), False, -1
         while not self._stopped.wait(self._after_s / LOOKS):
             worker = self._worker()
             if worker is None:
                 return
             now, seen = time.monotonic(), worker.n_changes
-            if seen != state or not worker._dataflows:
+            is_busy = self._is_patient and not worker.is_parked and worker.n_steps == n_steps
+            n_steps = worker.n_steps
+            if seen != state or not worker._dataflows or is_busy:
                 state, since, has_barked = seen, now, False
             elif now - since >= self._after_s and not has_barked:
                 has_barked = True
-                self._bark(self._text(worker, now - since))
+                if not self._is_patient or is_stalled(worker):
+                    self._bark(self._text(worker, now - since))
             del worker  # or it would live until the next look
 
     def _text(self, worker: Worker, pause_s: float) -> str:

@@ -22,10 +22,11 @@ cdef class Worker:
     cdef readonly dict _subgraphs
     cdef readonly object timers
     cdef list _alarms
-    cdef dict _by_name
     cdef bint _is_building
     cdef readonly bint _is_stepping
     cdef readonly bint is_parked
+    cdef readonly bint is_waiting
+    cdef readonly long long n_steps
     cdef object _watchdog
     cdef object _snapshots
     cdef dict _in_flight

@@ -29,7 +29,7 @@ from pointstamp.progress.explanation import Holder
 from pointstamp.progress.timestamp import Int, Timestamp
 from pointstamp.runtime import diagnostics
 from pointstamp.runtime.control_plane import ControlPlane
-from pointstamp.runtime.installed_dataflow import InstalledDataflow
+from pointstamp.runtime.installed_dataflow import InstalledDataflow, unique_name
 from pointstamp.runtime.progress_exchange import ProgressExchange
 from pointstamp.runtime.signal_poll import poll_signals
 from pointstamp.runtime.snapshots import Snapshot, WorkerSnapshots, Write
@@ -55,6 +55,8 @@ class Worker:
     watchdog_s : float, optional
         Warn, through logging, when nothing has advanced for so many seconds and a
         dataflow is not complete. The thread that makes the worker must be its own.
+    stall_s : float, optional
+        The same, but only if this worker itself holds back what it waits for.
     in_flight_bytes : int
         About how much a channel may have in flight to one peer until the dataflow's sources
         wait, on all workers; 0 for no limit.
@@ -67,13 +69,13 @@ class Worker:
         eager: bool = False,
         log: Logger | None = None,
         watchdog_s: float | None = None,
+        stall_s: float | None = None,
         in_flight_bytes: int = LIMIT_BYTES,
     ) -> None:
         self.communicator = communicator
         self.timers = Timers()
         self._log = log
-        # Before the environment, whose log would wrap their channels: the log of what these
-        # carry is kept by those that know what is in them.
+        # Before the environment, whose log would wrap their channels.
         self._control = control = ControlPlane(communicator, self._activate)
         self._progress = progress = ProgressExchange(communicator, log)
         # Through a loop, whose variable has no C type: of a typed one Cython would hand on the
@@ -106,14 +108,20 @@ class Worker:
         self._peers = communicator.peers
         self._discountable: set[Any] = set()
         self._active: list[InstalledDataflow] = []
-        self._by_name: dict[str, InstalledDataflow] = {}
         self._is_building = False
         self._is_stepping = False
         self.is_parked = False
         """Whether it waits at this moment for something to do."""
         self._failure: BaseException | None = None
         self._snapshots = WorkerSnapshots(self.environment)
-        self._watchdog = None if watchdog_s is None else Watchdog(self, watchdog_s)
+        self.n_steps = 0
+        self.is_waiting = False
+        """Whether the program waits in `step_while` or `run`, and does nothing else meanwhile."""
+        self._watchdog: Watchdog | None = None
+        if watchdog_s is not None:
+            self._watchdog = Watchdog(self, watchdog_s)
+        elif stall_s is not None:
+            self._watchdog = Watchdog(self, stall_s, is_patient=True)
 
     @property
     def index(self) -> int:
@@ -184,7 +192,7 @@ class Worker:
         if durable is not None:
             known = [durable_state.dataflow for durable_state in self._snapshots.durable_states]
             dataflow.durable_state = DataflowState(
-                durable, _unique_name(name, known), self.index, self.peers
+                durable, unique_name(name, known), self.index, self.peers
             )
         self._is_building = True
         try:
@@ -223,7 +231,7 @@ class Worker:
         epoch : int
             All times of it, and of those before, are in the snapshot, and none after.
         write : callable, optional
-            `write(epoch, tables)`, tables being cuts by (operator, table): called once when
+            `write(epoch, tables)`, tables being deltas by (operator, table): called once when
             all are there. The default writes a part of the dataflow's checkpoint.
         background : bool
             Whether to write on a thread of its own, and not in a step.
@@ -232,7 +240,7 @@ class Worker:
         -------
         Snapshot
             Its `part` is there when it is `done`; with those of all workers the checkpoint
-            can be sealed.
+            can commit a manifest.
 
         Raises
         ------
@@ -294,6 +302,7 @@ class Worker:
                 "or ask to be activated, and return"
             )
         self._is_stepping = True
+        self.n_steps += 1
         try:
             self._take_in()
             self._visit_dataflows()
@@ -363,36 +372,52 @@ class Worker:
 
     def step_while(self, condition: Callable[[], bool]) -> None:
         """Step until `condition()` is false, parking when there is nothing to do."""
-        while condition():
-            self.step_or_park()
+        was_waiting, self.is_waiting = self.is_waiting, True
+        try:
+            while condition():
+                self.step_or_park()
+        finally:
+            self.is_waiting = was_waiting
 
-    def run(self) -> None:
-        """Step until every dataflow is complete.
+    def run(self, *until: Scope | str) -> None:
+        """Step until every dataflow is complete, or every one of those that are named.
+
+        Parameters
+        ----------
+        *until : Scope or str
+            What `worker.dataflow()` gave, or the name: of the one built last with it. Others
+            may go on and have open inputs, as a `Sequencer` has.
 
         Raises
         ------
         InputError
-            If an input of this worker is open: nothing could close it meanwhile.
+            If an input of what is waited for is open: nothing could close it meanwhile.
         StructureError
             If a peer drops a dataflow that this worker waits for.
+        UsageError
+            If there is no such dataflow, or if it was dropped.
         """
-        for handle in self.environment.inputs:
+        chosen = [self._control.find(dataflow, "run") for dataflow in until]
+        inputs = [handle for dataflow in chosen for handle in dataflow.inputs]
+        for handle in inputs if until else self.environment.inputs:
             if not handle.is_closed:
                 raise InputError(
                     f"run() would never return: input {handle.name!r} of worker {self.index} is "
                     f"still open, at {handle.time}; close() it first"
                 )
+        was_waiting, self.is_waiting = self.is_waiting, True
         try:
-            self._control.begin_waiting()
-            if self._log is not None:
+            self._control.begin_waiting([dataflow.number for dataflow in chosen])
+            if self._log is not None and not until:
                 # What reads the log is complete when nothing is left to be logged.
                 while any(dataflow.is_logged for dataflow in self._dataflows.values()):
                     self.step_or_park()
                 self._log.end_streams()
-            while self._dataflows:
+            while any(each.root is not None for each in chosen) if until else self._dataflows:
                 self.step_or_park()
         finally:
             self._control.end_waiting()
+            self.is_waiting = was_waiting
 
     def keep_within(self, n_epochs: int, input: InputHandle, probe: Probe) -> None:
         """Step until at most `n_epochs` epochs of `input` are unfinished at `probe`.
@@ -491,11 +516,9 @@ class Worker:
             raise UsageError(
                 f"drop_dataflow() of worker {self.index} was called {where}; drop between steps"
             )
-        found = self._find(dataflow)
+        found = self._control.find(dataflow, "drop")
         self._snapshots.forget(found.durable_state)
         found.is_dropped = True
-        if self._by_name.get(found.name) is found:
-            del self._by_name[found.name]
         self._control.publish_drop(found)
         if found.root is not None:
             self._abandon(found)
@@ -584,7 +607,6 @@ class Worker:
             self._subgraphs[inner.number] = inner.subgraph
         dataflow.root = scope.subgraph
         dataflow.lines = scope.structure()
-        self._by_name[dataflow.name] = dataflow
         self._control.install(dataflow)
         self._activate(dataflow)
 
@@ -661,20 +683,6 @@ class Worker:
 
     # A drop.
 
-    def _find(self, dataflow: Scope | str) -> InstalledDataflow:
-        """The dataflow that is meant, complete or not."""
-        if isinstance(dataflow, str):
-            found: Any = self._by_name.get(dataflow)
-        else:
-            found = getattr(dataflow, "dataflow", None)
-        if not isinstance(found, InstalledDataflow) or found.is_dropped:
-            raise UsageError(
-                f"worker {self.index} cannot drop {dataflow!r}: "
-                f"{'it was dropped before' if found is not None else 'it is no dataflow of it'}; "
-                f"there are {list(self._by_name)}"
-            )
-        return found
-
     def _abandon(self, dataflow: InstalledDataflow) -> None:
         """Let go of all that this worker has of a dataflow."""
         for handle in dataflow.inputs:
@@ -682,10 +690,3 @@ class Worker:
         for number in dataflow.scopes:
             self._subgraphs[number].abandon()
         self._retire(dataflow)
-
-
-def _unique_name(name: str, known: list[str]) -> str:
-    """The name of a durable dataflow, with a number if there is one of that name already."""
-    own = name.replace("%", "%25").replace("/", "%2F").replace("#", "%23")
-    number = sum(other.partition("#")[0] == own for other in known)
-    return own if not number else f"{own}#{number + 1}"

@@ -78,7 +78,7 @@ class CheckpointConfig:
         """Write what a worker has of an output up to the epoch of a snapshot.
 
         Under a name of its own: a former life may have come as far, with less or otherwise
-        divided, and what it wrote, and never sealed, would be taken for ours.
+        divided, and what it wrote, and never committed, would be taken for ours.
         """
         batches = [
             batch.append_column(_EPOCH, pa.array([of] * batch.num_rows, pa.int64()))

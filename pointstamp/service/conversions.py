@@ -68,7 +68,7 @@ SHARE_RECORDS = 4096
 
 
 def distributed(batches: Iterable[Any], n: int) -> list[list[Any]]:
-    """The batches cut and distributed to `n` workers, about equally many records for each."""
+    """The batches, sliced and distributed to `n` workers, about equally many records for each."""
     shares: list[list[Any]] = [[] for _ in range(n)]
     turn = 0
     for batch in batches:

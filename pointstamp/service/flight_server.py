@@ -37,7 +37,7 @@ def token_of(secret: bytes) -> str:
     >>> len(token_of(b"a secret of a job"))
     64
     """
-    return hmac.digest(secret, b"pointstamp door", "sha256").hex()
+    return hmac.digest(secret, b"pointstamp flight token", "sha256").hex()
 
 
 class _TokenCheck(fl.ServerMiddlewareFactory):  # type: ignore[misc]  # it is Any

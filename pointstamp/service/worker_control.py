@@ -8,6 +8,7 @@ noticed at once, and a worker whose program is gone ends.
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections.abc import Sequence
@@ -121,13 +122,21 @@ def _serve(
 def _server(worker: ServiceWorker, config: ServiceWorkerConfig, token: str) -> FlightServer:
     """The Flight server, at the port that it had before if that is free."""
     port = config.ports[worker.index] if config.ports else 0
+    if port and not _is_free(config.host, port):
+        port = 0
     certificates = config.control.certificates
-    if port:
+    return FlightServer(worker, token, config.host, config.name, port, certificates)
+
+
+def _is_free(host: str, port: int) -> bool:
+    """Whether nothing listens at a port: gRPC would share it with another server, in silence."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            return FlightServer(worker, token, config.host, config.name, port, certificates)
+            probe.bind((host, port))
         except OSError:
-            pass  # it is in use
-    return FlightServer(worker, token, config.host, config.name, 0, certificates)
+            return False
+    return True
 
 
 class WorkerControl:

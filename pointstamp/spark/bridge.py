@@ -7,7 +7,7 @@ complete, and then until all peers are.
 
 While Spark takes its time with a result this worker does not step. Its peers wait
 for it then, or go on without: nothing depends on how long it takes. When Spark
-asks no more, the generator is closed where it stands, and whoever holds the
+asks no more, the generator is closed where it stands, and what holds the
 communicator aborts it, so that no peer waits for ever.
 """
 

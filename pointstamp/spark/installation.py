@@ -128,11 +128,11 @@ def check_libraries(found: Iterable[Found]) -> None:
     lacking = {one.missing for one in found if one.missing}
     if lacking:
         missing = ", ".join(sorted({name for names in lacking for name in names}))
-        who = "; ".join(sorted(str(one) for one in found if one.missing))
+        workers = "; ".join(sorted(str(one) for one in found if one.missing))
         raise SparkSetupError(
-            f"executors lack {missing} ({who}): Pointstamp can be installed on them, the libraries "
-            f"that it needs cannot. Install {', '.join(NEEDED)} into the Python of the executors, "
-            f"or give them another one (PYSPARK_PYTHON, spark.pyspark.python)"
+            f"executors lack {missing} ({workers}): Pointstamp can be installed on them, the "
+            f"libraries that it needs cannot. Install {', '.join(NEEDED)} into the Python of the "
+            f"executors, or give them another one (PYSPARK_PYTHON, spark.pyspark.python)"
         )
 
 
@@ -164,8 +164,8 @@ def examined_here() -> Found:
 
 
 def _found(answer: str) -> Found:
-    told = json.loads(answer)
-    return Found(**{**told, "missing": tuple(told["missing"])})
+    found = json.loads(answer)
+    return Found(**{**found, "missing": tuple(found["missing"])})
 
 
 def _ask(spark: SparkSession, import_: str = "") -> list[Found]:
@@ -232,7 +232,7 @@ def _examiner() -> Callable[..., str]:
         def trouble() -> str:
             try:
                 importlib.import_module(import_)
-            except Exception as error:  # noqa: BLE001  (whatever it is, it is what they are told)
+            except Exception as error:  # noqa: BLE001  (whatever it is, it is what they report)
                 return f"{type(error).__name__}: {error}"
             return ""
 

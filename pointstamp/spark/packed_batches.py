@@ -20,7 +20,7 @@ from pointstamp.containers.builder import Builder
 from pointstamp.containers.columns import ColumnsKind
 
 SCHEMA = "worker int, input int, payload binary"
-"""What Spark is told of the rows."""
+"""What Spark knows of the rows."""
 
 _FIELDS: list[pa.Field[Any]] = [
     pa.field("worker", pa.int32()),

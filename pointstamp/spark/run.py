@@ -25,7 +25,7 @@ Spark unfolds (`inline` of `arrays_zip`) without a pass in Python, were no quick
 packed batches, with strings or without. By far the most was none of these: `allGather` sleeps
 a second, see `gathering`.
 
-So who knows that a stage of its own is not needed says so, by `fused=True`, and the plan is
+A caller that knows that a stage of its own is not needed says so, by `fused=True`, and the plan is
 one step, `mapInArrow(barrier=True)`, at the cost of the one that does nothing.
 """
 
@@ -114,7 +114,7 @@ def run(
         For another word than those for `progress`, a folder with something else than a log, or
         a fused run of several inputs, or with another number of workers than partitions.
 
-    Whoever runs an action gets Spark's exception, with the cause and its traceback
+    What runs an action gets Spark's exception, with the cause and its traceback
     in the message: an OperatorError where user code raised in an operator, a
     SchemaError where the results do not fit `schema`.
 

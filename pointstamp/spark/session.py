@@ -32,7 +32,7 @@ LOCAL = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "2g",
-    # Nobody else's business: driver and tasks talk over the loopback interface.
+    # Local to this machine: driver and tasks talk over the loopback interface.
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     # As many records as a container holds (Spark's own limit in bytes holds too).
@@ -102,7 +102,7 @@ def _current() -> SparkSession | None:
     """The session of this program, whichever thread asks.
 
     Spark has an active session for each thread, and a default one for all others; only
-    the first is known to be gone when somebody has stopped its context.
+    the first is known to be gone when its context was stopped.
     """
     active = _spark_session().getActiveSession()
     if active is not None:
@@ -290,7 +290,7 @@ def local_cores(master: str) -> int | None:
 def _parallelism(spark: SparkSession) -> int | None:
     """What a classic session on `local[*]` counts as its cores; None with Connect."""
     if spark.conf.get("spark.default.parallelism", None):
-        return None  # somebody's wish, not a count
+        return None  # a wish, not a count
     context = context_of(spark)
     return None if context is None else context.defaultParallelism
 

@@ -50,7 +50,7 @@ Rows = Iterable[pa.RecordBatch]
 
 @dataclass(frozen=True)
 class Job:
-    """What every task of one dataflow is told; travels in the task's closure."""
+    """What every task of one dataflow gets; travels in the task's closure."""
 
     build: Callable[..., Any]
     inputs: Sequence[str]
@@ -60,7 +60,7 @@ class Job:
     control: WorkerConfig | None = None
     """Where the workers report; None if they do not."""
     eager: bool = False
-    """Whether workers tell each other of progress at once."""
+    """Whether workers send each other progress at once."""
     log: LoggerFactory | None = None
     fused: bool = False
     """Whether rows are records of the one input and of the result, and not packed batches."""

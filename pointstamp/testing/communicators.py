@@ -141,13 +141,13 @@ def _numbers_channels(communicator: Communicator) -> None:
     n_pulled = 0
     while n_pulled < 8:
         _require(time.monotonic() < until, "a message to oneself arrives, and receive() says so")
-        news = communicator.receive()
+        named = communicator.receive()
         _require(
-            news == sorted(set(news)),
-            f"receive() gives the channels that got messages, each once, in order; got {news}",
+            named == sorted(set(named)),
+            f"receive() gives the channels that got messages, each once, in order; got {named}",
         )
-        reported += news
-        for channel in [channels[id] for id in news]:
+        reported += named
+        for channel in [channels[id] for id in named]:
             while (message := channel.pull()) is not None:
                 _require(message.tag == channel.id, f"{law}: {message} came on {channel.id}")
                 n_pulled += 1
@@ -174,7 +174,7 @@ def _keeps_for_later(communicator: Communicator) -> None:
 
 
 def _carries_much(communicator: Communicator) -> None:
-    """Large messages in both directions at once: nobody waits for room at the other."""
+    """Large messages in both directions at once: neither waits for room at the other."""
     if communicator.peers > 2:
         return  # more of the same, and a lot of memory
     law = "large messages in all directions at once do not stand in each other's way"
@@ -223,7 +223,7 @@ def _throws_away(communicator: Communicator) -> None:
     for _ in range(communicator.peers):
         _next(communicator, other, law)
     _require(closed.pull() is None, law)
-    _require(closed.id not in communicator.receive(), f"{law}, and is no news")
+    _require(closed.id not in communicator.receive(), f"{law}, and is not named")
 
 
 def _least_used_s(communicator: Communicator) -> float:
@@ -284,7 +284,7 @@ def _closes_at(communicator: Communicator) -> tuple[float, float]:
     began = time.monotonic()
     communicator.close()
     ended = time.monotonic()
-    communicator.close()  # by whoever runs the worker: the second time does nothing
+    communicator.close()  # by what runs the worker: the second time does nothing
     return began, ended
 
 
@@ -313,7 +313,7 @@ def _check_failure(run: Run, wait: Program) -> None:
 
 
 def _check_notice(run: Run) -> None:
-    """Worker 1 aborts, and the others are told who it was; `close` is nothing after that."""
+    """Worker 1 aborts, and the others learn which one it was; `close` is nothing after that."""
     law = "peers of a worker that aborts raise an error that names it"
 
     def program(communicator: Communicator) -> int | None:

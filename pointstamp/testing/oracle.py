@@ -1,6 +1,6 @@
-"""The truth about a simulated run, against which everything that is told is checked.
+"""The truth about a simulated run, against which every frontier that is delivered is checked.
 
-Safety (I1): nobody may be told that a time is complete at a place while something
+Safety (I1): no frontier may show a time as complete at a place while something
 could still produce it there. The oracle looks at what there is, not at what was
 counted: batches in queues and in the network, records collected and not yet sent,
 capabilities alive, workers that have not begun. It lays all scopes out as one
@@ -8,9 +8,9 @@ graph, follows every path with its times, and compares with what operators, prob
 and scopes on every worker believe. It shares no code with `progress` but the order
 and the summaries of the timestamp types, whose laws have tests of their own.
 
-When it looks: whenever an operator is told something, before it acts on that, and
+When it looks: whenever a frontier is delivered to an operator, before it acts on that, and
 after every decision of the simulation. A claim that is true stays true, so what
-was not told anew need not be looked at again.
+was not delivered anew need not be looked at again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CHECK_EVERY = 64
 
 
 class SafetyError(AssertionError):
-    """Somebody was told that a time is complete, and it is not (I1)."""
+    """A frontier shows a time as complete, and it is not (I1)."""
 
 
 class LivenessError(AssertionError):
@@ -56,9 +56,9 @@ class Place(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """Somebody believes that only times from `frontier` on can come at a place."""
+    """A frontier says that only times from `frontier` on can come at a place."""
 
-    who: str
+    believer: str
     place: Place
     less_equal: Callable[[Any, Any], bool]
     frontier: list[Any]
@@ -72,7 +72,7 @@ class Foreign(Protocol):
     """What the oracle asks of an operator that speaks `Operate` without an `OperatorBuilder`.
 
     It may call `Environment.watcher.notified(self)`, where there is a watcher, whenever it was
-    told something and before it acts on that.
+    given a frontier and before it acts on that.
     """
 
     timestamp: Timestamp
@@ -159,13 +159,13 @@ class Oracle:
     ...     simulation = Simulation(2, Schedule(1), observe=oracle.observe)
     ...     results = simulation.run(main)
     >>> oracle.check_end(simulation)
-    >>> oracle.n_told > 0
+    >>> oracle.n_checked > 0
     True
     """
 
     def __init__(self) -> None:
-        self.n_told = 0
-        """How often an operator was told something, and it was checked."""
+        self.n_checked = 0
+        """How often a frontier was delivered to an operator, and checked."""
         self._simulation: Simulation | None = None
         self._maps: dict[int, _Map] = {}
         self._instances: dict[tuple[int, int], _Instance] = {}
@@ -180,7 +180,7 @@ class Oracle:
         self._found: str | None = None
 
     def __enter__(self) -> Oracle:
-        """Be told of capabilities and operators of what is built until the end of the `with`."""
+        """Watch capabilities and operators of what is built until the end of the `with`."""
         Environment.watcher = self
         return self
 
@@ -203,15 +203,15 @@ class Oracle:
         self._live.pop(id(capability), None)
 
     def notified(self, operator: Operator | Foreign) -> None:
-        """An operator was told something: check it before it acts."""
+        """A frontier was delivered to an operator: check it before it acts."""
         listener = self._listeners.get(id(operator))
         if listener is None or self._found is not None:
             return
-        self.n_told += 1
+        self.n_checked += 1
         instance, scope, node = listener
         name = self._maps[instance.number].names[scope, node]
-        who = f"worker {instance.worker} told {name}"
-        self._check(instance.number, _claims(who, scope, node, operator))
+        believer = f"worker {instance.worker} has delivered to {name}"
+        self._check(instance.number, _claims(believer, scope, node, operator))
 
     # As an observer.
 
@@ -289,27 +289,27 @@ class Oracle:
     # What is believed.
 
     def _claims_of_scopes(self, number: int) -> Iterator[Claim]:
-        """What the instances of all scopes know, and what operators last heard."""
+        """What the instances of all scopes know, and what was last delivered to operators."""
         for (_, dataflow), instance in self._instances.items():
             if dataflow != number:
                 continue
             operators: dict[Any, Operator | Foreign] = {**instance.operators, **instance.foreign}
             for (scope, node), operator in operators.items():
                 name = self._maps[number].names[scope, node]
-                who = f"worker {instance.worker} has told {name}"
-                yield from _claims(who, scope, node, operator)
+                believer = f"worker {instance.worker} has delivered to {name}"
+                yield from _claims(believer, scope, node, operator)
             for scope, subgraph in instance.scopes.items():
                 yield from self._claims_of_scope(instance, scope, subgraph)
 
     def _claims_of_scope(
         self, instance: _Instance, scope: tuple[int, ...], subgraph: Subgraph
     ) -> Iterator[Claim]:
-        who = f"worker {instance.worker}, scope {subgraph.name!r}, knows"
+        believer = f"worker {instance.worker}, scope {subgraph.name!r}, knows"
         less_equal = subgraph.timestamp.less_equal
         for location, (node, port, is_target) in enumerate(subgraph.topology.ports):
             if is_target is (node != 0):  # inputs of operators, and of the scope itself
                 frontier = [] if instance.retired else subgraph._tracker.frontier(location)
-                yield Claim(who, Place(scope, node, port, is_target), less_equal, frontier)
+                yield Claim(believer, Place(scope, node, port, is_target), less_equal, frontier)
 
     # What is true.
 
@@ -334,8 +334,8 @@ class Oracle:
             if time in map_.explore({(place, time_)}).get(claim.place, ())
         ]
         return (
-            f"{claim.who} that at {map_.describe(claim.place)} only times from {claim.frontier} on "
-            f"may come, but {time} still can, because of {'; '.join(causes)}"
+            f"{claim.believer} that at {map_.describe(claim.place)} only times from "
+            f"{claim.frontier} on may come, but {time} still can, because of {'; '.join(causes)}"
         )
 
     def _pointstamps(self, number: int) -> set[tuple[Place, Any]]:
@@ -446,7 +446,7 @@ def _inside(instance: _Instance) -> Iterator[tuple[Place, Any]]:
 
 
 def _claims(
-    who: str, scope: tuple[int, ...], node: int, operator: Operator | Foreign
+    believer: str, scope: tuple[int, ...], node: int, operator: Operator | Foreign
 ) -> Iterator[Claim]:
     """What an operator believes of its inputs."""
     if isinstance(operator, Operator):
@@ -455,7 +455,7 @@ def _claims(
         frontiers = list(operator.believes())
     less_equal = operator.timestamp.less_equal
     for port, frontier in enumerate(frontiers):
-        yield Claim(who, Place(scope, node, port, True), less_equal, frontier)
+        yield Claim(believer, Place(scope, node, port, True), less_equal, frontier)
 
 
 def _under_way(network: SimulatedNetwork) -> Iterator[tuple[int, Message]]:

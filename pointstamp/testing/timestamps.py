@@ -166,7 +166,7 @@ def _law(
 
 
 def _is_strategy(values: Any) -> bool:
-    # Who has a strategy has imported Hypothesis; nobody else needs it.
+    # With a strategy Hypothesis is imported; nothing else needs it.
     hypothesis = sys.modules.get("hypothesis.strategies")
     return hypothesis is not None and isinstance(values, hypothesis.SearchStrategy)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -80,10 +82,10 @@ def test_a_program_runs_on_workers_with_its_arguments(
         ("nope.py:main", [], "nope.py: there is no such file (looked from"),
         ("my_program.py", [], "'my_program.py' is not FILE.py:FUNCTION"),
         ("my_program.py:mian", ["1"], "has no 'mian'; there are main, later, items, both"),
-        ("my_program.py:VALUE", [], "is a int, and is to be called by workers"),
-        ("my_program.py:later", [], "is an async function: to call it would run nothing"),
-        ("my_program.py:both", [], "is an async function: to call it would run nothing"),
-        ("my_program.py:items", [], "is a generator: to call it would run nothing"),
+        ("my_program.py:VALUE", [], "is of type int, which cannot be called"),
+        ("my_program.py:later", [], "is an async function"),
+        ("my_program.py:both", [], "is an asynchronous generator"),
+        ("my_program.py:items", [], "is a generator"),
         ("my_program.py:main", [], "missing a required argument: 'upto'"),
         ("my_program.py:fails", ["1"], "too many positional arguments"),
         ("my_program.py:asks", [], "not like this"),
@@ -106,3 +108,63 @@ def test_a_program_that_fails_ends_with_1_and_the_first_cause(run: Run, program:
     ran = run("run", f"{program}:fails")
     assert ran.status == 1
     assert "no luck" in ran.err
+
+
+# Over several machines; here, ports of this one.
+
+
+@pytest.fixture
+def hosts(tmp_path: Path) -> Path:
+    """A file of two workers, and a secret beside it."""
+    with contextlib.ExitStack() as stack:
+        bound = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(2)]
+        lines = [f"127.0.0.1:{each.getsockname()[1]}  # a worker" for each in bound]
+    path, secret = tmp_path / "hosts", tmp_path / "secret"
+    path.write_text("\n".join(["# two workers", "", *lines]))
+    secret.write_text("a secret of some length\n")
+    secret.chmod(0o600)
+    return path
+
+
+def test_processes_that_are_started_apart_are_workers_of_one_program(
+    command: list[str], program: Path, hosts: Path
+) -> None:
+    own = ["--hosts", str(hosts), "--secret", str(hosts.with_name("secret"))]
+    started = [
+        subprocess.Popen(
+            [*command, "run", f"{program}:main", "--process", str(index), *own, "--", "10"],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for index in range(2)
+    ]
+    said = [json.loads(each.communicate(timeout=60)[0]) for each in started]
+    assert [line[:2] for line in said] == [[0, 2], [1, 2]]
+    assert sum(line[2] for line in said) == sum(n * n for n in range(10))
+    assert [each.returncode for each in started] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--process", "0"], "--process I, --hosts FILE and --secret FILE go together"),
+        (["--process", "2", "--hosts", "hosts", "--secret", "secret"], "lists 2 workers, 0 to 1"),
+        (["--process", "0", "--hosts", "nope", "--secret", "secret"], "nope: cannot be read: No"),
+        (["--process", "0", "--hosts", "my_program.py", "--secret", "secret"], "is not HOST:PORT"),
+        (["--process", "0", "--hosts", "hosts", "--secret", "short"], "at least 16 bytes, found 5"),
+        (["--process", "0", "--hosts", "hosts", "--secret", "open"], "others can read this secret"),
+        (
+            ["--process", "0", "--hosts", "hosts", "--secret", "secret", "--workers", "2"],
+            "each line of --hosts is one worker",
+        ),
+    ],
+)
+def test_places_that_cannot_be_are_refused(
+    run: Run, program: Path, hosts: Path, args: list[str], said: str
+) -> None:
+    hosts.with_name("short").write_text("short")
+    hosts.with_name("open").write_text("a secret of some length\n")
+    hosts.with_name("open").chmod(0o644)
+    ran = run("run", "my_program.py:main", *args, "--", "10")
+    assert (ran.status, ran.out) == (2, "")
+    assert said in ran.err

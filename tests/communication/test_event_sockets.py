@@ -191,7 +191,7 @@ def test_nobody_comes(first_cause: Any) -> None:
         with pytest.raises(WorkerError, match=r"nothing connected to 127\.0\.0\.1:\d+ in 0.3 s"):
             collect(lambda scope: scope.replay([listener]))
         address = listener.address
-    with pytest.raises(WorkerError, match=r"nobody answered at 127\.0\.0\.1") as raised:
+    with pytest.raises(WorkerError, match=r"nothing answered at 127\.0\.0\.1") as raised:
         capture(ps.Connect(*address, secret=SECRET, timeout_s=0.3), [["a"]])
     assert isinstance(first_cause(raised.value), RendezvousError)
 

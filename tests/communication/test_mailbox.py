@@ -15,12 +15,12 @@ from pointstamp.errors import UsageError
 def test_messages_for_a_channel_not_made_yet_are_news_once_it_is():
     mailbox = Mailbox()
     mailbox.put(1, Message(0, "early", []))
-    assert not mailbox.has_news
+    assert not mailbox.has_touched
     mailbox.make(1, lambda *_: None)
-    assert mailbox.news() == []
+    assert mailbox.touched_channels() == []
     end = mailbox.make(1, lambda *_: None)
-    assert mailbox.has_news
-    assert mailbox.news() == [1]
+    assert mailbox.has_touched
+    assert mailbox.touched_channels() == [1]
     assert end.pull() == (0, "early", [])
     assert end.pull() is None
 
@@ -31,8 +31,8 @@ def test_news_names_each_channel_once_and_in_order():
         mailbox.make(1, lambda *_: None)
     for channel in (2, 0, 2):
         mailbox.put(channel, Message(0, None, []))
-    assert mailbox.news() == [0, 2]
-    assert mailbox.news() == []
+    assert mailbox.touched_channels() == [0, 2]
+    assert mailbox.touched_channels() == []
 
 
 @pytest.mark.parametrize("peer", [-1, 2])
@@ -65,6 +65,6 @@ def test_a_closed_channel_keeps_nothing_and_is_no_news():
     ends[0].close()
     mailbox.put(0, Message(0, "late", []))
     assert ends[0].pull() is None
-    assert mailbox.news() == [1]
-    assert not mailbox.has_news
+    assert mailbox.touched_channels() == [1]
+    assert not mailbox.has_touched
     ends[0].close()  # twice is once

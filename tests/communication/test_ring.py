@@ -51,12 +51,12 @@ def test_what_was_put_is_there_once_it_is_published(ring):
     writer, reader = ring
     assert writer.put(described(1, 7), b"seven")
     assert writer.put(described(127, MAX_CHANNEL), b"")
-    assert not reader.has_news
+    assert not reader.has_records
     assert taken(reader) == []
     writer.publish()
-    assert reader.has_news
+    assert reader.has_records
     assert taken(reader) == [(1, 7, b"seven"), (127, MAX_CHANNEL, b"")]
-    assert not reader.has_news
+    assert not reader.has_records
 
 
 def test_a_full_ring_refuses_until_room_is_made(ring):

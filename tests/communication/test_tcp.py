@@ -375,5 +375,5 @@ def test_a_call_that_reached_its_own_socket_counts_as_not_answered():
             )
         )
         meeting._selector.close()
-    assert call.last_error == "nobody listens"
+    assert call.last_error == "nothing listens"
     assert own.fileno() == -1

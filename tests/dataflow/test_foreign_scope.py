@@ -92,7 +92,7 @@ def simulated(workers: int, seed: int, *args: Any) -> list[Counter[Answer]]:
         simulation = Simulation(workers, Schedule(seed), observe=oracle.observe)
         parts = simulation.run(main, *args)
         oracle.check_end(simulation)
-    assert oracle.n_told > 0
+    assert oracle.n_checked > 0
     return parts
 
 

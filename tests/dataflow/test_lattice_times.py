@@ -37,7 +37,7 @@ def simulated(workers: int) -> Run:
                 simulation = Simulation(workers, Schedule(seed), observe=oracle.observe)
                 found.append(simulation.run(main))
                 oracle.check_end(simulation)
-            assert oracle.n_told > 0
+            assert oracle.n_checked > 0
         return found[-1]
 
     return run

@@ -173,3 +173,16 @@ def test_a_requirement_after_its_capability_is_refused() -> None:
     notificator = Notificator(Int, [])
     with pytest.raises(CapabilityError, match="cannot wait for 5 with Capability"):
         notificator.notify_at(capabilities.add(4), 5)
+
+
+def test_a_capability_given_out_for_a_requirement_keeps_the_requests_of_its_own_time() -> None:
+    holdings = CapabilityCounts("op", 0, Int, lambda: None)
+    counts = MutableAntichain(Int, [(4, 1)])
+    notificator = Notificator(Int, [Frontier(counts)])
+    for _ in range(3):
+        notificator.notify_at(holdings.add(5))
+    notificator.notify_at(holdings.add(5), 3)
+    assert [capability.time for capability in notificator] == [5]
+    assert notificator.pending() == [(5, 3)]
+    counts.change(4, -1)
+    assert [(capability.time, n) for capability, n in notificator.counted()] == [(5, 3)]

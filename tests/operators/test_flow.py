@@ -56,7 +56,8 @@ def fast_into_slow(
 ) -> tuple[int, int]:
     """Worker 0 makes batches; worker 1 takes one of them every 20 steps.
 
-    Gives the most bytes that were on the way, and how many records were taken.
+    Gives the most bytes that were on the way, and how many records were taken. Simulated, so
+    that no other program of the machine decides which of the two is faster.
     """
     sizes = Sizes()
 
@@ -87,7 +88,7 @@ def fast_into_slow(
             stream = scope.batches_to_stream(made)
             stream.unary_frontier(pact, "Slow", build)
 
-    ps.execute(main, workers=2, threads=True)
+    ps.simulate(main, workers=2, seed=0)
     return sizes.most, sizes.taken
 
 
@@ -97,7 +98,7 @@ def test_a_fast_source_waits_for_a_slow_receiver(kind: str) -> None:
     with_, taken = fast_into_slow(kind, LIMIT, n)
     without, same = fast_into_slow(kind, 0, n)
     assert taken == same == n * (250 if kind == "rows" else 1000)
-    assert with_ < 4 * LIMIT < without
+    assert with_ < 2 * LIMIT < without
 
 
 @pytest.mark.parametrize("kind", ["rows", "columns"])
@@ -106,7 +107,7 @@ def test_records_that_name_their_worker_are_in_flight_like_others(kind: str) -> 
     with_, taken = fast_into_slow(kind, LIMIT, 150, to_1)
     without, same = fast_into_slow(kind, 0, 150, to_1)
     assert taken == same == 150 * (250 if kind == "rows" else 1000)
-    assert with_ < 4 * LIMIT < without
+    assert with_ < 2 * LIMIT < without
 
 
 def test_all_messages_of_a_graph_and_of_a_join_are_counted(

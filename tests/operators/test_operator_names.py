@@ -68,6 +68,7 @@ def arguments(stream: Any, name: str, inner: Any) -> dict[str, Any]:
         "function": nothing,
         "generate": no_records,
         "inner": inner,
+        "k": 2,
         "key": lambda record: record,
         "logic": lambda *handles: None,
         "max_size": 10,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import datetime
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -571,3 +572,80 @@ def test_what_is_of_columns_or_rows_only_is_said(first_cause: Any) -> None:
     assert isinstance(by_name, ColumnError)
     with pytest.raises(WorkerError, match="how='outer'"):
         collect(lambda s: s.to_stream([1]).join_window(s.empty(), ps.Tumbling(1), how="outer")[0])
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A time that Python cannot compare by `<`."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class Later:
+    """Advances a tick."""
+
+    by: int
+
+    @property
+    def advances(self) -> bool:
+        return self.by > 0
+
+    def results_in(self, time: Tick) -> Tick:
+        return Tick(time.number + self.by)
+
+    def followed_by(self, other: Later) -> Later:
+        return Later(self.by + other.by)
+
+    def less_equal(self, other: Later) -> bool:
+        return self.by <= other.by
+
+
+@dataclass(frozen=True)
+class Ticks(ps.Timestamp):
+    """Ticks, in one line."""
+
+    name = "Ticks"
+    minimum = Tick(0)
+    total = True
+
+    @property
+    def identity(self) -> Later:
+        return Later(0)
+
+    def less_equal(self, a: Tick, b: Tick) -> bool:
+        return a.number <= b.number
+
+    def key(self, time: Tick) -> int:
+        return time.number
+
+    def check(self, time: Any) -> Tick:
+        return time
+
+    def summary(self, value: Any) -> Later:
+        return value if isinstance(value, Later) else Later(value)
+
+
+@pytest.mark.parametrize("clock", [
+    ps.TimestampClock(lambda tick: tick.number, Tick),
+    ps.EventClock(),
+])  # fmt: skip
+def test_timestamps_of_a_type_of_ones_own_need_no_order_of_pythons(clock: Any) -> None:
+    def main(worker: Any) -> list[Any]:
+        out: list[Any] = []
+        with worker.dataflow(timestamp=Ticks()) as scope:
+            input, stream = scope.new_input()
+            done, _ = stream.window(ps.Tumbling(10), lambda x: x, lateness=5, clock=clock)
+            done.inspect(lambda w: out.append((w.start, sorted(w.records))))
+        for number, events in ((0, [25, 3]), (7, [14, 4]), (30, [31, 27])):
+            input.advance_to(Tick(number))
+            input.send_batch(events)
+            worker.step()
+        return out
+
+    [found] = ps.execute(main)
+    if isinstance(clock, ps.EventClock):
+        # The clock is at 25 when epoch 7 begins, so 14 and 4 are late there.
+        assert sorted(found) == [(0, [3]), (20, [25, 27]), (30, [31])]
+    else:
+        assert sorted(found) == [(0, [3, 4]), (10, [14]), (20, [25, 27]), (30, [31])]

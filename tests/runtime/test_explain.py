@@ -40,7 +40,7 @@ def test_an_input_that_was_not_advanced_is_named(carrier: Any) -> None:
         assert all(h.path == ("'edges' [1]", "'Exchange' [2]", "'Probe' [3]") for h in found)
         assert probe.explain(2) == []
         meet(worker)
-        return [h.who for h in found if h.time == 3]
+        return [h.holder for h in found if h.time == 3]
 
     told = ps.execute(main, **carrier)
     others = {1: [], 2: [["worker 0"]], 4: [["another worker"]] * 3}[carrier["workers"]]

@@ -17,7 +17,7 @@ import pytest
 
 import pointstamp as ps
 from pointstamp.runtime import signal_handler
-from pointstamp.runtime.introspection import Responder, ask, find_responders
+from pointstamp.runtime.introspection import Responder, ask, find_below, find_responders
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="Linux has it")
 
@@ -158,6 +158,36 @@ def test_a_process_without_workers_is_said_to_have_none() -> None:
     answered = command(os.getpid())
     assert answered.returncode == 2
     assert "runs no workers that can be asked" in answered.stderr
+
+
+def test_what_runs_below_another_program_is_listed_and_not_signalled(tmp_path: Path) -> None:
+    """A shell, or this process: the program below has its own handler, and would say so."""
+    with running(tmp_path, "own handler", 1) as process:
+        answered = command(os.getpid(), "--timeout", 0.5)
+        assert find_responders(os.getpid()) == []
+        assert [below.pid for below in find_below(os.getpid())] == [process.pid]
+        os.set_blocking(process.stdout.fileno(), False)  # type: ignore[union-attr]  # it is a pipe
+        assert not process.stdout.readline()  # type: ignore[union-attr]
+    assert answered.returncode == 2
+    assert answered.stdout == ""
+    assert f"`pointstamp explain {process.pid}`" in answered.stderr
+
+
+def test_a_child_that_has_inherited_the_file_of_its_parent_is_not_signalled() -> None:
+    def main(worker: Any) -> list[int]:
+        with subprocess.Popen(["sleep", "60"], pass_fds=own_file()) as child:
+            try:
+                return [process.pid for process in find_below(child.pid)]
+            finally:
+                child.kill()
+
+    assert ps.execute(main) == [[]]
+
+
+def own_file() -> list[int]:
+    """The file in memory of this process."""
+    assert signal_handler._responder is not None
+    return [signal_handler._responder._fd]
 
 
 def test_a_handler_that_was_there_is_not_replaced() -> None:

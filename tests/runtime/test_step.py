@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import pointstamp as ps
+from pointstamp.errors import InputError, UsageError
 
 
 def doubled(worker: ps.Worker) -> list[int]:
@@ -58,3 +59,38 @@ def test_without_a_dataflow_nothing_is_incomplete() -> None:
         return worker.step(), worker.has_work, worker.has_dataflows, worker.installed_dataflows
 
     assert ps.execute(main) == [(False, False, False, [])]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_run_completes_chosen_dataflows_while_others_go_on(workers: int) -> None:
+    def main(worker: ps.Worker) -> Any:
+        log: ps.Sequencer[str] = ps.Sequencer(worker)
+        out: list[int] = []
+        scopes = []
+        for name in ("first", "second"):
+            with worker.dataflow(name) as scope:
+                scope.to_stream([worker.index]).broadcast().inspect(out.append)
+            scopes.append(scope)
+        with worker.dataflow("open") as scope:
+            scope.new_input("edges")
+        worker.run("first", scopes[1])
+        log.push("after")
+        return sorted(out), worker.installed_dataflows
+
+    everything = sorted([*range(workers)] * 2)
+    assert (
+        ps.execute(main, workers=workers, threads=True)
+        == [(everything, ["Sequencer", "open"])] * workers
+    )
+
+
+def test_run_names_the_open_input_of_what_is_chosen_and_what_is_not_there() -> None:
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow("open") as scope:
+            scope.new_input("edges")
+        with pytest.raises(InputError, match="input 'edges' of worker 0 is still open"):
+            worker.run("open")
+        with pytest.raises(UsageError, match=r"cannot run 'other': it is no dataflow of it.*open"):
+            worker.run("other")
+
+    ps.execute(main)

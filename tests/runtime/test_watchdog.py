@@ -11,6 +11,7 @@ import pytest
 
 import pointstamp as ps
 from pointstamp.errors import UsageError
+from pointstamp.runtime import watchdog
 from pointstamp.runtime.watchdog import LOGGER
 
 
@@ -144,3 +145,122 @@ def test_a_worker_of_its_own_has_one_too(heard: Heard) -> None:
 def test_a_time_that_is_none_is_refused(after_s: float) -> None:
     with pytest.raises(UsageError, match="barks after some seconds"):
         ps.execute(lambda worker: None, watchdog_s=after_s)
+
+
+# Without being asked for: only of what the worker itself holds back.
+
+
+@pytest.fixture
+def stalls(heard: Heard, monkeypatch: pytest.MonkeyPatch) -> Heard:
+    """As `heard`, where a worker counts as stalled after half a second."""
+    monkeypatch.setattr(watchdog, "STALL_S", 0.5)
+    return heard
+
+
+def keeping(scope: Any, kept: list[Any]) -> ps.Probe:
+    """An operator that keeps a capability at 2, though its input is at its end."""
+
+    def build(capability: Any, info: Any) -> Any:
+        kept.append(capability.delayed(2))
+        capability.drop()
+        return lambda input, output: list(input) and None
+
+    probe: ps.Probe = scope.to_stream([1]).unary(ps.Pipeline(), "Keeper", build).probe()
+    return probe
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("spins", [False, True])
+def test_a_program_that_waits_for_ever_is_reported_unasked(
+    stalls: Heard, workers: int, spins: bool
+) -> None:
+    def main(worker: Any) -> None:
+        kept: list[Any] = []
+        with worker.dataflow("stuck") as scope:
+            probe = keeping(scope, kept)
+
+        def is_waiting() -> bool:
+            if stalls.came.is_set():
+                kept.clear()
+            return not probe.done
+
+        while is_waiting():
+            if spins:
+                worker.step()
+                time.sleep(0.001)
+            else:
+                worker.step_or_park(0.01)
+
+    ps.execute(main, workers=workers, threads=True)
+    assert stalls.texts[0].startswith("nothing has advanced for ")
+    assert "holds a capability at 2 for output 0 of 'Keeper' [2]" in stalls.texts[0]
+    assert len(stalls.texts) <= workers
+
+
+def test_an_input_that_is_not_advanced_while_the_program_waits_is_reported(stalls: Heard) -> None:
+    def main(worker: Any) -> None:
+        with worker.dataflow() as scope:
+            input, stream = scope.new_input("edges")
+            probe = stream.probe()
+        input.send(1)  # and no advance_to
+        rescue = threading.Thread(
+            target=lambda: (stalls.came.wait(20), worker.environment.defer(input.close))
+        )
+        rescue.start()
+        worker.step_while(lambda: probe.less_than(1))
+        rescue.join()
+
+    ps.execute(main)
+    (text,) = stalls.texts
+    assert "this worker (0) has not advanced input 'edges' [1] beyond 0" in text
+
+
+def test_a_worker_that_is_idle_is_not_stalled(stalls: Heard) -> None:
+    """It waits for input, or its peer is at work, or a thread or a timer has yet to come."""
+
+    def service(worker: Any) -> None:
+        with worker.dataflow() as scope:
+            _input, stream = scope.new_input()
+            stream.exchange().probe()
+            keeping(scope, kept := [])
+        until = time.monotonic() + 1.5
+        while time.monotonic() < until:
+            worker.step_or_park(0.05)
+        kept.clear()
+
+    def beside_a_busy_peer(worker: Any) -> None:
+        with worker.dataflow() as scope:
+            mine = scope.to_stream([1] if worker.index == 0 else [])
+            mine.exchange(lambda x: x).map(lambda x: time.sleep(1.5)).probe()
+
+    def with_a_thread(worker: Any) -> None:
+        rings: list[Any] = []
+
+        def build(capability: Any, info: Any) -> Any:
+            rings.append(info.thread_activator())
+            return lambda output: capability.drop() if len(rings) > 1 else None
+
+        with worker.dataflow() as scope:
+            scope.source(build).probe()
+        thread = threading.Timer(1.5, lambda: (rings.append(0), rings[0]()))
+        thread.start()
+        worker.run()
+        thread.join()
+
+    def with_a_timer(worker: Any) -> None:
+        def build(capability: Any, info: Any) -> Any:
+            info.activate_after(1.5)
+            began = time.monotonic()
+            return lambda output: capability.drop() if time.monotonic() > began + 1.4 else None
+
+        with worker.dataflow() as scope:
+            scope.source(build).probe()
+
+    for main, workers in (
+        (service, 2),
+        (beside_a_busy_peer, 2),
+        (with_a_thread, 1),
+        (with_a_timer, 1),
+    ):
+        ps.execute(main, workers=workers, threads=True)
+    assert stalls.texts == []

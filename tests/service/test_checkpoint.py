@@ -404,7 +404,7 @@ def test_how_far_an_input_was_advanced_outlasts_the_service(tmp_path, every):
     assert [row for row in rows if row[1] != "z"] == expected(12)
 
 
-def test_outputs_beside_a_snapshot_that_was_not_sealed_do_not_count_for_the_next(tmp_path):
+def test_outputs_beside_a_snapshot_that_was_not_committed_do_not_count_for_the_next(tmp_path):
     """The epoch may be reached again, with more in it, and by other workers."""
     service = serve(tmp_path, 1, every=3)
     feed(service, 3)

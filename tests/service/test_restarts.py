@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.flight as fl
 import pytest
 
 import pointstamp as ps
@@ -17,6 +18,7 @@ from pointstamp.checkpoint import Checkpoint
 from pointstamp.errors import StoppedError, UsageError, WorkerError
 from pointstamp.service.coordinator import Coordinator
 from pointstamp.service.protocol import AwaitEpoch
+from pointstamp.service.worker_control import _is_free
 
 WORD = {"word": pa.string()}
 COUNT = {"word": pa.string(), "n": pa.int64()}
@@ -252,3 +254,12 @@ def test_a_policy_that_cannot_be_is_refused(options, said):
 def test_what_is_no_policy_is_refused(tmp_path):
     with pytest.raises(UsageError, match="restart= is a RestartPolicy, or None for never, and not"):
         serve(tmp_path, Build(tmp_path), restart=3)
+
+
+def test_a_port_at_which_another_server_listens_is_not_shared():
+    server = fl.FlightServerBase("grpc://127.0.0.1:0")
+    try:
+        assert not _is_free("127.0.0.1", server.port)
+    finally:
+        server.shutdown()
+    assert _is_free("127.0.0.1", server.port)

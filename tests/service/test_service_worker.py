@@ -36,7 +36,7 @@ def batch(*numbers):
     return [pa.RecordBatch.from_pydict({"n": pa.array(numbers, pa.int64())})]
 
 
-def test_only_winners_come_out_and_the_losers_are_dropped(workers):
+def test_only_committed_attempts_come_out_and_the_others_are_dropped(workers):
     (zero, one), found = workers
     first = one.stage("n", 0, batch(1), "task 0, try 0")
     again = zero.stage("n", 0, batch(1), "task 0, try 1")  # of a task that was tried again
@@ -108,7 +108,7 @@ def test_a_commit_of_what_is_not_there_decides_nothing(workers):
     assert found(0) == [1]
 
 
-def test_a_commit_settles_although_another_input_is_behind():
+def test_a_commit_completes_although_another_input_is_behind():
     with ps.serve(
         lambda scope, a, b: a.concat(b),
         2,
@@ -185,7 +185,7 @@ def test_an_input_that_is_held_back_is_fed_in_order_when_it_may_go_on():
     assert handle.told == [3, "a", "b", 4, 4, "closed"]
 
 
-def test_an_input_that_somebody_else_drives_as_well_goes_where_it_was_told():
+def test_an_input_that_another_client_drives_as_well_goes_on_from_there():
     with ps.serve(
         lambda scope, n: n, 2, threads=True, inputs={"n": NUMBER}, outputs={"n": NUMBER}
     ) as service:
@@ -223,7 +223,7 @@ def test_sending_and_advancing_are_three_requests(monkeypatch):
         monkeypatch.undo()
 
 
-def test_what_was_sent_to_an_input_that_somebody_else_has_closed_is_refused():
+def test_what_was_sent_to_an_input_that_another_client_has_closed_is_refused():
     with ps.serve(
         lambda scope, n: n, 1, threads=True, inputs={"n": NUMBER}, outputs={"n": NUMBER}
     ) as service:

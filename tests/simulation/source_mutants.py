@@ -68,8 +68,21 @@ SOURCE_MUTANTS = [
         ),
         (
             "A second request of a time keeps its capability for ever.",
-            "                if first is not capability:\n                    capability.drop()\n",
+            "        if waiting is not capability:\n            capability.drop()\n",
             "",
+        ),
+        (
+            "A requirement that is complete when it is asked for is not late.",
+            "        self._is_late = self._is_late or self._is_complete(requirement)\n",
+            "",
+        ),
+        (
+            "What is complete, and is not the least that is, is forgotten.",
+            "            if self._is_line:\n"
+            "                self._keep_in_line(found.time, found)\n"
+            "            else:\n"
+            "                self._put(found.time, found)\n",
+            "            pass\n",
         ),
         (
             "The times that were passed over are not put back.",
@@ -388,14 +401,14 @@ SOURCE_MUTANTS = [
         ),
         (
             "A table that was loaded says that it holds nothing.",
-            "        self._told = set(bins_of(self._hashes(list(self))).tolist())\n",
+            "        self._nonempty = set(bins_of(self._hashes(list(self))).tolist())\n",
             "",
         ),
         (
             "Batches that grow only are told from the beginning again, as if they were new.",
-            "        self._told.update(bin for bin, change in changes.items() if "
+            "        self._nonempty.update(bin for bin, change in changes.items() if "
             "change.batch.num_rows)\n        self._added = []\n",
-            "        self._told.update(bin for bin, change in changes.items() if "
+            "        self._nonempty.update(bin for bin, change in changes.items() if "
             "change.batch.num_rows)\n",
         ),
     ),
@@ -478,7 +491,7 @@ SOURCE_MUTANTS = [
         ),
         (
             "A window that ends before all that are open waits for those.",
-            "if held is None or wanted < held.time:",
+            "if held is None or not self._timestamp.less_equal(held.time, wanted):",
             "if held is None:",
         ),
     ),

@@ -41,7 +41,7 @@ def exchanging(worker):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_nothing_is_found_where_nothing_is_wrong(seed):
-    assert watched(exchanging, 3, seed).n_told > 10
+    assert watched(exchanging, 3, seed).n_checked > 10
 
 
 def test_the_truth_of_a_small_dataflow_is_as_worked_out_by_hand():
@@ -96,7 +96,7 @@ def test_a_frontier_that_is_told_too_early_is_found(monkeypatch):
     with pytest.raises(SafetyError) as raised:
         watched(exchanging)
     message = str(raised.value)
-    assert "told 'Probe'" in message
+    assert "has delivered to 'Probe'" in message
     assert "only times from [] on may come" in message
     assert "time (0, 0) at input 0 of 'Concatenate' [2, 2]" in message
     assert "simulation seed 0, decision " in message

@@ -74,58 +74,113 @@ def check_counts(seed: int) -> None:
 
 
 def check_notifications(seed: int) -> None:
-    """A `Notificator` gives out each time once, when it is complete, and forgets none.
+    """A `Notificator` gives out each request when it is complete, least first, and forgets none.
 
-    Times are asked for often, complete ones among them, and several between two activations.
+    Times are asked for often, complete ones among them, several between two activations, and
+    some with capabilities that are later than what they wait for.
     """
-    rng = Random(seed)
-    timestamp = TIMESTAMPS[seed % 3]
-    is_early = rng.random() < 0.3
-    holdings = CapabilityCounts("op", 0, timestamp, lambda: None)
-    inputs = [[timestamp.minimum] for _ in range(rng.choice([1, 1, 2]))]
-    counts = [MutableAntichain(timestamp, [(timestamp.minimum, 1)]) for _ in inputs]
-    notificator = Notificator(timestamp, [Frontier(c) for c in counts], early=is_early)
-    waiting: set[Any] = set()
-    is_late = False
+    _Notified(seed).run()
 
-    def is_complete(time: Any) -> bool:
+
+class _Notified:
+    """A notificator, and what was asked of it."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = rng = Random(seed)
+        self.timestamp = TIMESTAMPS[seed % 3]
+        self.is_early = rng.random() < 0.3
+        self.held = CapabilityCounts("op", 0, self.timestamp, lambda: None)
+        least = self.timestamp.minimum
+        self.inputs = [[least] for _ in range(rng.choice([1, 1, 2]))]
+        self.counts = [MutableAntichain(self.timestamp, [(least, 1)]) for _ in self.inputs]
+        frontiers = [Frontier(each) for each in self.counts]
+        self.notificator = Notificator(self.timestamp, frontiers, early=self.is_early)
+        self.waiting = Counter[Any]()
+        """How often each time was asked for."""
+        self.required: dict[Any, list[Any]] = {}
+        """Times of capabilities, by the time that each waits for."""
+        self.is_late = False
+        self.has_requirements = rng.random() < 0.5
+
+    def run(self) -> None:
+        for _ in range(40):
+            for _ in range(self.rng.choice([0, 1, 2, 12])):
+                self.ask(self.later(self.timestamp.minimum, 8))
+            self.check()
+            if self.rng.random() < 0.4:  # otherwise it is not run, or does not look
+                self.take()
+            self.advance()
+
+    def later(self, time: Any, most: int) -> Any:
+        most = min(most, 4) if self.timestamp == Subsets() else most
+        return later(self.timestamp, time, lambda: self.rng.randrange(most))
+
+    def is_complete(self, time: Any) -> bool:
         return not any(
-            timestamp.less_equal(t, time) and not (is_early and t == time)
-            for times in inputs
+            self.timestamp.less_equal(t, time) and not (self.is_early and t == time)
+            for times in self.inputs
             for t in times
         )
 
-    def ask(time: Any) -> bool:
-        for _ in range(rng.choice([1, 1, 2, 20])):
-            notificator.notify_at(holdings.add(time))
-        waiting.add(time)
-        return is_complete(time)
+    def ask(self, time: Any) -> None:
+        self.is_late |= self.is_complete(time)
+        if self.has_requirements and self.rng.random() < 0.5:
+            after = self.later(time, 3)
+            self.notificator.notify_at(self.held.add(after), time)
+            if after != time:
+                self.required.setdefault(time, []).append(after)
+            else:
+                self.waiting[time] += 1
+            return
+        for _ in range(self.rng.choice([1, 1, 2, 20])):
+            self.notificator.notify_at(self.held.add(time))
+            self.waiting[time] += 1
 
-    for _ in range(40):
-        for _ in range(rng.choice([0, 1, 2, 12])):
-            time = later(timestamp, timestamp.minimum, lambda: rng.randrange(8))
-            is_late |= ask(time)
-        assert len(notificator) == len(waiting) == holdings.n_held
-        is_some_complete = any(map(is_complete, waiting))
-        assert notificator.overlooked() == (is_late and is_some_complete)
-        is_late = False
-        if rng.random() < 0.4:  # otherwise it is not run, or does not look
-            keys = []
-            for capability in notificator:
-                assert is_complete(capability.time)
-                keys.append(timestamp.key(capability.time))
-                waiting.remove(capability.time)
-                capability.drop()
-                if len(keys) < 30 and rng.random() < 0.3:
-                    is_late |= ask(later(timestamp, capability.time, lambda: rng.randrange(3)))
-            if timestamp.total:
-                assert keys == sorted(keys)
-            assert not any(map(is_complete, waiting))
-        which = rng.randrange(len(inputs))
-        for time in inputs[which]:
-            counts[which].change(time, -1)
-        inputs[which] = [
-            later(timestamp, time, lambda: rng.choice([0, 0, 1])) for time in inputs[which]
+    def check(self) -> None:
+        """What is waited for, and whether some of it needs another activation."""
+        n_required = sum(map(len, self.required.values()))
+        assert len(self.notificator) == len(self.waiting) + n_required == self.held.n_held
+        pending = Counter({time: len(afters) for time, afters in self.required.items()})
+        assert dict(self.notificator.pending()) == pending + self.waiting
+        is_some = any(map(self.is_complete, [*self.waiting, *self.required]))
+        assert self.notificator.overlooked() == (self.is_late and is_some)
+        self.is_late = False
+
+    def take(self) -> None:
+        """Take what is complete, and ask for more meanwhile."""
+        is_counted = self.rng.random() < 0.5
+        given: Any = self.notificator.counted() if is_counted else self.notificator
+        for n_taken, found in enumerate(given):
+            capability, n_requests = found if is_counted else (found, None)
+            time, n = self.expected()
+            assert capability.time == time
+            assert n_requests in (None, n)
+            capability.drop()
+            if n_taken < 30 and self.rng.random() < 0.3:
+                self.ask(self.later(time, 3))
+        assert not any(map(self.is_complete, [*self.waiting, *self.required]))
+
+    def expected(self) -> tuple[Any, int]:
+        """The least that is complete: its capability's time, and how often it was asked for."""
+        key = self.timestamp.key
+        own = min(filter(self.is_complete, self.waiting), key=key, default=None)
+        other = min(filter(self.is_complete, self.required), key=key, default=None)
+        if other is None or (own is not None and key(own) <= key(other)):
+            assert own is not None
+            return own, self.waiting.pop(own)
+        after = self.required[other].pop(0)
+        if not self.required[other]:
+            del self.required[other]
+        return after, 1
+
+    def advance(self) -> None:
+        """Let one of the frontiers go on."""
+        which = self.rng.randrange(len(self.inputs))
+        for time in self.inputs[which]:
+            self.counts[which].change(time, -1)
+        self.inputs[which] = [
+            later(self.timestamp, time, lambda: self.rng.choice([0, 0, 1]))
+            for time in self.inputs[which]
         ]
-        for time in inputs[which]:
-            counts[which].change(time, +1)
+        for time in self.inputs[which]:
+            self.counts[which].change(time, +1)

@@ -1,4 +1,4 @@
-"""Screening: code about a record alone, tried before the operator that calls it.
+"""Validation: code about a record alone, tried before the operator that calls it.
 
 A key, or an event time, is computed where a record is sent or taken in, and cannot fail
 there without stopping all. Where failures are routed or dropped, an operator before that
@@ -19,7 +19,7 @@ from pointstamp.errors import ContainerError
 from pointstamp.operators.transform import try_transform
 
 
-def screened(
+def validated(
     stream: StreamCore[Any],
     name: str,
     check: Callable[[Any], object],
@@ -43,7 +43,7 @@ def screened(
     attempt_record = policy.guard(lambda record: check([record]))
     attempt_batch = policy.guard(check, n_records=n_records)
 
-    def screen(time: Any, batch: Any) -> Any:
+    def validate(time: Any, batch: Any) -> Any:
         if type(batch) is not list:
             return None if attempt_batch(batch) is FAILED else batch
         for choice in chosen:
@@ -54,15 +54,15 @@ def screened(
             return [x for x in batch if attempt_record(x) is not FAILED] or None
         return batch
 
-    made = try_transform(stream, name, screen, policy)
+    made = try_transform(stream, name, validate, policy)
     return made if isinstance(made, tuple) else (made,)
 
 
-def screened_keys(
+def validated_keys(
     stream: StreamCore[Any], key: Key, on_error: OnError, name: str
 ) -> tuple[Any, ...]:
-    """`screened`, for keys that fail or cannot be hashed."""
-    return screened(
+    """`validated`, for keys that fail or cannot be hashed."""
+    return validated(
         stream, name, lambda batch: kind_of(batch).hashes(batch, key), on_error, chosen=[key]
     )
 
