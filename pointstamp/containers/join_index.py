@@ -286,21 +286,26 @@ def differ(batch: Any, kept: Any) -> SchemaError:
 def hashes_with_places(batch: Any, key: list[str]) -> tuple[Ints, Ints]:
     """The places of the records that have a key, and the hashes of the keys, both int64[n]."""
     hashes = kind_of(batch).hashes(batch, key).view(np.int64)
-    has_key = np.ones(len(hashes), np.bool_)
-    if is_columns(batch):
-        for name in key:
-            column = column_of(batch, name, "a join")
-            if column.null_count:
-                has_key &= ~column.is_null().to_numpy(zero_copy_only=False)
-    places = np.flatnonzero(has_key)
-    return places, hashes[places] if len(places) < len(hashes) else hashes
+    places = _places_with_key(batch, key)
+    return (np.arange(len(hashes)), hashes) if places is None else (places, hashes[places])
 
 
 def _keyed(batch: Any, key: list[str]) -> tuple[Any, Ints]:
     """The records that have a key, and the hashes of the keys as int64[n]."""
-    places, hashes = hashes_with_places(batch, key)
-    is_all = len(places) == kind_of(batch).length(batch)
-    return (batch if is_all else take(batch, places)), hashes
+    hashes = kind_of(batch).hashes(batch, key).view(np.int64)
+    places = _places_with_key(batch, key)
+    return (batch, hashes) if places is None else (take(batch, places), hashes[places])
+
+
+def _places_with_key(batch: Any, key: list[str]) -> Ints | None:
+    """Where no column of the key is null; None: everywhere."""
+    if not is_columns(batch):
+        return None
+    columns = [column_of(batch, name, "a join") for name in key]
+    nulls = [
+        column.is_null().to_numpy(zero_copy_only=False) for column in columns if column.null_count
+    ]
+    return np.flatnonzero(~np.logical_or.reduce(nulls)) if nulls else None
 
 
 def are_equal(own: Any, own_key: list[str], other: Any, other_key: list[str]) -> Mask | None:

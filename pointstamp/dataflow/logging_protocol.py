@@ -10,7 +10,7 @@ Progress is not reported here: it returns what happened, and the worker reports 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pointstamp.communication.communicator import Channel, Communicator
@@ -58,6 +58,12 @@ class Logger(Protocol):
     ) -> None:
         """The queue is that of an input, and of a stream from `source` in the same scope."""
 
+    def summaries(self, operator: Operator, table: Sequence[Mapping[int, Any]]) -> None:
+        """An operator is built, with its path summaries by input and output."""
+
+    def updates(self, scope: int) -> Callable[[int, int, bool, Any, int], None]:
+        """What a scope calls with its updates: (node, port, is an input, time, change)."""
+
     def stream(self, scope: ScopeCore[Any], what: str, name: str = "") -> Any:
         """The events of one type, in a dataflow of this worker."""
 
@@ -77,6 +83,9 @@ class Logger(Protocol):
 
     def text(self, text: str) -> None:
         """A line of the user's."""
+
+    def own(self, name: str, values: Mapping[str, Any]) -> None:
+        """An event of a type of the user's."""
 
     def tick(self) -> None:
         """A step has ended."""

@@ -564,6 +564,8 @@ class OperatorBuilder(Generic[S]):
                 if len(paths):
                     table[input_][output] = paths
         operator.set_summaries(table)
+        if self._log is not None:
+            self._log.summaries(operator, table)
         self._inputs = [
             Input(operator.name, port, queue, counts, operator.capabilities, table[port], identity)
             for port, (queue, counts) in enumerate(

@@ -58,7 +58,7 @@ def sssp(
     Raises
     ------
     SchemaError
-        If a weight is null, NaN, less than 0, infinite, or an integer above 2^53.
+        If a weight is null, NaN, less than 0, above 1e290, or an integer above 2^53.
 
     Notes
     -----

@@ -17,6 +17,9 @@ Floats = npt.NDArray[np.float64]
 
 VERTEX, WEIGHT = "vertex", "weight"
 
+_LARGEST = 1e290
+"""A sum of as many of these as there can be edges is finite."""
+
 _EXACT = 2**53
 """Up to here each integer is a float64."""
 
@@ -58,8 +61,8 @@ def weighted_columns(batch: Any) -> Arrays:
     ColumnError
         If there is no third column.
     SchemaError
-        If weights are not numbers, or one is null, NaN, less than 0, infinite, or an integer
-        above 2^53.
+        If weights are not numbers, or one is null, NaN, less than 0, above 1e290, or an
+        integer above 2^53.
 
     >>> weighted_columns([(1, 2, 0.5)])
     Arrays(src: int64, dst: int64, weight: float64; 1 records)
@@ -133,10 +136,12 @@ def _checked(weights: Floats) -> Floats:
             f"a weighted graph needs weights of 0 or more; {int(wrong.sum())} of {len(weights)} "
             f"are not, the first of them {weights[wrong][0]}: paths could get shorter for ever"
         )
-    n_infinite = int(np.isinf(weights).sum())
-    if n_infinite:
+    too_large = weights > _LARGEST
+    if too_large.any():
         raise SchemaError(
-            f"a weighted graph needs finite weights; {n_infinite} of {len(weights)} are infinite, "
-            "and what is reached by them alone would be left out: drop those edges first"
+            f"a weighted graph needs weights of at most {_LARGEST:g}, so that sums of them are "
+            f"finite; {int(too_large.sum())} of {len(weights)} are larger, the first of them "
+            f"{weights[too_large][0]}, and what is reached by them alone would be left out: drop "
+            "those edges first"
         )
     return weights

@@ -19,7 +19,7 @@ from pointstamp.observability.event_types import MOMENTS, EventType
 CAPACITY = 4096
 """Events in a full buffer."""
 
-_CODES = {"int64": "q", "int32": "i", "bool": "?"}
+_CODES = {"int64": "q", "int32": "i", "bool": "?", "float64": "d"}
 
 
 class Buffer:
@@ -95,7 +95,7 @@ class Buffer:
             self._on_full(self)
 
     def end(self) -> None:
-        """Forget what is there, and what comes: what is still given is dropped."""
+        """Throw away what is there, and what comes."""
         self._on_full = Buffer._forget
         self._forget()
 

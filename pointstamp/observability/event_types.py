@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pointstamp.errors import UsageError
+
 VERSION = "1"
 """Of the events and their files; another one is not read."""
 
@@ -33,19 +35,33 @@ class EventType:
     texts : tuple of str
         The columns of text, which come after those.
     is_kept : bool
-        Whether a reader that begins later gets earlier ones, too.
+        Whether a stream that begins later has the earlier ones, too.
+    is_own : bool
+        Whether it is of the program's own: see `own_type`.
     """
 
     name: str
     numbers: Mapping[str, str]
     texts: tuple[str, ...] = ()
     is_kept: bool = False
+    is_own: bool = False
+
+    @property
+    def file(self) -> str:
+        """The name of its file."""
+        return f"{OWN if self.is_own else ''}{self.name}{SUFFIX}"
 
     @property
     def columns(self) -> dict[str, str]:
         """All columns with their Arrow types."""
         return {**self.numbers, **dict.fromkeys(self.texts, "string")}
 
+
+SUFFIX = ".arrows"
+"""Of the files, which are Arrow IPC streams, one for each type."""
+
+OWN = "own-"
+"""What the files of a program's own types begin with."""
 
 OPERATORS = EventType(
     "operators",
@@ -113,24 +129,65 @@ FRONTIERS = EventType(
     {"at": "int64", "operator": "int32", "input": "int32", "change": "int64"},
     ("time",),
 )
-"""An operator sees that a time is (+) or is no more (-) among the least that may come."""
+"""A time is (+) or is no more (-) among the least that may come at an input."""
 
 PARKS = EventType("parks", {"at": "int64", "began": "int64"})
 """The worker waited, with nothing to do."""
 
 TEXTS = EventType("texts", {"at": "int64"}, ("text",))
-"""What the program recorded with `worker.log`."""
+"""A line of the program's, by `worker.log`."""
+
+SUMMARIES = EventType(
+    "summaries",
+    {"at": "int64", "operator": "int32", "input": "int32", "output": "int32"},
+    ("summary",),
+    is_kept=True,
+)
+"""How times advance from an input of an operator to an output; not there where no way leads."""
+
+REACHABILITY = EventType(
+    "reachability",
+    {"at": "int64", "scope": "int32", "operator": "int32", "port": "int32", "is_input": "bool",
+     "change": "int64"},
+    ("time",),
+)  # fmt: skip
+"""A scope counts records at an input, or capabilities at an output, of one of its operators, as
+far as this worker knows them: its own, and what peers have reported."""
 
 EVENTS = {
     each.name: each
     for each in (
         OPERATORS, CHANNELS, SCHEDULES, MESSAGES, PROGRESS, CAPABILITIES, FRONTIERS, PARKS, TEXTS,
+        SUMMARIES, REACHABILITY,
     )
 }  # fmt: skip
 """All types, by name."""
 
-SUFFIX = ".arrows"
-"""Of the files, which are Arrow IPC streams, one for each type."""
+
+def own_type(name: str, columns: Mapping[str, str]) -> EventType:
+    """A type of a program's own events.
+
+    Parameters
+    ----------
+    columns : mapping of str to str
+        Their types: "int32", "int64", "float64", "bool" or "string".
+
+    Raises
+    ------
+    UsageError
+        If the name is that of another type, or a column is of another type or called "at".
+    """
+    known = ("int32", "int64", "float64", "bool", "string")
+    wrong = {column: kind for column, kind in columns.items() if kind not in known}
+    if name in EVENTS or not name.isidentifier() or "at" in columns or wrong:
+        raise UsageError(
+            f"events {name!r} with columns {dict(columns)} cannot be logged: a name is an "
+            f"identifier, and none of {', '.join(EVENTS)}; the types of columns are "
+            f"{', '.join(known)}, and 'at' is there already"
+        )
+    numbers = {column: kind for column, kind in columns.items() if kind != "string"}
+    texts = tuple(column for column, kind in columns.items() if kind == "string")
+    return EventType(name, {"at": "int64", **numbers}, texts, is_own=True)
 
 
 def worker_folder(path: str | os.PathLike[str], index: int) -> Path:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -17,7 +17,7 @@ from time import perf_counter_ns, time_ns
 
 from pointstamp.communication.communicator import Communicator
 from pointstamp.errors import FileFormatError, UsageError
-from pointstamp.observability.event_types import EVENTS, SUFFIX, worker_folder
+from pointstamp.observability.event_types import EVENTS, OWN, SUFFIX, own_type, worker_folder
 from pointstamp.observability.worker_log import LogClock, WorkerLog
 
 
@@ -30,7 +30,11 @@ class Log:
     path : str or path, optional
         A folder for it, made if it is not there. What an earlier log left in it is
         replaced. Without it nothing is written, and only dataflows of the workers can
-        read what they record, with `Scope.log_stream`.
+        read it, with `Scope.log_stream`.
+    events : mapping, optional
+        Types of the program's own events, by name: the types of their columns, which are
+        "int32", "int64", "float64", "bool" or "string". One is logged by
+        `worker.log(name, column=value, ...)`.
 
     >>> import pointstamp as ps
     >>> import tempfile
@@ -42,6 +46,7 @@ class Log:
     """
 
     path: str | os.PathLike[str] | None = None
+    events: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     ticks: Callable[[], int] | None = None
     """In a simulation: counts the events of all workers, in place of a clock."""
 
@@ -55,6 +60,8 @@ class Log:
         FileFormatError
             If it cannot be written.
         """
+        for name, columns in self.events.items():
+            own_type(name, columns)  # raises here and not in each worker, if it is none
         if self.path is None:
             return
         folder = Path(self.path)
@@ -86,13 +93,17 @@ class Log:
             folder = worker_folder(self.path, communicator.index)
             # With its parents: on another machine than that of the program nothing is there.
             folder.mkdir(parents=True, exist_ok=True)
-        return WorkerLog(communicator.index, communicator.peers, clock, folder)
+        own = [own_type(name, columns) for name, columns in self.events.items()]
+        return WorkerLog(communicator.index, communicator.peers, clock, folder, own)
 
 
 def _check_is_log(folder: Path, found: Path) -> None:
-    ours = {f"{name}{SUFFIX}" for name in EVENTS}
+    ours = {of.file for of in EVENTS.values()}
     is_ours = found.name.startswith("worker-") and found.is_dir() and not found.is_symlink()
-    if not is_ours or not all(file.name in ours for file in found.iterdir()):
+    if not is_ours or not all(
+        file.name in ours or (file.name.startswith(OWN) and file.suffix == SUFFIX)
+        for file in found.iterdir()
+    ):
         raise UsageError(
             f"a log cannot be written to {folder}: there is {found.name}, which is of no log; "
             "name another folder, or one that is not there"

@@ -7,6 +7,7 @@ to the last batch that is whole, and what is missing is said.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,7 +15,14 @@ import numpy as np
 
 from pointstamp.errors import FileFormatError, UsageError
 from pointstamp.formats.arrow_stream_file import Column, Streamed, read_stream
-from pointstamp.observability.event_types import EVENTS, SUFFIX, VERSION, EventType
+from pointstamp.observability.event_types import (
+    EVENTS,
+    OWN,
+    SUFFIX,
+    VERSION,
+    EventType,
+    own_type,
+)
 
 Columns = dict[str, Column]
 """Columns by name: numbers and bools as arrays, texts as lists."""
@@ -75,8 +83,8 @@ def read(path: str | os.PathLike[str]) -> LoggedRun:
     for folder in folders:
         index = int(folder.name[7:])
         columns = {}
-        for of in EVENTS.values():
-            streamed = _read_events(folder / f"{of.name}{SUFFIX}", of, missing)
+        for of in (*EVENTS.values(), *_own_types(folder)):
+            streamed = _read_events(folder / of.file, of, missing)
             facts.update(streamed.metadata)
             columns[of.name] = _columns(of, streamed)
         workers.append(WorkerEvents(index, columns))
@@ -84,6 +92,17 @@ def read(path: str | os.PathLike[str]) -> LoggedRun:
     lost = [index for index in range(int(facts.get("workers", 0))) if index not in there]
     missing.extend(f"worker {index} has written nothing" for index in lost)
     return LoggedRun(root, facts.get("unit", "ns"), workers, missing)
+
+
+def _own_types(folder: Path) -> Iterator[EventType]:
+    """Those of the program, as their files say."""
+    for path in sorted(folder.glob(f"{OWN}*{SUFFIX}")):
+        name = path.name.removeprefix(OWN).removesuffix(SUFFIX)
+        for batch in read_stream(path).batches[:1]:
+            kinds = {
+                each.name: str(each.type).replace("double", "float64") for each in batch.schema
+            }
+            yield own_type(name, {column: kinds[column] for column in kinds if column != "at"})
 
 
 def _read_events(path: Path, of: EventType, missing: list[str]) -> Streamed:

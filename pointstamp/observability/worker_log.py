@@ -15,7 +15,7 @@ worker wake and park again, and those of two workers would keep each other busy 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,7 @@ from pointstamp.communication.communicator import Channel
 from pointstamp.errors import UsageError
 from pointstamp.formats.arrow_stream_file import StreamFile
 from pointstamp.observability.buffer import Buffer
-from pointstamp.observability.event_types import EVENTS, NONE, SUFFIX, VERSION, EventType
+from pointstamp.observability.event_types import EVENTS, NONE, VERSION, EventType
 from pointstamp.observability.live import LogSource, log_source
 from pointstamp.observability.logged import (
     LoggedCapabilities,
@@ -65,20 +65,28 @@ class LogClock:
 class WorkerLog:
     """What one worker records; see `pointstamp.dataflow.logging_protocol.Logger`."""
 
-    def __init__(self, index: int, peers: int, clock: LogClock, folder: Path | None) -> None:
+    def __init__(
+        self,
+        index: int,
+        peers: int,
+        clock: LogClock,
+        folder: Path | None,
+        own: Sequence[EventType] = (),
+    ) -> None:
+        types = {**EVENTS, **{of.name: of for of in own}}
         self.now = clock.now
         self._clock = clock
         self._index = index
         self._peers = peers
         self._folder = folder
         self._files: dict[str, StreamFile] = {}
-        self._buffers = {name: Buffer(of, clock.offset, self._full) for name, of in EVENTS.items()}
+        self._buffers = {name: Buffer(of, clock.offset, self._full) for name, of in types.items()}
         self._schedules = self._buffers["schedules"]
         self._messages = self._buffers["messages"]
         self._progress = self._buffers["progress"]
         self._parks = self._buffers["parks"]
-        self._sources: dict[str, list[LogSource]] = {name: [] for name in EVENTS}
-        self._kept: dict[str, list[Any]] = {name: [] for name, of in EVENTS.items() if of.is_kept}
+        self._sources: dict[str, list[LogSource]] = {name: [] for name in types}
+        self._kept: dict[str, list[Any]] = {name: [] for name, of in types.items() if of.is_kept}
         self._lost: deque[tuple[int, int, Any]] = deque()
         self._every = 0
         self._last = self.now()
@@ -148,12 +156,30 @@ class WorkerLog:
             (pact,), self.now(), number, within, sender, output, operator.number, port
         )
 
+    def summaries(self, operator: Any, table: Sequence[Mapping[int, Any]]) -> None:
+        """See `Logger`."""
+        buffer = self._buffers["summaries"]
+        for port, row in enumerate(table):
+            for output, paths in row.items():
+                text = " or ".join(map(str, paths))
+                buffer.add_with((text,), self.now(), operator.number, port, output)
+
+    def updates(self, scope: int) -> Callable[[int, int, bool, Any, int], None]:
+        """See `Logger`."""
+        buffer, within = self._buffers["reachability"], self._scopes[scope]
+
+        def log(node: int, port: int, is_input: bool, time: Any, change: int) -> None:
+            number = self._operators.get((scope, node), NONE) if node else within
+            buffer.add_with((time,), self.now(), within, number, port, is_input, change)
+
+        return log
+
     def stream(self, scope: Scope, what: str, name: str = "") -> Stream[Any]:
         """See `Scope.log_stream`."""
-        if what not in EVENTS:
+        if what not in self._buffers:
             raise UsageError(
                 f"scope {scope.name!r} asks for {what!r}; the events of a log are "
-                f"{', '.join(EVENTS)}"
+                f"{', '.join(self._buffers)}"
             )
         stream, source = log_source(scope, what, name)
         self._empty(self._buffers[what], self._moment())  # to those that listen already
@@ -222,6 +248,22 @@ class WorkerLog:
     def text(self, text: str) -> None:
         """See `Logger`."""
         self._buffers["texts"].add_with((text,), self.now())
+
+    def own(self, name: str, values: Mapping[str, Any]) -> None:
+        """See `Logger`."""
+        buffer = self._buffers.get(name)
+        of = None if buffer is None else buffer.of
+        if buffer is None or of is None or not of.is_own or len(of.columns) != len(values) + 1:
+            of = None
+        if of is None or any(column not in of.columns for column in values):
+            own = {n: list(b.of.columns)[1:] for n, b in self._buffers.items() if b.of.is_own}
+            raise UsageError(
+                f"worker {self._index} logs {name!r} with {list(values)}; the types of events of "
+                f"this log, with all of their columns, are {own}"
+            )
+        assert buffer is not None
+        numbers = (values[column] for column in list(of.numbers)[1:])
+        buffer.add_with(tuple(values[column] for column in of.texts), self.now(), *numbers)
 
     def tick(self) -> None:
         """See `Logger`."""
@@ -313,6 +355,6 @@ class WorkerLog:
                 "workers": str(self._peers),
                 "unit": self._clock.unit,
             }
-            path = self._folder / f"{of.name}{SUFFIX}"
+            path = self._folder / of.file
             file = self._files[of.name] = StreamFile(path, buffer.schema, metadata)
         return file

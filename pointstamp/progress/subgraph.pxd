@@ -43,6 +43,7 @@ cdef class Subgraph:
     cdef readonly object entered
     cdef object _share_updates
     cdef object _wake
+    cdef object _on_update
     cdef _Turns _next
     cdef list _is_queued
     cdef _Turns _round

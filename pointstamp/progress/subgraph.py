@@ -139,6 +139,8 @@ class Subgraph:
         Takes the changes that the peers are to hear of, one batch at a time.
     wake : callable
         Called when the instance has something to do and should be visited.
+    on_update : callable, optional
+        Called with each change of a count: (node, port, whether it is an input, time, change).
     """
 
     local = False
@@ -159,6 +161,7 @@ class Subgraph:
         entered: Sequence[ChangeBatch] = (),
         share: Callable[[Updates], None] = lambda updates: None,
         wake: Callable[[], None] = lambda: None,
+        on_update: Callable[[int, int, bool, Any, int], None] | None = None,
     ) -> None:
         refinement = timestamp.refines(outer)
         if refinement is None:
@@ -191,6 +194,7 @@ class Subgraph:
         self.entered = entered
         self._share_updates = share
         self._wake = wake
+        self._on_update = on_update
         self.n_changes = 0
         """How many changes of counts it has seen: as long as that moves, something goes on."""
         self._next = _Turns()
@@ -615,6 +619,8 @@ class Subgraph:
 
     def _update(self, location: int, time: Any, change: int, own: int) -> None:
         self._tracker.update(location, time, change)
+        if self._on_update is not None:
+            self._on_update(*self._ports[location], time, change)
         if self._views:
             for node, view in self._views.items():
                 if node != own:

@@ -524,9 +524,14 @@ class Worker:
             self._abandon(found)
         self._control.check_finished()
 
-    def log(self, text: str) -> None:
-        """Put a line of your own into the log; nothing happens if the worker keeps none."""
-        if self._log is not None:
+    def log(self, text: str, **values: Any) -> None:
+        """Put a line of your own into the log, or with values an event of that type of yours.
+
+        Nothing happens if the worker keeps none; for types see `Log`.
+        """
+        if self._log is not None and values:
+            self._log.own(text, values)
+        elif self._log is not None:
             self._log.text(text)
 
     def close_inputs(self) -> None:

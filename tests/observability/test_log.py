@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from itertools import count, pairwise
@@ -265,7 +266,7 @@ def test_what_is_not_logged_is_made_of_the_ordinary_classes(tmp_path: Path) -> N
 
     assert ps.execute(main, workers=2, threads=True, log=Log(tmp_path)) == [{Operator}] * 2
     run = read(tmp_path)
-    assert [column(run, name, "at") for name in EVENTS if name != "parks"] == [[]] * 8
+    assert [column(run, name, "at") for name in EVENTS if name != "parks"] == [[]] * 10
 
 
 def test_a_line_for_a_worker_without_a_log_is_dropped() -> None:
@@ -554,6 +555,68 @@ def test_a_dataflow_that_reads_the_log_may_be_dropped() -> None:
         worker.drop_dataflow("watch")
         worker.log("two")
         rounds(worker)
-        return sum(seen), sum(map(len, worker.environment.log._sources.values()))
+        return sum(seen), sum(map(len, worker.environment.worker_log._sources.values()))
 
     assert ps.execute(main, workers=2, threads=True, log=Log()) == [(1, 0)] * 2
+
+
+REQUESTS = {"url": "string", "latency_ms": "float64", "n": "int64", "is_new": "bool"}
+
+
+def test_events_of_a_programs_own_types_are_written_and_streamed(tmp_path: Path) -> None:
+    def main(worker: Any) -> Any:
+        seen: list[Any] = []
+        with worker.dataflow("watch", logged=False) as scope:
+            requests = scope.log_stream("requests")
+            requests.inspect_batch(lambda time, batch: seen.extend(batch.to_pylist()))
+        with worker.dataflow() as scope:
+            scope.to_stream([1]).probe()
+        worker.log("requests", n=worker.index, latency_ms=0.5, url="/a", is_new=True)
+        worker.log("plain")
+        worker.run()
+        return [(row["url"], row["n"]) for row in seen]
+
+    log = Log(tmp_path, events={"requests": REQUESTS})
+    found = ps.execute(main, workers=2, threads=True, log=log)
+    assert found == [[("/a", 0)], [("/a", 1)]]
+    for _ in range(2):  # another log may replace it
+        run = read(tmp_path)
+        assert [rows(w, "requests", *REQUESTS) for w in run.workers] == [
+            [("/a", 0.5, 0, True)],
+            [("/a", 0.5, 1, True)],
+        ]
+        ps.execute(main, workers=2, threads=True, log=log)
+
+
+def test_events_that_are_of_no_declared_type_are_refused(tmp_path: Path) -> None:
+    def main(worker: Any) -> None:
+        for name, values in (("requests", {"url": "/"}), ("others", {"x": 1}), ("parks", {"x": 1})):
+            with pytest.raises(UsageError, match=r"the types of events of this log.*'requests'"):
+                worker.log(name, **values)
+
+    ps.execute(main, log=Log(tmp_path, events={"requests": REQUESTS}))
+    for events in ({"parks": {}}, {"a/b": {}}, {"x": {"at": "int64"}}, {"x": {"y": "list"}}):
+        with pytest.raises(UsageError, match="cannot be logged"):
+            ps.execute(main, log=Log(events=events))
+
+
+def test_summaries_and_counts_of_scopes_are_logged(tmp_path: Path) -> None:
+    def main(worker: Any) -> None:
+        with worker.dataflow() as scope:
+            loop, again = scope.feedback(2, limit=4)
+            loop.connect(scope.to_stream([1]).concat(again).map(lambda x: x))
+
+    ps.execute(main, log=Log(tmp_path))
+    (worker,) = read(tmp_path).workers
+    numbers = numbers_of(worker)
+    summaries = {row[0]: row for row in rows(worker, "summaries", "operator", "input", "output")}
+    assert summaries[numbers["Map"]] == (numbers["Map"], 0, 0)
+    texts = dict(rows(worker, "summaries", "operator", "summary"))
+    assert texts[numbers["Feedback"]] == "Advance(by=2, limit=4)"
+    counts: Counter[Any] = Counter()
+    names = "operator", "port", "is_input", "time", "change"
+    for *place, change in rows(worker, "reachability", *names):
+        counts[tuple(place)] += change
+    assert counts[numbers["Map"], 0, True, "2"] == 0
+    assert (numbers["Map"], 0, True, "2") in counts  # it came and was taken
+    assert not +counts
