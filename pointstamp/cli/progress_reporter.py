@@ -22,7 +22,6 @@ class Report:
 
     Attributes
     ----------
-    files : source files read, where the graph is made of those
     edges : edges that it has taken from the source
     prefixes : partial matches that it has extended
     found : matches that it has found; not known before the end when they are only counted
@@ -31,7 +30,6 @@ class Report:
     """
 
     worker: int
-    files: int = 0
     edges: int = 0
     prefixes: int = 0
     found: int = 0
@@ -51,10 +49,6 @@ class ProgressReporter:
         setattr(self.report, what, getattr(self.report, what) + n)
         if time.monotonic() - self._reported_at > INTERVAL_S:
             self._publish()
-
-    def read_files(self, n: int) -> None:
-        """So many source files have been read."""
-        self.note("files", n - self.report.files)
 
     def finish(self) -> Report:
         """Report the last counts; the report."""
