@@ -1,11 +1,11 @@
 """Two ends of a connection prove to each other that they know the same secret.
 
 Both send a hello (magic, version, index, number of peers, how the sender wants
-what is sent to it compressed, a random nonce), and
+what is sent to it compressed, the number of its machine, a random nonce), and
 then an HMAC-SHA256, keyed with the secret, of their role and of both hellos. So
 neither sends the secret, a recorded proof fits no other connection (nonces), and
 a proof sent back to where it came from does not fit its role. All messages have a
-fixed length: before a peer has proved itself it can make us keep 83 bytes, and
+fixed length: before a peer has proved itself it can make us keep 99 bytes, and
 nothing that it sends is interpreted beyond these fields, unpickled least of all.
 
 What it does not do: the bytes that follow are neither encrypted nor signed. What
@@ -26,10 +26,10 @@ from dataclasses import dataclass
 from pointstamp.errors import AuthenticationError, RendezvousError, UsageError, VersionError
 
 MAGIC = b"\x93PtStamp"
-VERSION = 2
+VERSION = 3
 MIN_SECRET_BYTES = 16
 
-_HELLO = struct.Struct("<8sHIIB32s")
+_HELLO = struct.Struct("<8sHIIB16s32s")
 _N_PREAMBLE = 10  # magic and version, whose places never change
 _N_PROOF = 32
 
@@ -48,11 +48,15 @@ class Hello:
     nonce: bytes
     wants: int = 0
     """The number of a codec by which to compress what is sent to it; 0 for none."""
+    machine: bytes = bytes(16)
+    """The number of the machine that it runs on."""
     version: int = VERSION
 
     def encode(self) -> bytes:
-        """As it goes over the wire, 51 bytes."""
-        return _HELLO.pack(MAGIC, self.version, self.index, self.peers, self.wants, self.nonce)
+        """As it goes over the wire, 67 bytes."""
+        return _HELLO.pack(
+            MAGIC, self.version, self.index, self.peers, self.wants, self.machine, self.nonce
+        )
 
 
 class Handshake:
@@ -68,6 +72,8 @@ class Handshake:
         Whether this end made the connection; the two ends must differ in it.
     wants : int
         A number that the other end finds in `peer_wants`.
+    machine : bytes
+        16 bytes that the other end finds in `peer_machine`.
 
     Examples
     --------
@@ -82,7 +88,14 @@ class Handshake:
     """
 
     def __init__(
-        self, secret: bytes, index: int, peers: int, *, initiated: bool, wants: int = 0
+        self,
+        secret: bytes,
+        index: int,
+        peers: int,
+        *,
+        initiated: bool,
+        wants: int = 0,
+        machine: bytes = bytes(16),
     ) -> None:
         if len(secret) < MIN_SECRET_BYTES:
             raise UsageError(
@@ -91,7 +104,7 @@ class Handshake:
             )
         self._secret = secret
         self._dialled = initiated
-        self._own = Hello(index, peers, secrets.token_bytes(32), wants)
+        self._own = Hello(index, peers, secrets.token_bytes(32), wants, machine)
         self._received = bytearray()
         self._other: Hello | None = None
         self.claimed: int | None = None
@@ -100,6 +113,8 @@ class Handshake:
         """The index of the other end, once it has proved that it knows the secret."""
         self.peer_wants = 0
         """What the other end wants, once it has proved itself."""
+        self.peer_machine = bytes(16)
+        """The number of the machine of the other end, once it has proved itself."""
 
     @property
     def greeting(self) -> bytes:
@@ -149,8 +164,8 @@ class Handshake:
                 )
         if len(received) < _HELLO.size:
             return b""
-        _, _, index, peers, wants, nonce = _HELLO.unpack(received)
-        self._other = Hello(index, peers, nonce, wants)
+        _, _, index, peers, wants, machine, nonce = _HELLO.unpack(received)
+        self._other = Hello(index, peers, nonce, wants, machine)
         self.claimed = index
         return self._proof(self._other, initiated=self._dialled)
 
@@ -167,6 +182,7 @@ class Handshake:
             )
         self.peer = other.index
         self.peer_wants = other.wants
+        self.peer_machine = other.machine
 
     def _proof(self, other: Hello, *, initiated: bool) -> bytes:
         """The proof of the end that initiated, or of the one that answered."""

@@ -15,11 +15,13 @@ capture down, which leaves its batches where they are.
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -40,13 +42,16 @@ TIMEOUT_S = 30.0
 """How long the two ends may take to find each other."""
 
 _PROOF_S = 5.0
-"""How long a caller may take to prove itself."""
+"""How long a connection may take to prove itself."""
 
 _CALL_S = 1.0
 """How long one attempt to connect may take."""
 
 _LOOK_S = 0.1
 """How often one that waits for a connection looks whether it is still wanted."""
+
+_MAX_CANDIDATES = 64
+"""How many connections that have not proved the secret are read at a time."""
 
 _MAX_WAITING = 64
 """Events that wait between a thread and its worker."""
@@ -149,7 +154,8 @@ class Accept:
             self._socket = socket.create_server((host, port), family=family)
         except OSError as error:
             raise CommunicationError(f"cannot listen at {host}:{port}: {error}") from error
-        self._socket.settimeout(_LOOK_S)
+        self._socket.setblocking(False)
+        self._admission = _Admission(self._socket, self._secret, self)
         self.address: tuple[str, int] = self._socket.getsockname()[:2]
 
     @property
@@ -166,30 +172,18 @@ class Accept:
         return SocketReader(self, times, wake)
 
     def connect(self, is_wanted: Callable[[], bool]) -> socket.socket:
-        """Wait for a caller that knows the secret."""
+        """Wait for a connection that knows the secret."""
         until = time.monotonic() + self._timeout_s
-        refused = ""
-        while time.monotonic() < until:
-            if not is_wanted():
-                break
-            try:
-                connection, _ = self._socket.accept()
-            except TimeoutError:
-                continue
-            except OSError as error:
-                raise CommunicationError(f"{self.name} listens no more: {error}") from error
-            try:
-                with _closed_on_error(connection):
-                    soon = min(until, time.monotonic() + _PROOF_S)
-                    _prove(connection, self._secret, False, soon, is_wanted)
+        while time.monotonic() < until and is_wanted():
+            connection = self._admission.step()
+            if connection is not None:
                 return connection
-            except (AuthenticationError, VersionError, PeerLostError, OSError) as error:
-                refused = f"; one that came was turned away: {error}"
+        refused = self._admission.refused
         raise RendezvousError(f"nothing connected to {self.name} in {self._timeout_s} s{refused}")
 
     def close(self) -> None:
         """Stop listening. Connections that were made stay."""
-        self._socket.close()
+        self._admission.close()
 
     def __enter__(self) -> Self:
         return self
@@ -203,7 +197,115 @@ class Accept:
         self.close()
 
 
-class _Link:
+@dataclass(eq=False)
+class _Candidate:
+    """A connection that has not proved the secret yet."""
+
+    connection: socket.socket
+    handshake: Handshake
+    until: float
+
+
+class _Admission:
+    """Lets connections prove the secret, many at a time, for all threads that wait for one.
+
+    One thread goes on with all of them while the others wait; a connection that is
+    proved goes to the thread that asks next, whichever went on with it.
+    """
+
+    def __init__(self, listener: socket.socket, secret: bytes, end: Accept) -> None:
+        self._listener = listener
+        self._secret = secret
+        self._end = end
+        self._turn = threading.Lock()
+        self._candidates: list[_Candidate] = []
+        self._proved: deque[socket.socket] = deque()
+        self.refused = ""
+        """Why the last one was refused."""
+
+    def step(self) -> socket.socket | None:
+        """Go on for a moment; a connection that has proved itself, if there is one."""
+        if not self._turn.acquire(timeout=_LOOK_S):
+            return None
+        try:
+            if not self._proved:
+                self._go_on()
+            return self._proved.popleft() if self._proved else None
+        finally:
+            self._turn.release()
+
+    def close(self) -> None:
+        """Close the listener, and what was not asked for."""
+        self._listener.close()
+        with self._turn:
+            for candidate in self._candidates:
+                candidate.connection.close()
+            for connection in self._proved:
+                connection.close()
+            self._candidates.clear()
+            self._proved.clear()
+
+    def _go_on(self) -> None:
+        try:
+            waiting = select.poll()
+            for each in (self._listener, *(each.connection for each in self._candidates)):
+                waiting.register(each, select.POLLIN)
+            ready = {fd for fd, _ in waiting.poll(_LOOK_S * 1e3)}
+            if self._listener.fileno() in ready:
+                self._accept()
+        except (OSError, ValueError) as error:
+            raise CommunicationError(f"{self._end.name} listens no more: {error}") from error
+        for candidate in list(self._candidates):
+            if candidate.connection.fileno() in ready:
+                self._read(candidate)
+            elif time.monotonic() > candidate.until:
+                self._refuse(candidate, f"it did not prove itself in {_PROOF_S:g} s")
+
+    def _accept(self) -> None:
+        try:
+            connection, _ = self._listener.accept()
+        except (BlockingIOError, ConnectionError):
+            return
+        if len(self._candidates) >= _MAX_CANDIDATES:
+            self._refuse(self._candidates[0], "too many connect at a time")
+        connection.setblocking(False)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        handshake = Handshake(self._secret, 0, 2, initiated=False)
+        candidate = _Candidate(connection, handshake, time.monotonic() + _PROOF_S)
+        self._candidates.append(candidate)
+        self._send(candidate, handshake.greeting)
+
+    def _read(self, candidate: _Candidate) -> None:
+        try:
+            data = candidate.connection.recv(candidate.handshake.n_missing)
+            if not data:
+                raise PeerLostError("it closed the connection before it proved itself")
+            self._send(candidate, candidate.handshake.receive(data))
+        except BlockingIOError:
+            return
+        except (AuthenticationError, VersionError, RendezvousError, PeerLostError) as error:
+            self._refuse(candidate, str(error))
+        except OSError as error:
+            self._refuse(candidate, str(error))
+        if candidate.handshake.peer is not None and candidate in self._candidates:
+            self._candidates.remove(candidate)
+            self._proved.append(candidate.connection)
+
+    def _send(self, candidate: _Candidate, data: bytes) -> None:
+        """Send some bytes, for which a new connection has room."""
+        try:
+            candidate.connection.sendall(data)
+        except OSError as error:
+            self._refuse(candidate, str(error))
+
+    def _refuse(self, candidate: _Candidate, reason: str) -> None:
+        candidate.connection.close()
+        if candidate in self._candidates:
+            self._candidates.remove(candidate)
+        self.refused = f"; a connection was refused: {reason}"
+
+
+class _EventThread:
     """A thread with a connection, between which and the worker events wait.
 
     All that both touch is touched with `_turn` held.
@@ -292,7 +394,7 @@ class _Link:
             self._failure = error
 
 
-class SocketWriter(_Link):
+class SocketWriter(_EventThread):
     """Sends the events of one part."""
 
     def __init__(self, end: _End, part: CapturedPart, wake: Wake) -> None:
@@ -372,7 +474,7 @@ class SocketWriter(_Link):
         return event
 
 
-class SocketReader(_Link):
+class SocketReader(_EventThread):
     """Receives the events of one part."""
 
     def __init__(self, end: _End, times: str, wake: Wake) -> None:

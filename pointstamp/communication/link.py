@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from pointstamp.communication.failure import Notice
 from pointstamp.communication.framing import Buffer, FrameKind
+from pointstamp.communication.tls import Stream
 from pointstamp.errors import FileFormatError
 
 
@@ -50,8 +51,10 @@ class Link(Protocol):
     """The connection to one peer; what arrives goes into the worker's mailbox."""
 
     peer: int
-    connection: socket.socket
+    connection: Stream
     fd: int
+    waits_for_socket: bool
+    """Whether room in the socket is what a blocked link waits for."""
     shutdown: Shutdown
     is_blocked: bool
     """Whether the carrier took less than it was given: `write` has to be called again."""

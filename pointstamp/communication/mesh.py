@@ -33,7 +33,7 @@ import pickle
 import select
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pointstamp.communication.arena import Arena
@@ -46,6 +46,7 @@ from pointstamp.communication.segment import Segment
 from pointstamp.communication.shared_link import SharedLink
 from pointstamp.communication.spin import SPIN_S, Spin
 from pointstamp.communication.stream_link import StreamLink
+from pointstamp.communication.tls import Stream
 from pointstamp.errors import CommunicationError
 
 LOOK_S = 0.05
@@ -73,6 +74,9 @@ class MeshCommunicator:
     segment : Segment, optional
         The memory that these workers share, owned by the communicator too; messages
         go through it, and the streams only wake, and show deaths.
+    members : sequence of int, optional
+        The workers that share the segment, in order, where these are not all: to the others
+        messages go by the streams.
     compressions : mapping of int to str, optional
         For each peer that wants what streams to it compressed, how.
     """
@@ -81,9 +85,10 @@ class MeshCommunicator:
         self,
         index: int,
         peers: int,
-        connections: Mapping[int, socket.socket],
+        connections: Mapping[int, Stream],
         segment: Segment | None = None,
         compressions: Mapping[int, str] | None = None,
+        members: Sequence[int] = (),
     ) -> None:
         missing = set(range(peers)) - {index} - connections.keys()
         if missing or len(connections) != peers - 1:
@@ -95,12 +100,15 @@ class MeshCommunicator:
         self.peers = peers
         self._mailbox = Mailbox()
         self._segment = segment
+        # The place of each worker among those that share the segment.
+        self._ranks = {peer: rank for rank, peer in enumerate(members or range(peers))}
         self._arena: Arena | None = None
         self._links: dict[int, Link] = {}
         self._shared: list[SharedLink] = []
         for peer in sorted(connections):
             self._connect(peer, connections[peer], (compressions or {}).get(peer))
         self._by_fd = {link.fd: link for link in self._links.values()}
+        self._has_streams = len(self._shared) < len(self._links)
         self._to_flush: set[Link] = set()
         self._failure: Notice | None = None
         self._is_closed = False
@@ -116,14 +124,14 @@ class MeshCommunicator:
         for link in self._links.values():
             self._poll.register(link.fd, select.POLLIN)
 
-    def _connect(self, peer: int, connection: socket.socket, compression: str | None) -> None:
-        if self._segment is None:
+    def _connect(self, peer: int, connection: Stream, compression: str | None) -> None:
+        if self._segment is None or peer not in self._ranks:
             self._links[peer] = StreamLink(peer, connection, self._mailbox, compression)
             return
         if self._arena is None:
-            self._arena = Arena(self._segment, self.index)
+            self._arena = Arena(self._segment, self._ranks[self.index])
         link = SharedLink(
-            self.index, peer, self.peers, connection, self._mailbox, self._segment, self._arena
+            self._ranks, self.index, peer, connection, self._mailbox, self._segment, self._arena
         )
         self._links[peer] = link
         self._shared.append(link)
@@ -154,7 +162,7 @@ class MeshCommunicator:
                 link.write()
         if self._was_polled:
             self._was_polled = False  # by `park`, a moment ago
-        elif self._by_fd and (not self._shared or time.monotonic() >= self._look_at):
+        elif self._by_fd and (self._has_streams or time.monotonic() >= self._look_at):
             self._serve(0)
         if self._failure is not None:
             raise self._failure.as_error()
@@ -195,7 +203,7 @@ class MeshCommunicator:
         while not self._is_roused and time.monotonic() < until:
             if self._shared:
                 self._look_often()
-            else:
+            if self._has_streams:
                 self._serve(0)
                 self._was_polled = True
         self._spin.learn(paid=self._is_roused)
@@ -217,7 +225,7 @@ class MeshCommunicator:
         if segment is None:
             self._serve(wait_ms)
             return
-        parked_word = segment.layout.parked_word(self.index)
+        parked_word = segment.layout.parked_word(self._ranks[self.index])
         segment.words[parked_word] = 1
         segment.fence.full()
         # What comes after this look finds that we are parked.
@@ -319,7 +327,7 @@ class MeshCommunicator:
 
     def _watch(self, link: Link) -> None:
         """Wait for room in a socket as long as it has none; a ring's reader gives notice."""
-        if self._segment is None and link.fd in self._by_fd:
+        if link.waits_for_socket and link.fd in self._by_fd:
             writable = select.POLLOUT if link.is_blocked else 0
             self._poll.modify(link.fd, select.POLLIN | writable)
 

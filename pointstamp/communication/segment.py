@@ -63,6 +63,11 @@ def create(workers: int) -> int | None:
     return fd
 
 
+def nonce_byte(workers: int) -> int:
+    """Where a nonce may lie in a new file: what is written there at first means nothing."""
+    return _Layout(workers).arena_byte(0)
+
+
 class Segment:
     """The shared memory, as one worker has it mapped.
 

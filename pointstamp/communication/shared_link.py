@@ -22,9 +22,9 @@ is reported.
 
 from __future__ import annotations
 
-import socket
 import struct
 from collections import deque
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pointstamp.communication.arena import Arena
@@ -40,6 +40,7 @@ from pointstamp.communication.ring import (
     described,
 )
 from pointstamp.communication.segment import Segment
+from pointstamp.communication.tls import Stream
 from pointstamp.containers.codec import decode, decode_rows, encode, encode_rows
 from pointstamp.errors import FileFormatError, SerializationError
 
@@ -71,14 +72,17 @@ class _Unsent(NamedTuple):
 
 
 class SharedLink:
-    """The link of worker `index` to `peer`: through `segment`, with a socket beside it."""
+    """The link of worker `index` to `peer`: through `segment`, with a socket beside it.
+
+    `ranks` has the places of all workers that share the segment.
+    """
 
     def __init__(
         self,
+        ranks: Mapping[int, int],
         index: int,
         peer: int,
-        peers: int,
-        connection: socket.socket,
+        connection: Stream,
         mailbox: Mailbox,
         segment: Segment,
         arena: Arena,
@@ -87,6 +91,7 @@ class SharedLink:
         self.peer = peer
         self.connection = connection
         self.fd = connection.fileno()
+        self.waits_for_socket = False
         self.is_blocked = False
         self.is_broken = False
         self.discards_input = False
@@ -94,16 +99,17 @@ class SharedLink:
         self.n_unsent = 0
         self._unsent: deque[_Unsent] = deque()
         self._pieces: deque[memoryview] = deque()  # of the first of them, if it was started
-        self._writer = RingWriter(segment, index, peer)
-        self._reader = RingReader(segment, peer, index)
+        self._writer = RingWriter(segment, ranks[index], ranks[peer])
+        self._reader = RingReader(segment, ranks[peer], ranks[index])
         self._mailbox = mailbox
         self._words = segment.words
         self._memory = segment.memory
         self._fence = segment.fence
         self._arena = arena
-        self._parked_word = segment.layout.parked_word(peer)
+        self._parked_word = segment.layout.parked_word(ranks[peer])
         self._segment = segment
-        self._peers = peers
+        self._peer_rank = ranks[peer]
+        self._n_sharing = len(ranks)
         self._leases: BlockLeases | None = None
         self._body: memoryview | None = None  # of a message that comes in pieces
         self._body_kind = 0
@@ -278,7 +284,7 @@ class SharedLink:
         if self._leases is None:
             from pointstamp.communication.block_leases import BlockLeases  # imports NumPy
 
-            self._leases = BlockLeases(self._segment, self.peer, self._peers)
+            self._leases = BlockLeases(self._segment, self._peer_rank, self._n_sharing)
         return self._leases.lease(number, start, n_bytes)
 
     def _add(self, data: bytes) -> None:

@@ -10,7 +10,6 @@ To be compressed is what the *receiver* chooses, which said so when they met.
 
 from __future__ import annotations
 
-import socket
 from collections import deque
 from itertools import islice
 from typing import Any
@@ -19,6 +18,7 @@ from pointstamp.communication.communicator import Message
 from pointstamp.communication.framing import Buffer, Frame, FrameKind, FrameReader, frame
 from pointstamp.communication.link import Shutdown
 from pointstamp.communication.mailbox import Mailbox
+from pointstamp.communication.tls import Stream, TlsStream
 from pointstamp.containers.codec import decode, encode
 from pointstamp.errors import FileFormatError
 
@@ -45,7 +45,7 @@ class StreamLink:
     def __init__(
         self,
         peer: int,
-        connection: socket.socket,
+        connection: Stream,
         mailbox: Mailbox,
         compression: str | None = None,
     ) -> None:
@@ -54,12 +54,14 @@ class StreamLink:
         self.connection = connection
         self.fd = connection.fileno()
         self.compression = compression
+        self.waits_for_socket = True
         self.is_blocked = False
         self.is_broken = False
         self.discards_input = False
         self.shutdown = Shutdown()
         self.n_unsent = 0
         self.unsent: deque[Buffer] = deque()
+        self._is_encrypted = isinstance(connection, TlsStream)
         self._reader = FrameReader()
         self._mailbox = mailbox
 
@@ -115,14 +117,18 @@ class StreamLink:
         """Take in what came; how the stream ended, if it did."""
         reader = self._reader
         try:
-            for _ in range(READS_PER_CALL):
+            n_reads = 0
+            while True:
+                n_reads += 1
                 space = reader.space()
                 n_bytes = self.connection.recv_into(space)
                 if n_bytes == 0:
                     return "its connection ended"
                 for found in reader.advance(n_bytes):
                     self._take(found)
-                if n_bytes < len(space):
+                if self._is_encrypted and self._n_decrypted():
+                    continue  # `poll` does not see it
+                if n_bytes < len(space) or n_reads >= READS_PER_CALL:
                     break
         except BlockingIOError:
             pass
@@ -131,6 +137,9 @@ class StreamLink:
         except FileFormatError as error:
             return f"it sent what cannot be read ({error})"
         return None
+
+    def _n_decrypted(self) -> int:
+        return self.connection.pending() if isinstance(self.connection, TlsStream) else 0
 
     def _take(self, found: Frame) -> None:
         if found.kind is FrameKind.DATA:

@@ -34,6 +34,8 @@ from typing import Any, Self
 
 from pointstamp.communication.authentication import Handshake
 from pointstamp.communication.mesh import MeshCommunicator
+from pointstamp.communication.segment_sharing import ALONE, machine_number, share, sharing
+from pointstamp.communication.tls import Certificates, Stream, TlsStream, context
 from pointstamp.errors import (
     AuthenticationError,
     CommunicationError,
@@ -132,6 +134,8 @@ def connect(
     listener: Listener | None = None,
     timeout_s: float = 30.0,
     compression: str | None = None,
+    certificates: Certificates | None = None,
+    machine: bytes | None = None,
 ) -> MeshCommunicator:
     """Connect worker `index` to all others; returns when it is connected to each.
 
@@ -148,6 +152,11 @@ def connect(
         How the peers shall compress what they send to this worker: worth it where
         the network is slower than the codec. Each worker chooses for itself, and is
         given the choices of the others when they meet.
+    certificates : Certificates, optional
+        Encrypt every connection, by TLS of which both ends check the certificate.
+    machine : bytes, optional
+        16 bytes: workers with the same share memory. By default those do that run on one machine;
+        `segment_sharing.ALONE` has this worker use its connections only.
 
     Raises
     ------
@@ -160,15 +169,23 @@ def connect(
     """
     if not 0 <= index < len(addresses):
         raise UsageError(f"there is no worker {index}: {len(addresses)} addresses were given")
+    until = time.monotonic() + timeout_s
+    number = machine_number() if machine is None else machine
     with listener or listen(*addresses[index]) as own:
-        meeting = _Rendezvous(index, list(addresses), secret, own, _wanted(compression))
+        meeting = _Rendezvous(
+            index, list(addresses), secret, own, _wanted(compression), number, certificates
+        )
         try:
             connections = meeting.meet(timeout_s)
+            members = sharing(index, number, meeting.machines)
+            shared = share(index, members, connections, until) if members else None
         except BaseException:
             meeting.let_go()
             raise
     compressions = {peer: name for peer, wants in meeting.wants.items() if (name := _name(wants))}
-    return MeshCommunicator(index, len(addresses), connections, compressions=compressions)
+    return MeshCommunicator(
+        index, len(addresses), connections, shared, compressions=compressions, members=members
+    )
 
 
 def _wanted(compression: str | None) -> int:
@@ -194,7 +211,7 @@ def _name(number: int) -> str | None:
 class _PendingConnection:
     """A connection whose other end has not proved yet which worker it is."""
 
-    connection: socket.socket
+    connection: Stream
     handshake: Handshake
     until: float
     called: _Call | None = None
@@ -230,9 +247,13 @@ class _Rendezvous:
     listener: Listener
     compression: int = 0
     """What this worker wants to be sent."""
-    connections: dict[int, socket.socket] = field(default_factory=dict)
+    machine: bytes = ALONE
+    certificates: Certificates | None = None
+    connections: dict[int, Stream] = field(default_factory=dict)
     wants: dict[int, int] = field(default_factory=dict)
     """What the peers that are connected want to be sent."""
+    machines: dict[int, bytes] = field(default_factory=dict)
+    """The numbers of the machines of the peers that are connected."""
     calls: dict[int, _Call] = field(default_factory=dict)
     callers: dict[_PendingConnection, None] = field(default_factory=dict)
     refused: dict[int, _Refusal] = field(default_factory=dict)
@@ -241,6 +262,11 @@ class _Rendezvous:
     """The last reason to refuse one of which not even that is known."""
 
     def __post_init__(self) -> None:
+        self._tls = {
+            initiated: context(self.certificates, initiated=initiated)
+            for initiated in (False, True)
+            if self.certificates is not None
+        }
         self._selector = selectors.DefaultSelector()
         self.calls = {peer: _Call(peer, self.addresses[peer]) for peer in range(self.index)}
 
@@ -253,7 +279,7 @@ class _Rendezvous:
             if peer != self.index and peer not in self.connections
         ]
 
-    def meet(self, timeout_s: float) -> dict[int, socket.socket]:
+    def meet(self, timeout_s: float) -> dict[int, Stream]:
         """Call and be called until every peer is connected."""
         until = time.monotonic() + timeout_s
         with self._selector:
@@ -337,6 +363,9 @@ class _Rendezvous:
         else:
             pending.is_open = True
             pending.unsent = pending.handshake.greeting
+            self._selector.unregister(pending.connection)  # which is another object from here on
+            pending.connection = self._encrypted(pending.connection, initiated=True)
+            self._selector.register(pending.connection, selectors.EVENT_WRITE, pending)
 
     # Being called by those of higher index.
 
@@ -344,10 +373,11 @@ class _Rendezvous:
         """Accept callers."""
         while True:
             try:
-                connection, _ = self.listener.socket.accept()
+                accepted, _ = self.listener.socket.accept()
             except (BlockingIOError, ConnectionAbortedError):
                 return
-            connection.setblocking(False)
+            accepted.setblocking(False)
+            connection = self._encrypted(accepted, initiated=False)
             if len(self.callers) >= MAX_CALLERS + len(self.addresses):
                 self._hang_up(next(iter(self.callers)), "too many call at a time")
             handshake = self._handshake(initiated=False)
@@ -364,6 +394,12 @@ class _Rendezvous:
 
     # Both.
 
+    def _encrypted(self, connection: Stream, *, initiated: bool) -> Stream:
+        """The connection, inside of TLS if there are certificates."""
+        if not self._tls or isinstance(connection, TlsStream):
+            return connection
+        return TlsStream(connection, self._tls[initiated])
+
     def _handshake(self, *, initiated: bool) -> Handshake:
         return Handshake(
             self.secret,
@@ -371,6 +407,7 @@ class _Rendezvous:
             len(self.addresses),
             initiated=initiated,
             wants=self.compression,
+            machine=self.machine,
         )
 
     def _talk(self, pending: _PendingConnection, events: int) -> None:
@@ -423,6 +460,7 @@ class _Rendezvous:
             tune(pending.connection)
             self.connections[peer] = pending.connection
             self.wants[peer] = pending.handshake.peer_wants
+            self.machines[peer] = pending.handshake.peer_machine
             self._selector.register(pending.connection, selectors.EVENT_READ, peer)
 
     def _look_after(self, peer: int) -> None:
@@ -528,7 +566,7 @@ def _resolve(host: str, port: int, flags: int = 0) -> list[tuple[Any, ...]]:
     return socket.getaddrinfo(host or None, port, socket.AF_UNSPEC, socket.SOCK_STREAM, 0, flags)
 
 
-def tune(connection: socket.socket) -> None:
+def tune(connection: Stream) -> None:
     """Send small frames at once; notice a machine that is gone."""
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

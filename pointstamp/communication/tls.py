@@ -129,6 +129,10 @@ class TlsStream:
         """Of the connection below."""
         self._socket.setsockopt(level, name, value)
 
+    def getsockopt(self, level: int, name: int) -> int:
+        """Of the connection below."""
+        return self._socket.getsockopt(level, name)
+
     def getsockname(self) -> object:
         """Of the connection below."""
         return self._socket.getsockname()

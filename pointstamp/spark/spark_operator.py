@@ -53,7 +53,7 @@ def spark(
     Parameters
     ----------
     stream : Stream
-        Of Arrow record batches, or `Arrays`; or of rows, which need a schema.
+        Of Arrow record batches; or of rows, which need a schema.
     function : callable
         From a DataFrame to a DataFrame. It is called in a thread beside worker 0.
     schema : str or StructType, optional

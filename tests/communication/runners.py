@@ -15,6 +15,7 @@ import greenlet
 from pointstamp.communication import tcp
 from pointstamp.communication.authentication import new_secret
 from pointstamp.communication.failure import Failure, failure, first_cause
+from pointstamp.communication.segment_sharing import ALONE
 from pointstamp.communication.simulated import SimulatedNetwork
 from pointstamp.communication.target import run_target
 
@@ -36,15 +37,24 @@ def all_gather(communicator, value):
     return [values[index] for index in range(communicator.peers)]
 
 
-def run_tcp(run, target, workers, compression=None):
-    """Run `target` on workers that `run` starts and that TCP connects."""
+def run_tcp(run, target, workers, compression=None, certificates=None, n_machines=0):
+    """Run `target` on workers that `run` starts and that TCP connects.
+
+    With `n_machines`, they are as if on so many, and share memory on each.
+    """
     secret = new_secret()
 
     def main(started):
         listener = tcp.listen()
         addresses = all_gather(started, listener.address)
         mesh = tcp.connect(
-            started.index, addresses, secret, listener=listener, compression=compression
+            started.index,
+            addresses,
+            secret,
+            listener=listener,
+            compression=compression,
+            certificates=certificates,
+            machine=b"%016d" % (started.index % n_machines) if n_machines else ALONE,
         )
         return run_target(mesh, target)
 

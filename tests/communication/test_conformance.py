@@ -21,6 +21,9 @@ RUNS = {
     "processes": run_processes,
     "tcp between threads": functools.partial(run_tcp, run_threads),
     "tcp between processes": functools.partial(run_tcp, run_processes),
+    "one machine, started apart": functools.partial(run_tcp, run_processes, n_machines=1),
+    "two machines": functools.partial(run_tcp, run_processes, n_machines=2),
+    "two machines, threads": functools.partial(run_tcp, run_threads, n_machines=2),
     "tcp, compressed": functools.partial(run_tcp, run_threads, compression="lz4"),
     "simulated": functools.partial(run_simulated, seed=1),
     "simulated, encoded": functools.partial(run_simulated, seed=2, serialize=True),
@@ -35,6 +38,14 @@ BATCHES = [
 @pytest.mark.parametrize("name", RUNS)
 def test_it_keeps_the_laws(name):
     check_communicator(RUNS[name], BATCHES)
+
+
+def test_it_keeps_the_laws_encrypted(certificates):
+    for n_machines in (0, 2):
+        run = functools.partial(
+            run_tcp, run_threads, certificates=certificates, n_machines=n_machines
+        )
+        check_communicator(run, BATCHES)
 
 
 class Loses(ThreadCommunicator):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 import time
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import pointstamp as ps
+from pointstamp.communication import event_sockets
 from pointstamp.errors import (
     AuthenticationError,
     CommunicationError,
@@ -249,3 +251,16 @@ def test_a_secret_that_is_too_short_is_refused_at_once() -> None:
 def test_a_place_where_somebody_listens_already_is_an_error(listen: ps.Accept) -> None:
     with pytest.raises(CommunicationError, match="cannot listen at"):
         ps.Accept(*listen.address, secret=SECRET)
+
+
+def test_idle_strangers_keep_no_replay_waiting(
+    pool: ThreadPoolExecutor, listen: ps.Accept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One after the other, they would have five seconds each."""
+    monkeypatch.setattr(event_sockets, "_MAX_CANDIDATES", 20)
+    with contextlib.ExitStack() as stack:
+        for _ in range(40):  # more than are read at a time
+            stack.enter_context(socket.create_connection(listen.address))
+        replayed = pool.submit(collect, lambda scope: scope.replay([listen]))
+        capture(dial(listen), [["a"]])
+        assert replayed.result(timeout=20) == [(0, "a")]
