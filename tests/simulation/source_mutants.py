@@ -308,7 +308,7 @@ SOURCE_MUTANTS = [
         ),
     ),
     *_of(
-        "communication.control",
+        "communication.control_loop",
         control_plane.check_control,
         (
             "A request that is refused is answered with the refusal.",
