@@ -87,7 +87,7 @@ def odd_file(folder: Path, what: str) -> Path:
     ("what", "status", "said"),
     [
         ("cut off", 2, "this Parquet file cannot be read"),
-        ("empty", 0, "0\n"),
+        ("empty", 2, "this Parquet file is empty"),
         ("two columns of a name", 2, "which column 'src' is an end of the edges?"),
         ("names that differ in case", 0, "1\n"),
         ("a dotted name", 0, "1\n"),
