@@ -11,6 +11,7 @@ import numpy as np
 import pointstamp as ps
 from benchmarks.harness.case import OURS, Benchmark, Case, Elsewhere, Quantity, Size, Target
 from benchmarks.harness.measure import Run, alone, on_workers
+from pointstamp.containers import Arrays
 
 SIZES = {
     "tiny": (100,),
@@ -34,7 +35,7 @@ def epochs(worker: ps.Worker, n_epochs: int, n_records: int) -> Run:
 
     def run() -> int:
         for epoch in range(n_epochs):
-            input.send_batch(ps.Arrays(x=columns[epoch % len(columns)]))
+            input.send_batch(Arrays(x=columns[epoch % len(columns)]))
             input.advance_to(epoch + 1)
             worker.step_while(lambda: probe.less_than(input.time))
         return sum(counts)
@@ -42,13 +43,13 @@ def epochs(worker: ps.Worker, n_epochs: int, n_records: int) -> Run:
     return run
 
 
-def _plus_one(batch: ps.Arrays) -> ps.Arrays:
-    return ps.Arrays(x=batch["x"] + np.uint64(1))
+def _plus_one(batch: Arrays) -> Arrays:
+    return Arrays(x=batch["x"] + np.uint64(1))
 
 
-def _even(batch: ps.Arrays) -> ps.Arrays:
+def _even(batch: Arrays) -> Arrays:
     x = batch["x"]
-    return ps.Arrays(x=x[(x & np.uint64(1)) == 0])
+    return Arrays(x=x[(x & np.uint64(1)) == 0])
 
 
 def in_numpy(n_epochs: int, n_records: int) -> Run:
@@ -57,7 +58,7 @@ def in_numpy(n_epochs: int, n_records: int) -> Run:
 
     def run() -> int:
         return sum(
-            len(_even(_plus_one(ps.Arrays(x=columns[epoch % len(columns)]))))
+            len(_even(_plus_one(Arrays(x=columns[epoch % len(columns)]))))
             for epoch in range(n_epochs)
         )
 

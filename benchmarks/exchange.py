@@ -28,6 +28,7 @@ from benchmarks.harness.case import (
 )
 from benchmarks.harness.measure import Run, alone, on_workers
 from benchmarks.harness.memory import peaks
+from pointstamp.containers import Arrays
 
 BATCH = {"tiny": 1_000, "small": 1_000_000, "full": 1_000_000}
 BATCHES = {"tiny": 3, "small": 8, "full": 40}
@@ -42,7 +43,7 @@ def exchange(worker: ps.Worker, n_batches: int, n_records: int) -> Run:
     columns = _columns(worker.index, n_records)
     n_arrived = 0
 
-    def note(time: int, batch: ps.Arrays) -> None:
+    def note(time: int, batch: Arrays) -> None:
         nonlocal n_arrived
         n_arrived += len(batch)
 
@@ -52,7 +53,7 @@ def exchange(worker: ps.Worker, n_batches: int, n_records: int) -> Run:
 
     def run() -> int:
         for i in range(n_batches):
-            input.send_batch(ps.Arrays(x=columns[i % len(columns)]))
+            input.send_batch(Arrays(x=columns[i % len(columns)]))
             input.advance_to(i + 1)
             worker.step_while(lambda: probe.less_than(input.time - IN_FLIGHT))
         input.close()

@@ -15,7 +15,7 @@ import numpy as np
 import pointstamp as ps
 from benchmarks.harness.case import OURS, Benchmark, Case, Effort, Measure, Quantity, Reading, Size
 from pointstamp.cli.memory import peak_bytes
-from pointstamp.containers import kind_of
+from pointstamp.containers import Arrays, kind_of
 
 MIB = {"tiny": (2, 4), "small": (64, 256), "full": (32, 128, 512)}
 LIMIT_BYTES = 16 << 20
@@ -32,14 +32,14 @@ def through(worker: ps.Worker, n_mib: int) -> tuple[float, int, int]:
     def slow(batch: Any) -> Any:
         nonlocal taken
         for _ in range(32):
-            batch = ps.Arrays(x=np.sort(batch["x"] ^ 0x2AAAAAAA))
+            batch = Arrays(x=np.sort(batch["x"] ^ 0x2AAAAAAA))
         taken += RECORDS
         return None
 
     def made() -> Any:
         for number in range(2 * n_mib if worker.index == 0 else 0):
             # In no order, and all for the other worker.
-            yield ps.Arrays(to=there, x=mixed + number)
+            yield Arrays(to=there, x=mixed + number)
 
     there = np.full(RECORDS, _key_of(1), np.int32)
     mixed = np.random.default_rng(1).integers(0, 1 << 30, RECORDS).astype(np.int32)
@@ -52,7 +52,7 @@ def through(worker: ps.Worker, n_mib: int) -> tuple[float, int, int]:
 
 def _key_of(worker: int) -> int:
     """A key that two workers exchange to `worker`."""
-    keys = ps.Arrays(to=np.arange(64, dtype=np.int32))
+    keys = Arrays(to=np.arange(64, dtype=np.int32))
     hashes = kind_of(keys).hashes(keys, "to")
     return int(np.flatnonzero(hashes % np.uint64(2) == worker)[0])
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 import pointstamp as ps
 from benchmarks.harness import inputs
+from pointstamp.containers import Arrays
 
 Ints = npt.NDArray[np.int64]
 
@@ -67,11 +68,11 @@ def load(name: str, index: int = 0, peers: int = 1) -> tuple[Ints, Ints]:
     return inputs.load(name, "src", index, peers), inputs.load(name, "dst", index, peers)
 
 
-def batches(name: str, worker: ps.Worker) -> Iterator[ps.Arrays]:
+def batches(name: str, worker: ps.Worker) -> Iterator[Arrays]:
     """A worker's share, in batches; read at once, before the clock starts."""
     sources, targets = load(name, worker.index, worker.peers)
     return (
-        ps.Arrays(src=sources[start : start + BATCH], dst=targets[start : start + BATCH])
+        Arrays(src=sources[start : start + BATCH], dst=targets[start : start + BATCH])
         for start in range(0, len(sources), BATCH)
     )
 

@@ -16,6 +16,7 @@ import pointstamp as ps
 from benchmarks.harness import inputs
 from benchmarks.harness.case import OURS, Benchmark, Case, Elsewhere, Quantity, Size, Target
 from benchmarks.harness.measure import Run, alone, on_workers
+from pointstamp.containers import Arrays
 from pointstamp.kernels.jit import kernel
 
 RECORDS = {"tiny": 20_000, "small": 1_000_000, "full": 10_000_000}
@@ -39,7 +40,7 @@ def hash_join(worker: ps.Worker) -> Run:
     sides = [_batches(side, worker.index, worker.peers) for side in ("left", "right")]
     totals = np.zeros(2, np.int64)
 
-    def note(time: int, pairs: ps.Arrays) -> None:
+    def note(time: int, pairs: Arrays) -> None:
         totals[0] += len(pairs)
         totals[1] += (pairs["left"] ^ pairs["right"]).sum()
 
@@ -80,7 +81,7 @@ def join(capability: ps.Capability, info: Any) -> Any:
                     for start in range(0, len(found), PIECE):
                         own, other = found[start : start + PIECE], others[start : start + PIECE]
                         pair = (other, own) if turned else (own, other)
-                        session.give_batch(ps.Arrays(left=pair[0], right=pair[1]))
+                        session.give_batch(Arrays(left=pair[0], right=pair[1]))
 
     return logic
 
@@ -162,10 +163,10 @@ def find_pairs(
     return ours, theirs
 
 
-def _batches(side: str, index: int, peers: int) -> list[ps.Arrays]:
+def _batches(side: str, index: int, peers: int) -> list[Arrays]:
     key, value = (inputs.load(side, column, index, peers) for column in ("key", "value"))
     return [
-        ps.Arrays(key=key[start : start + BATCH], value=value[start : start + BATCH])
+        Arrays(key=key[start : start + BATCH], value=value[start : start + BATCH])
         for start in range(0, len(key), BATCH)
     ]
 

@@ -15,6 +15,7 @@ from benchmarks.counting import counted
 from benchmarks.harness import inputs
 from benchmarks.harness.case import OURS, Benchmark, Case, Elsewhere, Quantity, Size, Target
 from benchmarks.harness.measure import Run, alone, on_workers
+from pointstamp.containers import Arrays
 
 RECORDS = {"tiny": 10_000, "small": 1_000_000, "full": 10_000_000}
 BATCH = 65_536
@@ -34,7 +35,7 @@ def integers(worker: ps.Worker) -> Run:
     found: list[Any] = []
     x = inputs.load("integers", "x", worker.index, worker.peers)
     with worker.dataflow("integers") as scope:
-        batches = (ps.Arrays(x=x[start : start + BATCH]) for start in range(0, len(x), BATCH))
+        batches = (Arrays(x=x[start : start + BATCH]) for start in range(0, len(x), BATCH))
         counts = counted(scope.batches_to_stream(batches), "x", _count, _add_up)
         counts.inspect_batch(lambda time, batch: found.append(batch))
 
@@ -45,19 +46,19 @@ def integers(worker: ps.Worker) -> Run:
     return run
 
 
-def _count(batches: list[ps.Arrays]) -> ps.Arrays:
+def _count(batches: list[Arrays]) -> Arrays:
     keys = np.sort(np.concatenate([batch["x"] for batch in batches]))
     starts = _starts(keys)
-    return ps.Arrays(x=keys[starts], n=np.diff(starts, append=len(keys)))
+    return Arrays(x=keys[starts], n=np.diff(starts, append=len(keys)))
 
 
-def _add_up(batches: list[ps.Arrays]) -> ps.Arrays:
+def _add_up(batches: list[Arrays]) -> Arrays:
     keys = np.concatenate([batch["x"] for batch in batches])
     order = np.argsort(keys)
     keys = keys[order]
     starts = _starts(keys)
     counts = np.concatenate([batch["n"] for batch in batches])[order]
-    return ps.Arrays(x=keys[starts], n=np.add.reduceat(counts, starts))
+    return Arrays(x=keys[starts], n=np.add.reduceat(counts, starts))
 
 
 def _starts(keys: Any) -> Any:

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from pointstamp.communication.communicator import Communicator as Communicator
     from pointstamp.communication.event_sockets import Accept as Accept
     from pointstamp.communication.event_sockets import Connect as Connect
-    from pointstamp.containers import Arrays as Arrays
     from pointstamp.dataflow.capability import Capability as Capability
     from pointstamp.dataflow.capability_set import CapabilitySet as CapabilitySet
     from pointstamp.dataflow.error_policy import Failed as Failed
@@ -77,7 +76,6 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Arrays": "pointstamp.containers",
     "AsyncInput": "pointstamp.dataflow.event_loop",
     "Barrier": "pointstamp.runtime.barrier",
     "Broadcast": "pointstamp.dataflow.pact",

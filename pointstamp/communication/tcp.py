@@ -259,7 +259,7 @@ class _Rendezvous:
     refused: dict[int, _Refusal] = field(default_factory=dict)
     """The last reason to refuse one that claimed to be this peer."""
     refused_others: str = ""
-    """The last reason to refuse one of whom not even that is known."""
+    """The last reason to refuse one of which not even that is known."""
 
     def __post_init__(self) -> None:
         self._tls = {
@@ -288,7 +288,7 @@ class _Rendezvous:
                 now = time.monotonic()
                 if now >= until:
                     raise self._too_late(timeout_s)
-                self._call_who_is_due(now)
+                self._call_what_is_due(now)
                 self._give_up_the_slow(now)
                 for key, events in self._selector.select(self._wait_s(until)):
                     if key.data is None:
@@ -319,7 +319,7 @@ class _Rendezvous:
 
     # Calling the peers of lower index.
 
-    def _call_who_is_due(self, now: float) -> None:
+    def _call_what_is_due(self, now: float) -> None:
         for call in self.calls.values():
             if call.pending is None and call.peer not in self.connections and call.due <= now:
                 self._call(call, now)

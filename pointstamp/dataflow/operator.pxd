@@ -5,7 +5,7 @@ from pointstamp.dataflow.handles cimport Input, Output
 from pointstamp.dataflow.notificator cimport Notificator
 from pointstamp.progress.antichain cimport MutableAntichain
 from pointstamp.progress.change_batch cimport ChangeBatch
-from pointstamp.progress.operate cimport LocalOperator, Progress
+from pointstamp.progress.operate cimport LocalOperator, ProgressReport
 
 
 cdef class Operator(LocalOperator):
@@ -33,8 +33,8 @@ cdef class Operator(LocalOperator):
     cdef public object parameters
     cdef object _wake
     cdef public object aligner
-    cdef Progress _idle
-    cdef Progress _active
+    cdef ProgressReport _idle
+    cdef ProgressReport _active
 
     @cython.locals(
         port=Py_ssize_t,
@@ -46,7 +46,7 @@ cdef class Operator(LocalOperator):
     )
     cpdef push_external_progress(self, object changes)
     @cython.locals(output=Output, input_=Input, notificator=Notificator, capabilities=CapabilityCounts, is_active=bint)
-    cpdef Progress pull_internal_progress(self)
+    cpdef ProgressReport pull_internal_progress(self)
     @cython.locals(capabilities=CapabilityCounts)
     cpdef bint holds(self) except -1
     cpdef bint is_complete(self) except -1

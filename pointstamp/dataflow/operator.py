@@ -25,7 +25,7 @@ from pointstamp.dataflow.pact import Pact
 from pointstamp.errors import BuildError, OperatorError
 from pointstamp.progress.antichain import Antichain, MutableAntichain
 from pointstamp.progress.change_batch import ChangeBatch
-from pointstamp.progress.operate import Changes, Interest, LocalOperator, Progress, Summaries
+from pointstamp.progress.operate import Changes, Interest, LocalOperator, ProgressReport, Summaries
 from pointstamp.progress.timestamp import Timestamp, summary_less_equal
 
 if TYPE_CHECKING:
@@ -121,8 +121,8 @@ class Operator(LocalOperator):
         self.aligner: EpochAligner | None = None
         """Of an operator that keeps state, in a durable dataflow."""
         self._wake = wake
-        self._idle = Progress((), (), (), False)
-        self._active = Progress((), (), (), True)
+        self._idle = ProgressReport((), (), (), False)
+        self._active = ProgressReport((), (), (), True)
 
     @property
     def holds_capability(self) -> bool:
@@ -175,7 +175,7 @@ class Operator(LocalOperator):
         if has_changed and self.watcher is not None:
             self.watcher.notified(self)
 
-    def pull_internal_progress(self) -> Progress:
+    def pull_internal_progress(self) -> ProgressReport:
         """Run the logic once, send what it gave, report."""
         self._running = True
         try:
@@ -238,8 +238,8 @@ class Operator(LocalOperator):
         self._inputs = inputs
         self._outputs = outputs
         held = [capabilities.changes for capabilities in self.capabilities]
-        self._idle = Progress(held, self.consumed, self.produced, False)
-        self._active = Progress(held, self.consumed, self.produced, True)
+        self._idle = ProgressReport(held, self.consumed, self.produced, False)
+        self._active = ProgressReport(held, self.consumed, self.produced, True)
 
     def declared(self) -> str:
         """What all workers must have declared alike, for `Scope.structure`."""

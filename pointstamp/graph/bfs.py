@@ -31,7 +31,7 @@ def bfs(
     Parameters
     ----------
     edges : Stream
-        Arrow batches (or `Arrays`) with integer columns `src` and `dst`, or else the
+        Arrow batches with integer columns `src` and `dst`, or else the
         first two columns; or rows, pairs of integers. On any worker.
     source : int
         Where to begin; its level is 0. If the graph of a time does not have it,

@@ -47,7 +47,7 @@ def local_clustering(
     Parameters
     ----------
     edges : Stream
-        Arrow batches (or `Arrays`) with integer columns `src` and `dst`, or else the
+        Arrow batches with integer columns `src` and `dst`, or else the
         first two columns; or rows, pairs of integers. On any worker.
     vertices : Stream, optional
         Vertices that may have no edges, as for `pagerank`.

@@ -42,7 +42,7 @@ def connected_components(edges: Stream[Any], vertices: Stream[Any] | None = None
     Parameters
     ----------
     edges : Stream
-        Arrow batches (or `Arrays`) with integer columns `src` and `dst`, or else the
+        Arrow batches with integer columns `src` and `dst`, or else the
         first two columns; or rows, pairs of integers. On any worker.
     vertices : Stream, optional
         Batches with an integer column `vertex`, `id`, or else the first; or rows of

@@ -42,7 +42,7 @@ def core_numbers(edges: Stream[Any], vertices: Stream[Any] | None = None) -> Str
     Parameters
     ----------
     edges : Stream
-        Arrow batches (or `Arrays`) with integer columns `src` and `dst`, or else the
+        Arrow batches with integer columns `src` and `dst`, or else the
         first two columns; or rows, pairs of integers. On any worker.
     vertices : Stream, optional
         Vertices that may have no edges, as for `pagerank`; their number is 0.

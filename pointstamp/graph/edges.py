@@ -1,6 +1,6 @@
 """Streams of edges: from what users have to the two int64 columns of a join.
 
-Edges come as Arrow batches or `Arrays`, with columns `src` and `dst` or, where
+Edges come as Arrow batches, with columns `src` and `dst` or, where
 there are none, the first two; or as rows, pairs of integers. From here on they
 are `Arrays` with `src` and `dst`.
 """

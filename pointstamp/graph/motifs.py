@@ -24,7 +24,7 @@ def motifs(edges: Stream[Any], pattern: str, distinct: bool = False) -> Stream[A
     Parameters
     ----------
     edges : Stream
-        Arrow batches (or `Arrays`) with integer columns `src` and `dst`, or else the
+        Arrow batches with integer columns `src` and `dst`, or else the
         first two columns; or rows, pairs of integers. On any worker.
     pattern : str
         Edges between named vertices, as for GraphFrames:

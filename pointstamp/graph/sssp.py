@@ -37,7 +37,7 @@ def sssp(
     Parameters
     ----------
     edges : Stream
-        Arrow batches (or `Arrays`) with integer columns `src` and `dst` and a column
+        Arrow batches with integer columns `src` and `dst` and a column
         `weight` of numbers, or else the first three columns; or rows, triples. Of
         edges that repeat the lightest counts. On any worker.
     source : int

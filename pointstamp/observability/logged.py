@@ -19,7 +19,7 @@ from pointstamp.dataflow.operator import Operator
 from pointstamp.observability.buffer import Buffer
 from pointstamp.observability.event_types import NONE
 from pointstamp.progress.change_batch import ChangeBatch
-from pointstamp.progress.operate import Changes, Operate, Progress
+from pointstamp.progress.operate import Changes, Operate, ProgressReport
 
 Clock = Callable[[], int]
 
@@ -55,7 +55,7 @@ class LoggedOperator(Operator):
                     self._frontiers.add_with((time,), at, self.number, port, change)
         super().push_external_progress(changes)
 
-    def pull_internal_progress(self) -> Progress:
+    def pull_internal_progress(self) -> ProgressReport:
         """As `Operator`; what fails was active, too."""
         began = self._now()
         try:
@@ -75,7 +75,7 @@ class LoggedOperate:
         self._schedules = schedules
         self._operate = operate
 
-    def pull_internal_progress(self) -> Progress:
+    def pull_internal_progress(self) -> ProgressReport:
         """As the other."""
         began = self._now()
         try:

@@ -100,7 +100,7 @@ class _Time:
     batches: list[Any] = field(default_factory=list)
 
 
-class _Logic:
+class _CommandLogic:
     """Feeds the program, and sends what it answers.
 
     A time is *pending*, then *open* (being fed; at most one), then *asked* (the program
@@ -300,7 +300,7 @@ class _Logic:
         )
 
 
-def _ring(logic: weakref.ref[_Logic]) -> None:
+def _ring(logic: weakref.ref[_CommandLogic]) -> None:
     """Called by the threads of a child, which keep nothing alive."""
     found = logic()
     if found is not None:
@@ -408,7 +408,9 @@ class CommandMethods(StreamCore[T]):
         result: Stream[Any] = builder.new_output(initial=False)
 
         def make_logic(capabilities: list[Capability], info: OperatorInfo) -> Callable[..., Any]:
-            logic = _Logic(program, scope.timestamp, partial(scope.environment.call, info.activate))
+            logic = _CommandLogic(
+                program, scope.timestamp, partial(scope.environment.call, info.activate)
+            )
             scope.environment.closers.callback(logic.close)
             return logic.run
 

@@ -214,8 +214,9 @@ class FoldMethods(StreamCore[T]):
         >>> ps.testing.collect(build)
         [(0, (1, 2)), (0, (2, 1))]
 
+        >>> import pyarrow as pa
         >>> def build(scope):
-        ...     batch = ps.Arrays(user=[7, 9, 7], spent=[1, 2, 3])
+        ...     batch = pa.record_batch({"user": [7, 9, 7], "spent": [1, 2, 3]})
         ...     return scope.batches_to_stream([batch]).aggregate([("spent", "sum")], key="user")
         >>> ps.testing.collect(build)
         [(0, (7, 4)), (0, (9, 2))]

@@ -113,8 +113,9 @@ class ReduceMethods(FoldMethods[T]):
         ...     return scope.to_stream([("a", 3), ("b", 5), ("a", 4)]).reduce(max)
         >>> ps.testing.collect(build)
         [(0, ('a', 4)), (0, ('b', 5))]
+        >>> import pyarrow as pa
         >>> def build(scope):
-        ...     batch = ps.Arrays(user=[7, 9, 7], spent=[1, 2, 3])
+        ...     batch = pa.record_batch({"user": [7, 9, 7], "spent": [1, 2, 3]})
         ...     return scope.batches_to_stream([batch]).reduce("sum", key="user")
         >>> ps.testing.collect(build)
         [(0, (7, 4)), (0, (9, 2))]
@@ -162,8 +163,9 @@ class ReduceMethods(FoldMethods[T]):
         >>> import pointstamp as ps
         >>> ps.testing.collect(lambda scope: scope.to_stream([3, 9, 4, 1]).top_k(2))
         [(0, 4), (0, 9)]
+        >>> import pyarrow as pa
         >>> def build(scope):
-        ...     batch = ps.Arrays(user=[7, 9, 7], spent=[1, 2, 3])
+        ...     batch = pa.record_batch({"user": [7, 9, 7], "spent": [1, 2, 3]})
         ...     return scope.batches_to_stream([batch]).top_k(1, by="spent", key="user")
         >>> ps.testing.collect(build)
         [(0, (7, 3)), (0, (9, 2))]

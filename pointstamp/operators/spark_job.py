@@ -20,9 +20,9 @@ class SparkMethods(StreamCore[T]):
     ) -> Stream[Any]:
         """Run a Spark job on the records of each time, once it is complete.
 
-        See `pointstamp.spark.operator.spark`, which says where it runs and what it needs.
+        See `pointstamp.spark.spark_operator.spark`, which says where it runs and what it needs.
         """
         # By name: what imports PySpark is below this layer.
-        operator = import_module("pointstamp.spark.operator")
+        operator = import_module("pointstamp.spark.spark_operator")
         result: Stream[Any] = operator.spark(self, function, schema=schema, name=name)
         return result

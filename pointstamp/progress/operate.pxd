@@ -2,7 +2,7 @@ cimport cython
 
 
 @cython.final
-cdef class Progress:
+cdef class ProgressReport:
     cdef readonly object internal
     cdef readonly object consumed
     cdef readonly object produced
@@ -11,7 +11,7 @@ cdef class Progress:
 
 cdef class LocalOperator:
     cpdef push_external_progress(self, object changes)
-    cpdef Progress pull_internal_progress(self)
+    cpdef ProgressReport pull_internal_progress(self)
     cpdef bint holds(self) except -1
     cpdef bint is_complete(self) except -1
     cpdef abandon(self)

@@ -75,7 +75,7 @@ class Interest(IntEnum):
     ALWAYS = 2
 
 
-class Progress:
+class ProgressReport:
     """What an operator did since its last report. The receiver drains the batches."""
 
     __slots__ = ("active", "consumed", "internal", "produced")
@@ -109,7 +109,7 @@ class LocalOperator:
         """See `Operate`."""
         raise NotImplementedError
 
-    def pull_internal_progress(self) -> Progress:
+    def pull_internal_progress(self) -> ProgressReport:
         """See `Operate`."""
         raise NotImplementedError
 
@@ -173,5 +173,5 @@ class Operate(Protocol):
     def push_external_progress(self, changes: Changes) -> None:
         """Deliver how the frontier of each input has changed. Drains `changes`."""
 
-    def pull_internal_progress(self) -> Progress:
+    def pull_internal_progress(self) -> ProgressReport:
         """Do the work at hand, and report it."""

@@ -2,7 +2,7 @@ cimport cython
 
 from pointstamp.progress.antichain cimport MutableAntichain
 from pointstamp.progress.change_batch cimport ChangeBatch
-from pointstamp.progress.operate cimport LocalOperator, Progress
+from pointstamp.progress.operate cimport LocalOperator, ProgressReport
 from pointstamp.progress.reachability cimport Tracker
 
 
@@ -60,8 +60,8 @@ cdef class Subgraph:
     cdef list _internal
     cdef list _consumed
     cdef list _produced
-    cdef Progress _idle_progress
-    cdef Progress _active_progress
+    cdef ProgressReport _idle_progress
+    cdef ProgressReport _active_progress
     cdef readonly list _output_capabilities
     cdef list _inboxes
     cdef list _inbox_of
@@ -76,7 +76,7 @@ cdef class Subgraph:
 
     @cython.locals(port=Py_ssize_t, count="long long")
     cpdef push_external_progress(self, object changes)
-    cpdef Progress pull_internal_progress(self)
+    cpdef ProgressReport pull_internal_progress(self)
     @cython.locals(location=Py_ssize_t, change="long long")
     cpdef accept(self, object updates)
     @cython.locals(has_changes=bint)
@@ -99,7 +99,7 @@ cdef class Subgraph:
     cdef _visit_children(self)
     @cython.locals(operator=LocalOperator)
     cdef bint _holds(self, Py_ssize_t node) except -1
-    @cython.locals(operator=LocalOperator, progress=Progress)
+    @cython.locals(operator=LocalOperator, progress=ProgressReport)
     cdef _visit(self, Py_ssize_t node)
     @cython.locals(
         batch=ChangeBatch,
@@ -110,7 +110,7 @@ cdef class Subgraph:
         first_output=Py_ssize_t,
         count="long long",
     )
-    cdef _take_report(self, Py_ssize_t node, Progress progress)
+    cdef _take_report(self, Py_ssize_t node, ProgressReport progress)
     @cython.locals(is_holder=bint, was_holder=bint, was_complete=bint)
     cdef _note_state(self, Py_ssize_t node, bint holds, bint complete)
     cdef _collect_output_changes(self)

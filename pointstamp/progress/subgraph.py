@@ -51,7 +51,7 @@ from pointstamp.progress.operate import (
     Interest,
     LocalOperator,
     Operate,
-    Progress,
+    ProgressReport,
     Summaries,
 )
 from pointstamp.progress.reachability import Tracker
@@ -214,8 +214,8 @@ class Subgraph:
         self._consumed = [ChangeBatch() for _ in range(inputs)]
         self._produced = [ChangeBatch() for _ in range(outputs)]
         reported = (self._internal, self._consumed, self._produced)
-        self._idle_progress = Progress(*reported, False)
-        self._active_progress = Progress(*reported, True)
+        self._idle_progress = ProgressReport(*reported, False)
+        self._active_progress = ProgressReport(*reported, True)
         self._output_capabilities = [MutableAntichain(outer) for _ in range(outputs)]
         self._inboxes: list[list[ChangeBatch]] = [[]]
         self._inbox_of: list[ChangeBatch | None] = []
@@ -289,7 +289,7 @@ class Subgraph:
                 self._update(self.topology.target(0, output), time, -count, 0)
             self._unreceipted.clear()
 
-    def pull_internal_progress(self) -> Progress:
+    def pull_internal_progress(self) -> ProgressReport:
         """One round: receive, run, receive again, report."""
         self._is_at_work = True
         self._report_entered()
@@ -500,14 +500,14 @@ class Subgraph:
             child = self._nodes[node]
             child.push_external_progress(self._inboxes[node])
             progress = child.pull_internal_progress()
-            # Compiled, None would pass for a `Progress` that is somewhere else in memory.
+            # Compiled, None would pass for a `ProgressReport` that is somewhere else in memory.
             assert progress is not None, f"{child.name!r} reported nothing"
             self._note_state(node, child.holds_capability, child.complete)
         self._take_report(node, progress)
         if progress.active:
             self.activate(node)
 
-    def _take_report(self, node: int, progress: Progress) -> None:
+    def _take_report(self, node: int, progress: ProgressReport) -> None:
         shared = self._is_local[node]
         # Inputs come before outputs, as `Topology` numbers them.
         location = self._first[node]

@@ -12,11 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import pointstamp as ps
 from pointstamp.checkpoint.bins import N_BINS, bins_for, bins_of, is_for
 from pointstamp.checkpoint.keyed_columns import KeyedColumns
 from pointstamp.checkpoint.keyed_state import KeyedBatches, KeyedRows, by_key
-from pointstamp.containers import hash_key
+from pointstamp.containers import Arrays, hash_key
 from pointstamp.errors import BuildError, ColumnError, SerializationError
 
 ACTIONS = st.lists(
@@ -204,7 +203,7 @@ def test_batches_are_cut_by_key_and_put_together_again(grows_only: bool, peers: 
     store = Store()
     expected = []
     for tag in range(3):
-        batch = ps.Arrays(k=np.arange(50) % (7 + tag), v=np.arange(50) + tag)
+        batch = Arrays(k=np.arange(50) % (7 + tag), v=np.arange(50) + tag)
         kept.append((tag, batch))
         table.add(tag, batch)
         store.take(table)

@@ -12,7 +12,7 @@ import pytest
 
 import pointstamp as ps
 from pointstamp.checkpoint import Checkpoint
-from pointstamp.containers import kind_of
+from pointstamp.containers import Arrays, kind_of
 from tests.checkpoint.restarts import (
     Build,
     Epochs,
@@ -45,7 +45,7 @@ def as_texts(records: Records) -> Any:
 
 def as_arrays(records: Records) -> Any:
     keys, values = (np.array([r[i] for r in records], np.int64) for i in (0, 1))
-    return ps.Arrays(k=keys, v=values)
+    return Arrays(k=keys, v=values)
 
 
 CONTAINERS = [pytest.param(make, id=make.__name__) for make in (as_rows, as_columns, as_arrays)]
@@ -80,7 +80,7 @@ def sums_of_columns(scope: Any, streams: Any) -> Any:
     def add(key: Any, records: Any, state: int) -> Any:
         total = state + sum(value for _, value in kind_of(records).records(records))
         # A key that has come three times is forgotten, and begins anew.
-        return None if total > 20 else total, ps.Arrays(k=[hash(key) % 97], total=[total])
+        return None if total > 20 else total, Arrays(k=[hash(key) % 97], total=[total])
 
     return streams["a"].state_machine(add, "k", default=0)
 
@@ -211,7 +211,7 @@ def counts_of_columns(scope: Any, streams: Any) -> Any:
                     rows = counts.rows(keys)
                     np.add.at(counts["n"], rows, 1)
                     counts.touch(rows)
-                    session.give_batch(ps.Arrays(k=keys, n=counts["n"][rows]))
+                    session.give_batch(Arrays(k=keys, n=counts["n"][rows]))
 
         return logic
 

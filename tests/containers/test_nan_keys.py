@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pointstamp as ps
+from pointstamp.containers import Arrays
 from pointstamp.containers.keys import canonical_key, has_nan, hash_key
 
 NAN = math.nan
@@ -57,7 +58,7 @@ def of_columns(scope: Any, is_there: bool) -> Any:
 
 
 def of_arrays(scope: Any, is_there: bool) -> Any:
-    batch = ps.Arrays(k=np.array([NAN, 1.0]), l=[0, 0])
+    batch = Arrays(k=np.array([NAN, 1.0]), l=[0, 0])
     return scope.batches_to_stream([batch] if is_there else [])
 
 
@@ -75,7 +76,7 @@ def test_a_state_is_kept_for_a_nan_from_time_to_time(make: Any, workers: int) ->
         answer = [(str(key[0]), n + 1)]
         if make is of_rows:
             return n + 1, answer
-        return n + 1, ps.Arrays(k=[answer[0][0]], n=[n + 1])
+        return n + 1, Arrays(k=[answer[0][0]], n=[n + 1])
 
     def build(scope: Any) -> Any:
         return each_at_its_time(scope, make).state_machine(count, key=by_key(make), default=0)

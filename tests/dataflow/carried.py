@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import pointstamp as ps
+from pointstamp.containers import Arrays
 from pointstamp.errors import WorkerError
 from pointstamp.testing import collect
 
@@ -34,7 +34,7 @@ def columns(scope: Any, names: str, records: Records) -> Any:
 def arrays(scope: Any, names: str, records: Records) -> Any:
     """The same as NumPy columns."""
     return scope.batches_to_stream(
-        ps.Arrays(dict(zip(names, np.array(batch, np.int64).T, strict=True)))
+        Arrays(dict(zip(names, np.array(batch, np.int64).T, strict=True)))
         for batch in _batches(scope, records)
     )
 

@@ -33,7 +33,7 @@ from pointstamp.operators.scope import Scope
 from pointstamp.operators.stream import Stream
 from pointstamp.progress.antichain import Antichain
 from pointstamp.progress.change_batch import ChangeBatch
-from pointstamp.progress.operate import Changes, Interest, Progress, Summaries
+from pointstamp.progress.operate import Changes, Interest, ProgressReport, Summaries
 from pointstamp.progress.timestamp import summary_less_equal
 
 Inner = tuple[Any, int]
@@ -122,7 +122,7 @@ class ForeignScope:
         if Environment.watcher is not None:
             Environment.watcher.notified(self)
 
-    def pull_internal_progress(self) -> Progress:
+    def pull_internal_progress(self) -> ProgressReport:
         """One visit.
 
         Rounds come first: they are judged by what was in the last report, for which the
@@ -137,7 +137,7 @@ class ForeignScope:
         has_news = self._hear_peers() or has_news
         self._report_held()
         is_active = bool(self._here) or (has_news and bool(self._asked))
-        return Progress([self._internal], [self._consumed], [self._produced], is_active)
+        return ProgressReport([self._internal], [self._consumed], [self._produced], is_active)
 
     # The work.
 

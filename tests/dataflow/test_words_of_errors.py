@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 import pointstamp as ps
+from pointstamp.containers import Arrays
 from pointstamp.errors import (
     BuildError,
     ContainerError,
@@ -102,14 +103,14 @@ def test_the_code_that_sends_to_a_key_that_fails_is_told_whose_it_is() -> None:
             ["Window cannot group by the column 'k'", "struct<a: int64>"],
         ),
         (
-            lambda s: s.batches_to_stream([ps.Arrays(t=np.array(["NaT"], "M8[s]"))]).window(
+            lambda s: s.batches_to_stream([Arrays(t=np.array(["NaT"], "M8[s]"))]).window(
                 ps.Tumbling(2), time="t"
             )[0],
             DataError,
             ["event time for every record", "1 of 1 are not a time"],
         ),
         (
-            lambda s: s.batches_to_stream([ps.Arrays(t=np.array([2**63], np.uint64))]).window(
+            lambda s: s.batches_to_stream([Arrays(t=np.array([2**63], np.uint64))]).window(
                 ps.Tumbling(2), time="t"
             )[0],
             DataError,

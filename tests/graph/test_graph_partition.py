@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pointstamp as ps
+from pointstamp.containers import Arrays
 from pointstamp.graph.graph_partition import GraphPartition
 from pointstamp.graph.partitioning import partitions
 from pointstamp.kernels.hashing import hash_ints
@@ -83,7 +84,7 @@ def test_who_has_a_ghost_is_told_of_it(edges, chosen):
         assert (np.diff(messages["to"]) >= 0).all(), "sent in more pieces than there are workers"
         for to in set(messages["to"].tolist()):
             mine = messages["to"] == to
-            batch = ps.Arrays(slot=messages["slot"][mine], value=messages["value"][mine])
+            batch = Arrays(slot=messages["slot"][mine], value=messages["value"][mine])
             places = parts[to].places_of_messages([batch])
             assert parts[to].ids[places].tolist() == batch["value"].tolist()
             told[to] |= set(batch["value"].tolist())

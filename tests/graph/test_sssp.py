@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pointstamp as ps
+from pointstamp.containers import Arrays
 from pointstamp.errors import DataError, WorkerError
 from pointstamp.graph import sssp
 from tests.graph.answers import Ldbc, quick, real_edges, same_on_all
@@ -70,11 +71,11 @@ def test_the_distances_of_a_real_graph(data):
         ([(1, 2, math.inf), (1, 3, 1.0)], "1 of 2 are larger"),
         ([(1, 2, 1e308), (2, 3, 1e308)], "2 of 2 are larger"),
         ([(1, 2, 2**53 + 1)], "9007199254740993 is larger"),
-        (ps.Arrays(src=[1], dst=[2], weight=[2**53 + 1]), "9007199254740993 is larger"),
+        (Arrays(src=[1], dst=[2], weight=[2**53 + 1]), "9007199254740993 is larger"),
         ([(1, 2)], "triples"),
         ([(1, 2, "far")], "triples"),
-        (ps.Arrays(a=[1], b=[2]), "three columns"),
-        (ps.Arrays(src=[1], dst=[2], weight=["far"]), "numbers in the column 'weight'"),
+        (Arrays(a=[1], b=[2]), "three columns"),
+        (Arrays(src=[1], dst=[2], weight=["far"]), "numbers in the column 'weight'"),
     ],
     ids=str,
 )

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pointstamp as ps
+from pointstamp.containers import Arrays
 from pointstamp.errors import ContainerError, SchemaError, WorkerError
 from pointstamp.testing import collect
 
@@ -122,7 +123,7 @@ def test_a_column_of_lists_is_flattened(kind: Any) -> None:
 def test_what_cannot_be_flattened_is_named(first_cause: Any) -> None:
     batches = {
         SchemaError: pa.RecordBatch.from_pydict({"b": [1]}),
-        ContainerError: ps.Arrays(b=[1]),
+        ContainerError: Arrays(b=[1]),
     }
     for kind, batch in batches.items():
         with pytest.raises(WorkerError) as raised:

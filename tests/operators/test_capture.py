@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pointstamp as ps
-from pointstamp.containers import kind_of
+from pointstamp.containers import Arrays, kind_of
 from pointstamp.errors import EventError, TimestampError, TruncatedError, WorkerError
 from pointstamp.formats.capture_files import CaptureFile
 from pointstamp.testing import collect
@@ -33,7 +33,7 @@ def as_columns(values: list[int]) -> Any:
 
 
 def as_arrays(values: list[int]) -> Any:
-    return ps.Arrays(x=np.array(values, np.int64), y=np.array([str(v) for v in values], "U2"))
+    return Arrays(x=np.array(values, np.int64), y=np.array([str(v) for v in values], "U2"))
 
 
 CONTAINERS = [pytest.param(make, id=make.__name__) for make in (as_rows, as_columns, as_arrays)]

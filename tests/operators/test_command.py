@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 
 import pointstamp as ps
+from pointstamp.containers import Arrays
 from pointstamp.errors import (
     BuildError,
     CommandError,
@@ -114,7 +115,7 @@ def test_columns_go_through_as_an_arrow_stream(workers: int, marker: str | None)
 def test_arrays_come_back_as_arrow(workers: int) -> None:
     def build(scope: Any) -> Any:
         mine = np.arange(10, dtype=np.int64)[scope.index :: scope.peers]
-        return scope.batches_to_stream([ps.Arrays(x=mine)]).command(["cat"], form="arrow")
+        return scope.batches_to_stream([Arrays(x=mine)]).command(["cat"], form="arrow")
 
     assert collect(build, workers) == [(0, (x,)) for x in range(10)]
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import pointstamp as ps
+from pointstamp.containers import Arrays
 from pointstamp.errors import BuildError, WorkerError
 from pointstamp.operators import distinct
 from pointstamp.testing import collect
@@ -31,7 +32,7 @@ def as_columns(records: list[tuple[int, str]]) -> Any:
 
 
 def as_arrays(records: list[tuple[int, str]]) -> Any:
-    return ps.Arrays(n=np.array([n for n, _ in records]), m=np.array([len(t) for _, t in records]))
+    return Arrays(n=np.array([n for n, _ in records]), m=np.array([len(t) for _, t in records]))
 
 
 @pytest.mark.parametrize("make", [as_rows, as_columns, as_arrays])

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pytest
 
 import pointstamp as ps
+from pointstamp.containers import Arrays
 from pointstamp.dataflow.error_policy import Unpicklable
 from pointstamp.errors import (
     BuildError,
@@ -52,7 +53,7 @@ def columns(scope: Any) -> Any:
 def arrays(scope: Any) -> Any:
     """The same as NumPy columns."""
     return scope.batches_to_stream(
-        [ps.Arrays(x=np.array(NUMBERS[scope.index :: scope.peers], dtype=np.int64))]
+        [Arrays(x=np.array(NUMBERS[scope.index :: scope.peers], dtype=np.int64))]
     )
 
 

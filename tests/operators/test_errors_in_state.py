@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 import pointstamp as ps
-from pointstamp.containers import kind_of
+from pointstamp.containers import Arrays, kind_of
 from pointstamp.errors import BuildError, DataError
 from pointstamp.testing import collect
 from tests.dataflow.carried import arrays, cause_of, columns, rows
@@ -245,8 +245,8 @@ def test_a_column_of_booleans_is_a_predicate_that_may_fail(make: Any, workers: i
 
     def flagged(scope: Any) -> Any:
         def flag(batch: Any) -> Any:
-            if isinstance(batch, ps.Arrays):
-                return ps.Arrays({**dict(batch), "even": batch["x"] % 2 == 0})
+            if isinstance(batch, Arrays):
+                return Arrays({**dict(batch), "even": batch["x"] % 2 == 0})
             even = pc.equal(pc.bit_wise_and(batch["x"], 1), 0)
             return pa.RecordBatch.from_pydict({"k": batch["k"], "x": batch["x"], "even": even})
 
@@ -358,8 +358,8 @@ def test_a_loop_may_stop_by_a_column_of_booleans(make: Any, workers: int) -> Non
     def count_down(batch: Any) -> Any:
         numbers = [max(0, x - 1) for x, *_ in kind_of(batch).records(batch)]
         done = [x == 0 for x in numbers]
-        if isinstance(batch, ps.Arrays):
-            return ps.Arrays(x=numbers, done=done)
+        if isinstance(batch, Arrays):
+            return Arrays(x=numbers, done=done)
         return pa.RecordBatch.from_pydict({"x": pa.array(numbers, pa.int64()), "done": done})
 
     def build(scope: Any) -> Any:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 import pointstamp as ps
-from pointstamp.containers import kind_of
+from pointstamp.containers import Arrays, kind_of
 from pointstamp.dataflow.backpressure import N_WAITING, Backpressure, InFlight
 from pointstamp.errors import UsageError
 from pointstamp.graph import pagerank
@@ -30,7 +30,7 @@ def batches(kind: str, n: int) -> Any:
         elif kind == "columns":
             yield pa.RecordBatch.from_pydict({"x": np.arange(1000) + i})
         else:
-            yield ps.Arrays(x=np.arange(1000) + i)
+            yield Arrays(x=np.arange(1000) + i)
 
 
 class Sizes:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import pointstamp as ps
-from pointstamp.containers import kind_of
+from pointstamp.containers import Arrays, kind_of
 from pointstamp.dataflow.channels import ExchangePusher
 from pointstamp.errors import BuildError, ColumnError, ContainerError
 from pointstamp.operators import folds
@@ -253,7 +253,7 @@ def test_a_state_machine_keeps_a_state_for_each_key(make: Any, run: Run) -> None
     def of_column(key: int, records: Any, total: int) -> Any:
         total += sum(values(records))
         (time,) = {r[2] for r in kind_of(records).records(records)}
-        return total, ps.Arrays(k=[key], t=[time], total=[total])
+        return total, Arrays(k=[key], t=[time], total=[total])
 
     fold = of_row if make is rows else of_column
 
@@ -417,7 +417,7 @@ def test_what_is_kept_grows_with_the_keys_and_not_with_the_records(
         kept.append(sum(part.num_rows for part in self._parts))
 
     monkeypatch.setattr(folds._Named, "take", take)
-    batches = [ps.Arrays(k=[x % 7, x % 5], x=[x, 1]) for x in range(2_000)]
+    batches = [Arrays(k=[x % 7, x % 5], x=[x, 1]) for x in range(2_000)]
 
     def build(scope: Any) -> Any:
         return scope.batches_to_stream(batches).aggregate([("x", "count")], key="k")

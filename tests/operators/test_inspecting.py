@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import pointstamp as ps
+from pointstamp.containers import Arrays
 from pointstamp.testing import collect
 
 
-@pytest.mark.parametrize("make", [list, lambda numbers: ps.Arrays(x=np.array(numbers))])
+@pytest.mark.parametrize("make", [list, lambda numbers: Arrays(x=np.array(numbers))])
 def test_inspect_time_sees_each_record_with_its_time(make: Any) -> None:
     seen: list[Any] = []
 

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 import pointstamp as ps
+from pointstamp.containers import Arrays
 from pointstamp.errors import BuildError, FeedbackError, LoopWarning, WorkerError
 from pointstamp.operators.iterate import Round
 from pointstamp.runtime.schedule import Schedule
@@ -34,8 +35,8 @@ def halve_rows(batch: list[int]) -> list[int]:
     return [x // 2 if x >= 5 else x for x in batch]
 
 
-def halve_arrays(batch: ps.Arrays) -> ps.Arrays:
-    return ps.Arrays(x=np.where(batch["x"] >= 5, batch["x"] // 2, batch["x"]))
+def halve_arrays(batch: Arrays) -> Arrays:
+    return Arrays(x=np.where(batch["x"] >= 5, batch["x"] // 2, batch["x"]))
 
 
 def halve_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -46,7 +47,7 @@ def halve_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
 FORMS = {
     "rows": (lambda xs: [*xs], None, halve_rows, sum),
     "arrays": (
-        lambda xs: ps.Arrays(x=np.array(xs, np.int64)),
+        lambda xs: Arrays(x=np.array(xs, np.int64)),
         "x",
         halve_arrays,
         lambda batch: int(batch["x"].sum()),

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 import pointstamp as ps
+from pointstamp.containers import Arrays
 from pointstamp.testing import collect
 
 NUMBERS = list(range(20))
@@ -38,7 +39,7 @@ def arrays(scope: Any) -> Any:
     import numpy as np
 
     mine = np.array(NUMBERS[scope.index :: scope.peers], dtype=np.int64)
-    return scope.batches_to_stream([ps.Arrays(x=mine)])
+    return scope.batches_to_stream([Arrays(x=mine)])
 
 
 def values(found: list[tuple[Any, Any]]) -> list[Any]:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pointstamp as ps
+from pointstamp.containers import Arrays
 from pointstamp.errors import BuildError, ContainerError, SchemaError, WorkerError
 from pointstamp.testing import collect
 
@@ -187,7 +188,7 @@ def test_what_cannot_be_joined_so_is_named(first_cause: Any) -> None:
 
     assert isinstance(cause(how="outer"), BuildError)
     assert "cannot retain" in str(cause(how="left", retain=True))
-    arrays = ps.Arrays(k=[1], x=[2])
+    arrays = Arrays(k=[1], x=[2])
     with pytest.raises(WorkerError, match="arrays have none") as raised:
         collect(
             lambda s: s.batches_to_stream([arrays]).join(

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import pointstamp as ps
+from pointstamp.containers import Arrays
 from pointstamp.errors import BuildError, DataError, WorkerError
 from pointstamp.testing import collect
 
@@ -34,7 +34,7 @@ def as_columns(records: Any) -> Any:
 
 
 def as_arrays(records: Any) -> Any:
-    return ps.Arrays(
+    return Arrays(
         {name: np.array([r[i] for r in records], np.int64) for i, name in enumerate("kvn")}
     )
 

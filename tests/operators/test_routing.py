@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 import pointstamp as ps
-from pointstamp.containers import kind_of
+from pointstamp.containers import Arrays, kind_of
 from pointstamp.errors import (
     BuildError,
     ColumnError,
@@ -214,7 +214,7 @@ def flagged(kind: str) -> Any:
         mine = range(scope.index, 20, scope.peers)
         small = [x < 5 for x in mine]
         if kind == "arrays":
-            return scope.batches_to_stream([ps.Arrays(x=list(mine), small=small)])
+            return scope.batches_to_stream([Arrays(x=list(mine), small=small)])
         return scope.batches_to_stream([pa.RecordBatch.from_pydict({"x": mine, "small": small})])
 
     return make
@@ -234,8 +234,8 @@ def test_a_predicate_may_be_a_column_of_booleans(run: Run, kind: str) -> None:
     ("batch", "kind", "words"),
     [
         ([(1, True)], ColumnError, ["'ok'", "r[0]"]),
-        (ps.Arrays(x=[1]), ColumnError, ["'ok'", "'x'"]),
-        (ps.Arrays(ok=[1]), SchemaError, ["booleans", "int64"]),
+        (Arrays(x=[1]), ColumnError, ["'ok'", "'x'"]),
+        (Arrays(ok=[1]), SchemaError, ["booleans", "int64"]),
         (TEXT.rename_columns(["ok"]), SchemaError, ["booleans", "string"]),
         (TEXT, ColumnError, ["'ok'", "'y'"]),
     ],

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import pointstamp as ps
+from pointstamp.containers import Arrays
 from pointstamp.errors import BuildError, CapabilityError, InputError, WorkerError
 from pointstamp.testing import collect
 
@@ -29,7 +30,7 @@ def as_columns(values: list[int]) -> Any:
 
 
 def as_arrays(values: list[int]) -> Any:
-    return ps.Arrays(x=np.array(values, dtype=np.int64))
+    return Arrays(x=np.array(values, dtype=np.int64))
 
 
 CONTAINERS = [pytest.param(make, id=make.__name__) for make in (as_rows, as_columns, as_arrays)]

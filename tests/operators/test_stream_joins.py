@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pointstamp as ps
+from pointstamp.containers import Arrays
 from pointstamp.errors import BuildError, ColumnError, SchemaError, TimestampError, WorkerError
 from pointstamp.testing import collect
 from tests.simulation.moments import EventProcessing, Moment
@@ -44,7 +45,7 @@ def as_texts(records: Side, name: str) -> Any:
 
 def as_arrays(records: Side, name: str) -> Any:
     keys, values = (np.array([r[i] for r in records], np.int64) for i in (1, 2))
-    return ps.Arrays({"key": keys, name: values})
+    return Arrays({"key": keys, name: values})
 
 
 MAKES = [as_rows, as_columns, as_texts, as_arrays]
@@ -277,7 +278,7 @@ def test_equal_hashes_of_different_keys_do_not_meet(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(
         ArraysKind, "hashes", lambda self, batch, key: np.zeros(len(batch), np.uint64)
     )
-    left, right = ps.Arrays(k=["a", "b", "b"], x=[1, 2, 3]), ps.Arrays(k=["b", "c"], y=[4, 5])
+    left, right = Arrays(k=["a", "b", "b"], x=[1, 2, 3]), Arrays(k=["b", "c"], y=[4, 5])
 
     def build(scope: Any) -> Any:
         return scope.batches_to_stream([left]).join(scope.batches_to_stream([right]), "k")

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pointstamp as ps
+from pointstamp.containers import Arrays
 from pointstamp.errors import ColumnError, DataError, UsageError, WorkerError
 from pointstamp.testing import collect
 
@@ -37,7 +38,7 @@ def as_columns(records: list[Record]) -> Any:
 
 
 def as_arrays(records: list[Record]) -> Any:
-    return ps.Arrays(
+    return Arrays(
         key=np.array([key for _, key, _ in records], "U1"),
         event=np.array([event for _, _, event in records], np.int64),
     )

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import pointstamp as ps
+from pointstamp.containers import Arrays
 from pointstamp.errors import ColumnError, WorkerError
 from pointstamp.testing import collect
 
@@ -28,7 +29,7 @@ COLUMNS = [
         record_batch(pa.float64()).set_column(0, "k", pa.array(ZEROS).dictionary_encode()),
         id="dictionary",
     ),
-    pytest.param(ps.Arrays(k=np.array(ZEROS), x=[1, 2, 4]), id="arrays"),
+    pytest.param(Arrays(k=np.array(ZEROS), x=[1, 2, 4]), id="arrays"),
 ]
 
 

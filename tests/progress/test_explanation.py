@@ -8,7 +8,7 @@ from typing import Any
 from pointstamp.progress.antichain import Antichain
 from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.explanation import HolderKind, Own, causes, explain, layouts
-from pointstamp.progress.operate import Interest, Progress
+from pointstamp.progress.operate import Interest, ProgressReport
 from pointstamp.progress.subgraph import Subgraph, root
 from pointstamp.progress.timestamp import Advance, Int, Product, summary_less_equal
 from pointstamp.progress.topology import Edge
@@ -41,8 +41,8 @@ class Child:
         for batch in changes:
             batch.drain()
 
-    def pull_internal_progress(self) -> Progress:
-        return Progress(self.held, [], [], False)
+    def pull_internal_progress(self) -> ProgressReport:
+        return ProgressReport(self.held, [], [], False)
 
 
 def chain(*children: Child, peers: int = 1) -> Subgraph:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pointstamp.errors import BuildError
 from pointstamp.progress.antichain import Antichain, MutableAntichain
 from pointstamp.progress.change_batch import ChangeBatch
-from pointstamp.progress.operate import Interest, Progress
+from pointstamp.progress.operate import Interest, ProgressReport
 from pointstamp.progress.subgraph import Subgraph, _Turns, root
 from pointstamp.progress.timestamp import Advance, Int, Product, summary_less_equal
 from pointstamp.progress.topology import Edge
@@ -74,7 +74,7 @@ class Scripted:
         """What the next visit reports, at port 0."""
         self.next = (list(internal), list(consumed), list(produced))
 
-    def pull_internal_progress(self) -> Progress:
+    def pull_internal_progress(self) -> ProgressReport:
         self.visits += 1
         internal, consumed, produced = self.next
         self.next = ([], [], [])
@@ -82,7 +82,7 @@ class Scripted:
         def ports(n: int, changes: list[Any]) -> list[ChangeBatch]:
             return [ChangeBatch(changes if port == 0 else ()) for port in range(n)]
 
-        return Progress(
+        return ProgressReport(
             ports(self.outputs, internal),
             ports(self.inputs, consumed),
             ports(self.outputs, produced),
@@ -90,7 +90,7 @@ class Scripted:
         )
 
 
-def visit(scope: Subgraph) -> Progress:
+def visit(scope: Subgraph) -> ProgressReport:
     scope.push_external_progress([ChangeBatch() for _ in range(scope.inputs)])
     return scope.pull_internal_progress()
 

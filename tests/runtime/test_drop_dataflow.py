@@ -10,6 +10,7 @@ import pytest
 
 import pointstamp as ps
 from pointstamp.communication.shared_link import INLINE_BYTES
+from pointstamp.containers import Arrays
 from pointstamp.errors import (
     CapabilityError,
     DroppedError,
@@ -385,7 +386,7 @@ def large_batches_under_way(worker: Any, n: int) -> tuple[int, int]:
         worker.step_while(lambda: probe.less_than(other.time))
 
     for _ in range(n):
-        input.send_batch(ps.Arrays(v=np.arange(INLINE_BYTES)))
+        input.send_batch(Arrays(v=np.arange(INLINE_BYTES)))
         worker.step()
     meet()
     waiting = lent()
@@ -396,7 +397,7 @@ def large_batches_under_way(worker: Any, n: int) -> tuple[int, int]:
     else:
         # They go on sending to the worker that has dropped it.
         for _ in range(n):
-            input.send_batch(ps.Arrays(v=np.arange(INLINE_BYTES)))
+            input.send_batch(Arrays(v=np.arange(INLINE_BYTES)))
             worker.step()
         meet()
         worker.drop_dataflow("flow")

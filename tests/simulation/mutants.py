@@ -24,7 +24,7 @@ from pointstamp.errors import StalledError, WorkerError
 from pointstamp.operators.iterate import _Rounds
 from pointstamp.progress.antichain import Antichain, MutableAntichain
 from pointstamp.progress.change_batch import ChangeBatch
-from pointstamp.progress.operate import Changes, Interest, Progress, Summaries
+from pointstamp.progress.operate import Changes, Interest, ProgressReport, Summaries
 from pointstamp.progress.reachability import Tracker
 from pointstamp.progress.subgraph import Subgraph, Updates
 from pointstamp.progress.timestamp import summary_less_equal
@@ -85,9 +85,9 @@ def _moved(batches: Changes) -> list[ChangeBatch]:
     return [ChangeBatch(batch.drain()) for batch in batches]
 
 
-def _again(progress: Progress) -> Progress:
+def _again(progress: ProgressReport) -> ProgressReport:
     """The same, and asking for another visit."""
-    return Progress(progress.internal, progress.consumed, progress.produced, True)
+    return ProgressReport(progress.internal, progress.consumed, progress.produced, True)
 
 
 def _incomplete_while(owner: type, late: dict[int, Any]) -> Patch:
@@ -109,7 +109,7 @@ def _consumed_before_capability() -> list[Patch]:
     pull = Operator.pull_internal_progress
     kept: dict[int, list[ChangeBatch]] = {}
 
-    def bugged(self: Operator) -> Progress:
+    def bugged(self: Operator) -> ProgressReport:
         earlier = kept.pop(id(self), None)
         progress = pull(self)
         if earlier is not None:
@@ -129,7 +129,7 @@ def _produced_late() -> list[Patch]:
     pull = Operator.pull_internal_progress
     kept: dict[int, list[ChangeBatch]] = {}
 
-    def bugged(self: Operator) -> Progress:
+    def bugged(self: Operator) -> ProgressReport:
         earlier = kept.pop(id(self), None)
         progress = pull(self)
         if earlier is not None:
@@ -147,7 +147,7 @@ def _produced_late() -> list[Patch]:
 def _dropped_before_send() -> list[Patch]:
     """What was given to an output is sent at the next visit, though its capability is dropped."""
 
-    def bugged(self: Operator) -> Progress:
+    def bugged(self: Operator) -> ProgressReport:
         for output in self._outputs:
             output.flush()
         self._running = True

@@ -12,6 +12,7 @@ import pytest
 from pyspark.errors import AnalysisException
 
 import pointstamp as ps
+from pointstamp.containers import Arrays
 from pointstamp.errors import ContainerError, UsageError, WorkerError
 from pointstamp.testing import collect
 
@@ -37,7 +38,7 @@ def columns(word: str) -> Any:
 
 
 def arrays(word: str) -> Any:
-    return ps.Arrays(word=np.array([word], "U"))
+    return Arrays(word=np.array([word], "U"))
 
 
 def rows(word: str) -> Any:

@@ -53,7 +53,7 @@ def spark(
     Parameters
     ----------
     stream : Stream
-        Of Arrow record batches, or `Arrays`; or of rows, which need a schema.
+        Of Arrow record batches; or of rows, which need a schema.
     function : callable
         From a DataFrame to a DataFrame. It is called in a thread beside worker 0.
     schema : str or StructType, optional
@@ -100,7 +100,7 @@ def spark(
             return _nothing
         jobs = _Jobs(function, schema, name, partial(scope.environment.call, info.activate))
         scope.environment.closers.callback(jobs.close)
-        return _Logic(Stash(info), jobs, name, schema).run
+        return _SparkJobLogic(Stash(info), jobs, name, schema).run
 
     builder.build(make_logic)
     return result
@@ -115,7 +115,7 @@ def _nothing(inputs: list[Input], outputs: list[Output]) -> None:
     """The logic on workers that get no records."""
 
 
-class _Logic:
+class _SparkJobLogic:
     """Collects each time, has its job run when it is complete, and sends what comes back."""
 
     def __init__(self, stash: Stash[list[Any]], jobs: _Jobs, name: str, schema: Any) -> None:
