@@ -341,7 +341,7 @@ class FoldMethods(StreamCore[T]):
                 if turned is FAILED:
                     states[of] = state
                     return
-                state, answers = turned
+                state, answers = _turned(turned, of, name)
                 if state is not None:
                     states[of] = state
                 if answers is not None:
@@ -544,7 +544,7 @@ def _guarded_fold(fold: Fold, key: Key, policy: ErrorPolicy) -> Fold:
 
 
 def _turn(fold: Fold, key: Key, policy: ErrorPolicy, name: str) -> Fold:
-    """The fold of a state machine: what it gives is checked, and if guarded all there."""
+    """The fold of a state machine: if guarded, what it gives is checked and all there."""
 
     def turn(of: Any, value: Any, state: Any) -> tuple[Any, Any]:
         state, answers = _turned(fold(of, value, state), of, name)
@@ -553,7 +553,7 @@ def _turn(fold: Fold, key: Key, policy: ErrorPolicy, name: str) -> Fold:
             answers = list(answers)
         return state, answers
 
-    return _guarded_fold(turn, key, policy)
+    return fold if policy.raises else _guarded_fold(turn, key, policy)
 
 
 def _answer_for(fold: Any, key: Key) -> Callable[..., _TimeAnswer]:
