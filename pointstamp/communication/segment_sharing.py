@@ -1,6 +1,6 @@
 """Shared memory between workers that were started apart, on one machine.
 
-Workers that met over TCP given each other, authenticated, a number of the machine that they
+Workers that meet over TCP give each other, authenticated, a number of the machine that they
 run on. Of those with the same number the one of the lowest index makes the segment, a file
 without a name, and sends the others where it is: its process and descriptor, of which Linux
 makes a path that processes of the same user can open. That it is the same memory is proved
