@@ -24,35 +24,39 @@ from pointstamp.spark.session import context_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from pointstamp.communication.tls import Certificates
+
 LOOPBACK = "127.0.0.1"
 
 _lock = threading.Lock()
 _secret = new_secret()
-_controls: dict[str, JobControl] = {}
-"""By the address that they listen at: the loopback interface, or all."""
+_controls: dict[tuple[str, Certificates | None], JobControl] = {}
+"""By the address that they listen at (the loopback interface, or all), and how they encrypt."""
 
 
-def worker_config(spark: SparkSession) -> WorkerConfig:
+def worker_config(spark: SparkSession, certificates: Certificates | None = None) -> WorkerConfig:
     """Where the workers of a new job report, and the group that they are."""
     name = _reachable_name(spark)
-    control = control_at(LOOPBACK if name == LOOPBACK else "0.0.0.0")
+    control = control_at(LOOPBACK if name == LOOPBACK else "0.0.0.0", certificates)
     port = control.server.address[1]
-    return WorkerConfig((name, port), _secret, group=uuid.uuid4().hex)
+    return WorkerConfig((name, port), _secret, certificates=certificates, group=uuid.uuid4().hex)
 
 
 def first_cause(config: WorkerConfig) -> Failure | None:
     """What the last run of a job failed of, if one of its workers did."""
-    control = _controls.get(LOOPBACK if config.control[0] == LOOPBACK else "0.0.0.0")
+    host = LOOPBACK if config.control[0] == LOOPBACK else "0.0.0.0"
+    control = _controls.get((host, config.certificates))
     return None if control is None else control.first_cause(config.group)
 
 
-def control_at(host: str) -> JobControl:
+def control_at(host: str, certificates: Certificates | None = None) -> JobControl:
     """The control server of this program at `host`, which it keeps."""
     with _lock:
-        if host not in _controls:
-            _controls[host] = JobControl(_secret, host)
-            atexit.register(_controls[host].close)
-        return _controls[host]
+        key = host, certificates
+        if key not in _controls:
+            _controls[key] = JobControl(_secret, host, certificates)
+            atexit.register(_controls[key].close)
+        return _controls[key]
 
 
 def _reachable_name(spark: SparkSession) -> str:

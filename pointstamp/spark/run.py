@@ -23,7 +23,7 @@ nothing, 0.6 more (0.7 to 1.1 where that pass is a barrier). About 0.2 s of that
 fixed, for two more stages and their Python. Rows that hold an array per column, which
 Spark unfolds (`inline` of `arrays_zip`) without a pass in Python, were no quicker than
 packed batches, with strings or without. By far the most was none of these: `allGather` sleeps
-a second, see `gathering`.
+a second in each task, so the tasks meet at the driver (`driver_control`).
 
 A caller that knows that a stage of its own is not needed says so, by `fused=True`, and the plan is
 one step, `mapInArrow(barrier=True)`, at the cost of the one that does nothing.
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from pointstamp.communication.control import WorkerConfig
+    from pointstamp.communication.tls import Certificates
     from pointstamp.dataflow.logging_protocol import LoggerFactory
 
 MapInArrow = Callable[[Iterable["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
@@ -59,6 +60,7 @@ def run(
     progress: str = "demand",
     log: LoggerFactory | None = None,
     fused: bool = False,
+    certificates: Certificates | None = None,
 ) -> DataFrame:
     """A DataFrame of what a dataflow makes of others. Lazy: nothing runs before an action.
 
@@ -98,6 +100,9 @@ def run(
         Spark refuses what breaks them, and says that it is for barrier execution. The input
         is planned by this call, which runs the shuffles in it, if there are any. A worker's
         share is as large as its partition.
+    certificates : Certificates, optional
+        What the workers encrypt with and know each other by, towards other machines and the
+        driver (mutual TLS). They travel in the tasks, which Spark encrypts if told to.
 
     Returns
     -------
@@ -154,8 +159,19 @@ def run(
     # Spark reads the schema here; nothing runs.
     struct = frames[0].mapInArrow(_unpack(), schema).schema
     arrow_schema = to_arrow_schema(struct, timezone="UTC")
-    control = worker_config(spark)
-    job = Job(build, tuple(inputs), by_name, arrow_schema, new_secret(), control, eager, log, fused)
+    control = worker_config(spark, certificates)
+    job = Job(
+        build,
+        tuple(inputs),
+        by_name,
+        arrow_schema,
+        new_secret(),
+        control,
+        eager,
+        log,
+        fused,
+        certificates,
+    )
     if fused:
         return _remembered(frames[0].mapInArrow(work(job), struct, barrier=True), control)
     dealt = [

@@ -88,7 +88,7 @@ class SparkWorkerPool(RemoteWorkerPool):
 
     def _run_job(self) -> None:
         self._jobs.give()
-        task = _task(self._spec, self._config, worker_config(self._spark))
+        task = _task(self._spec, self._config, worker_config(self._spark, self._certificates))
         # One partition for each task, and nothing in it that matters.
         rows = self._spark.range(0, self._n_workers, 1, self._n_workers)
         rows.mapInArrow(task, "worker long", barrier=True).collect()
@@ -196,7 +196,8 @@ def _task(
             run_worker(communicator, run_service_worker, spec, mine, responder=nullcontext)
 
         with controlled(job, me) as meeting:
-            communicator = rendezvous(context, config.control.secret, meeting)
+            control = config.control
+            communicator = rendezvous(context, control.secret, meeting, control.certificates)
         run_target(communicator, work)
         for batch in batches:
             yield batch.rename_columns(["worker"])

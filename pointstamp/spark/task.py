@@ -23,6 +23,7 @@ from pointstamp.communication.control import ControlClient, WorkerConfig
 from pointstamp.communication.failure import Failure, chain, dump, failure, load
 from pointstamp.communication.job_control import FailureReport, JoinMesh, LeaveMesh
 from pointstamp.communication.publishing import set_own
+from pointstamp.communication.tls import Certificates
 from pointstamp.containers.conform import conform
 from pointstamp.dataflow.logging_protocol import LoggerFactory
 from pointstamp.errors import BuildError, CommunicationError, PeerFailedError, PeerLostError
@@ -64,6 +65,8 @@ class Job:
     log: LoggerFactory | None = None
     fused: bool = False
     """Whether rows are records of the one input and of the result, and not packed batches."""
+    certificates: Certificates | None = None
+    """What workers on different machines encrypt with; None if they do not."""
 
 
 def work(job: Job) -> Callable[[Rows], Iterator[pa.RecordBatch]]:
@@ -74,7 +77,7 @@ def work(job: Job) -> Callable[[Rows], Iterator[pa.RecordBatch]]:
 
         context = BarrierTaskContext.get()
         with controlled(job.control, context.partitionId()) as control:
-            communicator = rendezvous(context, job.secret, control)
+            communicator = rendezvous(context, job.secret, control, job.certificates)
             yield from run_task(job, communicator, rows, control)
 
     return task
@@ -147,7 +150,10 @@ def hosts_of(context: BarrierTaskContext) -> list[str]:
 
 
 def rendezvous(
-    context: BarrierTaskContext, secret: bytes, control: ControlClient | None = None
+    context: BarrierTaskContext,
+    secret: bytes,
+    control: ControlClient | None = None,
+    certificates: Certificates | None = None,
 ) -> Communicator:
     """Connect the tasks of a barrier stage.
 
@@ -165,7 +171,7 @@ def rendezvous(
         if addresses is None:
             gathered = [said.split() for said in context.allGather(f"{address[0]} {address[1]}")]
             addresses = [(host, int(port)) for host, port in gathered]
-        return tcp.connect(me, addresses, secret, listener=listener)
+        return tcp.connect(me, addresses, secret, listener=listener, certificates=certificates)
 
 
 def _meet(

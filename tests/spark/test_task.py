@@ -5,16 +5,19 @@ from __future__ import annotations
 import threading
 import time
 import tracemalloc
+from contextlib import closing
+from functools import partial
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 
-from pointstamp.communication import threads
+from pointstamp.communication import tcp, threads
 from pointstamp.communication.single import SingleCommunicator
 from pointstamp.containers.arrays import Arrays
-from pointstamp.errors import WorkerError
+from pointstamp.errors import CommunicationError, WorkerError
 from pointstamp.spark.packed_batches import distribute, unpack
-from pointstamp.spark.task import Job, run_task
+from pointstamp.spark.task import Job, rendezvous, run_task
 
 SCHEMA = pa.schema({"n": pa.int64()})
 N_RECORDS = 1_000_000
@@ -126,3 +129,60 @@ def test_a_failure_comes_with_its_traceback_and_the_peers_raise_the_same():
     assert error.worker == 0
     assert str(error).startswith("worker 0 failed: operator 'MapBatches'")
     assert "the very cause" in str(error)
+
+
+class Stage:
+    """A barrier stage of tasks that are threads here: what `rendezvous` asks a context for."""
+
+    def __init__(self, n_tasks):
+        self._said = [""] * n_tasks
+        self._barrier = threading.Barrier(n_tasks)
+
+    def context(self, index):
+        stage = self
+
+        class Context:
+            def getTaskInfos(self):  # noqa: N802  (Spark's name)
+                return [SimpleNamespace(address="127.0.0.1:0") for _ in stage._said]
+
+            def partitionId(self):  # noqa: N802
+                return index
+
+            def stageId(self):  # noqa: N802
+                return 0
+
+            def allGather(self, said):  # noqa: N802
+                stage._said[index] = said
+                stage._barrier.wait(10)
+                return list(stage._said)
+
+        return Context()
+
+
+def met(certificates):
+    """What each of two tasks got from `rendezvous`, given its certificates."""
+    stage, found = Stage(2), [None, None]
+
+    def task(index):
+        try:
+            with closing(rendezvous(stage.context(index), b"s" * 32, None, certificates[index])):
+                found[index] = "connected"
+        except CommunicationError as error:
+            found[index] = error
+
+    tasks = [threading.Thread(target=task, args=(index,)) for index in range(2)]
+    for each in tasks:
+        each.start()
+    for each in tasks:
+        each.join()
+    return found
+
+
+def test_tasks_with_certificates_meet(certificates):
+    assert met([certificates, certificates]) == ["connected", "connected"]
+
+
+def test_a_task_without_certificates_does_not_meet_one_that_has_them(certificates, monkeypatch):
+    monkeypatch.setattr(tcp, "connect", partial(tcp.connect, timeout_s=2.0))
+    found = met([certificates, None])
+    assert all(isinstance(each, CommunicationError) for each in found), found
