@@ -33,6 +33,12 @@ def takes_names(build: Callable[..., Any], names: Sequence[str]) -> bool:
             "what builds a dataflow should be a function of a scope and the inputs "
             f"{', '.join(names) or '(none)'}, and is {build!r}"
         )
+    kinds = inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction
+    if any(is_of_kind(build) for is_of_kind in kinds):
+        raise BuildError(
+            f"{name_of(build)} runs nothing when it is called: it is a coroutine or a generator "
+            "function; what builds a dataflow is a plain function that returns its streams"
+        )
     try:
         signature = inspect.signature(build)
     except ValueError:

@@ -157,10 +157,10 @@ BROKEN = {
 }
 
 
-class LosesNews(Mailbox):
+class ForgetsTouchedChannels(Mailbox):
     """Never says that something has come."""
 
-    def news(self):
+    def touched_channels(self):
         return []
 
 
@@ -183,8 +183,8 @@ def test_the_unbroken_one_passes_with_so_little_patience_too(monkeypatch):
     check_communicator(run_threads)
 
 
-def test_a_mailbox_that_loses_its_news_is_caught(monkeypatch):
+def test_a_mailbox_that_forgets_which_channels_were_touched_is_caught(monkeypatch):
     monkeypatch.setattr(communicators, "PATIENCE_S", 0.5)
-    monkeypatch.setattr(threads, "Mailbox", LosesNews)
+    monkeypatch.setattr(threads, "Mailbox", ForgetsTouchedChannels)
     with pytest.raises(AssertionError, match="arrives, and receive"):
         check_communicator(run_threads)

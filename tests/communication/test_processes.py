@@ -246,7 +246,7 @@ def test_a_worker_whose_threads_do_not_end_is_ended_after_its_result(monkeypatch
 def test_an_interrupt_in_the_middle_of_looking_at_a_process_leaves_none(monkeypatch):
     seen = []
 
-    def interrupted(children):
+    def interrupted(children, events):
         seen.extend(child.process for child in children)
         for process in seen:
             process._waitpid_lock.acquire()  # as `Popen.poll` does, before its `try`

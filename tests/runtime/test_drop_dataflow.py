@@ -378,7 +378,7 @@ def large_batches_under_way(worker: Any, n: int) -> tuple[int, int]:
 
     def lent() -> int:
         links = worker.communicator._links.values()
-        return sum(link._lender.n_lent_bytes for link in links if link._lender is not None)
+        return sum(link._leases.n_leased_bytes for link in links if link._leases is not None)
 
     def meet() -> None:
         other.send(worker.index)

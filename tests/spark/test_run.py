@@ -13,6 +13,7 @@ import pytest
 
 import pointstamp.spark
 from pointstamp.errors import BuildError, SparkSetupError, UsageError
+from pointstamp.spark import driver_control
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -57,6 +58,15 @@ def test_what_goes_in_comes_out(spark, workers):
     numbers = spark.range(0, 10_000, 1, 5)
     result = run(by_id, {"records": numbers}, "id long", workers)
     assert sorted(result.toArrow()["id"].to_pylist()) == list(range(10_000))
+
+
+def test_workers_that_are_given_certificates_meet_and_report_with_them(spark, certificates):
+    numbers = spark.range(0, 100, 1, 3)
+    result = pointstamp.spark.run(
+        by_id, {"records": numbers}, "id long", workers=2, certificates=certificates
+    )
+    assert sorted(result.toArrow()["id"].to_pylist()) == list(range(100))
+    assert ("127.0.0.1", certificates) in driver_control._controls
 
 
 def test_every_worker_is_a_task_of_the_stage_and_gets_a_share(spark):
@@ -386,3 +396,17 @@ def test_a_mode_of_progress_that_is_none_is_said_before_anything_starts(spark):
         pointstamp.spark.run(
             same, {"records": spark.range(3)}, "id long", workers=1, progress="lazy"
         )
+
+
+async def coroutine(scope, records):
+    return records
+
+
+def generator(scope, records):
+    yield records
+
+
+@pytest.mark.parametrize("build", [coroutine, generator])
+def test_what_runs_nothing_when_it_is_called_is_refused(spark, build):
+    with pytest.raises(BuildError, match=f"{build.__name__} runs nothing when it is called"):
+        run(build, {"records": spark.range(1)}, "id long")
