@@ -188,15 +188,34 @@ def _kept_by_libraries(held: Held) -> Held:
     # multiprocessing's tracker of shared memory: one process and a pipe to it.
     tracker = multiprocessing.resource_tracker._resource_tracker
     tracker_pid, tracker_fd = getattr(tracker, "_pid", None), getattr(tracker, "_fd", None)
+    java = _connections_to_java()
     return Held(
         {k: v for k, v in held.threads.items() if not v.startswith(LIBRARY_THREADS)},
         {k: v for k, v in held.children.items() if k != tracker_pid},
         {
             k: v
             for k, v in held.files.items()
-            if k[0] != tracker_fd and not k[1].startswith(LIBRARY_FILES)
+            if k[0] != tracker_fd and not k[1].startswith((*LIBRARY_FILES, *java))
         },
     )
+
+
+def _connections_to_java() -> list[str]:
+    """The sockets between this process and the Java of its Spark session.
+
+    Py4J makes one for each thread that lets go of a Java object, which the garbage collector
+    does in any thread and in any test, and keeps it.
+    """
+    context = getattr(sys.modules.get("pyspark.core.context"), "SparkContext", None)
+    gateway = getattr(context, "_gateway", None)
+    if gateway is None:
+        return []
+    port = gateway.gateway_parameters.port
+    return [
+        f"socket:[{inode}]"
+        for inode, ends in _addresses_by_inode().items()
+        if ends.endswith(f" to {port}")
+    ]
 
 
 LIBRARY_THREADS = (

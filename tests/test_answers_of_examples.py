@@ -281,7 +281,7 @@ def told_over_two_lives(
     first.abort()
     with serve(OTHER_WORKERS[workers]) as service:
         assert service.input(name).time == half + 1
-        assert service.snapshot()["sealed"] >= 1
+        assert service.snapshot()["committed"] >= 1
         module.feed(service, epochs)
         rows: list[dict[str, int]] = service.output(output).collect(len(epochs) - 1).to_pylist()
         return rows

@@ -459,6 +459,7 @@ def test_idle_operators_cost_nothing(add: Any) -> None:
     assert cost_of_a_round(idle(100)) == cost_of_a_round(idle(1))
 
 
+@pytest.mark.interpreted
 def test_aggregates_by_name_send_their_columns_alone_and_one_record_for_each_key(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
