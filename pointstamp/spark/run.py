@@ -102,7 +102,7 @@ def run(
         share is as large as its partition.
     certificates : Certificates, optional
         What the workers encrypt with and know each other by, towards other machines and the
-        driver (mutual TLS). They travel in the tasks, which Spark encrypts if told to.
+        driver (mutual TLS). They travel in the tasks, which Spark encrypts where it is set to.
 
     Returns
     -------
