@@ -32,6 +32,7 @@ STOP_S = 5.0
 promised, with room for a machine that has other things to do."""
 
 N_BIG_BYTES = 50_000_000
+N_PARKS = 15
 N_SMALL = 5_000
 
 
@@ -230,10 +231,11 @@ def _throws_away(communicator: Communicator) -> None:
 def _least_used_s(communicator: Communicator) -> float:
     """How long the processor is used in a park of 0.2 s; the least of a few.
 
-    Simulated peers, which run in the same thread, may have work to do at first.
+    At first there may be work to do: that of simulated peers, which run in the same thread,
+    and what was sent before, which takes a while to decrypt.
     """
     used_s = []
-    for _ in range(3):
+    for _ in range(N_PARKS):
         began = time.thread_time()
         communicator.park(0.2)
         used_s.append(time.thread_time() - began)
