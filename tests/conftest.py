@@ -7,6 +7,7 @@ in `_kept_by_libraries`, one by one, with the reason.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import io
 import multiprocessing.resource_tracker
@@ -343,6 +344,18 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     )
     chain = (folder / "chain.pem").read_bytes()
     return Certificates(chain, (folder / "key.pem").read_bytes(), chain)
+
+
+@pytest.fixture
+def driver_certificates(certificates: Certificates) -> Iterator[Certificates]:
+    """What a Spark job may encrypt with; the driver's control server for it ends with the test."""
+    from pointstamp.spark import driver_control
+
+    yield certificates
+    control = driver_control._controls.pop((driver_control.LOOPBACK, certificates), None)
+    if control is not None:
+        atexit.unregister(control.close)
+        control.close()
 
 
 @pytest.fixture(scope="session", autouse=True)

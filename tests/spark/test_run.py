@@ -60,13 +60,13 @@ def test_what_goes_in_comes_out(spark, workers):
     assert sorted(result.toArrow()["id"].to_pylist()) == list(range(10_000))
 
 
-def test_workers_that_are_given_certificates_meet_and_report_with_them(spark, certificates):
+def test_workers_that_are_given_certificates_meet_and_report_with_them(spark, driver_certificates):
     numbers = spark.range(0, 100, 1, 3)
     result = pointstamp.spark.run(
-        by_id, {"records": numbers}, "id long", workers=2, certificates=certificates
+        by_id, {"records": numbers}, "id long", workers=2, certificates=driver_certificates
     )
     assert sorted(result.toArrow()["id"].to_pylist()) == list(range(100))
-    assert ("127.0.0.1", certificates) in driver_control._controls
+    assert ("127.0.0.1", driver_certificates) in driver_control._controls
 
 
 def test_every_worker_is_a_task_of_the_stage_and_gets_a_share(spark):

@@ -112,8 +112,10 @@ def test_tables_and_dataframes_go_in_and_tables_come_out(spark, service, epoch):
     assert [n for e, n in found if e == 1] == [0, 1, 2]
 
 
-def test_endpoints_encrypt_where_there_are_certificates(spark, certificates, files, tmp_path):
-    with serve(spark, 1, name="secret", certificates=certificates) as service:
+def test_endpoints_encrypt_where_there_are_certificates(
+    spark, driver_certificates, files, tmp_path
+):
+    with serve(spark, 1, name="secret", certificates=driver_certificates) as service:
         assert all(server.startswith("grpc+tls://") for server in service.endpoints)
         service.input("others").close()
         service.input("numbers").send(spark.range(3).selectExpr("id as n"))
