@@ -67,24 +67,30 @@ class Pipeline:
 class KeyCheckingPusher(Pusher):
     """Hands batches to the queue of the one worker, if they have the columns of the key.
 
-    What would be an error with several workers is one with one. The key of one record is
-    hashed, of each kind of batch once.
+    What would be an error with several workers is one with one. Only names are looked at, and
+    no key is hashed unless that is to raise: hashing brings a compiler into the process.
     """
 
-    __slots__ = ("_checked", "_key", "_queue")
+    __slots__ = ("_checked", "_columns", "_key", "_queue")
 
     def __init__(self, queue: Queue, key: Key) -> None:
         self._queue = queue
         self._key = key
+        is_named = key is not None and not callable(key) and not is_expression(key)
+        self._columns: list[str] = []
+        if is_named:
+            self._columns = [key] if isinstance(key, str) else list(key)  # type: ignore[arg-type]
         self._checked: Any = _UNCHECKED
+        """The names of the columns of the last batch."""
 
     def push(self, time: Any, batch: Any) -> None:
         """Take a batch from this worker."""
         kind = kind_of(batch)
-        schema = (kind.name, kind.schema(batch))
-        if schema != self._checked:
-            kind.hashes(kind.slice(batch, 0, 1), self._key)
-            self._checked = schema
+        names = kind.names(batch)
+        if names != self._checked:
+            if not self._columns or not set(self._columns) <= set(names):
+                kind.hashes(kind.slice(batch, 0, 1), self._key)
+            self._checked = names
         self._queue.push(time, batch)
 
 
