@@ -81,17 +81,29 @@ def check_main(main: Callable[..., Any]) -> None:
     UsageError
         For `async def`, and for a function with `yield`.
     """
-    function = main
+    form = deferred_form(main)
+    if form is not None:
+        remedy = "return, and do not yield, its result" if form == GENERATOR else _RUN_LOOP
+        raise _refusal(main, f"is {form}", remedy)
+
+
+def deferred_form(function: Callable[..., Any]) -> str | None:
+    """What a function is that runs nothing when it is called; None if it runs.
+
+    >>> deferred_form(lambda: (yield)), deferred_form(print)
+    ('a generator', None)
+    """
     while isinstance(function, functools.partial):
         function = function.func
     forms = (function, inspect.getattr_static(type(function), "__call__", None))
-    for is_form, form, remedy in (
-        (inspect.iscoroutinefunction, "an async function", _RUN_LOOP),
-        (inspect.isasyncgenfunction, "an asynchronous generator", _RUN_LOOP),
-        (inspect.isgeneratorfunction, "a generator", "return, and do not yield, its result"),
+    for is_form, form in (
+        (inspect.iscoroutinefunction, "an async function"),
+        (inspect.isasyncgenfunction, "an asynchronous generator"),
+        (inspect.isgeneratorfunction, GENERATOR),
     ):
         if any(map(is_form, forms)):
-            raise _refusal(main, f"is {form}", remedy)
+            return form
+    return None
 
 
 def check_result(main: Callable[..., Any], result: Any) -> None:
@@ -103,6 +115,7 @@ def check_result(main: Callable[..., Any], result: Any) -> None:
         raise _refusal(main, "returned a generator", "return a list of what it yields")
 
 
+GENERATOR = "a generator"
 _RUN_LOOP = "make it a plain function, which may call asyncio.run"
 
 

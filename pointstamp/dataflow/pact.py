@@ -73,13 +73,12 @@ class KeyCheckingPusher(Pusher):
 
     __slots__ = ("_checked", "_columns", "_key", "_queue")
 
-    def __init__(self, queue: Queue, key: Key) -> None:
+    def __init__(self, queue: Queue, key: Any) -> None:
         self._queue = queue
         self._key = key
-        is_named = key is not None and not callable(key) and not is_expression(key)
         self._columns: list[str] = []
-        if is_named:
-            self._columns = [key] if isinstance(key, str) else list(key)  # type: ignore[arg-type]
+        if not is_expression(key):
+            self._columns = [key] if isinstance(key, str) else list(key)
         self._checked: Any = _UNCHECKED
         """The names of the columns of the last batch."""
 

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pointstamp.communication.target import deferred_form
 from pointstamp.errors import BuildError
 
 if TYPE_CHECKING:
@@ -33,11 +34,11 @@ def takes_names(build: Callable[..., Any], names: Sequence[str]) -> bool:
             "what builds a dataflow should be a function of a scope and the inputs "
             f"{', '.join(names) or '(none)'}, and is {build!r}"
         )
-    kinds = inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction
-    if any(is_of_kind(build) for is_of_kind in kinds):
+    form = deferred_form(build)
+    if form is not None:
         raise BuildError(
-            f"{name_of(build)} runs nothing when it is called: it is a coroutine or a generator "
-            "function; what builds a dataflow is a plain function that returns its streams"
+            f"{name_of(build)} runs nothing when it is called, as it is {form}; what builds a "
+            "dataflow is a plain function that returns its streams"
         )
     try:
         signature = inspect.signature(build)
