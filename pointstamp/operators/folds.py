@@ -22,8 +22,9 @@ from itertools import starmap
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar, overload
 
 from pointstamp.containers import kind_of
-from pointstamp.containers.keys import canonical_key, check_key
+from pointstamp.containers.keys import check_key
 from pointstamp.containers.kind import Key
+from pointstamp.containers.registry import n_records
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.error_policy import FAILED, ErrorPolicy, Failed, OnError, streams
 from pointstamp.dataflow.handles import Input, Output, Session
@@ -35,7 +36,7 @@ from pointstamp.errors import BuildError, DataError
 from pointstamp.operators.split_merge import concatenate
 from pointstamp.operators.transform import transform
 from pointstamp.operators.user_code import check_function, refuse_async_of
-from pointstamp.operators.validation import n_records, validated_keys
+from pointstamp.operators.validation import validated_keys
 from pointstamp.progress.operate import Interest
 
 if TYPE_CHECKING:
@@ -584,26 +585,7 @@ def _whole(batches: list[Any]) -> Any:
 def _keyed_rows(batch: Any, key: Key, name: str) -> Keyed:
     """The key and the value of each record: it is a pair of them, or `key` is a function of it."""
     kind = kind_of(batch)
-    if key is not None or kind.has_columns:
-        return kind.keyed(batch, key, name)
-    return (checked_pair(record, name) for record in kind.records(batch))
-
-
-def checked_pair(record: Any, name: str) -> tuple[Any, Any]:
-    """The key and the value of a record that is a pair of them.
-
-    Raises
-    ------
-    DataError
-    """
-    try:
-        of, value = record
-    except (TypeError, ValueError):
-        raise DataError(
-            f"{name} without a key takes records that are pairs (key, value), and was given "
-            f"{record!r:.200}; say what its key is, as key=lambda record: ..."
-        ) from None
-    return canonical_key(of), value
+    return kind.keyed_pairs(batch, name) if key is None else kind.keyed(batch, key, name)
 
 
 def _keyed_columns(batch: Any, key: Key, name: str) -> Keyed:

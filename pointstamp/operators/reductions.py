@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
 
 from pointstamp.containers import kind_of
-from pointstamp.containers.keys import canonical_key, check_key
+from pointstamp.containers.keys import canonical_key, check_key, checked_pair
 from pointstamp.containers.kind import Key
 from pointstamp.containers.largest import largest
+from pointstamp.containers.registry import one_key
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.error_policy import Failed, OnError
 from pointstamp.dataflow.handles import Input, Output
@@ -21,8 +22,8 @@ from pointstamp.dataflow.pact import Exchange, Pact
 from pointstamp.dataflow.stash import Stash
 from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import BuildError
-from pointstamp.operators.folds import FoldMethods, checked_pair, is_of_columns
-from pointstamp.operators.transform import one_key, rows, transform
+from pointstamp.operators.folds import FoldMethods, is_of_columns
+from pointstamp.operators.transform import rows, transform
 from pointstamp.operators.user_code import refuse_async_of
 from pointstamp.progress.operate import Interest
 

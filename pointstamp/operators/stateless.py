@@ -6,11 +6,12 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
+from pointstamp.containers.registry import n_records
 from pointstamp.dataflow.error_policy import FAILED, ErrorPolicy, Failed, OnError
 from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.operators.transform import is_of_columns, kept, rows, transform, try_transform
 from pointstamp.operators.user_code import check_callable, check_function, is_async
-from pointstamp.operators.validation import guarded_columns, n_records
+from pointstamp.operators.validation import guarded_columns
 
 if TYPE_CHECKING:
     from pointstamp.operators.stream import Stream

@@ -32,6 +32,7 @@ from pointstamp.operators.window_assigners import (
 )
 from pointstamp.operators.window_functions import (
     AggregatedColumns,
+    AggregatedRows,
     Collect,
     Combined,
     CountColumns,
@@ -247,7 +248,7 @@ class WindowMethods(StreamCore[T]):
         """
         made = _Made(windows, lateness, clock, on_error, name)
         good = made.side(self, time, key)
-        counts = Combined(key, lambda record: 1, add, CountColumns(key, name))
+        counts = Combined(AggregatedRows(key, lambda record: 1, add), CountColumns(key, name))
         return made.of([good], counts)
 
     @overload
@@ -357,7 +358,7 @@ class WindowMethods(StreamCore[T]):
             check_aggregates(fold, name)
             by_name = AggregatedColumns(key, list(fold), name)
             no_rows = refuse_rows(name)
-            return made.of([good], Combined(key, no_rows, no_rows, by_name))
+            return made.of([good], Combined(AggregatedRows(key, no_rows, no_rows), by_name))
         return made.of_fold([good], key, fold, default)
 
     @overload
@@ -447,7 +448,8 @@ class WindowMethods(StreamCore[T]):
 
             return made.of_fold([good], key, fold, Nothing)
         columns = RowsOnly(name, "use fold_window, with aggregates by name")
-        return made.of([good], Combined(key, lambda record: record, function, columns))
+        rows = AggregatedRows(key, lambda record: record, function)
+        return made.of([good], Combined(rows, columns))
 
     @overload
     def join_window(
