@@ -19,14 +19,22 @@ from collections.abc import Callable, Iterable
 from copy import deepcopy
 from functools import partial
 from itertools import starmap
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, Unpack, overload
 
 from pointstamp.containers import kind_of
 from pointstamp.containers.keys import check_key
 from pointstamp.containers.kind import Key
 from pointstamp.containers.registry import n_records
 from pointstamp.dataflow.capability import Capability
-from pointstamp.dataflow.error_policy import FAILED, ErrorPolicy, Failed, OnError, streams
+from pointstamp.dataflow.error_policy import (
+    FAILED,
+    ErrorPolicy,
+    Failed,
+    OnError,
+    Routed,
+    Unrouted,
+    streams,
+)
 from pointstamp.dataflow.handles import Input, Output, Session
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Exchange, Pact, Pipeline
@@ -62,22 +70,12 @@ class FoldMethods(StreamCore[T]):
 
     @overload
     def accumulate(
-        self,
-        default: U,
-        logic: Callable[[U, Any], U],
-        *,
-        on_error: Literal["route"],
-        name: str = "Accumulate",
+        self, default: U, logic: Callable[[U, Any], U], **options: Unpack[Routed]
     ) -> tuple[Stream[U], Stream[Failed[Any]]]: ...
 
     @overload
     def accumulate(
-        self,
-        default: U,
-        logic: Callable[[U, Any], U],
-        *,
-        on_error: Literal["raise", "drop"] = "raise",
-        name: str = "Accumulate",
+        self, default: U, logic: Callable[[U, Any], U], **options: Unpack[Unrouted]
     ) -> Stream[U]: ...
 
     def accumulate(
@@ -118,9 +116,7 @@ class FoldMethods(StreamCore[T]):
         emit: Callable[..., Any] | None = None,
         key: Key = None,
         default: Any = None,
-        *,
-        on_error: Literal["route"],
-        name: str = "Aggregate",
+        **options: Unpack[Routed],
     ) -> tuple[Stream[Any], Stream[Failed[Any]]]: ...
 
     @overload
@@ -131,8 +127,7 @@ class FoldMethods(StreamCore[T]):
         *,
         key: Callable[[T], K],
         default: V,
-        on_error: Literal["raise", "drop"] = "raise",
-        name: str = "Aggregate",
+        **options: Unpack[Unrouted],
     ) -> Stream[tuple[K, V]]: ...
 
     @overload
@@ -143,8 +138,7 @@ class FoldMethods(StreamCore[T]):
         *,
         key: None = None,
         default: V,
-        on_error: Literal["raise", "drop"] = "raise",
-        name: str = "Aggregate",
+        **options: Unpack[Unrouted],
     ) -> Stream[tuple[K, V]]: ...
 
     @overload
@@ -154,9 +148,7 @@ class FoldMethods(StreamCore[T]):
         emit: Callable[[K, V], U],
         key: Callable[[T], K],
         default: V,
-        *,
-        on_error: Literal["raise", "drop"] = "raise",
-        name: str = "Aggregate",
+        **options: Unpack[Unrouted],
     ) -> Stream[U]: ...
 
     @overload
@@ -166,9 +158,7 @@ class FoldMethods(StreamCore[T]):
         emit: Callable[..., Any] | None = None,
         key: Key = None,
         default: Any = None,
-        *,
-        on_error: Literal["raise", "drop"] = "raise",
-        name: str = "Aggregate",
+        **options: Unpack[Unrouted],
     ) -> Stream[Any]: ...
 
     def aggregate(
@@ -238,13 +228,7 @@ class FoldMethods(StreamCore[T]):
 
     @overload
     def state_machine(
-        self,
-        fold: Any,
-        key: Key = None,
-        default: Any = None,
-        *,
-        on_error: Literal["route"],
-        name: str = "StateMachine",
+        self, fold: Any, key: Key = None, default: Any = None, **options: Unpack[Routed]
     ) -> tuple[Stream[Any], Stream[Failed[Any]]]: ...
 
     @overload
@@ -253,9 +237,7 @@ class FoldMethods(StreamCore[T]):
         fold: Callable[[K, T, V], tuple[V | None, Iterable[U]]],
         key: Callable[[T], K],
         default: V,
-        *,
-        on_error: Literal["raise", "drop"] = "raise",
-        name: str = "StateMachine",
+        **options: Unpack[Unrouted],
     ) -> Stream[U]: ...
 
     @overload
@@ -265,19 +247,12 @@ class FoldMethods(StreamCore[T]):
         key: None = None,
         *,
         default: V,
-        on_error: Literal["raise", "drop"] = "raise",
-        name: str = "StateMachine",
+        **options: Unpack[Unrouted],
     ) -> Stream[U]: ...
 
     @overload
     def state_machine(
-        self,
-        fold: Any,
-        key: Key = None,
-        default: Any = None,
-        *,
-        on_error: Literal["raise", "drop"] = "raise",
-        name: str = "StateMachine",
+        self, fold: Any, key: Key = None, default: Any = None, **options: Unpack[Unrouted]
     ) -> Stream[Any]: ...
 
     def state_machine(

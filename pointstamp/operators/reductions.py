@@ -7,7 +7,7 @@ that what travels is as many records as there are keys (times k), and not all.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, Unpack, overload
 
 from pointstamp.containers import kind_of
 from pointstamp.containers.keys import canonical_key, check_key, checked_pair
@@ -15,7 +15,7 @@ from pointstamp.containers.kind import Key
 from pointstamp.containers.largest import largest
 from pointstamp.containers.registry import one_key
 from pointstamp.dataflow.capability import Capability
-from pointstamp.dataflow.error_policy import Failed, OnError
+from pointstamp.dataflow.error_policy import Failed, OnError, Routed, Unrouted
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Exchange, Pact
@@ -50,19 +50,12 @@ class ReduceMethods(FoldMethods[T]):
         self: StreamCore[tuple[K, V]],
         function: Callable[[V, V], V],
         key: None = None,
-        *,
-        on_error: Literal["raise", "drop"] = "raise",
-        name: str = "Reduce",
+        **options: Unpack[Unrouted],
     ) -> Stream[tuple[K, V]]: ...
 
     @overload
     def reduce(
-        self,
-        function: Callable[[T, T], T],
-        key: Callable[[T], K],
-        *,
-        on_error: Literal["raise", "drop"] = "raise",
-        name: str = "Reduce",
+        self, function: Callable[[T, T], T], key: Callable[[T], K], **options: Unpack[Unrouted]
     ) -> Stream[tuple[K, T]]: ...
 
     @overload
@@ -70,9 +63,7 @@ class ReduceMethods(FoldMethods[T]):
         self,
         function: Callable[[Any, Any], Any],
         key: Callable[[T], K] | None = None,
-        *,
-        on_error: Literal["route"],
-        name: str = "Reduce",
+        **options: Unpack[Routed],
     ) -> tuple[Stream[tuple[Any, Any]], Stream[Failed[Any]]]: ...
 
     @overload

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from operator import add
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack, overload
 
 from pointstamp.containers import kind_of
 from pointstamp.containers.batch_join import How, check_how
 from pointstamp.containers.event_times import EventTimes
 from pointstamp.containers.keys import check_key
 from pointstamp.containers.kind import Key
-from pointstamp.dataflow.error_policy import ErrorPolicy, Failed, OnError
+from pointstamp.dataflow.error_policy import ErrorPolicy, Failed, OnError, Routed, Unrouted
 from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.operators.event_clock import EventClock, TimestampClock
 from pointstamp.operators.reductions import Nothing
@@ -53,8 +53,6 @@ V = TypeVar("V")
 Windows: TypeAlias = Sliding | Sessions
 AnyClock: TypeAlias = TimestampClock | EventClock
 KeyOf: TypeAlias = Callable[[T], K]
-NoRoute: TypeAlias = Literal["raise", "drop"]
-Route: TypeAlias = Literal["route"]
 
 
 class WindowMethods(StreamCore[T]):
@@ -68,9 +66,7 @@ class WindowMethods(StreamCore[T]):
         key: KeyOf[T, K],
         lateness: Span = 0,
         clock: AnyClock | None = None,
-        *,
-        on_error: NoRoute = "raise",
-        name: str = "Window",
+        **options: Unpack[Unrouted],
     ) -> tuple[Stream[Window[K, T]], Stream[T]]: ...
 
     @overload
@@ -81,9 +77,7 @@ class WindowMethods(StreamCore[T]):
         key: Key = None,
         lateness: Span = 0,
         clock: AnyClock | None = None,
-        *,
-        on_error: Route,
-        name: str = "Window",
+        **options: Unpack[Routed],
     ) -> tuple[Stream[Any], Stream[T], Stream[Failed[T]]]: ...
 
     @overload
@@ -94,9 +88,7 @@ class WindowMethods(StreamCore[T]):
         key: Key = None,
         lateness: Span = 0,
         clock: AnyClock | None = None,
-        *,
-        on_error: NoRoute = "raise",
-        name: str = "Window",
+        **options: Unpack[Unrouted],
     ) -> tuple[Stream[Any], Stream[T]]: ...
 
     def window(
@@ -184,9 +176,7 @@ class WindowMethods(StreamCore[T]):
         key: KeyOf[T, K],
         lateness: Span = 0,
         clock: AnyClock | None = None,
-        *,
-        on_error: NoRoute = "raise",
-        name: str = "CountWindow",
+        **options: Unpack[Unrouted],
     ) -> tuple[Stream[WindowResult[K, int]], Stream[T]]: ...
 
     @overload
@@ -197,9 +187,7 @@ class WindowMethods(StreamCore[T]):
         key: Key = None,
         lateness: Span = 0,
         clock: AnyClock | None = None,
-        *,
-        on_error: Route,
-        name: str = "CountWindow",
+        **options: Unpack[Routed],
     ) -> tuple[Stream[Any], Stream[T], Stream[Failed[T]]]: ...
 
     @overload
@@ -210,9 +198,7 @@ class WindowMethods(StreamCore[T]):
         key: Key = None,
         lateness: Span = 0,
         clock: AnyClock | None = None,
-        *,
-        on_error: NoRoute = "raise",
-        name: str = "CountWindow",
+        **options: Unpack[Unrouted],
     ) -> tuple[Stream[Any], Stream[T]]: ...
 
     def count_window(
@@ -262,8 +248,7 @@ class WindowMethods(StreamCore[T]):
         clock: AnyClock | None = None,
         *,
         default: V,
-        on_error: NoRoute = "raise",
-        name: str = "FoldWindow",
+        **options: Unpack[Unrouted],
     ) -> tuple[Stream[WindowResult[K, V]], Stream[T]]: ...
 
     @overload
@@ -277,8 +262,7 @@ class WindowMethods(StreamCore[T]):
         clock: AnyClock | None = None,
         *,
         default: Any = None,
-        on_error: Route,
-        name: str = "FoldWindow",
+        **options: Unpack[Routed],
     ) -> tuple[Stream[Any], Stream[T], Stream[Failed[Any]]]: ...
 
     @overload
@@ -292,8 +276,7 @@ class WindowMethods(StreamCore[T]):
         clock: AnyClock | None = None,
         *,
         default: Any = None,
-        on_error: NoRoute = "raise",
-        name: str = "FoldWindow",
+        **options: Unpack[Unrouted],
     ) -> tuple[Stream[Any], Stream[T]]: ...
 
     def fold_window(
@@ -370,9 +353,7 @@ class WindowMethods(StreamCore[T]):
         key: KeyOf[T, K],
         lateness: Span = 0,
         clock: AnyClock | None = None,
-        *,
-        on_error: NoRoute = "raise",
-        name: str = "ReduceWindow",
+        **options: Unpack[Unrouted],
     ) -> tuple[Stream[WindowResult[K, T]], Stream[T]]: ...
 
     @overload
@@ -384,9 +365,7 @@ class WindowMethods(StreamCore[T]):
         key: Key = None,
         lateness: Span = 0,
         clock: AnyClock | None = None,
-        *,
-        on_error: Route,
-        name: str = "ReduceWindow",
+        **options: Unpack[Routed],
     ) -> tuple[Stream[WindowResult[Any, T]], Stream[T], Stream[Failed[T]]]: ...
 
     @overload
@@ -398,9 +377,7 @@ class WindowMethods(StreamCore[T]):
         key: Key = None,
         lateness: Span = 0,
         clock: AnyClock | None = None,
-        *,
-        on_error: NoRoute = "raise",
-        name: str = "ReduceWindow",
+        **options: Unpack[Unrouted],
     ) -> tuple[Stream[WindowResult[Any, T]], Stream[T]]: ...
 
     def reduce_window(
@@ -465,8 +442,7 @@ class WindowMethods(StreamCore[T]):
         *,
         how: How = "inner",
         schemas: tuple[Any, Any] = (None, None),
-        on_error: Route,
-        name: str = "JoinWindow",
+        **options: Unpack[Routed],
     ) -> tuple[Stream[Any], Stream[T], Stream[U], Stream[Failed[Any]]]: ...
 
     @overload
@@ -483,8 +459,7 @@ class WindowMethods(StreamCore[T]):
         *,
         how: How = "inner",
         schemas: tuple[Any, Any] = (None, None),
-        on_error: NoRoute = "raise",
-        name: str = "JoinWindow",
+        **options: Unpack[Unrouted],
     ) -> tuple[Stream[Any], Stream[T], Stream[U]]: ...
 
     def join_window(
