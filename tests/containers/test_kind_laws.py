@@ -6,7 +6,7 @@ and what tables and data frames become where they are given.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,41 +17,17 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from pointstamp.containers import Arrays, Kind, hash_keys, kind_of, register, registry
+from pointstamp.containers import Arrays, hash_keys, kind_of, register, registry
 from pointstamp.containers.frames import record_batches
 from pointstamp.containers.keys import canonical_key
 from pointstamp.errors import ColumnError, ContainerError, DataError
-from tests.containers.test_own_container import Lists, ListsKind
+from tests.containers.test_own_container import Lists, ListsKind, Pile, PileKind
 
 LAW = settings(max_examples=max(20, settings.default.max_examples // 5))
 """Each law is tried over ten forms, so fewer examples of each do."""
 
 NAMES = ("k", "s", "f")
 Record = tuple[Any, ...]
-
-
-class Pile(tuple[Any, ...]):
-    """Python values, in no list."""
-
-    __slots__ = ()
-
-
-class PileKind(Kind[Pile]):
-    """What a kind must define, of records without columns."""
-
-    name = "piles"
-
-    def length(self, batch: Pile) -> int:
-        return len(batch)
-
-    def records(self, batch: Pile) -> Iterator[Any]:
-        return iter(batch)
-
-    def slice(self, batch: Pile, start: int, stop: int) -> Pile:
-        return Pile(batch[start:stop])
-
-    def concat(self, batches: Sequence[Pile]) -> Pile:
-        return Pile(record for batch in batches for record in batch)
 
 
 def by_column(records: list[Record]) -> dict[str, list[Any]]:
