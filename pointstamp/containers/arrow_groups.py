@@ -6,6 +6,7 @@ are in the order of their first records. Null is a key like others.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -58,13 +59,14 @@ def grouped(batch: pa.RecordBatch, key: Any, operator: str) -> Iterator[tuple[An
     order = rows.flatten()
     ordered = batch.take(order)
     lists = [found[place].to_pylist() for place in places]
-    keys = lists[0] if isinstance(key, str) else list(zip(*lists, strict=True))
-    # Of several columns Arrow gives keys in an order of its own.
+    keys = lists[0] if isinstance(key, str) else zip(*lists, strict=True)
+    groups = list(zip(keys, itertools.pairwise(starts.tolist()), strict=True))
     firsts = numbers(order)[starts[:-1]]
-    bounds = starts.tolist()
-    for group in np.argsort(firsts, kind="stable").tolist():
-        start = bounds[group]
-        yield canonical_key(keys[group]), ordered.slice(start, bounds[group + 1] - start)
+    if (firsts[1:] < firsts[:-1]).any():
+        # Of several columns Arrow gives keys in an order of its own.
+        groups = [groups[group] for group in np.argsort(firsts).tolist()]
+    for value, (start, stop) in groups:
+        yield canonical_key(value), ordered.slice(start, stop - start)
 
 
 def aggregated(

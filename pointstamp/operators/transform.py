@@ -90,6 +90,8 @@ class _TryTransform:
 
 def rows(batch: Any, operator: str) -> list[Any]:
     """The records as a list; of columns an error that says what to use instead."""
+    if type(batch) is list:  # what the kind says, too, at a third of the time
+        return batch
     return kind_of(batch).listed(batch, operator)
 
 
