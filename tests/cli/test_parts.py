@@ -21,7 +21,7 @@ from pointstamp.cli.edge_source import EdgeFile, EdgeReading, VertexSet
 from pointstamp.cli.progress_reporter import ProgressReporter, Report
 from pointstamp.cli.progress_server import ProgressServer
 from pointstamp.cli.top_matches import TopMatches, merged_top
-from pointstamp.communication.launch import run_processes
+from pointstamp.communication.processes import run_processes
 from pointstamp.errors import FileFormatError, WorkerError
 from pointstamp.formats.parquet import write_parquet
 from pointstamp.spark.failures import error_of
