@@ -19,7 +19,7 @@ def main() -> None:
     streams.settle()
     try:
         _run()
-    except OSError as error:  # of --help and --version; of answers `answer` has its own
+    except OSError as error:  # of --help and --version; of answers `ending` has its own
         sys.exit(streams.unwritten(error))
     except SystemExit as ended:
         if ended.code in (streams.HUNG_UP, streams.INTERRUPTED, streams.TERMINATED):
@@ -40,10 +40,7 @@ def _leave(status: int) -> NoReturn:
 
 def _run() -> None:
     if sys.argv[1:] in (["--version"], ["-V"]):
-        # Nothing is imported for this, so that it answers at once.
-        from pointstamp.cli.version import print_version
-
-        print_version()
+        print_version()  # nothing is imported for this, so that it answers at once
         return
     try:
         from pointstamp.cli.app import app
@@ -57,6 +54,14 @@ def _run() -> None:
         )
         sys.exit(streams.MISUSED)
     app()
+
+
+def print_version() -> None:
+    """Say which this is, and whether its core is compiled."""
+    from pointstamp import __version__
+    from pointstamp.compiled import build_info
+
+    print(f"pointstamp {__version__} ({build_info()})", flush=True)
 
 
 def _end_at_once(number: int, frame: FrameType | None) -> None:

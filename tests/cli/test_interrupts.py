@@ -9,12 +9,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from pointstamp.cli.edge_source import EdgeFile
+from pointstamp.cli.edge_reading import EdgeReading
 from tests.cli.conftest import Ran
 
 Run = Callable[..., Ran]
@@ -138,13 +137,13 @@ def _is_gateway(group: int) -> bool:
 def test_a_hangup_is_heard_unless_we_are_told_to_ignore_it(
     run: Run, graph: Path, monkeypatch: pytest.MonkeyPatch, is_ignored: bool
 ) -> None:
-    batches = EdgeFile.batches
+    batches = EdgeReading.__iter__
 
-    def hung_up(self: EdgeFile, *args: Any) -> Iterator[pa.RecordBatch]:
+    def hung_up(self: EdgeReading) -> Iterator[pa.RecordBatch]:
         signal.raise_signal(signal.SIGHUP)
-        return batches(self, *args)
+        return batches(self)
 
-    monkeypatch.setattr(EdgeFile, "batches", hung_up)
+    monkeypatch.setattr(EdgeReading, "__iter__", hung_up)
     ours = signal.SIG_IGN if is_ignored else lambda number, frame: None
     before = signal.signal(signal.SIGHUP, ours)
     try:
