@@ -40,7 +40,10 @@ def _leave(status: int) -> NoReturn:
 
 def _run() -> None:
     if sys.argv[1:] in (["--version"], ["-V"]):
-        print_version()  # nothing is imported for this, so that it answers at once
+        # Nothing is imported for this, so that it answers at once.
+        from pointstamp.cli.version import print_version
+
+        print_version()
         return
     try:
         from pointstamp.cli.app import app
@@ -54,14 +57,6 @@ def _run() -> None:
         )
         sys.exit(streams.MISUSED)
     app()
-
-
-def print_version() -> None:
-    """Say which this is, and whether its core is compiled."""
-    from pointstamp import __version__
-    from pointstamp.compiled import build_info
-
-    print(f"pointstamp {__version__} ({build_info()})", flush=True)
 
 
 def _end_at_once(number: int, frame: FrameType | None) -> None:

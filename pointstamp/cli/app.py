@@ -14,7 +14,6 @@ from typing import Annotated, Any, get_origin, get_type_hints
 
 import typer
 
-from pointstamp.cli import print_version
 from pointstamp.cli.ending import NOTHING_WRITTEN, end_of
 from pointstamp.cli.explain import explain
 from pointstamp.cli.launcher import run
@@ -134,5 +133,7 @@ def _options(
     version: Annotated[bool, typer.Option("--version", "-V", help="Say which this is.")] = False,
 ) -> None:
     if version:
+        from pointstamp.cli.version import print_version
+
         print_version()
         raise typer.Exit

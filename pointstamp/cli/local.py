@@ -7,15 +7,14 @@ them together: so no match crosses a process border to be written.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from pointstamp.cli.display import Display
 from pointstamp.cli.edge_reading import EdgeReading, Facts, at_hand
-from pointstamp.cli.outcome import Clock, Outcome
+from pointstamp.cli.outcome import Outcome
 from pointstamp.cli.request import Request
 from pointstamp.cli.search import Search
 from pointstamp.formats.atomic_file import folder_beside
@@ -24,78 +23,51 @@ from pointstamp.runtime.execute import execute
 from pointstamp.runtime.worker import Worker
 
 
-@dataclass(frozen=True)
-class Task:
-    """What every worker gets."""
-
-    search: Search
-    edges: str
-    """The path of the edges."""
-    parts: Path | None
-    """The folder for the workers' files."""
-
-    def part(self, index: int) -> Path:
-        """The file of a worker."""
-        assert self.parts is not None
-        return self.parts / f"{index}.parquet"
-
-
-@dataclass
-class Share:
-    """What a worker gives back.
-
-    Attributes
-    ----------
-    facts : of the graph; only the worker that read it has them
-    batches : counts or least matches
-    """
-
-    facts: Facts | None = None
-    batches: list[Any] = field(default_factory=list)
-
-
 def answer(request: Request, display: Display) -> Outcome:
     """Answer a question by worker processes of this machine."""
-    clock = Clock()
+    outcome = Outcome()
     with ExitStack() as stack:
-        edges = stack.enter_context(at_hand(request.edges))
+        path = stack.enter_context(at_hand(request.edges))
         parts = None if request.out is None else stack.enter_context(folder_beside(request.out))
         stack.enter_context(display.working("searching"))
-        task = Task(Search(request.query, request.wanted), edges, parts)
-        shares = execute(work, task, **request.options())
-        facts = shares[0].facts or Facts()
-        clock.end("start", facts.began)
-        clock.end("read", facts.ended)
-        clock.end("search")
-        outcome = Outcome(facts, display.server.last_reports())
-        batches: Iterable[Any] = (batch for share in shares for batch in share.batches)
+        search = Search(request.query, request.wanted)
+        shares = execute(work, search, path, parts, **request.options())
+        outcome.facts, _ = shares[0]  # of the worker that read
+        outcome.end("start", outcome.facts.began)
+        outcome.end("read", outcome.facts.ended)
+        outcome.reports = display.server.last_reports()
+        if parts is None:
+            outcome.take(request, chain.from_iterable(batches for _, batches in shares))
+        outcome.end("search")
         if parts is not None:
             display.now("writing")
-            batches = batches_of(task.part(index) for index in range(request.workers))
-        outcome.take(request, batches)
-        if parts is not None:
-            clock.end("write")
-    outcome.seconds = clock.with_total()
+            files = [_part(parts, index) for index in range(request.workers)]
+            outcome.take(request, batches_of(files))
+            outcome.end("write")
+    outcome.end_all()
     return outcome
 
 
-def work(worker: Worker, task: Task) -> Share:
-    """What each worker does."""
-    share = Share()
+def work(worker: Worker, search: Search, path: str, parts: Path | None) -> tuple[Facts, list[Any]]:
+    """What each worker does: it gives what it knows of the graph, and of the matches."""
+    batches: list[Any] = []
+    reading = EdgeReading(path)
     with ExitStack() as stack:
-        take: Any = share.batches.append
-        if task.parts is not None:
-            part = PartFile(task.part(worker.index), task.search.query.columns)
+        take: Any = batches.append
+        if parts is not None:
+            part = PartFile(_part(parts, worker.index), search.columns)
             take = stack.enter_context(closing(part)).write
         with worker.dataflow("search") as scope:
             edges, stream = scope.new_input("edges")
-            task.search(scope, stream).inspect_batch(lambda _, batch: take(batch))
-        if worker.index == 0:
-            reading = EdgeReading(task.edges)
-            for batch in reading:
-                edges.send_batch(batch)
-                worker.step()
-            share.facts = reading.facts
+            search(scope, stream).inspect_batch(lambda _, batch: take(batch))
+        for batch in reading if worker.index == 0 else ():
+            edges.send_batch(batch)
+            worker.step()
         edges.close()
         worker.run()
-    return share
+    return reading.facts, batches
+
+
+def _part(parts: Path, index: int) -> Path:
+    """The file of a worker."""
+    return parts / f"{index}.parquet"

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from pointstamp.cli.display import Display
 from pointstamp.cli.edge_reading import COLUMNS, EdgeReading, Facts
-from pointstamp.cli.outcome import Clock, Outcome
+from pointstamp.cli.outcome import Outcome
 from pointstamp.cli.request import Request
 from pointstamp.cli.search import Search
 
@@ -33,19 +33,19 @@ def answer(request: Request, display: Display) -> Outcome:
     # What Py4J has to say when it is interrupted says nothing to our users.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addHandler(logging.NullHandler())
-    clock = Clock()
+    outcome = Outcome()
     # A line that stays, since Java may print one of its own below it.
     display.print_line("starting Spark")
     with _session(request) as spark, display.working("reading"):
-        clock.end("start")
-        table, outcome = _beside(lambda: _found(spark, request, display, clock)).result()
+        outcome.end("start")
+        table = _beside(lambda: _found(spark, request, display, outcome)).result()
         display.now("stopping Spark" if request.out is None else "writing")
         # Here and not beside: a file that is begun is removed when this is interrupted.
         outcome.take(request, table.to_batches())
         if request.out is not None:
-            clock.end("write")
-    clock.end("stop")
-    outcome.seconds = clock.with_total()
+            outcome.end("write")
+    outcome.end("stop")
+    outcome.end_all()
     return outcome
 
 
@@ -67,21 +67,21 @@ def _beside(work: Callable[[], Result]) -> Future[Result]:
     return future
 
 
-def _found(spark: Any, request: Request, display: Display, clock: Clock) -> tuple[Any, Outcome]:
-    """Read and search: the result as an Arrow table, and what is known beside it."""
+def _found(spark: Any, request: Request, display: Display, outcome: Outcome) -> Any:
+    """Read and search: the result as an Arrow table; what is known beside it is of `outcome`."""
     from pointstamp.spark import run
 
-    edges, facts = _edges(spark, request, display)
-    clock.end("read")
+    edges, outcome.facts = _edges(spark, request, display)
+    outcome.end("read")
     display.now("searching")
     search = Search(request.query, request.wanted)
     schema = ", ".join(f"`{name}` long" for name in search.columns)
     frame = run(search, {"edges": edges}, schema, **request.options())
     with _failing_in_words(frame):
         table = frame.toArrow()
-    reports = display.server.last_reports()
-    clock.end("search")
-    return table, Outcome(facts, reports)
+    outcome.reports = display.server.last_reports()
+    outcome.end("search")
+    return table
 
 
 @contextmanager

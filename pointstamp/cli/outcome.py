@@ -17,7 +17,7 @@ from pointstamp.formats.parquet import write_parquet
 
 @dataclass
 class Outcome:
-    """What came of it.
+    """What came of it, and how long each phase took, from when this was made.
 
     Attributes
     ----------
@@ -28,11 +28,21 @@ class Outcome:
     seconds : by phase, in order; the last is the total
     """
 
-    facts: Facts
-    reports: list[Report]
+    facts: Facts = field(default_factory=Facts)
+    reports: list[Report] = field(default_factory=list)
     matches: int = 0
     first: list[list[int]] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
+    _began: float = field(default_factory=time.monotonic)
+
+    def end(self, phase: str, at: float | None = None) -> None:
+        """End a phase, now or `at` a time of the machine's monotonic clock."""
+        ended = time.monotonic() if at is None else at
+        self.seconds[phase] = ended - self._began - sum(self.seconds.values())
+
+    def end_all(self) -> None:
+        """Sum up the phases."""
+        self.seconds["total"] = time.monotonic() - self._began
 
     def take(self, request: Request, batches: Iterable[Any]) -> None:
         """Take the batches of the result: add up, choose the first, or write the file."""
@@ -49,24 +59,6 @@ class Outcome:
         """The least matches, by name where vertices have names."""
         names = self.facts.names
         return [[names[vertex] if names else vertex for vertex in match] for match in self.first]
-
-
-class Clock:
-    """How long each phase takes."""
-
-    def __init__(self) -> None:
-        self._began = self._last = time.monotonic()
-        self._seconds: dict[str, float] = {}
-
-    def end(self, phase: str, at: float | None = None) -> None:
-        """End a phase, now or `at` a time of the machine's monotonic clock."""
-        ended = time.monotonic() if at is None else at
-        self._seconds[phase] = ended - self._last
-        self._last = ended
-
-    def with_total(self) -> dict[str, float]:
-        """The seconds of each phase, and of all."""
-        return {**self._seconds, "total": time.monotonic() - self._began}
 
 
 def as_json(request: Request, outcome: Outcome) -> dict[str, Any]:
