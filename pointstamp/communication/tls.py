@@ -150,7 +150,7 @@ class TlsStream:
 
 
 def _unready() -> tuple[type[OSError], ...]:
-    """What the library raises where it would block; imported by those alone who encrypt."""
+    """What the library raises where it would block; imported only where something is encrypted."""
     import ssl
 
     return ssl.SSLWantReadError, ssl.SSLWantWriteError
