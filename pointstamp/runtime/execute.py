@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar, TypeVarTuple
 
 from pointstamp.communication.communicator import Communicator
-from pointstamp.communication.launch import run_processes, run_single, run_threads
+from pointstamp.communication.launch import run_single, run_threads
 from pointstamp.communication.target import check_main
 from pointstamp.dataflow.backpressure import LIMIT_BYTES
 from pointstamp.dataflow.logging_protocol import LoggerFactory
@@ -111,4 +111,7 @@ def execute(
     if threads:
         with responding():
             return run_threads(target, workers)
+    # Imported here: what starts processes is a third of what a program on one worker imports.
+    from pointstamp.communication.processes import run_processes
+
     return run_processes(target, workers)

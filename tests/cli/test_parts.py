@@ -18,7 +18,7 @@ from pointstamp.cli.display import Display
 from pointstamp.cli.edge_reading import EdgeReading, VertexSet
 from pointstamp.cli.progress import ProgressReporter, ProgressServer, Report
 from pointstamp.cli.top_matches import TopMatches, merged_top
-from pointstamp.communication.launch import run_processes
+from pointstamp.communication.processes import run_processes
 from pointstamp.errors import FileFormatError, WorkerError
 from pointstamp.formats.parquet import write_parquet
 from pointstamp.spark.failures import error_of
