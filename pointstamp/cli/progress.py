@@ -15,7 +15,8 @@ from pointstamp.communication.publishing import publish, receiving
 from pointstamp.observability.peak_memory import peak_bytes
 
 INTERVAL_S = 0.2
-LAST_REPORTS_S = 0.5
+LAST_REPORTS_S = 2.0
+"""How long last reports may be under way when the answer is there: those of Spark's tasks."""
 
 
 @dataclass

@@ -69,7 +69,8 @@ def test_a_reading_keeps_the_facts(graph: Path) -> None:
 # Reports.
 
 
-def test_the_latest_report_of_each_worker_is_kept() -> None:
+def test_the_latest_report_of_each_worker_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pointstamp.cli.progress.LAST_REPORTS_S", 0.01)
     server = ProgressServer(2)
     with server.receiving():
         reporters = [ProgressReporter(index) for index in range(2)]
