@@ -64,5 +64,10 @@ def set_own(connection: Sender | None) -> None:
     _own = connection
 
 
+def is_connected() -> bool:
+    """Whether this process has a control connection to the one that started it."""
+    return _own is not None
+
+
 def _of_message(taker: Callable[[Any], object]) -> Callable[[Any, Any], object]:
     return lambda _, message: taker(message)

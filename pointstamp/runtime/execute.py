@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import TypeVar, TypeVarTuple
 
@@ -90,25 +89,21 @@ def execute(
         log.prepare()
     if watchdog_s is not None:
         check_after_s(watchdog_s)
-    program = os.getpid()
 
     def target(communicator: Communicator) -> Result:
-        with responding(program):
-            return run_worker(
-                communicator,
-                main,
-                *args,
-                progress=progress,
-                log=log,
-                watchdog_s=watchdog_s,
-                in_flight_bytes=in_flight_bytes,
-            )
+        return run_worker(
+            communicator,
+            main,
+            *args,
+            progress=progress,
+            log=log,
+            watchdog_s=watchdog_s,
+            in_flight_bytes=in_flight_bytes,
+        )
 
     # What cannot be carried to the workers is reported under the name the caller knows.
     target.__qualname__ = getattr(main, "__qualname__", repr(main))
     if workers == 1:
         return run_single(target)
-    if threads:
-        with responding():
-            return run_threads(target, workers)
-    return run_processes(target, workers)
+    with responding():
+        return (run_threads if threads else run_processes)(target, workers)

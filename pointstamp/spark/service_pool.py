@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -181,6 +180,7 @@ def _task(
 
         from pointstamp.communication.communicator import Communicator
         from pointstamp.communication.target import run_target
+        from pointstamp.runtime.introspection import registered
         from pointstamp.runtime.run_worker import run_worker
         from pointstamp.service.worker_control import run_service_worker
         from pointstamp.spark.task import controlled, hosts_of, rendezvous
@@ -193,7 +193,7 @@ def _task(
             mine = replace(config, host="0.0.0.0", name=hosts[me])
 
         def work(communicator: Communicator) -> None:
-            run_worker(communicator, run_service_worker, spec, mine, responder=nullcontext)
+            run_worker(communicator, run_service_worker, spec, mine, responder=registered)
 
         with controlled(job, me) as meeting:
             control = config.control
