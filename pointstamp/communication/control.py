@@ -50,7 +50,7 @@ from pointstamp.communication.control_loop import (
     pickled,
 )
 from pointstamp.communication.framing import FrameKind, frame
-from pointstamp.communication.local_door import open_door
+from pointstamp.communication.local_door import LocalDoor, open_door
 from pointstamp.communication.tls import Certificates, Stream, TlsStream, context
 from pointstamp.errors import PeerLostError, RendezvousError
 
@@ -103,6 +103,8 @@ class ControlServer:
         goodbye, and else what happened. Not called for what `close` ends.
     certificates : Certificates, optional
         Encrypt, and demand a certificate of the same roots.
+    door : LocalDoor, optional
+        Where processes of this user ask; one of its own if not given.
 
     Examples
     --------
@@ -123,6 +125,7 @@ class ControlServer:
         on_open: Callable[[ControlConnection], object] | None = None,
         on_close: Callable[[ControlConnection, str | None], object] | None = None,
         certificates: Certificates | None = None,
+        door: LocalDoor | None = None,
     ) -> None:
         self.address: Address = ("", 0)
         """Where it listens."""
@@ -138,7 +141,7 @@ class ControlServer:
         if listener is not None:
             self._loop.tls = tls
             self._loop.listen(listener, lambda: _handshake(secret, initiated=False))
-        door = open_door()
+        door = door or open_door()
         if door is not None:
             self._loop.open(door)
         explanations.add_server(self)
@@ -175,10 +178,6 @@ class ControlServer:
         """Say goodbye to every worker and end; waits so long until that is sent."""
         explanations.remove_server(self)
         self._loop.end(timeout_s)
-
-    def post(self, call: Callable[[], None]) -> None:
-        """Have the server's thread call `call`; takes no lock, so a signal's handler may."""
-        self._loop.post(call)
 
     def workers(self) -> list[ControlConnection]:
         """The open connections of all groups, and of all jobs."""

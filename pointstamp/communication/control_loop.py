@@ -229,7 +229,7 @@ class ControlLoop:
         self.selector.register(listener.socket, selectors.EVENT_READ, listener)
 
     def open(self, door: LocalDoor) -> None:
-        """Let other processes of this user ask, who are no workers."""
+        """Let other processes of this user ask, which are no workers."""
         self.door = door
         self.selector.register(door.socket, selectors.EVENT_READ, door)
 

@@ -17,18 +17,17 @@ from __future__ import annotations
 import contextlib
 import select
 import socket
-import ssl
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from pointstamp.communication.authentication import Handshake
 from pointstamp.communication.blocking_stream import BlockingStream, authenticate
-from pointstamp.communication.tls import Certificates, Stream, TlsStream, context
+from pointstamp.communication.tls import Certificates, Stream, TlsStream, context, is_of_tls
 from pointstamp.errors import (
     AuthenticationError,
     CommunicationError,
@@ -39,6 +38,9 @@ from pointstamp.errors import (
     VersionError,
 )
 from pointstamp.formats.events import CapturedPart, Event
+
+if TYPE_CHECKING:
+    import ssl
 
 TIMEOUT_S = 30.0
 """How long the two ends may take to find each other."""
@@ -143,13 +145,12 @@ class Connect:
             if self._tls is not None:
                 stream = TlsStream(connection, self._tls)
             authenticate(stream, Handshake(self._secret, 1, 2, initiated=True), until, is_wanted)
-        except ssl.SSLError as error:
+        except BaseException as error:
             stream.close()
-            raise AuthenticationError(
-                f"{self.name} and this end do not agree on certificates: {error}"
-            ) from error
-        except BaseException:
-            stream.close()
+            if is_of_tls(error):
+                raise AuthenticationError(
+                    f"{self.name} and this end do not agree on certificates: {error}"
+                ) from error
             raise
         return stream
 

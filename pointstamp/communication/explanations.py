@@ -12,11 +12,10 @@ Another process of the same user asks with an `ExplainProgram`; see `local_door`
 from __future__ import annotations
 
 import os
-import socket
 import threading
 import time
+from _socket import gethostname
 from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -24,6 +23,8 @@ from pointstamp.communication import publishing
 from pointstamp.errors import PointstampError
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from pointstamp.communication.control_loop import ControlConnection
 
 PATIENCE_S = 5.0
@@ -70,9 +71,6 @@ class Asker(Protocol):
     def workers(self) -> list[ControlConnection]:
         """The connections of all its workers."""
 
-    def post(self, call: Callable[[], None]) -> None:
-        """Have its thread call `call`, without any lock."""
-
 
 _describe: Callable[[], str | None] | None = None
 _servers: dict[Asker, None] = {}
@@ -95,17 +93,6 @@ def remove_server(server: Asker) -> None:
     _servers.pop(server, None)
 
 
-def post(call: Callable[[], None]) -> bool:
-    """Have the thread of some control server call `call`; whether there is one.
-
-    Takes no lock, so the handler of a signal may.
-    """
-    servers = list(_servers)
-    for server in servers[:1]:
-        server.post(call)
-    return bool(servers)
-
-
 def explain_program(timeout_s: float = PATIENCE_S) -> list[Explanation]:
     """What all workers that this process has started, or runs itself, wait for.
 
@@ -120,7 +107,7 @@ def explain_program(timeout_s: float = PATIENCE_S) -> list[Explanation]:
     found = []
     own = _own_text()
     if own is not None:
-        found.append(Explanation("its workers", socket.gethostname(), os.getpid(), own))
+        found.append(Explanation("its workers", gethostname(), os.getpid(), own))
     for connection, future in asked:
         text = _text(future, until)
         found.append(Explanation(str(connection), connection.machine, connection.process, text))
@@ -155,6 +142,8 @@ def _answer_for_workers(connection: object, message: ExplainWorkers) -> str:
 
 
 def _answer_for_program(connection: object, message: ExplainProgram) -> Future[list[Explanation]]:
+    from concurrent.futures import Future
+
     answer: Future[list[Explanation]] = Future()
 
     def collect() -> None:

@@ -10,14 +10,19 @@ It is there for `pointstamp explain`: nothing else is taken that comes by it.
 
 from __future__ import annotations
 
+import _socket
 import contextlib
 import itertools
 import os
-import socket
 import struct
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    # It takes 6 ms to import, and a program on one worker has no other use for it.
+    import socket
 
 PREFIX = "pointstamp-control-"
 """Then the process, and which of its servers."""
@@ -30,7 +35,7 @@ class LocalDoor:
     """Listens for processes of the same user; made by `open_door`."""
 
     def __init__(self) -> None:
-        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
         try:
             self.socket.bind(f"\0{PREFIX}{os.getpid()}-{next(_numbers)}")
             self.socket.listen(8)
@@ -41,11 +46,14 @@ class LocalDoor:
 
     def accept(self) -> socket.socket | None:
         """The next connection of this user; None if there is none."""
+        import socket
+
         while True:
             try:
-                accepted, _ = self.socket.accept()
+                descriptor, _ = self.socket._accept()  # type: ignore[attr-defined]  # not in its stubs
             except OSError:
                 return None
+            accepted = socket.socket(fileno=descriptor)
             _, user = credentials(accepted)
             if user == os.geteuid():
                 accepted.setblocking(False)
@@ -73,6 +81,8 @@ def has_door(process: int) -> bool:
 
 def enter(process: int, timeout_s: float) -> socket.socket | None:
     """A connection to a process's control server; None if it has none for us."""
+    import socket
+
     for address in _addresses(process):
         connection = socket.socket(socket.AF_UNIX)
         connection.settimeout(timeout_s)
@@ -84,9 +94,9 @@ def enter(process: int, timeout_s: float) -> socket.socket | None:
     return None
 
 
-def credentials(connection: socket.socket) -> tuple[int, int]:
+def credentials(connection: _socket.socket) -> tuple[int, int]:
     """The process and the user at the other end, as the system has them."""
-    found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    found = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, _CREDENTIALS.size)
     process, user, _ = _CREDENTIALS.unpack(found)
     return process, user
 

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import TypeVar, TypeVarTuple
 
 from pointstamp.communication.communicator import Communicator
-from pointstamp.communication.launch import run_processes, run_single, run_threads
+from pointstamp.communication.launch import run_single, run_threads
 from pointstamp.communication.target import check_main
 from pointstamp.dataflow.backpressure import LIMIT_BYTES
 from pointstamp.dataflow.logging_protocol import LoggerFactory
 from pointstamp.errors import UsageError
+from pointstamp.runtime.introspection import listening
 from pointstamp.runtime.run_worker import is_eager, run_worker
-from pointstamp.runtime.signal_handler import responding
 from pointstamp.runtime.watchdog import check_after_s
 from pointstamp.runtime.worker import Worker
 
@@ -105,5 +105,10 @@ def execute(
     target.__qualname__ = getattr(main, "__qualname__", repr(main))
     if workers == 1:
         return run_single(target)
-    with responding():
-        return (run_threads if threads else run_processes)(target, workers)
+    with listening():
+        if threads:
+            return run_threads(target, workers)
+        # Imported here: what starts processes is a third of what a program on one worker imports.
+        from pointstamp.communication.processes import run_processes
+
+        return run_processes(target, workers)

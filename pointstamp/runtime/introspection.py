@@ -2,9 +2,9 @@
 
 The workers that a process runs are described by `diagnostics`, from a thread that looks at
 them while they go on. Over its control connection the process that started them gets that
-(see `communication.explanations`). A process that runs workers and was started by no other,
-as with one worker or with threads, has a control server of its own for as long, which only the
-door of this machine leads to (`communication.local_door`).
+(see `communication.explanations`). A process that was started by no other as a worker listens
+itself, with a thread that waits at a door of this machine and for the handler of a signal. A
+control server, with all that it imports, is made when something comes by that door.
 
 `find_program` finds the process to ask, for any process of a program.
 """
@@ -12,31 +12,37 @@ door of this machine leads to (`communication.local_door`).
 from __future__ import annotations
 
 import os
+import select
 import sys
 import threading
 import weakref
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pointstamp.communication import publishing
-from pointstamp.communication.control import ControlClient, ControlServer
-from pointstamp.communication.explanations import ExplainProgram, Explanation, set_describer
-from pointstamp.communication.local_door import enter, has_door
+from pointstamp.communication.explanations import (
+    ExplainProgram,
+    Explanation,
+    explain_program,
+    set_describer,
+)
+from pointstamp.communication.local_door import LocalDoor, enter, has_door, open_door
 from pointstamp.errors import CommunicationError
 from pointstamp.runtime.diagnostics import account
-from pointstamp.runtime.signal_handler import responding
+from pointstamp.runtime.signal_handler import answering, in_words, print_directly
 
 if TYPE_CHECKING:
+    from pointstamp.communication.control import ControlServer
     from pointstamp.runtime.worker import Worker
 
 _workers: dict[int, tuple[weakref.ref[Worker], int]] = {}
 """By identity: the workers that live, and their threads."""
 
 _lock = threading.Lock()
-_n_served = 0
-_server: ControlServer | None = None
+_n_listening = 0
+_listener: ExplainListener | None = None
 
 
 @contextmanager
@@ -51,31 +57,96 @@ def registered(worker: Worker) -> Iterator[None]:
 
 @contextmanager
 def introspected(worker: Worker) -> Iterator[None]:
-    """The same; where there is no control connection, by a server of its own, and by signal."""
-    with ExitStack() as stack:
-        stack.enter_context(registered(worker))
-        if not publishing.is_connected():
-            stack.enter_context(_served())
-            stack.enter_context(responding())
+    """The same, and listen, as `listening` does."""
+    with registered(worker), listening():
         yield
 
 
 @contextmanager
-def _served() -> Iterator[None]:
-    """Keep the control server of the workers that were started by no other process."""
-    global _n_served, _server
-    with _lock:
-        if _n_served == 0:
-            _server = ControlServer(host=None)
-        _n_served += 1
-    try:
+def listening() -> Iterator[None]:
+    """Listen for what asks for explanations, in a process without a control connection."""
+    global _n_listening, _listener
+    if publishing.is_connected():
         yield
-    finally:
+        return
+    with ExitStack() as stack:
         with _lock:
-            _n_served -= 1
-            ended = _server if _n_served == 0 else None
-        if ended is not None:
-            ended.close()
+            if _n_listening == 0:
+                _listener = ExplainListener(open_door())
+            _n_listening += 1
+            listener = _listener
+        stack.callback(_end_listening)
+        if listener is not None:
+            stack.enter_context(answering(listener.wake))
+        yield
+
+
+def _end_listening() -> None:
+    global _n_listening, _listener
+    with _lock:
+        _n_listening -= 1
+        if _n_listening:
+            return
+        listener, _listener = _listener, None
+    if listener is not None:
+        listener.close()
+
+
+class ExplainListener:
+    """A thread that waits at a door of this machine, and to be woken by a signal's handler.
+
+    Parameters
+    ----------
+    door : LocalDoor, optional
+        A control server is made when something comes by it.
+    """
+
+    def __init__(self, door: LocalDoor | None) -> None:
+        self._door = door
+        self._server: ControlServer | None = None
+        self._is_closing = False
+        self._reader, self._writer = os.pipe()
+        os.set_blocking(self._writer, False)
+        self._thread = threading.Thread(target=self._run, name="pointstamp-explain", daemon=True)
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Have the thread print what all workers wait for; takes no lock, and waits for none."""
+        with suppress(OSError):  # it has been woken very often
+            os.write(self._writer, b"\0")
+
+    def close(self) -> None:
+        """End the thread; nothing comes by the door any more."""
+        self._is_closing = True
+        self.wake()
+        self._thread.join()
+        if self._server is not None:
+            self._server.close()
+        elif self._door is not None:
+            self._door.close()
+        os.close(self._reader)
+        os.close(self._writer)
+
+    def _run(self) -> None:
+        waiting = select.poll()
+        waiting.register(self._reader, select.POLLIN)
+        if self._door is not None:
+            waiting.register(self._door.socket, select.POLLIN)
+        while not self._is_closing:
+            ready = {descriptor for descriptor, _ in waiting.poll()}
+            if self._door is not None and self._door.socket.fileno() in ready:
+                waiting.unregister(self._door.socket)
+                self._serve(self._door)
+            if self._reader in ready:
+                os.read(self._reader, 100)
+                if not self._is_closing:
+                    for found in explain_program():
+                        print_directly(in_words(found))
+
+    def _serve(self, door: LocalDoor) -> None:
+        from pointstamp.communication.control import ControlServer
+
+        self._server = ControlServer(host=None, door=door)
 
 
 def accounts() -> str | None:
@@ -97,6 +168,8 @@ set_describer(accounts)
 
 def ask(process: int, timeout_s: float) -> list[Explanation] | None:
     """What a process says of its workers, which have so long; None if it does not answer."""
+    from pointstamp.communication.control import ControlClient
+
     connection = enter(process, timeout_s)
     if connection is None:
         return None

@@ -9,7 +9,7 @@ Rules
    in the main thread, and taken away after the last worker. A program that installs
    its own, before or after, has that.
 2. The handler raises nothing, and takes no lock that the interrupted code may hold: it wakes
-   the thread of a control server, which has the answers collected.
+   a thread, which has the answers collected.
 """
 
 from __future__ import annotations
@@ -17,56 +17,53 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
 import threading
-from collections.abc import Iterator
+from _socket import gethostname
+from collections.abc import Callable, Iterator
 from types import FrameType
 
-from pointstamp.communication import publishing
-from pointstamp.communication.explanations import Explanation, explain_program, post
+from pointstamp.communication.explanations import Explanation
 
 SIGNAL = getattr(signal, "SIGUSR1", None)
 """Which one; there is none on Windows."""
 
+_wake: Callable[[], None] | None = None
+
 
 @contextlib.contextmanager
-def responding() -> Iterator[None]:
-    """Answer the signal during the block.
+def answering(wake: Callable[[], None]) -> Iterator[None]:
+    """Have the signal call `wake` during the block.
 
-    Outside of the main thread nothing happens, as Python wants it; nor in a process that has
-    a control connection, inside of another such block, or where the signal is in use.
+    Outside of the main thread nothing happens, as Python wants it; nor inside of another such
+    block, or where the signal is in use.
     """
-    is_ours = (
-        SIGNAL is not None
-        and threading.current_thread() is threading.main_thread()
-        and not publishing.is_connected()
-        and signal.getsignal(SIGNAL) is signal.SIG_DFL
-    )
-    if not is_ours or SIGNAL is None:
+    global _wake
+    if (
+        SIGNAL is None
+        or threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(SIGNAL) is not signal.SIG_DFL
+    ):
         yield
         return
+    _wake = wake
     signal.signal(SIGNAL, _answer)
     try:
         yield
     finally:
         if signal.getsignal(SIGNAL) is _answer:
             signal.signal(SIGNAL, signal.SIG_DFL)
+        _wake = None
 
 
 def _answer(number: int, frame: FrameType | None) -> None:
-    if not post(lambda: threading.Thread(target=_print, daemon=True).start()):
-        _write(f"process {os.getpid()} has no worker at the moment")
-
-
-def _print() -> None:
-    for found in explain_program():
-        _write(in_words(found))
+    if _wake is not None:
+        _wake()
 
 
 def in_words(found: Explanation) -> str:
     """An answer as it is printed, or that there is none."""
     if found.text is not None:
-        is_here = found.machine == socket.gethostname()
+        is_here = found.machine == gethostname()
         return found.text if is_here else f"on {found.machine}: {found.text}"
     where = f"process {found.process}" if found.process else "a process that did not say which"
     return (
@@ -75,7 +72,7 @@ def in_words(found: Explanation) -> str:
     )
 
 
-def _write(text: str) -> None:
-    # Not through `sys.stderr`, which the interrupted code may be in the middle of.
+def print_directly(text: str) -> None:
+    """Print to standard error, past `sys.stderr`, which the program may have replaced."""
     with contextlib.suppress(OSError):
         os.write(2, f"{text}\n".encode(errors="replace"))

@@ -19,8 +19,9 @@ from pathlib import Path
 import pytest
 
 from pointstamp.communication import processes
-from pointstamp.communication.launch import run_processes, run_threads
+from pointstamp.communication.launch import run_threads
 from pointstamp.communication.parent_death import ORPHANED_STATUS, die_with_parent
+from pointstamp.communication.processes import run_processes
 from pointstamp.errors import OperatorError, SerializationError, UsageError, WorkerError
 from tests.communication.runners import all_gather
 
@@ -266,7 +267,7 @@ def script(text, tmp_path):
 
 WAITING = """
     import sys, time
-    from pointstamp.communication.launch import run_processes
+    from pointstamp.communication.processes import run_processes
 
     def target(communicator):
         print("at work", flush=True)
@@ -302,7 +303,7 @@ def started(path, *arguments):
 def test_a_script_needs_no_main_guard(tmp_path):
     path = script(
         """
-        from pointstamp.communication.launch import run_processes
+        from pointstamp.communication.processes import run_processes
 
         FACTOR = 10
 
@@ -373,7 +374,7 @@ def test_workers_in_code_that_holds_the_interpreter_die_with_their_killed_parent
         """
         import ctypes, os, sys
         from pathlib import Path
-        from pointstamp.communication.launch import run_processes
+        from pointstamp.communication.processes import run_processes
 
         def target(communicator):
             Path(sys.argv[1], f"{communicator.index}").write_text(str(os.getpid()))

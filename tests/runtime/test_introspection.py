@@ -270,11 +270,11 @@ def test_the_handler_and_the_door_go_with_the_last_worker() -> None:
         return [inner(worker), *ps.execute(inner), inner(worker)]
 
     def is_served() -> bool:
-        return introspection._server is not None and has_door(os.getpid())
+        return introspection._listener is not None and has_door(os.getpid())
 
     assert ps.execute(outer) == [[True] * 3]
     assert signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL
-    assert introspection._n_served == 0
+    assert introspection._n_listening == 0
 
 
 def test_worker_processes_have_no_handler() -> None:
