@@ -32,11 +32,11 @@ Rules:
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any, Self
 
 from pointstamp.communication import explanations, tcp
@@ -54,7 +54,14 @@ from pointstamp.communication.local_door import LocalDoor, open_door
 from pointstamp.communication.tls import Certificates, Stream, TlsStream, context
 from pointstamp.errors import PeerLostError, RendezvousError
 
-__all__ = ["Address", "ControlClient", "ControlConnection", "ControlServer", "WorkerConfig"]
+__all__ = [
+    "Address",
+    "ControlClient",
+    "ControlConnection",
+    "ControlServer",
+    "Handler",
+    "WorkerConfig",
+]
 
 Address = tuple[str, int]
 CONNECT_S = 10.0
@@ -83,7 +90,7 @@ class WorkerConfig:
     certificates: Certificates | None = None
 
 
-class ControlServer:
+class ControlServer(contextlib.AbstractContextManager["ControlServer"]):
     """Takes the control connections of workers; in the process that starts them.
 
     Parameters
@@ -184,19 +191,11 @@ class ControlServer:
         with self._loop.lock:
             return [each for each in self._loop.connections if each.worker >= 0]
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
 
-class ControlClient(ControlConnection):
+class ControlClient(ControlConnection, contextlib.AbstractContextManager["ControlClient"]):
     """A worker's control connection; made by `connect`, or of a socket that was inherited.
 
     Parameters
@@ -262,15 +261,7 @@ class ControlClient(ControlConnection):
         """Say goodbye, and wait so long until it is sent; ends the connection's thread."""
         self._loop.end(timeout_s)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.end()
 
 
