@@ -36,7 +36,6 @@ import socket
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any, Self
 
 from pointstamp.communication import tcp
@@ -52,7 +51,14 @@ from pointstamp.communication.framing import FrameKind, frame
 from pointstamp.communication.tls import Certificates, Stream, TlsStream, context
 from pointstamp.errors import RendezvousError
 
-__all__ = ["Address", "ControlClient", "ControlConnection", "ControlServer", "WorkerConfig"]
+__all__ = [
+    "Address",
+    "ControlClient",
+    "ControlConnection",
+    "ControlServer",
+    "Handler",
+    "WorkerConfig",
+]
 
 Address = tuple[str, int]
 CONNECT_S = 10.0
@@ -81,7 +87,7 @@ class WorkerConfig:
     certificates: Certificates | None = None
 
 
-class ControlServer:
+class ControlServer(contextlib.AbstractContextManager["ControlServer"]):
     """Takes the control connections of workers; in the process that starts them.
 
     Parameters
@@ -168,19 +174,11 @@ class ControlServer:
         """Say goodbye to every worker and end; waits so long until that is sent."""
         self._loop.end(timeout_s)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
 
-class ControlClient(ControlConnection):
+class ControlClient(ControlConnection, contextlib.AbstractContextManager["ControlClient"]):
     """A worker's control connection; made by `connect`, or of a socket that was inherited.
 
     Parameters
@@ -246,15 +244,7 @@ class ControlClient(ControlConnection):
         """Say goodbye, and wait so long until it is sent; ends the connection's thread."""
         self._loop.end(timeout_s)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.end()
 
 

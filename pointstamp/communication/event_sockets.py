@@ -22,8 +22,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 from pointstamp.communication.authentication import Handshake
 from pointstamp.communication.blocking_handshake import authenticate
@@ -123,7 +122,7 @@ class Connect:
         return connection
 
 
-class Accept:
+class Accept(contextlib.AbstractContextManager["Accept"]):
     """The end of a captured stream that accepts connections; a target or a source.
 
     It can be used for several parts: each takes a connection. Close it when all have
@@ -185,15 +184,7 @@ class Accept:
         """Stop listening. Connections that were made stay."""
         self._admission.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exception_type: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
 

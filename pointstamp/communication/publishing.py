@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from typing import Any, Protocol
+
+from pointstamp.errors import CommunicationError
 
 
 class Sender(Protocol):
@@ -17,6 +20,9 @@ class Sender(Protocol):
 
     def send(self, message: Any) -> None:
         """Send a message."""
+
+    def request(self, message: Any) -> Future[Any]:
+        """Ask for an answer."""
 
 
 handlers: dict[type, Callable[[Any, Any], Any]] = {}
@@ -56,6 +62,16 @@ def publish(message: Any) -> None:
         _own.send(message)
     elif (handler := handlers.get(type(message))) is not None:
         handler(None, message)
+
+
+def request(message: Any) -> Future[Any]:
+    """Ask the process that started this one, by the control connection of this process."""
+    if _own is None:
+        raise CommunicationError(
+            f"{message!r} can only be asked by a worker in a process of its own, and this process "
+            "has no control connection"
+        )
+    return _own.request(message)
 
 
 def set_own(connection: Sender | None) -> None:

@@ -8,7 +8,7 @@ from typing import TypeVar, TypeVarTuple
 
 from pointstamp.communication.communicator import Communicator
 from pointstamp.communication.launch import run_single, run_threads
-from pointstamp.communication.target import check_main
+from pointstamp.communication.target import check_main, check_workers
 from pointstamp.dataflow.backpressure import LIMIT_BYTES
 from pointstamp.dataflow.logging_protocol import LoggerFactory
 from pointstamp.errors import UsageError
@@ -79,8 +79,7 @@ def execute(
     >>> execute(lambda worker, x: worker.index + x, 10, workers=2, threads=True)
     [10, 11]
     """
-    if type(workers) is not int or workers < 1:
-        raise UsageError(f"a computation needs at least one worker; {workers!r} were asked for")
+    check_workers(workers)
     if in_flight_bytes < 0:
         raise UsageError(f"{in_flight_bytes} bytes cannot be in flight; 0 is for no limit")
 
