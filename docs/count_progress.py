@@ -189,10 +189,10 @@ def modes() -> str:
 
 
 def outside() -> str:
-    """What scopes in loops cost that are told of what is outside, and of everything."""
+    """What scopes in loops cost that are given what is outside, and everything."""
     rows = [
-        "| | workers | told of what is outside: steps | visits of scopes | progress messages | "
-        "told everything: steps | visits of scopes | progress messages |",
+        "| | workers | given what is outside: steps | visits of scopes | progress messages | "
+        "given everything: steps | visits of scopes | progress messages |",
         "|---|---|---|---|---|---|---|---|",
     ]
     programs = {"barrier in a scope": barrier(1), "in three": barrier(3), "a loop in it": nested}

@@ -15,7 +15,7 @@ from typing import Any
 import pointstamp as ps
 from benchmarks.harness.case import Effort, Measure, Reading
 from benchmarks.harness.memory import peaks
-from pointstamp.cli.memory import peak_bytes
+from pointstamp.observability.peak_memory import peak_bytes
 
 Run = Callable[[], Any]
 

@@ -44,14 +44,14 @@ How it is done:
 - The first sample is thrown away: it imports, compiles and warms caches. Then there are five.
   Others' programs that take more than 3 s are measured three times. What takes more than 20 s is
   measured once, the first time.
-- Told are the median and, as the spread, the least and the greatest sample. "x baseline" is time
+- Given are the median and, as the spread, the least and the greatest sample. "x baseline" is time
   over the time of the baseline that is named, of the same run: below 1 is faster than it. Where
   samples are many epochs or batches, p99 is what at most one in a hundred of them is beyond.
 - Answers are compared: a run in which two contenders disagree fails.
 - Peak memory is the greatest resident memory of any one process of the case (for us: per worker),
   interpreter and libraries included. A worker with our kernels loaded takes about 210 MiB before
   it has any data, so that only large graphs say what a graph takes.
-- *Floors* do less than we do, and nobody can be below them: a byte that goes to another process
+- *Floors* do less than we do, and nothing can be below them: a byte that goes to another process
   and back, or a loop in plain Python.
 - Figures marked *elsewhere* were not measured in this run, but on a machine of this kind before;
   they are for orientation, mostly of programs in Rust, which this suite does not build.
@@ -270,7 +270,7 @@ def _link(benchmark: Benchmark) -> str:
 def _losses(measured: Sequence[Measured]) -> Iterator[str]:
     yield "\n## Where we lose\n"
     yield (
-        "Who is faster than our best mode at the same, on as many workers as there are cores or "
+        "What is faster than our best mode at the same, on as many workers as there are cores or "
         "fewer; of curves, the last point. Floors are not counted.\n"
     )
     for benchmark, results in measured:

@@ -19,7 +19,7 @@ def main() -> None:
     streams.settle()
     try:
         _run()
-    except OSError as error:  # of --help and --version; of answers `answer` has its own
+    except OSError as error:  # of --help and --version; of answers `ending` has its own
         sys.exit(streams.unwritten(error))
     except SystemExit as ended:
         if ended.code in (streams.HUNG_UP, streams.INTERRUPTED, streams.TERMINATED):

@@ -15,39 +15,43 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
 
-from pointstamp.cli.streams import FAILED, HUNG_UP, INTERRUPTED, MISUSED, TERMINATED
+from pointstamp.cli.streams import DONE, FAILED, MISUSED, Unwritten, unwritten
 from pointstamp.errors import InternalError, PointstampError, UsageError
 
+_STOPPED = {
+    signal.SIGHUP: "the terminal was closed",
+    signal.SIGINT: "interrupted",
+    signal.SIGTERM: "terminated",
+}
 
-class Terminated(KeyboardInterrupt):
-    """This process was sent SIGTERM.
+
+class Stopped(KeyboardInterrupt):
+    """This process was sent a signal that is to end it.
 
     To everything between here and the place where it is raised this is an
     interruption, and not an error of a worker: so it is a kind of the one.
     """
 
+    def __init__(self, number: int = signal.SIGINT) -> None:
+        super().__init__()
+        self.number = signal.Signals(number)
 
-class HungUp(KeyboardInterrupt):
-    """The terminal was closed; an interruption for the same reason."""
 
-
-def end_of(
-    work: Callable[[], int], *, with_traceback: bool, left: str = "nothing was written"
-) -> int:
+def end_of(work: Callable[[], object], *, with_traceback: bool, left: str) -> int:
     """The exit status of `work()`, or of what stopped it, which is said with what is `left`."""
     try:
-        # Terminated or interrupted, everything that was begun is cleaned up on the way out.
+        # Stopped by a signal, everything that was begun is cleaned up on the way out.
         with raising_signals():
-            return work()
+            work()
     except KeyboardInterrupt as interruption:
         return _stopped(interruption, left)
+    except Unwritten as error:
+        return unwritten(error.__cause__)
     except Exception as error:  # noqa: BLE001  (the one place where all of them end)
         before = _interruption_before(error)
-        if before is not None:
-            return _stopped(before, left)
-        return _failed(error, with_traceback)
+        return _failed(error, with_traceback) if before is None else _stopped(before, left)
+    return DONE
 
 
 @contextmanager
@@ -57,10 +61,11 @@ def raising_signals() -> Iterator[None]:
     But for those that are set to be ignored: `nohup` does so with the terminal's end, and
     a shell of Ctrl-C for what it runs in the background.
     """
-    before: dict[signal.Signals, Any] = {signal.SIGTERM: signal.signal(signal.SIGTERM, _terminate)}
-    for number, handler in _IGNORABLE.items():
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            before[number] = signal.signal(number, handler)
+    before = {
+        number: signal.signal(number, _stop)
+        for number in _STOPPED
+        if number is signal.SIGTERM or signal.getsignal(number) is not signal.SIG_IGN
+    }
     try:
         yield
     finally:
@@ -68,17 +73,14 @@ def raising_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-# When it is stopped.
+def _stop(number: int, frame: FrameType | None) -> None:
+    raise Stopped(number)
 
 
 def _stopped(interruption: KeyboardInterrupt, left: str) -> int:
-    what, status = "interrupted", INTERRUPTED
-    if isinstance(interruption, Terminated):
-        what, status = "terminated", TERMINATED
-    elif isinstance(interruption, HungUp):
-        what, status = "the terminal was closed", HUNG_UP
-    _say(f"{what}; {left}")
-    return status
+    number = interruption.number if isinstance(interruption, Stopped) else signal.SIGINT
+    _say(f"{_STOPPED[number]}; {left}")
+    return 128 + number
 
 
 def _interruption_before(error: BaseException) -> KeyboardInterrupt | None:
@@ -89,21 +91,20 @@ def _interruption_before(error: BaseException) -> KeyboardInterrupt | None:
     return before
 
 
-# When it fails.
-
-
 def _failed(error: Exception, with_traceback: bool) -> int:
     """Say why; the exit status."""
-    misuse = _misuse(error)
-    if with_traceback:
+    causes = list(_causes(error))
+    misuse = next((cause for cause in causes if isinstance(cause, UsageError)), None)
+    kinds = {
+        kind
+        for kind in (PointstampError, InternalError)
+        if any(isinstance(cause, kind) for cause in causes)
+    }
+    if with_traceback or (misuse is None and kinds != {PointstampError}):
         traceback.print_exception(error)
-    if misuse is not None:
-        _say(str(misuse))
-        return MISUSED
-    if not _is_expected(error) and not with_traceback:
-        traceback.print_exception(error)
-    _say(_in_words(error))
-    return FAILED
+    said = misuse or error
+    _say(str(said) if isinstance(said, PointstampError) else f"{type(said).__name__}: {said}")
+    return FAILED if misuse is None else MISUSED
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -114,30 +115,5 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         cause = cause.__cause__
 
 
-def _misuse(error: Exception) -> UsageError | None:
-    """What is wrong with the request or its input, if that is why it failed."""
-    return next((cause for cause in _causes(error) if isinstance(cause, UsageError)), None)
-
-
-def _is_expected(error: Exception) -> bool:
-    known = any(isinstance(cause, PointstampError) for cause in _causes(error))
-    return known and not any(isinstance(cause, InternalError) for cause in _causes(error))
-
-
-def _in_words(error: Exception) -> str:
-    return str(error) if isinstance(error, PointstampError) else f"{type(error).__name__}: {error}"
-
-
 def _say(what: str) -> None:
     print(f"pointstamp: {what}", file=sys.stderr)
-
-
-def _terminate(number: int, frame: FrameType | None) -> None:
-    raise Terminated
-
-
-def _hang_up(number: int, frame: FrameType | None) -> None:
-    raise HungUp
-
-
-_IGNORABLE = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: _hang_up}

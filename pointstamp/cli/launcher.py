@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pointstamp.cli import streams
+from pointstamp.cli.request import LogTo, log_option
 from pointstamp.errors import UsageError
 
 Program = Annotated[str, typer.Argument(metavar="FILE.py:FUNCTION", help="What to call.")]
@@ -39,11 +39,6 @@ Secret = Annotated[
     Path | None, typer.Option(metavar="FILE", help="A secret that these workers share.")
 ]
 Threads = Annotated[bool, typer.Option("--threads", help="As threads of this process.")]
-LogTo = Annotated[
-    Path | None,
-    typer.Option("--log", metavar="FOLDER", help="Have the workers write down what they do."),
-]
-Traceback = Annotated[bool, typer.Option("--traceback", help="Show where an error came from.")]
 
 
 def run(
@@ -55,32 +50,21 @@ def run(
     hosts: Hosts = None,
     secret: Secret = None,
     log: LogTo = None,
-    traceback: Traceback = False,
 ) -> None:
     """Run a program of your own: FUNCTION(worker, *ARGS) on each worker."""
-    from pointstamp.cli.ending import end_of
+    from pointstamp.runtime.execute import execute
+    from pointstamp.runtime.host_file import run_process
 
-    def launch() -> int:
-        from pointstamp.cli.hosts import run_process
-        from pointstamp.observability.log import Log
-        from pointstamp.runtime.execute import execute
-
-        main = load(program)
-        check_arguments(program, main, args or [])
-        options: dict[str, Any] = {} if log is None else {"log": Log(log)}
-        if process is None and hosts is None and secret is None:
-            execute(main, *(args or []), workers=workers, threads=threads, **options)
-            return streams.DONE
-        if process is None or hosts is None or secret is None:
-            raise UsageError("--process I, --hosts FILE and --secret FILE go together: name all")
-        if workers > 1 or threads:
-            raise UsageError(
-                "each line of --hosts is one worker: leave out --workers and --threads"
-            )
-        run_process(main, args or [], process, hosts, secret, **options)
-        return streams.DONE
-
-    raise typer.Exit(end_of(launch, with_traceback=traceback, left="all workers have ended"))
+    main, words = load(program), args or []
+    check_arguments(program, main, words)
+    if process is None and hosts is None and secret is None:
+        execute(main, *words, workers=workers, threads=threads, **log_option(log))
+        return
+    if process is None or hosts is None or secret is None:
+        raise UsageError("--process I, --hosts FILE and --secret FILE go together: name all")
+    if workers > 1 or threads:
+        raise UsageError("each line of --hosts is one worker: leave out --workers and --threads")
+    run_process(main, words, process, hosts, secret, **log_option(log))
 
 
 def load(program: str) -> Callable[..., Any]:

@@ -7,17 +7,19 @@ become tables for people, or one JSON object.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pointstamp.cli import streams
+from pointstamp.cli.request import Json
+from pointstamp.cli.streams import answering
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.table import Table
 
-    from pointstamp.observability.path import Critical
+    from pointstamp.observability.path import Critical, Epoch
     from pointstamp.observability.summary import RunSummary
 
 MAX_PARTS = 30
@@ -36,30 +38,21 @@ EpochTime = Annotated[
     ),
 ]
 Top = Annotated[int, typer.Option(metavar="N", min=1, help="How many operators and channels.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
 
 
 def log(file: Folder, epoch: EpochTime = None, top: Top = 20, json: Json = False) -> None:
     """Sum up the log of a run: time per operator, records per channel, a critical path."""
-    from pointstamp.errors import UsageError
     from pointstamp.observability.reading import read
     from pointstamp.observability.summary import summarize
 
-    try:
-        summary = summarize(read(file), epoch)
-    except UsageError as error:
-        print(f"pointstamp: {error}", file=sys.stderr)
-        raise typer.Exit(streams.MISUSED) from None
+    summary = summarize(read(file), epoch)
     for what in summary.missing:
         print(f"pointstamp: {what}", file=sys.stderr)
-    try:
+    with answering():
         if json:
-            print(as_json(file, summary), flush=True)
+            print(as_json(file, summary))
         else:
-            print_summary(file, summary, top, sys.stdout)
-            sys.stdout.flush()
-    except OSError as error:
-        raise typer.Exit(streams.unwritten(error)) from None
+            print_summary(file, summary, top)
 
 
 def as_json(file: str, summary: RunSummary) -> str:
@@ -76,19 +69,15 @@ def as_json(file: str, summary: RunSummary) -> str:
     return dumps({"command": "log", "log": file, **known})
 
 
-def print_summary(file: str, summary: RunSummary, top: int, out: IO[str]) -> None:
+def print_summary(file: str, summary: RunSummary, top: int) -> None:
     """Tables, for people."""
-    console = _console(out)
-    _print_workers(console, file, summary)
-    _print_operators(console, summary, top)
-    _print_channels(console, summary, top)
-    _print_epochs(console, summary)
-    if summary.critical is not None:
-        _print_path(console, summary.critical, summary.unit)
-    if summary.texts:
-        console.print("\ntexts of the program", soft_wrap=True)
-        for worker, text in summary.texts:
-            console.print(f"  worker {worker}  {text}", soft_wrap=True)
+    from pointstamp.cli.tables import console_for
+
+    console = console_for(sys.stdout)
+    if not console.is_terminal:
+        console.width = PLAIN_WIDTH
+    for part in _parts(file, summary, top):
+        console.print(part, soft_wrap=isinstance(part, str))
 
 
 def duration(n: float, unit: str) -> str:
@@ -107,131 +96,105 @@ def duration(n: float, unit: str) -> str:
     return f"{n / 1e3:,.1f} us"
 
 
-def _console(out: IO[str]) -> Console:
-    from pointstamp.cli.display import console_for
+def _parts(file: str, summary: RunSummary, top: int) -> Iterator[str | Table]:
+    """Headings and tables, in order."""
+    from pointstamp.cli.tables import counted, table
 
-    console = console_for(out)
-    if not console.is_terminal:
-        console.width = PLAIN_WIDTH
-    return console
-
-
-def _print_workers(console: Console, file: str, summary: RunSummary) -> None:
-    n = len(summary.workers)
-    console.print(f"{file}: {n} worker{'s' if n != 1 else ''}", soft_wrap=True)
-    rows = [
-        (
-            str(each.worker),
-            *(
-                duration(time, summary.unit)
-                for time in (each.elapsed, each.operators, each.scopes, each.parked, each.rest)
+    took = partial(duration, unit=summary.unit)
+    yield f"{file}: {counted(len(summary.workers), 'worker')}"
+    yield table(
+        summary.workers,
+        {
+            "worker": lambda each: each.worker,
+            "elapsed": lambda each: took(each.elapsed),
+            "operators": lambda each: took(each.operators),
+            "scopes": lambda each: took(each.scopes),
+            "parked": lambda each: took(each.parked),
+            "rest": lambda each: took(each.rest),
+            "idle": lambda each: f"{each.idle_share:.0%}",
+            "parks": lambda each: each.parks,
+            "progress sent": lambda each: each.progress_sent,
+            "received": lambda each: each.progress_received,
+        },
+    )
+    active = [each for each in summary.operators if each.activations]
+    yield f"\nself time per operator{_of(top, len(active))}"
+    yield table(
+        active[:top],
+        {
+            "time": lambda each: took(each.self_time),
+            "share": lambda each: f"{each.share:.1%}",
+            "activations": lambda each: each.activations,
+            "operator": lambda each: (
+                each.name if each.kind == "operator" else f"{each.name} ({each.kind})"
             ),
-            f"{each.idle_share:.0%}",
-            f"{each.parks:,}",
-            f"{each.progress_sent:,}",
-            f"{each.progress_received:,}",
-        )
-        for each in summary.workers
-    ]
-    headings = (
-        "worker", "elapsed", "operators", "scopes", "parked", "rest", "idle", "parks",
-        "progress sent", "received",
-    )  # fmt: skip
-    _print_table(console, headings, rows)
+            "address": lambda each: each.address,
+        },
+        texts=2,
+    )
+    channels = sorted(summary.channels, key=lambda each: -each.records)
+    yield f"\nrecords per channel{_of(top, len(channels))}"
+    yield table(
+        channels[:top],
+        {
+            "records": lambda each: each.records,
+            "batches": lambda each: each.batches,
+            "to other workers": lambda each: each.to_others,
+            "not taken": lambda each: each.records - each.received,
+            "channel": lambda each: f"{each.source} -> {each.target}",
+            "pact": lambda each: each.pact,
+        },
+        texts=2,
+    )
+    yield _epochs(summary.epochs, took)
+    if summary.critical is not None:
+        yield from _path(summary.critical, took)
+    if summary.texts:
+        yield "\ntexts of the program"
+        yield from (f"  worker {worker}  {text}" for worker, text in summary.texts)
 
 
-def _print_operators(console: Console, summary: RunSummary, top: int) -> None:
-    shown = [each for each in summary.operators if each.activations]
-    console.print(f"\nself time per operator{_of(top, len(shown))}", soft_wrap=True)
-    rows = [
-        (
-            duration(each.self_time, summary.unit),
-            f"{each.share:.1%}",
-            f"{each.activations:,}",
-            each.name if each.kind == "operator" else f"{each.name} ({each.kind})",
-            each.address,
-        )
-        for each in shown[:top]
-    ]
-    _print_table(console, ("time", "share", "activations", "operator", "address"), rows, texts=2)
-
-
-def _print_channels(console: Console, summary: RunSummary, top: int) -> None:
-    shown = sorted(summary.channels, key=lambda each: -each.records)
-    console.print(f"\nrecords per channel{_of(top, len(shown))}", soft_wrap=True)
-    rows = [
-        (
-            f"{each.records:,}",
-            f"{each.batches:,}",
-            f"{each.to_others:,}",
-            f"{each.records - each.received:,}",
-            f"{each.source} -> {each.target}",
-            each.pact,
-        )
-        for each in shown[:top]
-    ]
-    headings = ("records", "batches", "to other workers", "not taken", "channel", "pact")
-    _print_table(console, headings, rows, texts=2)
-
-
-def _print_epochs(console: Console, summary: RunSummary) -> None:
-    if not summary.epochs:
-        console.print("\nno epoch was seen from its input to a probe", soft_wrap=True)
-        return
+def _epochs(epochs: Sequence[Epoch], took: Callable[[float], str]) -> str:
     from statistics import median
 
-    latencies = [each.latency for each in summary.epochs]
-    console.print(
+    latencies = [each.latency for each in epochs]
+    if not latencies:
+        return "\nno epoch was seen from its input to a probe"
+    return (
         f"\n{len(latencies):,} epochs, from input to probe: "
-        f"median {duration(median(latencies), summary.unit)}, "
-        f"slowest {duration(max(latencies), summary.unit)}",
-        soft_wrap=True,
+        f"median {took(median(latencies))}, slowest {took(max(latencies))}"
     )
 
 
-def _print_path(console: Console, critical: Critical, unit: str) -> None:
+def _path(critical: Critical, took: Callable[[float], str]) -> Iterator[str | Table]:
+    from pointstamp.cli.tables import table
+
     epoch = critical.epoch
-    console.print(
-        f"\ncritical path of epoch {epoch.time} of {epoch.dataflow}, "
-        f"{duration(epoch.latency, unit)}",
-        soft_wrap=True,
-    )
+    yield f"\ncritical path of epoch {epoch.time} of {epoch.dataflow}, {took(epoch.latency)}"
     if len(critical.parts) > MAX_PARTS:
-        rows = [
-            (duration(time, unit), f"{n:,}", kind, name)
-            for kind, name, n, time in critical.by_name()[:MAX_PARTS]
-        ]
-        _print_table(console, ("time", "parts", "kind", "what"), rows, texts=2)
-        return
-    parts = [
-        (
-            duration(part.began - epoch.began, unit),
-            duration(part.duration, unit),
-            str(part.worker),
-            part.kind,
-            part.name,
+        yield table(
+            critical.by_name()[:MAX_PARTS],
+            {
+                "time": lambda each: took(each[3]),
+                "parts": lambda each: each[2],
+                "kind": lambda each: each[0],
+                "what": lambda each: each[1],
+            },
+            texts=2,
         )
-        for part in critical.parts
-    ]
-    _print_table(console, ("after", "for", "worker", "kind", "what"), parts, texts=2)
+        return
+    yield table(
+        critical.parts,
+        {
+            "after": lambda part: took(part.began - epoch.began),
+            "for": lambda part: took(part.duration),
+            "worker": lambda part: part.worker,
+            "kind": lambda part: part.kind,
+            "what": lambda part: part.name,
+        },
+        texts=2,
+    )
 
 
 def _of(top: int, n: int) -> str:
     return f", the first {top} of {n}" if n > top else ""
-
-
-def _print_table(
-    console: Console, headings: Sequence[str], rows: Sequence[Sequence[str]], texts: int = 0
-) -> None:
-    """A table; all columns are numbers, but for the last `texts`."""
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for i, heading in enumerate(headings):
-        is_text = i >= len(headings) - texts
-        justify: Any = "left" if is_text else "right"
-        table.add_column(heading, justify=justify, overflow="fold", no_wrap=not is_text)
-    for row in rows:
-        table.add_row(*map(Text, row))
-    console.print(table)

@@ -11,23 +11,16 @@ from __future__ import annotations
 import logging
 import re
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pointstamp.cli.display import Display
-from pointstamp.cli.edge_source import COLUMNS, EdgeReading, Facts
-from pointstamp.cli.outcome import Outcome, Request, Wanted
-from pointstamp.cli.progress_reporter import ProgressReporter
-from pointstamp.cli.progress_server import ProgressServer
-from pointstamp.cli.queries import Query
-from pointstamp.cli.search import result_columns, results
-from pointstamp.cli.top_matches import merged_top
-from pointstamp.operators.scope import Scope
-from pointstamp.operators.stream import Stream
+from pointstamp.cli.edge_reading import COLUMNS, EdgeReading, Facts
+from pointstamp.cli.outcome import Outcome
+from pointstamp.cli.request import Request
+from pointstamp.cli.search import Search
 
 Result = TypeVar("Result")
 
@@ -35,37 +28,24 @@ START_S = 20.0
 """How long Java, at the most, takes to start and to give PySpark its port."""
 
 
-@dataclass(frozen=True)
-class Build:
-    """The dataflow of a question, for the tasks of the Spark job."""
-
-    query: Query
-    wanted: Wanted
-
-    def __call__(self, scope: Scope, edges: Stream[Any]) -> Stream[Any]:
-        """Build it on one worker."""
-        reporter = ProgressReporter(scope.index)
-        return results(self.query, self.wanted, edges, reporter)
-
-
 def answer(request: Request, display: Display) -> Outcome:
     """Answer a question by a Spark job."""
     # What Py4J has to say when it is interrupted says nothing to our users.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addHandler(logging.NullHandler())
-    clock = _Clock()
+    outcome = Outcome()
     # A line that stays, since Java may print one of its own below it.
     display.print_line("starting Spark")
     with _session(request) as spark, display.working("reading"):
-        clock.end("start")
-        table, outcome = _beside(lambda: _found(spark, request, display, clock)).result()
+        outcome.end("start")
+        table = _beside(lambda: _found(spark, request, display, outcome)).result()
         display.now("stopping Spark" if request.out is None else "writing")
         # Here and not beside: a file that is begun is removed when this is interrupted.
-        _take(request, table, outcome)
+        outcome.take(request, table.to_batches())
         if request.out is not None:
-            clock.end("write")
-    clock.end("stop")
-    outcome.seconds = clock.with_total()
+            outcome.end("write")
+    outcome.end("stop")
+    outcome.end_all()
     return outcome
 
 
@@ -87,40 +67,21 @@ def _beside(work: Callable[[], Result]) -> Future[Result]:
     return future
 
 
-def _found(spark: Any, request: Request, display: Display, clock: _Clock) -> tuple[Any, Outcome]:
-    """Read and search: the result as an Arrow table, and what is known beside it."""
+def _found(spark: Any, request: Request, display: Display, outcome: Outcome) -> Any:
+    """Read and search: the result as an Arrow table; what is known beside it is of `outcome`."""
     from pointstamp.spark import run
 
-    edges, facts = _edges(spark, request, display)
-    clock.end("read")
+    edges, outcome.facts = _edges(spark, request, display)
+    outcome.end("read")
     display.now("searching")
-    with ProgressServer(request.workers, display.update) as server:
-        build = Build(request.query, request.wanted)
-        columns = result_columns(request.query, request.wanted)
-        schema = ", ".join(f"`{name}` long" for name in columns)
-        options = request.run.options()
-        frame = run(build, {"edges": edges}, schema, workers=request.workers, **options)
-        with _failing_in_words(frame):
-            table = frame.toArrow()
-        reports = server.last_reports()
-    clock.end("search")
-    return table, Outcome(facts=facts, reports=reports)
-
-
-class _Clock:
-    """How long each phase took."""
-
-    def __init__(self) -> None:
-        self._began = self._last = time.monotonic()
-        self._seconds: dict[str, float] = {}
-
-    def end(self, phase: str) -> None:
-        now = time.monotonic()
-        self._seconds[phase] = now - self._last
-        self._last = now
-
-    def with_total(self) -> dict[str, float]:
-        return {**self._seconds, "total": self._last - self._began}
+    search = Search(request.query, request.wanted)
+    schema = ", ".join(f"`{name}` long" for name in search.columns)
+    frame = run(search, {"edges": edges}, schema, **request.options())
+    with _failing_in_words(frame):
+        table = frame.toArrow()
+    outcome.reports = display.server.last_reports()
+    outcome.end("search")
+    return table
 
 
 @contextmanager
@@ -156,26 +117,23 @@ def _failing_in_words(frame: Any = None) -> Iterator[None]:
 
 def _edges(spark: Any, request: Request, display: Display) -> tuple[Any, Facts]:
     """The edges as a DataFrame, and the facts about them."""
-    scanned = _scanned(spark, request)
+    scanned = _scanned(spark, request.edges)
     if scanned is not None:
         with _failing_in_words():
             return scanned, _counted(scanned)
     from pointstamp.formats.parquet import table_of
 
-    reading = EdgeReading(request.source)
+    reading = EdgeReading(request.edges)
     table = table_of(display.reading(reading), COLUMNS)
     return spark.createDataFrame(table), reading.facts
 
 
-def _scanned(spark: Any, request: Request) -> Any:
+def _scanned(spark: Any, path: str) -> Any:
     """The DataFrame of Parquet files whose vertices are integers; None for other files."""
-    source = request.source
-    if not source.path.endswith(".parquet"):
-        return None
-    if _PATTERN.search(source.path):
-        return None  # to Spark it names several files, and to us one
+    if not path.endswith(".parquet") or _PATTERN.search(path):
+        return None  # to Spark a pattern names several files, and to us one
     try:
-        frame = spark.read.parquet(source.path)
+        frame = spark.read.parquet(path)
         kinds = [kind for _, kind in frame.dtypes]
     except Exception:  # noqa: BLE001  (whatever it is: read here, it is said in our words)
         return None
@@ -199,34 +157,3 @@ def _counted(frame: Any) -> Facts:
     one_end = [frame.selectExpr(f"{name} as vertex") for name in COLUMNS]
     vertices = one_end[0].union(one_end[1]).distinct().count()
     return Facts(edges=frame.count(), vertices=vertices)
-
-
-# Results out.
-
-
-def _take(request: Request, table: Any, outcome: Outcome) -> None:
-    """Complete `outcome` by what is in the result."""
-    takers: dict[Wanted, Callable[[Request, Any, Outcome], None]] = {
-        Wanted.COUNT: _take_counts,
-        Wanted.FIRST: _take_top,
-        Wanted.FILE: _take_matches,
-    }
-    takers[request.wanted](request, table, outcome)
-
-
-def _take_counts(request: Request, table: Any, outcome: Outcome) -> None:
-    outcome.matches = int(table.column(0).to_numpy().sum())
-
-
-def _take_top(request: Request, table: Any, outcome: Outcome) -> None:
-    top = merged_top(table.to_batches(), len(request.query.columns))
-    outcome.matches, outcome.first = top.n_matches, top.rows.tolist()
-
-
-def _take_matches(request: Request, table: Any, outcome: Outcome) -> None:
-    from pointstamp.formats.parquet import write_parquet
-
-    assert request.out is not None
-    outcome.matches = table.num_rows
-    columns, names = request.query.columns, outcome.facts.names
-    write_parquet(request.out, table.to_batches(), columns, names)

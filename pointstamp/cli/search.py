@@ -1,68 +1,94 @@
-"""The dataflow of a question: the same on this machine and on Spark."""
+"""What can be asked of a graph, and its dataflow: the same on this machine and on Spark."""
 
 from __future__ import annotations
 
+import string
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from pointstamp.cli.outcome import Wanted
-from pointstamp.cli.progress_reporter import ProgressReporter
-from pointstamp.cli.queries import Query
+from pointstamp.cli.progress import ProgressReporter
+from pointstamp.cli.request import Query, Wanted
 from pointstamp.cli.top_matches import top_columns, top_matches
-from pointstamp.dataflow.capability import Capability
-from pointstamp.dataflow.handles import Input, Output
-from pointstamp.dataflow.operator import OperatorInfo
-from pointstamp.dataflow.pact import Pipeline
+from pointstamp.errors import UsageError
 from pointstamp.formats.vertices import check_vertices
+from pointstamp.graph.cliques import MAX_CLIQUE, cliques, count_cliques
+from pointstamp.graph.motifs import count_motifs, motifs
+from pointstamp.graph.patterns import parse_pattern
+from pointstamp.operators.scope import Scope
 from pointstamp.operators.stream import Stream
 
 
-def results(
-    query: Query, wanted: Wanted, edges: Stream[Any], reporter: ProgressReporter
-) -> Stream[Any]:
-    """What is wanted of the matches, as record batches; `reporter` counts the work.
+def motif_query(pattern: str, distinct: bool = False) -> Query:
+    """All matches of a pattern of directed edges.
 
-    With `Wanted.COUNT`, batches with the column `count`, to be added up; with
-    `Wanted.FIRST`, the least matches of each worker; with `Wanted.FILE`, the matches.
+    >>> motif_query("(x)-[]->(y); (y)-[]->(x)").columns
+    ('x', 'y')
     """
-    edges.scope.environment.observers.append(reporter.note)
-    edges = edges.inspect_batch(lambda _, batch: _taken(batch, reporter))
-    if wanted is Wanted.COUNT:
-        counts = query.count(edges).inspect_batch(
-            lambda _, batch: reporter.note("found", int(batch.column(0).to_numpy().sum()))
-        )
-        return _with_end(counts, reporter)
-    found = query.find(edges).inspect_batch(lambda _, batch: reporter.note("found", batch.num_rows))
-    if wanted is Wanted.FIRST:
-        found = top_matches(found, len(query.columns))
-    return _with_end(found, reporter)
+    return Query(
+        f"matches of {pattern}",
+        parse_pattern(pattern).columns,
+        partial(motifs, pattern=pattern, distinct=distinct),
+        partial(count_motifs, pattern=pattern, distinct=distinct),
+    )
 
 
-def _taken(batch: Any, reporter: ProgressReporter) -> None:
-    check_vertices(batch, "the graph")  # what Spark scanned by itself is not checked yet
-    reporter.note("edges", batch.num_rows)
+def clique_query(k: int) -> Query:
+    """All cliques of `k` vertices of the graph without its directions.
+
+    >>> clique_query(3).title, clique_query(4).columns
+    ('triangles', ('a', 'b', 'c', 'd'))
+    """
+    if not 2 <= k <= MAX_CLIQUE:
+        raise UsageError(f"a clique has from 2 to {MAX_CLIQUE} vertices, not {k}")
+    title = "triangles" if k == 3 else f"cliques of {k}"
+    columns = tuple(string.ascii_lowercase[:k])
+    return Query(title, columns, partial(cliques, k=k), partial(count_cliques, k=k))
 
 
-def result_columns(query: Query, wanted: Wanted) -> list[str]:
-    """The names of the columns of `results`, all of them int64."""
-    if wanted is Wanted.COUNT:
-        return ["count"]
-    if wanted is Wanted.FIRST:
-        return top_columns(len(query.columns))
-    return list(query.columns)
+@dataclass(frozen=True)
+class Search:
+    """A question, and what is wanted of its matches; builds its dataflow where it is called."""
 
+    query: Query
+    wanted: Wanted
 
-def _with_end(stream: Stream[Any], reporter: ProgressReporter) -> Stream[Any]:
-    """The same stream; when it is complete, the reporter sends its last report."""
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns of the result, all of them int64."""
+        if self.wanted == "count":
+            return ["count"]
+        columns = self.query.columns
+        return top_columns(len(columns)) if self.wanted == "first" else list(columns)
 
-    def build(capability: Capability, info: OperatorInfo) -> Any:
-        capability.drop()
+    def __call__(self, scope: Scope, edges: Stream[Any]) -> Stream[Any]:
+        """What is wanted, as record batches; the work is counted and reported.
 
-        def logic(input: Input, output: Output) -> None:
-            for time, batch in input:
-                output.session(time).give_batch(batch)
-            if not reporter.report.done and input.frontier.is_empty():
+        Of a "count", numbers to be added up; of the "first", the least matches of each worker.
+        """
+        reporter = ProgressReporter(scope.index)
+        scope.environment.observers.append(reporter.note)
+
+        def take(time: Any, batch: Any) -> None:
+            check_vertices(batch, "the graph")  # what Spark scanned by itself is not checked yet
+            reporter.note("edges", batch.num_rows)
+
+        def find(time: Any, batch: Any) -> None:
+            counting = self.wanted == "count"
+            reporter.note("found", total(batch) if counting else batch.num_rows)
+
+        def see(times: list[Any]) -> None:
+            if not times:
                 reporter.finish()
 
-        return logic
+        edges = edges.inspect_batch(take)
+        search = self.query.count if self.wanted == "count" else self.query.find
+        found: Stream[Any] = search(edges).inspect_batch(find)
+        if self.wanted == "first":
+            found = top_matches(found, len(self.query.columns))
+        return found.inspect_frontier(see, name="Report")
 
-    return stream.unary_frontier(Pipeline(), "Report", build)
+
+def total(batch: Any) -> int:
+    """The sum of the one column of a batch of counts."""
+    return int(batch.column(0).to_numpy().sum())

@@ -12,11 +12,12 @@ from __future__ import annotations
 import io
 import os
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 DONE, FAILED, MISUSED = 0, 1, 2
 HUNG_UP, INTERRUPTED, TERMINATED = 129, 130, 143
-"""When it was stopped, by which signal, as shells have it."""
+"""When it was stopped, by which signal, as shells have it: 128 and the signal's number."""
 UNHEARD = 141
 
 
@@ -54,12 +55,27 @@ def settle() -> None:
     )
 
 
-def unwritten(error: OSError) -> int:
+class Unwritten(Exception):
+    """Standard output could not be written, because of the `OSError` that this was raised from."""
+
+
+@contextmanager
+def answering() -> Iterator[None]:
+    """Print an answer in this block: what cannot be written raises `Unwritten`."""
+    try:
+        yield
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:
+        raise Unwritten from error
+
+
+def unwritten(error: BaseException | None) -> int:
     """Standard output could not be written: say so; the exit status."""
     # What is left in its buffer must not be tried again at the end.
     sys.stdout = None
     if isinstance(error, BrokenPipeError):
         return UNHEARD  # its reader has seen enough
-    why = error.strerror or error
+    why = getattr(error, "strerror", None) or error
     print(f"pointstamp: standard output cannot be written: {why}", file=sys.stderr)
     return FAILED

@@ -15,17 +15,11 @@ import numpy.typing as npt
 
 from pointstamp.containers import Arrays
 from pointstamp.containers.convert import to_arrow
-from pointstamp.dataflow.capability import Capability
-from pointstamp.dataflow.handles import Input, Output
-from pointstamp.dataflow.operator import OperatorInfo
-from pointstamp.dataflow.pact import Pipeline
 from pointstamp.operators.stream import Stream
 
 Ints = npt.NDArray[np.int64]
 
 N_SHOWN = 10
-STANDS_FOR = "stands_for"
-"""The column that says how many matches a record of these stands for."""
 
 
 class TopMatches:
@@ -56,35 +50,29 @@ class TopMatches:
         self.rows = rows[order[: self._n_kept]]
 
     def as_batch(self) -> Any:
-        """A record batch of the rows; the first stands for all that are not there."""
+        """A record batch of the rows, of which the first stands for all others; None if empty."""
+        if not self.n_matches:
+            return None
         stands_for = np.ones(len(self.rows), np.int64)
         stands_for[0] += self.n_matches - len(self.rows)
-        columns = {f"v{i}": np.ascontiguousarray(column) for i, column in enumerate(self.rows.T)}
-        return to_arrow(Arrays({**columns, STANDS_FOR: stands_for}))
+        columns = [*map(np.ascontiguousarray, self.rows.T), stands_for]
+        return to_arrow(Arrays(dict(zip(top_columns(self.rows.shape[1]), columns, strict=True))))
 
 
 def top_columns(n_columns: int) -> list[str]:
-    """The names of the columns of a batch of top matches."""
-    return [*(f"v{i}" for i in range(n_columns)), STANDS_FOR]
+    """The names of the columns of a batch of top matches; the last is how many each stands for."""
+    return [*(f"v{i}" for i in range(n_columns)), "stands_for"]
 
 
 def top_matches(matches: Stream[Any], n_columns: int) -> Stream[Any]:
     """The least matches of each worker, as a record batch, at the end."""
 
-    def build(capability: Capability, info: OperatorInfo) -> Any:
-        top = TopMatches(n_columns)
+    def take(top: TopMatches, batch: Any) -> TopMatches:
+        top.take([column.to_numpy() for column in batch.columns])
+        return top
 
-        def logic(input: Input, output: Output) -> None:
-            for _, batch in input:
-                top.take([column.to_numpy() for column in batch.columns])
-            if capability.live and input.frontier.is_empty():
-                if top.n_matches:
-                    output.session(capability).give_batch(top.as_batch())
-                capability.drop()
-
-        return logic
-
-    return matches.unary_frontier(Pipeline(), "TopMatches", build)
+    tops = matches.accumulate(TopMatches(n_columns), take, name="TopMatches")
+    return tops.map_batches(lambda tops: tops[0].as_batch())
 
 
 def merged_top(batches: Iterable[Any], n_columns: int, n_kept: int = N_SHOWN) -> TopMatches:

@@ -10,38 +10,34 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from pointstamp.cli import streams
+from pointstamp.cli.request import Json
+from pointstamp.cli.streams import answering
+from pointstamp.errors import PointstampError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a sentence.")]
-
 
 def warm(json: Json = False) -> None:
     """Compile all kernels ahead, so that no first run has to."""
-    from pointstamp.cli.display import console_for
-    from pointstamp.cli.ending import raising_signals
+    from json import dumps
+
+    from pointstamp.cli.tables import console_for
 
     began = time.monotonic()
     try:
-        with raising_signals():
-            n_forms, n_compiled = _compile(console_for(sys.stderr))
-    except KeyboardInterrupt:
-        print("pointstamp: interrupted; what was compiled is kept", file=sys.stderr)
-        raise typer.Exit(streams.INTERRUPTED) from None
+        n_forms, n_compiled = _compile(console_for(sys.stderr))
     except OSError as error:
-        print(f"pointstamp: compiled code cannot be written: {error}", file=sys.stderr)
-        raise typer.Exit(streams.FAILED) from None
-    said = _as_json if json else _in_words
-    try:
-        print(said(n_forms, n_compiled, time.monotonic() - began), flush=True)
-    except OSError as error:
-        raise typer.Exit(streams.unwritten(error)) from None
+        raise PointstampError(f"compiled code cannot be written: {error}") from error
+    seconds = time.monotonic() - began
+    with answering():
+        if json:
+            counts = {"forms": n_forms, "compiled": n_compiled, "seconds": round(seconds, 3)}
+            print(dumps({"command": "warm", **counts}))
+        else:
+            print(_in_words(n_forms, n_compiled, seconds))
 
 
 def _compile(console: Console) -> tuple[int, int]:
@@ -58,25 +54,15 @@ def _compile(console: Console) -> tuple[int, int]:
 
 def reporting(console: Console) -> Callable[[str, int, int], None]:
     """What is to be called after each form; prints a line now and then."""
-    from pointstamp.cli.display import LINE_EVERY_S
+    from pointstamp.cli.display import LINE_EVERY_S, Display
 
-    began = last = time.monotonic()
+    display = Display("warm", 0, console)
 
     def report(name: str, done: int, n_forms: int) -> None:
-        nonlocal last
-        now = time.monotonic()
-        if now - last >= LINE_EVERY_S:
-            last = now
-            console.print(f"warm {now - began:6.1f} s  {done} of {n_forms}, {name}", soft_wrap=True)
+        if display.silent_s() >= LINE_EVERY_S:
+            display.print_line(f"{done} of {n_forms}, {name}")
 
     return report
-
-
-def _as_json(n_forms: int, n_compiled: int, seconds: float) -> str:
-    from json import dumps
-
-    counts = {"forms": n_forms, "compiled": n_compiled, "seconds": round(seconds, 3)}
-    return dumps({"command": "warm", **counts})
 
 
 def _in_words(n_forms: int, n_compiled: int, seconds: float) -> str:

@@ -16,13 +16,16 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pointstamp.communication.control import Address, ControlConnection, ControlServer
+from pointstamp.communication.control import Address, ControlConnection, ControlServer, Handler
 from pointstamp.communication.failure import Failure, dump, first_cause, load
 from pointstamp.communication.tls import Certificates
+from pointstamp.errors import StoppedError
 
 LOST = (
     "went away without a word: it was killed, or its machine is gone; if memory was short, "
@@ -54,6 +57,7 @@ class FailureReport:
 
 
 _Place = tuple[ControlConnection, Address, Future[list[Address]]]
+_Watch = tuple[Mapping[type, Handler], Callable[[Failure], object]]
 
 
 class JobControl:
@@ -73,6 +77,7 @@ class JobControl:
         self._met: dict[tuple[str, int, ControlConnection], list[Address]] = {}
         self._failures: dict[str, list[Failure]] = {}
         self._asking: dict[str, list[Future[bytes]]] = {}
+        self._watches: dict[str, _Watch] = {}
         self.server = ControlServer(
             secret,
             host,
@@ -90,6 +95,22 @@ class JobControl:
         with self._lock:
             failures = self._failures.get(group)
         return first_cause(failures) if failures else None
+
+    @contextmanager
+    def watching(
+        self,
+        group: str,
+        handlers: Mapping[type, Handler],
+        on_failure: Callable[[Failure], object],
+    ) -> Iterator[None]:
+        """Have `handlers` take a job's own messages, and `on_failure` its first cause, at once."""
+        self._watches[group] = handlers, on_failure
+        for kind in handlers:
+            self.server.handle(kind, self._pass_on)
+        try:
+            yield
+        finally:
+            del self._watches[group]
 
     def close(self) -> None:
         """End the server."""
@@ -140,6 +161,12 @@ class JobControl:
         if reason is not None:
             self._note(connection.group, Failure(connection.worker, time.monotonic(), LOST))
 
+    def _pass_on(self, connection: ControlConnection, message: Any) -> Any:
+        watch = self._watches.get(connection.group)
+        if watch is None:
+            raise StoppedError("the job has ended")
+        return watch[0][type(message)](connection, message)
+
     def _note(self, group: str, found: Failure) -> None:
         """Keep a failure; once there is one that follows from no other, answer with the first."""
         with self._lock:
@@ -149,6 +176,9 @@ class JobControl:
             if cause.secondary:
                 return
             asking = self._asking.pop(group, [])
+        watch = self._watches.get(group)
+        if watch is not None:
+            watch[1](cause)
         for answer in asking:
             if not answer.done():
                 answer.set_result(dump(cause))

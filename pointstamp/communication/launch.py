@@ -1,6 +1,6 @@
 """Starts workers, waits for their results, and reports the first cause of a failure.
 
-`run_single`, `run_threads` and `run_processes` differ in what carries the
+`run_single`, `run_threads` and `processes.run_processes` differ in what carries the
 messages and in nothing else: `target(communicator)` runs once per worker, and
 the results come back in the order of the workers. When a worker raises, exits or
 dies, all the others are stopped and the caller gets a `WorkerError`.
@@ -19,11 +19,10 @@ import time
 from pointstamp.communication import threads
 from pointstamp.communication.communicator import Communicator
 from pointstamp.communication.failure import Failure, failure, first_cause
-from pointstamp.communication.processes import run_processes
 from pointstamp.communication.single import SingleCommunicator
 from pointstamp.communication.target import Result, Target, check_workers, run_target
 
-__all__ = ["run_processes", "run_single", "run_target", "run_threads"]
+__all__ = ["run_single", "run_target", "run_threads"]
 
 STOP_S = 0.8
 """How long the threads of a failed computation are waited for."""

@@ -26,14 +26,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped, unused-ignore]  # it has no annotations
 
 from pointstamp.communication import segment
-from pointstamp.communication.control import ControlConnection, ControlServer
+from pointstamp.communication.control import ControlConnection, ControlServer, Handler
 from pointstamp.communication.failure import Failure, death, first_cause, load
 from pointstamp.communication.target import Result, Target, check_workers
 from pointstamp.communication.worker_process import RunTarget, TargetFailure, TargetResult
@@ -51,8 +51,15 @@ SOCKET_BUFFER_BYTES = 1 << 22
 """What we ask for; the system gives what it allows."""
 
 
-def run_processes(target: Target[Result], workers: int) -> list[Result]:
+def run_processes(
+    target: Target[Result], workers: int, handlers: Mapping[type, Handler] | None = None
+) -> list[Result]:
     """Run `target(communicator)` in each of `workers` new processes; the results by index.
+
+    Parameters
+    ----------
+    handlers : mapping of type to callable, optional
+        Of what the workers send over their control connections besides; see `ControlServer`.
 
     Raises
     ------
@@ -70,7 +77,7 @@ def run_processes(target: Target[Result], workers: int) -> list[Result]:
     pickled = _pickled(target)
     children: list[_Child] = []
     events: _Events = queue.SimpleQueue()
-    server = _control_server(children, events)
+    server = _control_server(children, events, handlers or {})
     try:
         _start(children, workers, server)
         server.broadcast(RunTarget(pickled))
@@ -126,7 +133,9 @@ class _Child:
             self.failure = death(self.index, status, time.monotonic())
 
 
-def _control_server(children: list[_Child], events: _Events) -> ControlServer:
+def _control_server(
+    children: list[_Child], events: _Events, handlers: Mapping[type, Handler]
+) -> ControlServer:
     """The control server of `children`, which hands over what happens to `events`."""
 
     def note(take: Callable[[_Child, Any], None]) -> Callable[[ControlConnection, Any], None]:
@@ -137,6 +146,7 @@ def _control_server(children: list[_Child], events: _Events) -> ControlServer:
     return ControlServer(
         host=None,
         handlers={
+            **handlers,
             TargetResult: note(_Child.take_result),
             TargetFailure: note(_Child.take_failure),
         },
@@ -180,7 +190,8 @@ def _start(children: list[_Child], workers: int, server: ControlServer) -> None:
                 ends[index][peer], ends[peer][index] = map(stack.enter_context, _pair())
             ours, theirs = map(stack.enter_context, _pair())
             process = _spawn(index, workers, theirs, ends[index], shared_fd)
-            children.append(_Child(index, process, server.adopt(ours.dup(), index)))
+            connection = server.adopt(ours.dup(), index, process.pid)
+            children.append(_Child(index, process, connection))
             for end in (ours, theirs, *ends[index].values()):
                 end.close()
 

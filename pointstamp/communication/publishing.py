@@ -9,7 +9,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pointstamp.errors import CommunicationError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 
 class Sender(Protocol):
@@ -17,6 +22,9 @@ class Sender(Protocol):
 
     def send(self, message: Any) -> None:
         """Send a message."""
+
+    def request(self, message: Any) -> Future[Any]:
+        """Ask for an answer."""
 
 
 handlers: dict[type, Callable[[Any, Any], Any]] = {}
@@ -58,10 +66,25 @@ def publish(message: Any) -> None:
         handler(None, message)
 
 
+def request(message: Any) -> Future[Any]:
+    """Ask the process that started this one, by the control connection of this process."""
+    if _own is None:
+        raise CommunicationError(
+            f"{message!r} can only be asked by a worker in a process of its own, and this process "
+            "has no control connection"
+        )
+    return _own.request(message)
+
+
 def set_own(connection: Sender | None) -> None:
     """Have this process publish over `connection`, its control connection."""
     global _own
     _own = connection
+
+
+def is_connected() -> bool:
+    """Whether this process has a control connection to the one that started it."""
+    return _own is not None
 
 
 def _of_message(taker: Callable[[Any], object]) -> Callable[[Any, Any], object]:

@@ -67,10 +67,10 @@ def _end_fork(error: BaseException | None) -> NoReturn:
     os._exit(status)
 
 
-def check_workers(workers: int) -> None:
+def check_workers(workers: Any) -> None:
     """Refuse a number of workers that cannot be."""
-    if workers < 1:
-        raise UsageError(f"a computation needs at least one worker, not {workers}")
+    if type(workers) is not int or workers < 1:
+        raise UsageError(f"a computation needs at least one worker; {workers!r} were asked for")
 
 
 def check_main(main: Callable[..., Any]) -> None:

@@ -29,8 +29,7 @@ import socket
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from pointstamp.communication.authentication import Handshake
 from pointstamp.communication.mesh import MeshCommunicator
@@ -58,7 +57,7 @@ KEEP_ALIVE_S = 30
 _Refusal = AuthenticationError | VersionError | RendezvousError
 
 
-class Listener:
+class Listener(contextlib.AbstractContextManager["Listener"]):
     """A bound socket at which the peers of a worker can call; made by `listen`."""
 
     def __init__(self, bound: socket.socket, host: str) -> None:
@@ -66,20 +65,12 @@ class Listener:
         self.address: Address = (host, bound.getsockname()[1])
         """The host it was asked to listen at, and the port it has."""
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
     def close(self) -> None:
         """Stop listening."""
         self.socket.close()
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
 
 def listen(host: str = "127.0.0.1", port: int = 0) -> Listener:

@@ -12,14 +12,14 @@ socket raises that does not block, so that they need not know which of the two t
 from __future__ import annotations
 
 import socket
-import ssl
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import ssl
+
     from pointstamp.communication.framing import Buffer
 
 RECORD_BYTES = 1 << 14
@@ -45,6 +45,9 @@ class Certificates:
 
 def context(certificates: Certificates, *, initiated: bool) -> ssl.SSLContext:
     """How one end encrypts: the one that made the connection, or the one that accepted it."""
+    import ssl
+    import tempfile
+
     found = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT if initiated else ssl.PROTOCOL_TLS_SERVER)
     found.minimum_version = ssl.TLSVersion.TLSv1_3
     found.check_hostname = False  # see above
@@ -65,7 +68,7 @@ class TlsStream:
     """
 
     def __init__(self, connection: socket.socket, context: ssl.SSLContext) -> None:
-        initiated = context.protocol is ssl.PROTOCOL_TLS_CLIENT
+        initiated = context.protocol.name == "PROTOCOL_TLS_CLIENT"
         self._socket = context.wrap_socket(
             connection,
             server_side=not initiated,
@@ -90,7 +93,7 @@ class TlsStream:
         """Read what is there; 0 at the end. Raises `BlockingIOError` if nothing is."""
         try:
             return self._socket.recv_into(buffer)
-        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+        except _unready():
             raise BlockingIOError from None
 
     def recv(self, n_bytes: int, flags: int = 0) -> bytes:
@@ -100,14 +103,14 @@ class TlsStream:
             return socket.socket.recv(self._socket, n_bytes, flags)
         try:
             return self._socket.recv(n_bytes)
-        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+        except _unready():
             raise BlockingIOError from None
 
     def send(self, data: Buffer) -> int:
         """Write as much of `data` as is taken. Raises `BlockingIOError` if nothing is."""
         try:
             return self._socket.send(data)
-        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+        except _unready():
             raise BlockingIOError from None
 
     def sendmsg(self, pieces: Iterable[Buffer]) -> int:
@@ -144,6 +147,20 @@ class TlsStream:
     def close(self) -> None:
         """Let go of the connection."""
         self._socket.close()
+
+
+def _unready() -> tuple[type[OSError], ...]:
+    """What the library raises where it would block; imported only where something is encrypted."""
+    import ssl
+
+    return ssl.SSLWantReadError, ssl.SSLWantWriteError
+
+
+def is_of_tls(error: BaseException) -> bool:
+    """Whether the two ends do not agree on how to encrypt, or on certificates."""
+    import ssl
+
+    return isinstance(error, ssl.SSLError)
 
 
 Stream = socket.socket | TlsStream

@@ -48,6 +48,15 @@ cdef class Queue(Pusher):
     cpdef bint renew(self) except -1
 
 
+cdef class KeyCheckingPusher(Pusher):
+    cdef Queue _queue
+    cdef object _key
+    cdef list _columns
+    cdef object _checked
+
+    cpdef push(self, object time, object batch)
+
+
 cdef class RemotePusher(Pusher):
     cdef readonly Queue _queue
     cdef readonly object _channel

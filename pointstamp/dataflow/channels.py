@@ -20,6 +20,7 @@ from typing import Any
 from pointstamp.communication.communicator import Channel
 from pointstamp.containers import kind_of
 from pointstamp.containers.builder import PREFERRED_RECORDS
+from pointstamp.containers.expressions import is_expression
 from pointstamp.containers.splitting import place, split_by_worker
 from pointstamp.dataflow.backpressure import N_WAITING, Backpressure, InFlight
 from pointstamp.dataflow.operator_error import operator_error
@@ -260,6 +261,35 @@ class Queue(Pusher):
         self._channel = None
         if self._aligner is not None:
             self._aligner.clear()
+
+
+class KeyCheckingPusher(Pusher):
+    """Hands batches to the queue of the one worker, if they have the columns of the key.
+
+    What would be an error with several workers is one with one. Only names are looked at, and
+    no key is hashed unless that is to raise: hashing brings a compiler into the process.
+    """
+
+    __slots__ = ("_checked", "_columns", "_key", "_queue")
+
+    def __init__(self, queue: Queue, key: Any) -> None:
+        self._queue = queue
+        self._key = key
+        self._columns: list[str] = []
+        if not is_expression(key):
+            self._columns = [key] if isinstance(key, str) else list(key)
+        self._checked: Any = None
+        """The names of the columns of the last batch."""
+
+    def push(self, time: Any, batch: Any) -> None:
+        """Queue a batch of this worker."""
+        kind = kind_of(batch)
+        names = kind.names(batch)
+        if names != self._checked:
+            if not self._columns or not set(self._columns) <= set(names):
+                kind.hashes(kind.slice(batch, 0, 1), self._key)
+            self._checked = names
+        self._queue.push(time, batch)
 
 
 class RemotePusher(Pusher):

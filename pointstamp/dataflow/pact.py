@@ -10,13 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from pointstamp.containers import kind_of
 from pointstamp.containers.expressions import is_expression
 from pointstamp.containers.kind import Key
 from pointstamp.dataflow.channels import (
     BroadcastPusher,
     DistributePusher,
     ExchangePusher,
+    KeyCheckingPusher,
     Pusher,
     Queue,
     RoutePusher,
@@ -25,8 +25,6 @@ from pointstamp.dataflow.channels import (
 from pointstamp.dataflow.environment import Environment
 from pointstamp.errors import BuildError
 from pointstamp.progress.change_batch import ChangeBatch
-
-_UNCHECKED = object()
 
 
 class Pact(Protocol):
@@ -62,35 +60,6 @@ class Pipeline:
     def describe(self) -> str:
         """The name."""
         return "pipeline"
-
-
-class KeyCheckingPusher(Pusher):
-    """Hands batches to the queue of the one worker, if they have the columns of the key.
-
-    What would be an error with several workers is one with one. Only names are looked at, and
-    no key is hashed unless that is to raise: hashing brings a compiler into the process.
-    """
-
-    __slots__ = ("_checked", "_columns", "_key", "_queue")
-
-    def __init__(self, queue: Queue, key: Any) -> None:
-        self._queue = queue
-        self._key = key
-        self._columns: list[str] = []
-        if not is_expression(key):
-            self._columns = [key] if isinstance(key, str) else list(key)
-        self._checked: Any = _UNCHECKED
-        """The names of the columns of the last batch."""
-
-    def push(self, time: Any, batch: Any) -> None:
-        """Take a batch from this worker."""
-        kind = kind_of(batch)
-        names = kind.names(batch)
-        if names != self._checked:
-            if not self._columns or not set(self._columns) <= set(names):
-                kind.hashes(kind.slice(batch, 0, 1), self._key)
-            self._checked = names
-        self._queue.push(time, batch)
 
 
 @dataclass(frozen=True)

@@ -152,7 +152,13 @@ def read_edges(
 def _files_of(source: Source) -> list[tuple[str, Source]]:
     """The files that a source means, each with what errors call it."""
     if source == "-":
+        if sys.stdin is None:
+            raise FileFormatError("standard input is closed; open it (< FILE), or name a file")
         return [("standard input", source)]
+    if source == "":
+        raise FileFormatError(
+            "the name of the file of edges is empty; name one, or - for standard input"
+        )
     if not isinstance(source, (str, os.PathLike)):
         return [(str(getattr(source, "name", "<file>")), source)]
     path = Path(source)
@@ -199,8 +205,6 @@ def _ends_in(
 def _opened(source: Source) -> Iterator[io.BufferedReader]:
     """The bytes of a source, which can be peeked at; what we did not open stays open."""
     if source == "-":
-        if sys.stdin is None:
-            raise FileFormatError("standard input is closed; open it, or name a file")
         source = sys.stdin.buffer
     if isinstance(source, (str, os.PathLike)):
         with Path(source).open("rb") as file:

@@ -7,7 +7,7 @@ the epoch after: there they are removed with the log, when no snapshot needs the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -18,11 +18,10 @@ from pointstamp.checkpoint.checkpoint import Checkpoint
 from pointstamp.checkpoint.durable import Durable
 from pointstamp.checkpoint.input_log import Staged
 from pointstamp.errors import CheckpointStructureError, CorruptCheckpointError, UsageError
+from pointstamp.service.spec import ServiceSpec
 
 OUTPUT = "output: "
 """What the name begins with by which the checkpoint knows an output."""
-
-Schemas = Mapping[str, pa.Schema]
 
 _EPOCH = "pointstamp: epoch"
 """The column that says of which epoch a stored record is."""
@@ -58,19 +57,44 @@ class CheckpointConfig:
         """What the dataflow is built with."""
         return None if self.every is None else self.start
 
-    def outputs(self, output: str) -> Iterator[tuple[int, Staged]]:
-        """(number, what was stored) of an output beside the snapshot."""
-        for number, record in enumerate(self._meta("outputs").get(output, ())):
-            yield number, Staged.from_json(record)
+    def outputs(self, output: str) -> list[Staged]:
+        """What was stored of an output beside the snapshot."""
+        return [Staged.from_json(record) for record in self._meta("outputs").get(output, ())]
 
     def discarded(self, output: str) -> int:
         """The last epoch of an output that was discarded when the snapshot was made."""
         return int(self._meta("discarded").get(output, -1))
 
     def _meta(self, what: str) -> dict[str, Any]:
-        """What `output_meta` gave beside the snapshot; nothing without one."""
+        """What `meta` gave beside the snapshot; nothing without one."""
         manifest = self.start.manifest
         return {} if manifest is None else dict(manifest.meta.get(what, {}))
+
+    @staticmethod
+    def meta(
+        spec: ServiceSpec,
+        outputs: Sequence[Mapping[str, Any]],
+        discarded: Mapping[str, int],
+        positions: Mapping[str, int | None],
+    ) -> dict[str, Any]:
+        """What a snapshot says beside the state.
+
+        Parameters
+        ----------
+        outputs : list of mapping
+            What `store` gave, by output, of each worker.
+        discarded, positions : mapping
+            The last epoch of each output that is discarded; where the inputs are.
+        """
+        return {
+            "outputs": {name: [stored[name] for stored in outputs] for name in discarded},
+            "discarded": dict(discarded),
+            "columns": {
+                "input": {name: _columns(schema) for name, schema in spec.inputs.items()},
+                "output": {name: _columns(schema) for name, schema in spec.outputs.items()},
+            },
+            "reached": {name: at for name, at in positions.items() if at is not None},
+        }
 
     def store(
         self, output: str, epoch: int, worker: int, pairs: Iterable[tuple[int, pa.RecordBatch]]
@@ -84,9 +108,8 @@ class CheckpointConfig:
             batch.append_column(_EPOCH, pa.array([of] * batch.num_rows, pa.int64()))
             for of, batch in pairs
         ]
-        name = OUTPUT + output
         attempt = f"worker {worker}, {uuid4().hex[:12]}"
-        return self.checkpoint.stage(name, epoch + 1, attempt, batches).to_json()
+        return self.checkpoint.stage(OUTPUT + output, epoch + 1, attempt, batches).to_json()
 
     def load(self, kept: Staged) -> Iterator[tuple[int, pa.RecordBatch]]:
         """(epoch, batch) of what was stored."""
@@ -95,47 +118,57 @@ class CheckpointConfig:
             # Each batch was of one epoch when it was stored.
             yield epochs[0].as_py(), batch.drop_columns([_EPOCH])
 
-    def check_columns(self, inputs: Schemas, outputs: Schemas) -> None:
-        """Raise unless what is kept has the columns that the service has now.
+    def check(self, spec: ServiceSpec) -> None:
+        """Raise unless what is kept is of the inputs, outputs and columns that the service has.
 
         Raises
         ------
         CheckpointStructureError
-            If an input has others, or an output of which records are kept, or if that is not
-            there any more.
+            If an input is not there any more, or an output of which records are kept, or if
+            one has other columns.
         """
+        known = {name for name in self.checkpoint.inputs() if not name.startswith(OUTPUT)}
+        gone = ", ".join(map(repr, sorted(known - set(spec.inputs))))
+        if gone:
+            raise CheckpointStructureError(
+                f"{self.checkpoint} has records of input {gone}, which this service has not: its "
+                f"inputs are {', '.join(map(repr, spec.inputs))}; serve the dataflow that they "
+                "were sent to, or with another folder"
+            )
         before = self._meta("columns")
-        for name, schema in inputs.items():
+        for name, schema in spec.inputs.items():
             logged = self._logged(name)
             had = before.get("input", {}).get(name) if logged is None else _columns(logged)
             self._compare("input", name, had, schema)
         for name in self._meta("outputs"):
-            if not any(kept.rows for _, kept in self.outputs(name)):
+            if not any(kept.rows for kept in self.outputs(name)):
                 continue
-            if name in outputs:
+            if name in spec.outputs:
                 had = before.get("output", {}).get(name)
-                self._compare("output", name, had, outputs[name])
+                self._compare("output", name, had, spec.outputs[name])
             elif name not in self.start.allow_missing:
                 raise CheckpointStructureError(
                     f"{self.checkpoint} has records of output {name!r}, which this service has "
-                    f"not: its outputs are {', '.join(map(repr, outputs))}. If they are not needed "
-                    f"any more, say so: allow_missing=[{name!r}]"
+                    f"not: its outputs are {', '.join(map(repr, spec.outputs))}. If they are not "
+                    f"needed any more, say so: allow_missing=[{name!r}]"
                 )
 
-    def check_reached(self, input: str, reached: int) -> None:
-        """Raise if the log ends before where the input was when the snapshot was made.
+    def reached(self, input: str) -> int:
+        """The epoch that an input is at by its log.
 
         Raises
         ------
         CorruptCheckpointError
+            If the log ends before where the input was when the snapshot was made.
         """
-        noted = self._meta("reached").get(input, 0)
+        reached, noted = self.checkpoint.reached(input), self._meta("reached").get(input, 0)
         if reached < noted:
             raise CorruptCheckpointError(
                 f"{self.checkpoint}: the log of input {input!r} ends before epoch {reached}, and "
                 f"the snapshot of epoch {self.epoch} says that the input was at epoch {noted}: "
                 "commit records at the end were lost; restore the folder from a copy"
             )
+        return reached
 
     def _logged(self, input: str) -> pa.Schema | None:
         """The schema of what was committed for an input first; None if nothing is there."""
@@ -153,11 +186,6 @@ class CheckpointConfig:
                 f"written, and has {', '.join(now)} now: serve with those, or with another folder"
             )
 
-    def unknown(self, inputs: Collection[str]) -> list[str]:
-        """The inputs that the checkpoint has and the service has not."""
-        found = (name for name in self.checkpoint.inputs() if not name.startswith(OUTPUT))
-        return sorted(set(found) - set(inputs))
-
 
 def checkpoint_of(place: Any) -> Checkpoint | None:
     """The checkpoint at a path, a URI or that is given; None for None."""
@@ -165,12 +193,12 @@ def checkpoint_of(place: Any) -> Checkpoint | None:
 
 
 def checkpoint_config(
-    place: Any,
-    every: int | None = None,
-    allow_missing: Collection[str] = (),
-    allow_new: Collection[str] = (),
+    checkpoint: Checkpoint | None,
+    every: int | None,
+    allow_missing: Collection[str],
+    allow_new: Collection[str],
 ) -> CheckpointConfig | None:
-    """What is kept at a path, a URI or in a `Checkpoint`; None for None.
+    """What a checkpoint has at this moment, to begin with; None without one.
 
     Raises
     ------
@@ -179,7 +207,7 @@ def checkpoint_config(
     CheckpointError
         If what is there cannot be read.
     """
-    if place is None:
+    if checkpoint is None:
         if every is not None:
             raise UsageError("snapshot_every= needs a checkpoint= to put snapshots into")
         return None
@@ -188,8 +216,6 @@ def checkpoint_config(
     for option, names in (("allow_missing", allow_missing), ("allow_new", allow_new)):
         if isinstance(names, str):
             raise UsageError(f"{option}= is a list of names, such as [{names!r}], and not a text")
-    checkpoint = checkpoint_of(place)
-    assert checkpoint is not None
     manifest = checkpoint.latest()
     if manifest is not None and every is None:
         raise UsageError(
@@ -198,29 +224,6 @@ def checkpoint_config(
         )
     durable = Durable(checkpoint, manifest, tuple(allow_missing), tuple(allow_new))
     return CheckpointConfig(durable, every)
-
-
-def output_meta(
-    parts: Mapping[int, Mapping[str, Any]], discarded: Mapping[str, int]
-) -> dict[str, Any]:
-    """What a snapshot says beside the state: where outputs are, by worker, and what is discarded.
-
-    >>> output_meta({1: {"n": "b"}, 0: {"n": "a"}}, {"n": 3})
-    {'outputs': {'n': ['a', 'b']}, 'discarded': {'n': 3}}
-    """
-    outputs = {name: [parts[worker][name] for worker in sorted(parts)] for name in discarded}
-    return {"outputs": outputs, "discarded": dict(discarded)}
-
-
-def columns(inputs: Schemas, outputs: Schemas) -> dict[str, Any]:
-    """What a snapshot says of columns, for `CheckpointConfig.check_columns`.
-
-    >>> columns({"i": pa.schema({"n": pa.int64()})}, {})
-    {'columns': {'input': {'i': ['n: int64']}, 'output': {}}}
-    """
-    of_inputs = {name: _columns(schema) for name, schema in inputs.items()}
-    of_outputs = {name: _columns(schema) for name, schema in outputs.items()}
-    return {"columns": {"input": of_inputs, "output": of_outputs}}
 
 
 def _columns(schema: pa.Schema) -> list[str]:

@@ -6,14 +6,15 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from pointstamp.communication.authentication import new_secret
+from pointstamp.communication.target import check_workers
 from pointstamp.errors import UsageError
 from pointstamp.service.checkpoint_config import checkpoint_config, checkpoint_of
+from pointstamp.service.protocol import WorkerHandle, token_of
 from pointstamp.service.restart_policy import DEFAULT_RESTART, RestartPolicy, check_restart
 from pointstamp.service.service import Service
-from pointstamp.service.spec import check_workers, service_spec
+from pointstamp.service.spec import FlightConfig, service_spec
 from pointstamp.service.supervisor import Supervisor
-from pointstamp.service.worker_handle import WorkerHandle
-from pointstamp.service.worker_pools import ProcessWorkerPool, ThreadWorkerPool, WorkerPool
+from pointstamp.service.worker_pools import WorkerPool
 
 
 def serve(
@@ -80,10 +81,8 @@ def serve(
 
     Notes
     -----
-    An epoch's records enter whole, at `advance_to`. The workers keep the output until `discard`.
-    Without a checkpoint nothing outlasts them. With one, a service that begins again works
-    off all epochs again, so that the same output is there once more, to be read after what
-    was used: exactly once for a reader that knows how far it was.
+    An epoch's records enter whole, at `advance_to`. The workers keep the output until `discard`;
+    without a checkpoint nothing outlasts them. `docs/service.md` says what lasts with one.
 
     Examples
     --------
@@ -108,29 +107,13 @@ def serve(
         raise UsageError("threads have no Flight servers, so nothing to encrypt: leave one out")
     spec = service_spec(build, inputs, outputs)
     place = checkpoint_of(checkpoint)
-    secret = new_secret()
+    flight = None if threads else FlightConfig(new_secret(), certificates)
 
     def make_pool(former: Sequence[WorkerHandle]) -> WorkerPool:
         config = checkpoint_config(place, snapshot_every, allow_missing, allow_new)
-        if threads:
-            return ThreadWorkerPool(spec, workers, config)
-        return ProcessWorkerPool(spec, workers, certificates, config, secret, ports_of(former))
+        return WorkerPool(spec, workers, config, flight and flight.at_ports_of(former))
 
     supervisor = Supervisor(make_pool, None if place is None else restart)
     supervisor.start()
-    token = None
-    if not threads:
-        # Not at the top: threads need no Flight, which takes its time to import.
-        from pointstamp.service.flight_server import token_of
-
-        token = token_of(secret)
+    token = None if flight is None else token_of(flight.secret)
     return Service(spec, supervisor, token=token, checkpoint=place)
-
-
-def ports_of(workers: Sequence[WorkerHandle]) -> tuple[int, ...]:
-    """The ports of their Flight servers, by index; none where they have none.
-
-    Workers that are started again take those, so that clients of other programs find them.
-    """
-    addresses = [worker.address for worker in workers]
-    return tuple(int(a.rpartition(":")[2]) for a in addresses if a is not None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from pointstamp.service.protocol import (
     StageBatches,
     StagingHandle,
     Verb,
+    decode,
     decode_answer,
     encode,
 )
@@ -36,7 +38,7 @@ _GONE = (
 )
 
 
-class RemoteWorker:
+class RemoteWorker(contextlib.AbstractContextManager["RemoteWorker"]):
     """Sends requests to one worker by its Flight server; see `WorkerHandle`.
 
     Parameters
@@ -58,9 +60,6 @@ class RemoteWorker:
         """Close the connection."""
         self._client.close()
 
-    def __enter__(self) -> RemoteWorker:
-        return self
-
     def __exit__(self, *exception: object) -> None:
         self.close()
 
@@ -76,20 +75,18 @@ class RemoteWorker:
         """Stage `batches`, all of one schema, for a commit."""
         descriptor = fl.FlightDescriptor.for_command(encode(request))
         given = iter(batches)
-        first = next(given, None)
-        schema = pa.schema([]) if first is None else first.schema
+        first = list(islice(given, 1))
+        schema = first[0].schema if first else pa.schema([])
         with self._translated():
             writer, reader = self._client.do_put(descriptor, schema, self._options(None))
             with writer:
-                if first is not None:
-                    writer.write_batch(first)
-                for batch in given:
+                for batch in chain(first, given):
                     writer.write_batch(batch)
                 writer.done_writing()
                 handle = reader.read()
             if handle is None:
                 raise StoppedError(f"the worker at {self.address} gave no staging handle")
-            return StagingHandle.from_json(json.loads(handle.to_pybytes()))
+            return decode(StagingHandle, handle.to_pybytes())
 
     def read(self, request: ReadEpochs) -> list[tuple[int, pa.RecordBatch]]:
         """(epoch, batch) of what the worker has of complete epochs."""

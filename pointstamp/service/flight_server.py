@@ -7,16 +7,17 @@ Arrow's own threads answer the calls.
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import json
+import socket
 from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.flight
 
-from pointstamp.communication.tls import Certificates
-from pointstamp.errors import PointstampError, ServiceError, UsageError
+from pointstamp.errors import PointstampError, ServiceError
 from pointstamp.service.connection_guard import ConnectionGuard
 from pointstamp.service.protocol import (
     VERBS,
@@ -25,19 +26,12 @@ from pointstamp.service.protocol import (
     decode,
     encode,
     encode_answer,
+    token_of,
 )
 from pointstamp.service.service_worker import ServiceWorker
+from pointstamp.service.spec import FlightConfig, known
 
 fl: Any = pyarrow.flight  # whose stubs say str where bytes go
-
-
-def token_of(secret: bytes) -> str:
-    """What to present to the servers of a job: it follows from the secret, and not the reverse.
-
-    >>> len(token_of(b"a secret of a job"))
-    64
-    """
-    return hmac.digest(secret, b"pointstamp flight token", "sha256").hex()
 
 
 class _TokenCheck(fl.ServerMiddlewareFactory):  # type: ignore[misc]  # it is Any
@@ -58,80 +52,54 @@ class _TokenCheck(fl.ServerMiddlewareFactory):  # type: ignore[misc]  # it is An
 
 
 class FlightServer(fl.FlightServerBase):  # type: ignore[misc]  # it is Any
-    """Serves one worker from the moment that it is made until `close`.
+    """Serves one worker from the moment that it is made until `close`."""
 
-    Parameters
-    ----------
-    worker : ServiceWorker
-    token : str
-        What clients must present.
-    host : str
-        The address of this machine to listen at.
-    name : str, optional
-        By what name clients reach this machine; `host` if not given.
-    port : int
-        0 for a free one.
-    certificates : Certificates, optional
-        Encrypt with these.
-    """
-
-    def __init__(
-        self,
-        worker: ServiceWorker,
-        token: str,
-        host: str = "127.0.0.1",
-        name: str | None = None,
-        port: int = 0,
-        certificates: Certificates | None = None,
-    ) -> None:
+    def __init__(self, worker: ServiceWorker, config: FlightConfig) -> None:
+        certificates = config.certificates
         scheme = "grpc" if certificates is None else "grpc+tls"
         keys = [] if certificates is None else [(certificates.chain, certificates.key)]
+        port = config.ports[worker.index] if config.ports else 0
         super().__init__(
-            f"{scheme}://{host}:{port}",
+            f"{scheme}://{config.host}:{port if _is_free(config.host, port) else 0}",
             tls_certificates=keys or None,
-            middleware={"token": _TokenCheck(token)},
+            middleware={"token": _TokenCheck(token_of(config.secret))},
         )
         self._worker = worker
         self._guard = ConnectionGuard(self.port)
-        self.address = f"{scheme}://{name or host}:{self.port}"
+        self.address = f"{scheme}://{config.name or config.host}:{self.port}"
 
     def close(self) -> None:
         """Answer no more calls; those that are being answered are answered first."""
         self._guard.close()
         self.shutdown()
 
-    # What Flight calls.
+    # What Flight calls, with the token.
 
     def list_actions(self, context: Any) -> list[tuple[str, str]]:
         """What `do_action` knows."""
-        self._guard.admit(context.peer())
-        return [(verb, kind.summary) for verb, kind in VERBS.items()]
+        with self._called(context):
+            return [
+                (verb, (kind.__doc__ or verb).partition("\n")[0]) for verb, kind in VERBS.items()
+            ]
 
     def do_action(self, context: Any, action: Any) -> Iterator[bytes]:
         """One of `list_actions`: JSON in, JSON out."""
-        self._guard.admit(context.peer())
-        with _refusals():
-            kind = VERBS.get(action.type)
-            if kind is None:
-                raise UsageError(
-                    f"there is no action {action.type!r}; there are {', '.join(VERBS)}"
-                )
+        with self._called(context):
+            kind = known(VERBS, action.type, "action")
             request = decode(kind, action.body.to_pybytes())
             answer = encode_answer(kind, self._worker.ask(request))
         yield answer
 
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
         """Stage batches; the staging handle comes back as metadata."""
-        self._guard.admit(context.peer())
-        with _refusals():
+        with self._called(context):
             request = decode(StageBatches, descriptor.command)
             handle = self._worker.stage(request, _received(context, reader))
-        writer.write(json.dumps(handle.to_json()).encode())
+        writer.write(encode(handle))
 
     def do_get(self, context: Any, ticket: Any) -> Any:
         """Complete epochs of an output, of this worker; a batch's metadata has its epoch."""
-        self._guard.admit(context.peer())
-        with _refusals():
+        with self._called(context):
             request = decode(ReadEpochs, ticket.ticket)
             pairs = self._worker.read(request)
             schema = self._worker.spec.outputs[request.output]
@@ -142,26 +110,34 @@ class FlightServer(fl.FlightServerBase):  # type: ignore[misc]  # it is Any
 
     def get_flight_info(self, context: Any, descriptor: Any) -> Any:
         """The schema of an output, and an endpoint for each worker to get a range from."""
-        self._guard.admit(context.peer())
-        with _refusals():
+        with self._called(context):
             request = decode(ReadEpochs, descriptor.command)
-            schema = self._worker.known(self._worker.spec.outputs, request.output, "output")
+            schema = known(self._worker.spec.outputs, request.output, "output")
         ticket = encode(request)
         ends = [fl.FlightEndpoint(ticket, [address]) for address in self._worker.endpoints]
         return fl.FlightInfo(schema, descriptor, ends, -1, -1)
 
-
-class _refusals:  # noqa: N801  (used as a function)
-    """Errors of ours as errors of Flight, by which a client knows which."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, PointstampError):
+    @contextlib.contextmanager
+    def _called(self, context: Any) -> Iterator[None]:
+        """Answer a call: errors of ours are errors of Flight, by which a client knows which."""
+        self._guard.admit(context.peer())
+        try:
+            yield
+        except PointstampError as error:
             name = type(error).__name__
             extra = json.dumps({"error": name, "message": str(error)}).encode()
             raise fl.FlightServerError(f"{name}: {error}", extra) from error
+
+
+def _is_free(host: str, port: int) -> bool:
+    """Whether nothing listens at a port: gRPC would share it with another server, in silence."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+    return True
 
 
 def _received(context: Any, reader: Any) -> Iterator[pa.RecordBatch]:

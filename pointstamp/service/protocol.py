@@ -1,10 +1,10 @@
 """The protocol of a service: its requests as dataclasses, and the one codec for them.
 
-Each request is a dataclass: its fields are what it says, `verb` is its name on the wire, and
-`answer` the name of the one value that its response carries. `docs/service.md` describes the
-same for clients in any language; on the wire everything is JSON. A request is handled by the
-method of `ServiceWorker` that has the name of its verb, or of `Coordinator`, where worker 0
-alone decides. So a new verb is a dataclass here, in `Request`, and one handler.
+Each request is a dataclass: its fields are what it says, and its bases name what it is on the
+wire, and what its response carries. `docs/service.md` describes the same for clients in any
+language; on the wire everything is JSON. A request is handled by the method of `ServiceWorker`
+that has the name of its verb, or of `Coordinator`, where worker 0 alone decides. So a new verb
+is a dataclass here, and one handler.
 
 By itself, so that a client need not import what a worker is.
 """
@@ -15,10 +15,15 @@ import hmac
 import json
 import types
 import typing
+from collections.abc import Callable, Iterable
 from dataclasses import MISSING, asdict, dataclass, fields, replace
-from typing import Any, ClassVar, Generic, TypeVar
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from pointstamp.errors import UsageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 PROTOCOL = 2
 """The version, which `describe` gives."""
@@ -31,6 +36,15 @@ TICK_S = 0.5
 
 MAX_WAIT_S = 5.0
 """The longest that a request waits for an epoch; a client that wants more asks again."""
+
+
+def token_of(secret: bytes) -> str:
+    """What clients present to the Flight servers: it follows from the secret, not the reverse.
+
+    >>> len(token_of(b"a secret of a service"))
+    64
+    """
+    return hmac.digest(secret, b"pointstamp flight token", "sha256").hex()
 
 
 @dataclass(frozen=True)
@@ -60,6 +74,27 @@ class Status:
         frontiers = self.outputs.values() if output is None else [self.outputs[output]]
         return all(frontier is None or epoch < frontier for frontier in frontiers)
 
+    def last_complete(self, output: str) -> int:
+        """The last epoch that is complete at an output; `NEVER` when all are."""
+        frontier = self.outputs[output]
+        return NEVER if frontier is None else frontier - 1
+
+    def __str__(self) -> str:
+        """What holds epochs back, in words.
+
+        >>> print(Status({"words": None}, {"counts": 3}, {"counts": -1}))
+        input 'words' is closed, output 'counts' is complete before epoch 3
+        """
+        inputs = (
+            f"input {name!r} is {'closed' if time is None else f'at epoch {time}'}"
+            for name, time in self.inputs.items()
+        )
+        outputs = (
+            f"output {name!r} is complete {'for ever' if time is None else f'before epoch {time}'}"
+            for name, time in self.outputs.items()
+        )
+        return ", ".join([*inputs, *outputs])
+
 
 @dataclass(frozen=True)
 class StagingHandle:
@@ -82,102 +117,82 @@ class StagingHandle:
         >>> handle.is_genuine(b"x"), replace(handle, epoch=4).is_genuine(b"x")
         (True, False)
         """
-        body = json.dumps(self.to_json() | {"signature": ""}, sort_keys=True).encode()
+        body = json.dumps(asdict(self) | {"signature": ""}, sort_keys=True).encode()
         return replace(self, signature=hmac.digest(secret, body, "sha256").hex())
 
     def is_genuine(self, secret: bytes) -> bool:
         """Whether its signature follows from the secret."""
         return hmac.compare_digest(self.signature.encode(), self.signed(secret).signature.encode())
 
-    def to_json(self) -> dict[str, Any]:
-        """As it goes over the wire.
-
-        >>> handle = StagingHandle("edges", 3, "a", 0, 10)
-        >>> StagingHandle.from_json(handle.to_json()) == handle
-        True
-        """
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, body: Any) -> StagingHandle:
-        """The handle that `to_json` wrote.
-
-        Raises
-        ------
-        UsageError
-            If it is none.
-        """
-        try:
-            return cls(
-                str(body["input"]),
-                int(body["epoch"]),
-                str(body["attempt"]),
-                int(body["worker"]),
-                int(body["rows"]),
-                body["stored"],
-                str(body["signature"]),
-            )
-        except (TypeError, KeyError, ValueError) as cause:
-            raise UsageError(
-                f"{body!r} is no staging handle: hand back, unchanged, what staging gave"
-            ) from cause
+    @property
+    def key(self) -> tuple[str, int, int, str]:
+        """By which one is known from all others."""
+        return self.input, self.epoch, self.worker, self.attempt
 
 
 Answer = TypeVar("Answer")
-Kind = TypeVar("Kind", bound="Verb[Any]")
+Kind = TypeVar("Kind")
+
+VERBS: dict[str, type[Verb[Any]]] = {}
+"""The requests that are actions, by their names on the wire."""
 
 
 class Verb(Generic[Answer]):
-    """A request whose handler returns an `Answer`."""
+    """A request whose handler returns an `Answer`.
+
+    Its name on the wire stands behind its bases, with the name of the one value in the
+    response: without, there is none, or the response is an object by itself.
+    """
 
     verb: ClassVar[str]
-    summary: ClassVar[str]
-    answer: ClassVar[str | None] = None
-    """The name of the value in the response; None if it is nothing, or an object by itself."""
-    of_leader: ClassVar[bool] = True
+    answer: ClassVar[str | None]
+    of_leader: ClassVar[bool]
     """Whether worker 0 alone takes it."""
 
+    def __init_subclass__(
+        cls,
+        verb: str,
+        answer: str | None = None,
+        *,
+        of_leader: bool = True,
+        is_action: bool = True,
+    ) -> None:
+        super().__init_subclass__()
+        cls.verb, cls.answer, cls.of_leader = verb, answer, of_leader
+        if is_action:
+            VERBS[verb] = cls
+
 
 @dataclass(frozen=True)
-class Describe(Verb[dict[str, Any]]):
+class Describe(Verb[dict[str, Any]], verb="describe", of_leader=False):
     """The workers, inputs and outputs."""
 
-    verb, summary, of_leader = "describe", "the workers, inputs and outputs", False
-
 
 @dataclass(frozen=True)
-class GetStatus(Verb[Status]):
+class GetStatus(Verb[Status], verb="status", of_leader=False):
     """Where inputs and outputs are."""
 
-    verb, summary, of_leader = "status", "where inputs and outputs are", False
-
 
 @dataclass(frozen=True)
-class AwaitEpoch(Verb[bool]):
+class AwaitEpoch(Verb[bool], verb="probe", answer="complete", of_leader=False):
     """Wait until an epoch is complete at an output, or at all for None; whether it is."""
 
-    verb, summary, of_leader = "probe", "wait for an epoch to be complete", False
-    answer = "complete"
     epoch: int
     output: str | None = None
     wait_s: float = 0.0
 
 
 @dataclass(frozen=True)
-class GetPosition(Verb[int | None]):
+class GetPosition(Verb[int | None], verb="position", answer="epoch"):
     """The first epoch of an input that may still be committed; None if it is closed."""
 
-    verb, summary = "position", "the first epoch of an input that may be committed"
-    answer = "epoch"
     input: str
 
 
 @dataclass(frozen=True)
-class Commit(Verb[bool]):
+class Commit(Verb[bool], verb="commit", answer="committed"):
     """Admit the attempts at `epoch`, and go on to `until`, or close; whether this did it."""
 
-    verb, summary = "commit", "admit what was staged, once"
-    answer = "committed"
     input: str
     epoch: int
     attempts: tuple[StagingHandle, ...] = ()
@@ -185,110 +200,81 @@ class Commit(Verb[bool]):
     """The epoch that the input goes on to; the one after for None."""
     close: bool = False
 
+    @property
+    def next_epoch(self) -> int | None:
+        """The epoch that the input goes on to; None if it closes."""
+        return None if self.close else self.epoch + 1 if self.until is None else self.until
+
 
 @dataclass(frozen=True)
-class AdvanceInput(Verb[bool]):
+class AdvanceInput(Verb[bool], verb="advance", answer="committed"):
     """Go on to an epoch, with nothing more at those before."""
 
-    verb, summary = "advance", "go on to an epoch, with nothing more at those before"
-    answer = "committed"
     input: str
     epoch: int
 
 
 @dataclass(frozen=True)
-class Abort(Verb[None]):
+class Abort(Verb[None], verb="abort"):
     """Drop what is staged, except what a commit has named; again is no error."""
 
-    verb, summary = "abort", "drop what was staged"
     attempts: tuple[StagingHandle, ...] = ()
 
 
 @dataclass(frozen=True)
-class AwaitCompletion(Verb[bool]):
+class AwaitCompletion(Verb[bool], verb="await_completion", answer="complete"):
     """Wait until an epoch is as complete as inputs that are behind it allow."""
 
-    verb, summary = "await_completion", "wait for an epoch, as far as other inputs allow"
-    answer = "complete"
     epoch: int
     wait_s: float = 0.0
 
 
 @dataclass(frozen=True)
-class Discard(Verb[None]):
+class Discard(Verb[None], verb="discard"):
     """Have all workers discard an output's epochs up to this one, which is complete."""
 
-    verb, summary = "discard", "have an output's epochs discarded"
     output: str
     upto: int
 
 
 @dataclass(frozen=True)
-class RequestSnapshot(Verb[dict[str, int | None]]):
+class RequestSnapshot(Verb[dict[str, int | None]], verb="snapshot"):
     """The epochs of the last snapshot that is there, and of the next, which may be had soon."""
 
-    verb, summary = "snapshot", "the epochs of the last snapshot, and of the next"
     soon: bool = False
 
 
 @dataclass(frozen=True)
-class AwaitSnapshot(Verb[bool]):
+class AwaitSnapshot(Verb[bool], verb="await_snapshot", answer="committed"):
     """Wait until a snapshot of an epoch, or of a later one, is there; whether it is."""
 
-    verb, summary = "await_snapshot", "wait for a snapshot to be there"
-    answer = "committed"
     epoch: int
     wait_s: float = 0.0
 
 
 @dataclass(frozen=True)
-class Finish(Verb[None]):
+class Finish(Verb[None], verb="finish"):
     """Commit no more snapshots: what closes from here on, goes on in the service's next life."""
 
-    verb, summary = "finish", "commit no more snapshots, as the inputs will be closed"
-
 
 @dataclass(frozen=True)
-class Stop(Verb[None]):
+class Stop(Verb[None], verb="stop"):
     """Have all workers end, as they are: `finish`, close the inputs before, and wait."""
 
-    verb, summary = "stop", "end: finish and close the inputs before"
-
-
-Request = (
-    Describe
-    | GetStatus
-    | AwaitEpoch
-    | GetPosition
-    | Commit
-    | AdvanceInput
-    | Abort
-    | AwaitCompletion
-    | Discard
-    | RequestSnapshot
-    | AwaitSnapshot
-    | Finish
-    | Stop
-)
-
-VERBS: dict[str, type[Verb[Any]]] = {each.verb: each for each in typing.get_args(Request)}
-
 
 @dataclass(frozen=True)
-class StageBatches(Verb[StagingHandle]):
+class StageBatches(Verb[StagingHandle], verb="stage", of_leader=False, is_action=False):
     """What the descriptor of DoPut says; the batches follow."""
 
-    verb, summary, of_leader = "stage", "stage batches", False
     input: str
     epoch: int
     attempt: str
 
 
 @dataclass(frozen=True)
-class ReadEpochs(Verb[None]):
+class ReadEpochs(Verb[None], verb="read", of_leader=False, is_action=False):
     """What the ticket of DoGet says: the epochs in (after, upto] of an output."""
 
-    verb, summary, of_leader = "read", "read complete epochs", False
     output: str
     after: int | None = None
     """None for all that is not discarded."""
@@ -297,30 +283,37 @@ class ReadEpochs(Verb[None]):
     wait_s: float = 0.0
 
 
+class WorkerHandle(Protocol):
+    """What sends requests to one worker: itself, or a client of its Flight server."""
+
+    @property
+    def address(self) -> str | None:
+        """Of the worker's Flight server; None if it is in this process."""
+
+    def ask(self, request: Verb[Answer]) -> Answer:
+        """The answer to a request."""
+
+    def stage(self, request: StageBatches, batches: Iterable[Any]) -> StagingHandle:
+        """Stage `batches`, all of one schema, for a commit."""
+
+    def read(self, request: ReadEpochs) -> list[tuple[int, pa.RecordBatch]]:
+        """(epoch, batch) of what the worker has of complete epochs."""
+
+
 # The codec.
 
-_HINTS = {
-    kind.verb: typing.get_type_hints(kind)
-    for kind in (*typing.get_args(Request), StageBatches, ReadEpochs)
-}
 
-
-def encode(request: Verb[Any]) -> bytes:
-    """The body of a request: its fields that are not as by default.
+def encode(value: Any) -> bytes:
+    """The body of a request, or a staging handle: its fields that are not as by default.
 
     >>> encode(AwaitEpoch(7, output="n"))
     b'{"epoch": 7, "output": "n"}'
     """
-    body = {
-        each.name: getattr(request, each.name)
-        for each in fields(request)  # type: ignore[arg-type]  # each verb is a dataclass
-        if getattr(request, each.name) != each.default
-    }
-    return json.dumps(body, default=_plain).encode()
+    return json.dumps(value, default=_plain).encode()
 
 
 def decode(kind: type[Kind], body: bytes | None) -> Kind:
-    """The request of a kind that `encode`, or a client in another language, has written.
+    """What `encode`, or a client in another language, has written.
 
     Raises
     ------
@@ -330,15 +323,13 @@ def decode(kind: type[Kind], body: bytes | None) -> Kind:
     >>> decode(AwaitEpoch, b'{"epoch": 7}')
     AwaitEpoch(epoch=7, output=None, wait_s=0.0)
     """
-    given = parsed(body)
-    hints = _HINTS[kind.verb]
-    said: dict[str, Any] = {}
-    for each in fields(kind):  # type: ignore[arg-type]  # each verb is a dataclass
-        if each.name in given and not (given[each.name] is None and each.default is None):
-            said[each.name] = _checked(each.name, given[each.name], hints[each.name])
-        elif each.default is MISSING:
-            raise UsageError(f"{each.name!r} should be {_words(hints[each.name])}, and is missing")
-    return kind(**said)
+    try:
+        given = json.loads(body or b"{}")
+    except (ValueError, RecursionError) as cause:
+        raise UsageError(f"what is asked is no JSON: {cause}") from cause
+    if not isinstance(given, dict):
+        raise UsageError(f"what is asked should be a JSON object, and is {given!r}")
+    return _made(kind, given)
 
 
 def encode_answer(kind: type[Verb[Answer]], answer: Answer) -> bytes:
@@ -361,48 +352,55 @@ def decode_answer(kind: type[Verb[Answer]], body: bytes) -> Answer:
     return answer
 
 
-def parsed(body: bytes | None) -> dict[str, Any]:
-    """A body as an object of JSON."""
-    try:
-        found = json.loads(body or b"{}")
-    except (ValueError, RecursionError) as cause:
-        raise UsageError(f"what is asked is no JSON: {cause}") from cause
-    if not isinstance(found, dict):
-        raise UsageError(f"what is asked should be a JSON object, and is {found!r}")
-    return found
+def _plain(value: Any) -> dict[str, Any]:
+    named = {each.name: (getattr(value, each.name), each.default) for each in fields(value)}
+    return {name: found for name, (found, default) in named.items() if found != default}
 
 
-def _plain(value: Any) -> Any:
-    return value.to_json()
-
+_hints: Callable[[Any], dict[str, Any]] = cache(typing.get_type_hints)
 
 _WORDS: dict[Any, str] = {
     int: "a whole number",
     str: "a text",
     bool: "true or false",
     float: "a number of seconds",
+    dict[str, Any]: "an object",
     tuple[StagingHandle, ...]: "a list of staging handles",
 }
 
 
-def _words(hint: Any) -> str:
-    return _WORDS[_without_none(hint)]
+def _made(kind: type[Kind], given: dict[str, Any]) -> Kind:
+    """A dataclass of an object of JSON."""
+    hints, values = _hints(kind), {}
+    for each in fields(kind):  # type: ignore[arg-type]  # each is a dataclass
+        value, wanted = given.get(each.name), _without_none(hints[each.name])
+        if each.name in given and not (value is None and each.default is None):
+            values[each.name] = _checked(each.name, value, wanted)
+        elif each.default is MISSING:
+            raise UsageError(f"{each.name!r} should be {_WORDS[wanted]}, and is missing")
+    return kind(**values)
 
 
 def _without_none(hint: Any) -> Any:
     if isinstance(hint, types.UnionType):
-        return next(each for each in typing.get_args(hint) if each is not type(None))
+        return next(each for each in typing.get_args(hint) if each is not types.NoneType)
     return hint
 
 
-def _checked(name: str, given: Any, hint: Any) -> Any:
-    wanted = _without_none(hint)
-    if wanted is float:
-        if type(given) in (int, float) and given >= 0:
-            return min(float(given), MAX_WAIT_S)
-    elif wanted in (int, str, bool):
-        if type(given) is wanted:
-            return given
-    elif isinstance(given, list):
-        return tuple(map(StagingHandle.from_json, given))
-    raise UsageError(f"{name!r} should be {_words(hint)}, and is {given!r}")
+def _checked(name: str, given: Any, wanted: Any) -> Any:
+    if wanted is float and type(given) in (int, float) and given >= 0:
+        return min(float(given), MAX_WAIT_S)
+    if type(given) is (typing.get_origin(wanted) or wanted) and wanted is not float:
+        return given
+    if isinstance(given, list) and typing.get_origin(wanted) is tuple:
+        return tuple(map(_handle, given))
+    raise UsageError(f"{name!r} should be {_WORDS[wanted]}, and is {given!r}")
+
+
+def _handle(given: Any) -> StagingHandle:
+    try:
+        return _made(StagingHandle, {} if not isinstance(given, dict) else given)
+    except UsageError as cause:
+        raise UsageError(
+            f"{given!r} is no staging handle: hand back, unchanged, what staging gave"
+        ) from cause

@@ -15,13 +15,14 @@ Rules
 from __future__ import annotations
 
 import _thread
+import contextlib
 import threading
 import time
+import uuid
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from types import TracebackType
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -32,7 +33,6 @@ from pointstamp.service.conversions import distributed, epoch_of, to_batches
 from pointstamp.service.protocol import (
     NEVER,
     TICK_S,
-    AwaitCompletion,
     AwaitEpoch,
     AwaitSnapshot,
     Commit,
@@ -47,28 +47,29 @@ from pointstamp.service.protocol import (
     Status,
     Stop,
     Verb,
+    WorkerHandle,
 )
-from pointstamp.service.service_worker import new_attempt
-from pointstamp.service.spec import ServiceSpec
-from pointstamp.service.supervisor import END_S, Life, Restarting, Supervisor
-from pointstamp.service.worker_handle import WorkerHandle
+from pointstamp.service.spec import ServiceSpec, known
+from pointstamp.service.supervisor import END_S, Restarting, Supervisor
 
 Answer = TypeVar("Answer")
 
 TIMEOUT_S = 60.0
 """How long to wait for an epoch to be complete where nothing else is said."""
 
-Stager = Callable[["Service", str, int, Any], "list[StagingHandle] | None"]
+Stager = Callable[[str, int, Any], list[StagingHandle] | None]
 """Stages data of a kind that the service does not know; None if it does not know it either."""
 
 
-class Service:
+class Service(contextlib.AbstractContextManager["Service"]):
     """A dataflow that stays: send to its inputs, read its outputs.
 
     `ps.serve` and `pointstamp.spark.serve` make one. As a context manager it stops at
     the end of the block, and aborts after an exception.
 
     Any thread may use it; sending to one input from several threads needs an order of theirs.
+    When a worker has failed, and is not started again, every method raises the first cause, as
+    a `WorkerError`; when the service has stopped, a `StoppedError`.
     """
 
     def __init__(
@@ -107,11 +108,11 @@ class Service:
 
     def input(self, name: str) -> ServiceInput:
         """The input of this name."""
-        return _named(self._inputs, name, "input")
+        return known(self._inputs, name, "input")
 
     def output(self, name: str) -> ServiceOutput:
         """The output of this name."""
-        return _named(self._outputs, name, "output")
+        return known(self._outputs, name, "output")
 
     @property
     def probe(self) -> ServiceProbe:
@@ -145,19 +146,13 @@ class Service:
 
     def await_snapshot(self, epoch: int, timeout_s: float | None = TIMEOUT_S) -> bool:
         """Wait until a snapshot of `epoch`, or of a later one, is there; whether it is."""
-        upto = epoch_of(epoch)
-        return self._await(lambda seconds: AwaitSnapshot(upto, seconds), timeout_s)
+        return self.wait(AwaitSnapshot(epoch_of(epoch)), timeout_s)
 
     def stop(self) -> None:
         """Commit what was sent, close the inputs, and end the workers when all is complete.
 
         What the outputs have and was not discarded is fetched before, so that it can
         be read afterwards. Stopping twice is stopping once.
-
-        Raises
-        ------
-        WorkerError
-            If a worker fails meanwhile, or has failed.
         """
         with self._stopping:  # a second caller waits until it is stopped
             if not self._is_over:
@@ -170,7 +165,7 @@ class Service:
             self.ask(Finish())
             for input in self._inputs.values():
                 input.close()
-            self._await(lambda seconds: AwaitEpoch(NEVER, None, seconds), None)
+            self.wait(AwaitEpoch(NEVER), None)
             for output in self._outputs.values():
                 output.fetch()
             supervisor.end()
@@ -192,15 +187,7 @@ class Service:
             self._supervisor.abort()
             self._supervisor.join(END_S)
 
-    def __enter__(self) -> Service:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         if kind is None:
             self.stop()
         else:
@@ -210,120 +197,21 @@ class Service:
 
     def ask(self, request: Verb[Answer]) -> Answer:
         """What worker 0 answers; if a worker is lost for good, the cause of that is raised."""
-        return self._with_workers(lambda workers: workers[0].ask(request))
+        return self._supervisor.ask(lambda workers: workers[0].ask(request))
 
-    def _with_workers(
-        self, question: Callable[[Sequence[WorkerHandle]], Answer], until: float | None = None
-    ) -> Answer:
-        """What `question(workers)` gives; asked again of the next workers, if these are lost."""
-        while True:
-            life = self._life(until)
-            try:
-                return question(life.workers)
-            except StoppedError as refusal:
-                self._supervisor.lost(life, refusal)
-
-    def _life(self, until: float | None = None) -> Life:
-        life = self._supervisor.life(until)
-        if self._is_over:
-            raise StoppedError("the service was stopped")
-        return life
-
-    def wait(self, output: str | None, epoch: int, timeout_s: float | None) -> bool:
-        """See `ServiceProbe.wait`."""
-        if not self._await(lambda seconds: AwaitEpoch(epoch, output, seconds), timeout_s):
-            return False
-        for name in self._outputs if output is None else [output]:
-            self._supervisor.reached.note_complete(name, epoch)
-        return True
-
-    def await_completion(self, epoch: int, timeout_s: float | None) -> bool:
-        """Wait until `epoch` is as complete as inputs that are behind it allow."""
-        return self._await(lambda seconds: AwaitCompletion(epoch, seconds), timeout_s)
-
-    def _await(self, request: Callable[[float], Verb[bool]], timeout_s: float | None) -> bool:
+    def wait(self, request: AwaitEpoch | AwaitSnapshot, timeout_s: float | None) -> bool:
+        """Whether what is waited for is so in time; None is as long as it takes."""
         until = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
             left_s = TICK_S if until is None else max(0.0, until - time.monotonic())
-            asked = request(min(TICK_S, left_s))
+            asked = replace(request, wait_s=min(TICK_S, left_s))
             try:
-                if self._with_workers(lambda workers: workers[0].ask(asked), until):  # noqa: B023  (called here)
+                if self._supervisor.ask(lambda workers: workers[0].ask(asked), until):  # noqa: B023  (called here)
                     return True
             except Restarting:
                 return False
             if left_s <= 0:
                 return False
-
-    def stage(self, input: str, epoch: int, data: Any) -> list[StagingHandle]:
-        """Stage `data`, distributed to the workers."""
-        if self._stager is not None:
-            handles = self._stager(self, input, epoch, data)
-            if handles is not None:
-                return handles
-        batches = to_batches(data, input, self.spec.inputs[input])
-        shares = distributed(batches, self.workers)
-        return [
-            self._with_workers(partial(_staged, index, input, epoch, share))
-            for index, share in enumerate(shares)
-            if share
-        ]
-
-    def commit(
-        self, input: str, epoch: int, handles: Sequence[StagingHandle], until: int | None
-    ) -> bool:
-        """See `Coordinator.commit`; None for `until` closes the input.
-
-        A commit whose answer is lost with its worker may have happened: then the log says so.
-        """
-        request = Commit(input, epoch, tuple(handles), until, until is None)
-        n_tries = 0
-
-        def commit(workers: Sequence[WorkerHandle]) -> bool:
-            nonlocal n_tries
-            n_tries += 1
-            return workers[0].ask(request)
-
-        is_mine = self._with_workers(commit)
-        if not is_mine and n_tries > 1 and self._is_logged(input, epoch, handles):
-            is_mine = True
-            if until is None and (position := self.position(input)) is not None:
-                self.ask(Commit(input, position, close=True))  # which the log does not keep
-        if until is None:
-            self._supervisor.reached.closed.add(input)
-        return is_mine
-
-    def _is_logged(self, input: str, epoch: int, handles: Sequence[StagingHandle]) -> bool:
-        """Whether the log has a commit of this epoch that names these attempts."""
-        assert self._checkpoint is not None  # without one nothing is tried twice
-        for found, attempts in self._checkpoint.committed(input, epoch - 1):
-            names = {one.stored["name"] for one in handles if one.stored is not None}
-            return found == epoch and {attempt.name for attempt in attempts} == names
-        return False
-
-    def position(self, input: str) -> int | None:
-        """The first epoch of an input that may still be committed; None if it is closed."""
-        return self.ask(GetPosition(input))
-
-    def read(
-        self, output: str, after: int | None, upto: int | None
-    ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """(epoch, batch) of a complete range, from all workers, ordered by epoch."""
-        request = ReadEpochs(output, after, upto, TIMEOUT_S)
-        parts = self._with_workers(lambda workers: [worker.read(request) for worker in workers])
-        return iter(sorted((pair for part in parts for pair in part), key=lambda pair: pair[0]))
-
-    def discard(self, output: str, upto: int) -> None:
-        """See `Coordinator.discard`."""
-        self.ask(Discard(output, upto))
-        reached = self._supervisor.reached
-        reached.note_complete(output, upto)
-        reached.discarded[output] = max(upto, reached.discarded.get(output, -1))
-
-
-def _staged(
-    index: int, input: str, epoch: int, share: list[Any], workers: Sequence[WorkerHandle]
-) -> StagingHandle:
-    return workers[index].stage(StageBatches(input, epoch, new_attempt()), share)
 
 
 def _abandoned(supervisor: Supervisor) -> None:
@@ -349,7 +237,7 @@ class ServiceInput:
     @property
     def time(self) -> int | None:
         """The epoch at which records are sent now; None when it is closed."""
-        return self._service.position(self.name)
+        return self._service.ask(GetPosition(self.name))
 
     def send(self, data: Any) -> None:
         """Send records at the current epoch; `advance_to` admits them.
@@ -363,14 +251,12 @@ class ServiceInput:
         Raises
         ------
         StoppedError
-            If the input is closed, or the service has stopped.
+            If the input is closed.
         SchemaError
             If it does not fit the schema of the input.
-        WorkerError
-            If a worker has failed: the first cause.
         """
         with self._lock:
-            self._sent += self._service.stage(self.name, self._now(), data)
+            self._sent += self.stage(self._now(), data)
 
     def advance_to(self, epoch: int) -> None:
         """Admit what was sent, and send at `epoch` from now on.
@@ -394,12 +280,59 @@ class ServiceInput:
     def close(self) -> None:
         """Admit what was sent, and promise to send no more. Again does nothing."""
         with self._lock:
-            now = self._service.position(self.name)
+            now = self.time
             if now is not None:
                 self._commit(now, None)
 
+    def stage(self, epoch: int, data: Any) -> list[StagingHandle]:
+        """Stage `data` for `commit`, distributed to the workers."""
+        service, input = self._service, self.name
+        handles = None if service._stager is None else service._stager(input, epoch, data)
+        if handles is not None:
+            return handles
+        shares = distributed(to_batches(data, input, service.spec.inputs[input]), service.workers)
+
+        def staged(index: int) -> StagingHandle:
+            request = StageBatches(input, epoch, uuid.uuid4().hex)
+            return service._supervisor.ask(lambda ws: ws[index].stage(request, shares[index]))
+
+        return [staged(index) for index, share in enumerate(shares) if share]
+
+    def commit(self, epoch: int, handles: Sequence[StagingHandle], until: int | None) -> bool:
+        """See `Coordinator.commit`; None for `until` closes the input.
+
+        A commit whose answer is lost with its worker may have happened: then the log says so.
+        """
+        service, request = (
+            self._service,
+            Commit(self.name, epoch, tuple(handles), until, until is None),
+        )
+        n_tries = 0
+
+        def commit(workers: Sequence[WorkerHandle]) -> bool:
+            nonlocal n_tries
+            n_tries += 1
+            return workers[0].ask(request)
+
+        is_mine = service._supervisor.ask(commit)
+        if not is_mine and n_tries > 1 and self._is_logged(request):
+            is_mine = True
+            if until is None and (position := self.time) is not None:
+                service.ask(Commit(self.name, position, close=True))  # which the log does not keep
+        if until is None:
+            service._supervisor.reached.closed.add(self.name)
+        return is_mine
+
+    def _is_logged(self, request: Commit) -> bool:
+        """Whether the log has a commit of this epoch that names these attempts."""
+        assert self._service._checkpoint is not None  # without one nothing is tried twice
+        for found, attempts in self._service._checkpoint.committed(self.name, request.epoch - 1):
+            names = {one.stored["name"] for one in request.attempts if one.stored is not None}
+            return found == request.epoch and {attempt.name for attempt in attempts} == names
+        return False
+
     def _now(self) -> int:
-        now = self._service.position(self.name)
+        now = self.time
         if now is None:
             raise StoppedError(f"input {self.name!r} is closed and takes nothing more")
         return now
@@ -411,7 +344,7 @@ class ServiceInput:
                 f"to {until}"
             )
         sent, epoch = self._sent, self._sent[0].epoch if self._sent else now
-        is_mine = self._service.commit(self.name, epoch, sent, until)
+        is_mine = self.commit(epoch, sent, until)
         self._sent = []  # not before: to try again after an error takes all of it
         if is_mine:
             return
@@ -422,7 +355,7 @@ class ServiceInput:
                 f"what was sent here, {sum(s.rows for s in sent)} records, is not in it"
             )
         # Another client was quicker: go on from where that has left it.
-        now_there = self._service.position(self.name)
+        now_there = self.time
         if now_there is not None and (until is None or now_there < until):
             self._commit(now_there, until)
 
@@ -468,8 +401,6 @@ class ServiceOutput:
         ------
         EpochError
             If `upto` is not complete in time, or something of it is discarded.
-        WorkerError
-            If a worker has failed: the first cause.
         """
         batches = [batch for _, batch in self.read(upto, after=after, timeout_s=timeout_s)]
         return pa.Table.from_batches(batches, self.schema)
@@ -502,16 +433,14 @@ class ServiceOutput:
         self, upto: int | None, after: int | None, timeout_s: float | None
     ) -> list[tuple[int, pa.RecordBatch]]:
         """What the workers answer."""
-        if upto is not None and not self._service.wait(self.name, upto, timeout_s):
-            raise EpochError(
-                f"epoch {upto} of output {self.name!r} is not complete after {timeout_s:g} s: "
-                f"{_progress(self._service.status())}"
-            )
         if upto is None:
             # One worker says which is the last: the others may know less, or more.
-            frontier = self._service.status().outputs[self.name]
-            upto = NEVER if frontier is None else frontier - 1
-        pairs = list(self._service.read(self.name, after, upto))
+            upto = self._service.status().last_complete(self.name)
+        else:
+            self.probe.wait(upto, timeout_s)
+        request = ReadEpochs(self.name, after, upto, TIMEOUT_S)
+        parts = self._service._supervisor.ask(lambda ws: [worker.read(request) for worker in ws])
+        pairs = sorted((pair for part in parts for pair in part), key=lambda pair: pair[0])
         if after is None:
             # Another reader may have had the workers discard some, which not all have done yet.
             gone = max(self._discarded, self._service.status().discarded[self.name])
@@ -524,7 +453,10 @@ class ServiceOutput:
         if self._fetched is not None:
             self._fetched = [pair for pair in self._fetched if pair[0] > upto]
         else:
-            self._service.discard(self.name, upto)
+            self._service.ask(Discard(self.name, upto))
+            reached = self._service._supervisor.reached
+            reached.note_complete(self.name, upto)
+            reached.discarded[self.name] = max(upto, reached.discarded.get(self.name, -1))
             self._discarded = max(upto, self._discarded)
 
     def fetch(self) -> None:
@@ -559,35 +491,12 @@ class ServiceProbe:
         ------
         EpochError
             If it is not in time; None is as long as it takes.
-        WorkerError
-            If a worker has failed: the first cause.
         """
-        if not self._service.wait(self._output, epoch_of(epoch), timeout_s):
-            where = "" if self._output is None else f" of output {self._output!r}"
+        service, output, epoch = self._service, self._output, epoch_of(epoch)
+        if not service.wait(AwaitEpoch(epoch, output), timeout_s):
+            where = "" if output is None else f" of output {output!r}"
             raise EpochError(
-                f"epoch {epoch}{where} is not complete after {timeout_s:g} s: "
-                f"{_progress(self._service.status())}"
+                f"epoch {epoch}{where} is not complete after {timeout_s:g} s: {service.status()}"
             )
-
-
-def _progress(status: Status) -> str:
-    inputs = (
-        f"input {name!r} is {'closed' if time is None else f'at epoch {time}'}"
-        for name, time in status.inputs.items()
-    )
-    outputs = (
-        f"output {name!r} is complete {'for ever' if time is None else f'before epoch {time}'}"
-        for name, time in status.outputs.items()
-    )
-    return ", ".join([*inputs, *outputs])
-
-
-Named = TypeVar("Named")
-
-
-def _named(named: dict[str, Named], name: str, what: str) -> Named:
-    if name not in named:
-        raise UsageError(
-            f"the service has no {what} {name!r}; it has {', '.join(map(repr, named)) or 'none'}"
-        )
-    return named[name]
+        for name in service.spec.outputs if output is None else [output]:
+            service._supervisor.reached.note_complete(name, epoch)

@@ -3,20 +3,19 @@
 Other threads bring batches, read outputs and wait for epochs; the worker's own thread
 runs the dataflow. What both touch is under one lock, whose condition is notified when
 anything has changed that a request may wait for. What worker 0 alone decides is with its
-`Coordinator`, whose orders all workers carry out in the same order.
+`Coordinator`. Its decisions are *orders*, which go over a channel of the workers' own: all
+workers carry them out in the same order, and an order reaches all, or the workers end.
 """
 
 from __future__ import annotations
 
 import threading
-import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from pointstamp.communication.communicator import Message
 from pointstamp.containers.builder import PREFERRED_RECORDS
 from pointstamp.containers.conform import conform
 from pointstamp.errors import EpochError, ServiceError, StoppedError, UsageError
@@ -26,33 +25,35 @@ from pointstamp.operators.stream import Stream
 from pointstamp.runtime.worker import Worker
 from pointstamp.service.checkpoint_config import CheckpointConfig
 from pointstamp.service.coordinator import Coordinator
-from pointstamp.service.input_feeder import InputFeeder
-from pointstamp.service.orders import (
-    AbandonSnapshot,
-    AdmitEpoch,
-    DiscardOutput,
-    DropAttempts,
-    Order,
-    TakeSnapshot,
-)
-from pointstamp.service.output_buffer import OutputBuffer
 from pointstamp.service.protocol import (
     NEVER,
     PROTOCOL,
+    Abort,
     AwaitEpoch,
+    Commit,
     Describe,
+    Discard,
     GetStatus,
     ReadEpochs,
     StageBatches,
     StagingHandle,
     Status,
+    Stop,
     Verb,
 )
-from pointstamp.service.snapshotting import SnapshotReport, SnapshotWriter
-from pointstamp.service.spec import ServiceSpec
-from pointstamp.service.staging import StagingArea
+from pointstamp.service.snapshotting import (
+    AbandonSnapshot,
+    SnapshotReport,
+    SnapshotWriter,
+    TakeSnapshot,
+)
+from pointstamp.service.spec import ServiceSpec, known
+from pointstamp.service.worker_buffers import InputFeeder, OutputBuffer, StagingArea
 
 Answer = TypeVar("Answer")
+
+Order = Commit | Abort | Discard | TakeSnapshot | AbandonSnapshot | Stop
+"""What worker 0 has all workers do: what it was asked for and has decided, or a snapshot."""
 
 
 class ServiceWorker:
@@ -67,7 +68,7 @@ class ServiceWorker:
         What is staged and committed is written there first; worker 0 begins with having
         admitted what is there and not in the snapshot.
     secret : bytes
-        Of the job, by which staging handles are signed.
+        Of the service, by which staging handles are signed.
     """
 
     address = None
@@ -88,91 +89,82 @@ class ServiceWorker:
         self.endpoints: list[str] = []
         """The addresses of the Flight servers of all workers, by index."""
         self.changed = threading.Condition()
-        self.checkpoint = checkpoint = None if config is None else config.checkpoint
+        self.checkpoint = None if config is None else config.checkpoint
         self.first = first = 0 if config is None else config.epoch + 1
-        self.staging = StagingArea(worker.index, checkpoint, secret)
+        self.end_epoch = NEVER if config is None else first
+        self.staging = StagingArea(worker.index, self.checkpoint, secret)
         self.outputs = {name: OutputBuffer(name) for name in spec.outputs}
-        self._worker = worker
-        self.end_epoch = NEVER if checkpoint is None else first
-        self._is_stopping = False
-        self._has_ended = False
-        self._orders = worker.environment.channel(self._receive)
-        self._feeders, self._probes, leading = self._built(config)
         self.now = Status(
             dict.fromkeys(spec.inputs, first),
             dict.fromkeys(spec.outputs, first),
             dict.fromkeys(spec.outputs, -1),
         )
         """How far it is."""
+        self._worker = worker
+        self._is_stopping = False
+        self._has_ended = False
+        self._orders = worker.environment.channel(self._receive)
+        self._feeders: dict[str, InputFeeder] = {}
+        self._probes: dict[str, Probe] = {}
+        leading = self._build(config)
         self.coordinator = Coordinator(self, leading, secret) if self.index == 0 else None
-        self._snapshot_writer: SnapshotWriter | None = None
+        self._snapshots: SnapshotWriter | None = None
         if config is not None:
             self._begin_again(config)
 
-    def _built(
-        self, config: CheckpointConfig | None
-    ) -> tuple[dict[str, InputFeeder], dict[str, Probe], dict[str, list[str]]]:
-        """The inputs, a probe for each output, and the inputs that lead to each output."""
-        feeders, probes, streams = {}, {}, []
+    def _build(self, config: CheckpointConfig | None) -> dict[str, list[str]]:
+        """Build the dataflow; the inputs that lead to each output."""
+        streams: dict[str, Stream[Any]] = {}
         durable = None if config is None else config.durable
         with self._worker.dataflow("service", durable=durable) as scope:
             for name in self.spec.inputs:
                 made: tuple[InputHandle, Stream[Any]] = scope.new_input(name)
-                feeders[name] = InputFeeder(made[0])
-                streams.append(made[1])
-            results = self.spec.results(scope, streams)
+                self._feeders[name], streams[name] = InputFeeder(made[0]), made[1]
+            results = self.spec.results(scope, list(streams.values()))
             for name, stream in results.items():
                 keep = partial(self._keep, self.outputs[name], self.spec.outputs[name])
-                probes[name] = stream.inspect_batch(keep).probe()
-        leading = {
-            output: [
-                input
-                for input, stream in zip(self.spec.inputs, streams, strict=True)
-                if scope.leads_to(stream, result)
-            ]
+                self._probes[name] = stream.inspect_batch(keep).probe()
+        return {
+            output: [input for input, stream in streams.items() if scope.leads_to(stream, result)]
             for output, result in results.items()
         }
-        return feeders, probes, leading
 
     def _begin_again(self, config: CheckpointConfig) -> None:
         """Take up what the checkpoint has."""
         if self.index == 0:
-            config.check_columns(self.spec.inputs, self.spec.outputs)
+            config.check(self.spec)
         for name, buffer in self.outputs.items():
             buffer.discard(config.discarded(name))
-            for number, stored in config.outputs(name):
+            for number, stored in enumerate(config.outputs(name)):
                 if number % self.peers == self.index:
                     for epoch, batch in config.load(stored):
                         buffer.add(epoch, batch)
         if config.every is not None:
-            self._snapshot_writer = SnapshotWriter(self._worker, config, self._held, self._report)
+            self._snapshots = SnapshotWriter(self._worker, config, self._held, self._report)
         if self.coordinator is not None:
             self.coordinator.begin_again(config)
 
     # The worker's thread.
 
     def run(self) -> None:
-        """Feed and step until the order to stop; what waits is woken when it ends."""
-        try:
-            while not self._is_stopping:
-                for feeder in self._feeders.values():
-                    feeder.feed()
-                self._publish()
-                if self._snapshot_writer is not None:
-                    self._snapshot_writer.go_on()
-                self._worker.step_or_park()
-        finally:
-            self.end()
+        """Feed and step until the order to stop."""
+        while not self._is_stopping:
+            for feeder in self._feeders.values():
+                feeder.feed()
+            self._publish()
+            if self._snapshots is not None:
+                self._snapshots.go_on()
+            self._worker.step_or_park()
 
     def end(self) -> None:
         """Refuse requests, those that wait as well: the worker has ended."""
         with self.changed:
             self._has_ended = True
             self.changed.notify_all()
-        if self._snapshot_writer is not None:
-            self._snapshot_writer.close()
-        if self.coordinator is not None:
-            self.coordinator.close()
+        if self._snapshots is not None:
+            self._snapshots.close()
+        if self.coordinator is not None and self.coordinator.snapshots is not None:
+            self.coordinator.snapshots.close()
 
     def _publish(self) -> None:
         """Show other threads how far we are, if it has changed."""
@@ -204,44 +196,42 @@ class ServiceWorker:
                 return None
             return {name: buffer.read(None, epoch) for name, buffer in self.outputs.items()}
 
+    def _report(self, report: SnapshotReport) -> None:
+        self._orders.send(0, "order", [report])
+
     def _receive(self) -> None:
         while (message := self._orders.pull()) is not None:
-            self._obey(message)
+            self._obey(*message.batch)
 
-    def _obey(self, message: Message) -> None:
-        (order,) = message.batch
-        if isinstance(order, AdmitEpoch):
-            self._admit(order)
-        elif isinstance(order, TakeSnapshot):
-            assert self._snapshot_writer is not None  # all workers have the same configuration
-            self._snapshot_writer.ask(order.epoch)
-        elif isinstance(order, AbandonSnapshot):
-            assert self._snapshot_writer is not None
-            self._snapshot_writer.abandon(order.epoch)
-        elif isinstance(order, SnapshotReport):
+    def _obey(self, order: Order | SnapshotReport) -> None:
+        if isinstance(order, SnapshotReport):
             assert self.coordinator is not None  # we are worker 0
-            self.coordinator.receive(order)
-        elif isinstance(order, DropAttempts):
-            with self.changed:
-                for handle in order.attempts:
-                    self.staging.drop(handle)
-        elif isinstance(order, DiscardOutput):
-            with self.changed:
-                self.outputs[order.output].discard(order.upto)
-        else:
+            assert self.coordinator.snapshots is not None
+            self.coordinator.snapshots.receive(order)
+        elif isinstance(order, TakeSnapshot | AbandonSnapshot):
+            assert self._snapshots is not None  # all workers have the same configuration
+            self._snapshots.obey(order)
+        elif isinstance(order, Commit):
+            self._admit(order)
+        elif isinstance(order, Stop):
             self._is_stopping = True
+        else:
+            with self.changed:
+                if isinstance(order, Discard):
+                    self.outputs[order.output].discard(order.upto)
+                else:
+                    for handle in order.attempts:
+                        self.staging.drop(handle)
 
-    def _admit(self, order: AdmitEpoch) -> None:
+    def _admit(self, order: Commit) -> None:
+        until = order.next_epoch
         with self.changed:
             batches = self.staging.take(order.attempts)
             self.staging.drop_upto(order.input, order.epoch)
         if self.checkpoint is not None:
-            over = order.epoch + bool(order.attempts) if order.until is None else order.until
+            over = order.epoch + bool(order.attempts) if until is None else until
             self.end_epoch = max(self.end_epoch, over)
-        self._feeders[order.input].admit(order.epoch, batches, order.until)
-
-    def _report(self, report: SnapshotReport) -> None:
-        self._orders.send(0, "order", [report])
+        self._feeders[order.input].admit(order.epoch, batches, until)
 
     # Any thread.
 
@@ -255,9 +245,10 @@ class ServiceWorker:
             self._orders.send(peer, "order", [order])
 
     def fail(self, error: BaseException) -> None:
-        """Have this worker, and with it all, fail of `error`."""
-        self._worker.environment.fail(error)
-        self._worker.communicator.unpark()
+        """Have this worker, and with it all, fail of `error`, if it has not ended."""
+        if not self._has_ended:
+            self._worker.environment.fail(error)
+            self._worker.communicator.unpark()
 
     def wait_for(self, condition: Callable[[], bool], timeout_s: float) -> bool:
         """Wait until a condition holds; whether it does."""
@@ -273,24 +264,9 @@ class ServiceWorker:
         if self._has_ended:
             raise StoppedError(f"worker {self.index} of the service has ended")
 
-    def known(self, named: Mapping[str, pa.Schema], name: str, what: str) -> pa.Schema:
-        """The schema of an input or output; `UsageError` says which there are."""
-        if name not in named:
-            raise UsageError(
-                f"the service has no {what} {name!r}; it has {', '.join(map(repr, named))}"
-            )
-        return named[name]
-
-    def why_incomplete(self, output: str, epoch: int) -> str:
-        """What holds an epoch back, in words."""
-        inputs = ", ".join(
-            f"{name!r} is {'closed' if time is None else f'at epoch {time}'}"
-            for name, time in self.now.inputs.items()
-        )
-        return (
-            f"epoch {epoch} of output {output!r} is not complete: the first that is not is "
-            f"{self.now.outputs[output]}; of the inputs, {inputs or 'there is none'}"
-        )
+    def incomplete(self, output: str, epoch: int) -> EpochError:
+        """The error that says what holds an epoch back."""
+        return EpochError(f"epoch {epoch} of output {output!r} is not complete: {self.now}")
 
     # Requests; each is handled by the method of its verb.
 
@@ -323,7 +299,7 @@ class ServiceWorker:
         """Wait until an epoch is complete at an output, or at all for None; whether it is."""
         output, epoch = request.output, request.epoch
         if output is not None:
-            self.known(self.spec.outputs, output, "output")
+            known(self.spec.outputs, output, "output")
         return self.wait_for(lambda: self.now.is_complete(output, epoch), request.wait_s)
 
     def stage(self, request: StageBatches, batches: Iterable[Any]) -> StagingHandle:
@@ -335,7 +311,7 @@ class ServiceWorker:
             If a batch does not fit the schema of the input.
         """
         input, epoch = request.input, request.epoch
-        schema = self.known(self.spec.inputs, input, "input")
+        schema = known(self.spec.inputs, input, "input")
         if not 0 <= epoch < NEVER:
             raise UsageError(
                 f"nothing can be staged for epoch {epoch} of input {input!r}: "
@@ -353,7 +329,7 @@ class ServiceWorker:
             stored = self.checkpoint.stage(input, epoch, name, fitting).to_json()
         with self.changed:
             self.check_alive()
-            return self.staging.stage(input, epoch, request.attempt, fitting, stored)
+            return self.staging.stage(request, fitting, stored)
 
     def read(self, request: ReadEpochs) -> list[tuple[int, pa.RecordBatch]]:
         """This worker's batches of a range of epochs, for which it waits to be complete.
@@ -364,19 +340,12 @@ class ServiceWorker:
             If they are not, or are discarded.
         """
         output, upto = request.output, request.upto
-        self.known(self.spec.outputs, output, "output")
+        known(self.spec.outputs, output, "output")
         if upto is not None and not self.probe(AwaitEpoch(upto, output, request.wait_s)):
-            raise EpochError(self.why_incomplete(output, upto))
+            raise self.incomplete(output, upto)
         with self.changed:
-            frontier = self.now.outputs[output]
-            if upto is None:
-                upto = NEVER if frontier is None else frontier - 1
+            upto = self.now.last_complete(output) if upto is None else upto
             return self.outputs[output].read(request.after, upto)
-
-
-def new_attempt() -> str:
-    """A name for an attempt that no other has."""
-    return uuid.uuid4().hex
 
 
 def _parts(batch: pa.RecordBatch) -> Iterable[pa.RecordBatch]:

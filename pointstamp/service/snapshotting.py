@@ -18,58 +18,66 @@ one as if it had been made. After that, parts are of everything.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pointstamp.errors import CheckpointError
+from pointstamp.errors import CheckpointError, ServiceError, StoppedError
 from pointstamp.runtime.snapshots import Snapshot
 from pointstamp.runtime.worker import Worker
 from pointstamp.service.checkpoint_config import OUTPUT, CheckpointConfig
 
+if TYPE_CHECKING:
+    from pointstamp.service.coordinator import Coordinator
+
 LOGGER = logging.getLogger("pointstamp.service")
 
+ASKED_S = 30.0
+"""How long workers may take to begin a snapshot; an operator that is at work delays them."""
+
 
 @dataclass(frozen=True)
-class SnapshotBegun:
-    """A worker has been asked for a snapshot."""
+class TakeSnapshot:
+    """An order: have a snapshot made as of the end of this epoch."""
 
-    worker: int
     epoch: int
 
 
 @dataclass(frozen=True)
-class PartWritten:
-    """A worker's part is written, and where what its outputs held is."""
+class AbandonSnapshot:
+    """An order: write nothing more of the snapshot of this epoch, which is given up."""
 
-    worker: int
     epoch: int
-    part: Any
-    outputs: dict[str, Any]
+
+
+BEGUN, WRITTEN, FAILED, ABANDONED = "begun", "written", "failed", "abandoned"
 
 
 @dataclass(frozen=True)
-class SnapshotFailed:
-    """A worker cannot write its part."""
+class SnapshotReport:
+    """What a worker reports to the leader of a snapshot.
+
+    Attributes
+    ----------
+    stage : str
+        That it has begun; that its part is written; that it cannot be; or that nothing more
+        is written of one that was given up.
+    part, outputs
+        Of what is written: the part, and where what the outputs held is.
+    why : str
+        It cannot be written.
+    """
 
     worker: int
     epoch: int
-    why: str
-
-
-@dataclass(frozen=True)
-class SnapshotAbandoned:
-    """A worker writes nothing more of a snapshot that was given up."""
-
-    worker: int
-    epoch: int
-
-
-SnapshotReport = SnapshotBegun | PartWritten | SnapshotFailed | SnapshotAbandoned
-"""What a worker reports to the leader."""
+    stage: str
+    part: Any = None
+    outputs: dict[str, Any] = field(default_factory=dict)
+    why: str = ""
 
 
 class SnapshotWriter:
@@ -95,7 +103,7 @@ class SnapshotWriter:
         self._config = config
         self._held = held
         self._report = report
-        self._asked: list[int] = []
+        self._orders: list[TakeSnapshot | AbandonSnapshot] = []
         self._snapshot: Snapshot | None = None
         """The last that was begun."""
         self._awaits_outputs = False
@@ -103,21 +111,15 @@ class SnapshotWriter:
         self._is_abandoning = False
         self._thread: threading.Thread | None = None
 
-    def ask(self, epoch: int) -> None:
-        """A snapshot is asked for; `go_on` sees to it, between steps."""
-        self._asked.append(epoch)
-
-    def abandon(self, epoch: int) -> None:
-        """A snapshot that was asked for is given up."""
-        self._begin_asked()
-        assert self._snapshot is not None
-        assert self._snapshot.epoch == epoch
-        self._worker.abandon_snapshot(self._snapshot)
-        self._awaits_outputs, self._is_abandoning = False, True
+    def obey(self, order: TakeSnapshot | AbandonSnapshot) -> None:
+        """A snapshot is asked for, or given up; `go_on` sees to it, between steps."""
+        self._orders.append(order)
 
     def go_on(self) -> None:
         """Ask our operators, and write what the outputs have when they are through."""
-        self._begin_asked()
+        orders, self._orders = self._orders, []
+        for order in orders:
+            self._begin(order)
         snapshot = self._snapshot
         if snapshot is None:
             return
@@ -129,152 +131,159 @@ class SnapshotWriter:
                     target=self._write, args=(snapshot, held), name="pointstamp-outputs"
                 )
                 self._thread.start()
-        if self._is_abandoning and snapshot.is_over and not self._is_writing():
+        if self._is_abandoning and snapshot.is_over and self._thread is None:
             self._is_abandoning = False
-            self._report(SnapshotAbandoned(self._worker.index, snapshot.epoch))
+            self._send(snapshot.epoch, ABANDONED)
 
     def close(self) -> None:
         """Wait for the thread, if there is one."""
         if self._thread is not None:
             self._thread.join()
 
-    def _begin_asked(self) -> None:
-        for epoch in self._asked:
-            self._snapshot = self._worker.snapshot(epoch)
-            self._snapshot.on_error = partial(self._failed, epoch)
+    def _begin(self, order: TakeSnapshot | AbandonSnapshot) -> None:
+        if isinstance(order, TakeSnapshot):
+            self._snapshot = self._worker.snapshot(order.epoch)
+            self._snapshot.on_error = lambda error: self._send(order.epoch, FAILED, why=str(error))
             self._awaits_outputs = True
-            self._report(SnapshotBegun(self._worker.index, epoch))
-        self._asked = []
+            self._send(order.epoch, BEGUN)
+        else:
+            assert self._snapshot is not None
+            assert self._snapshot.epoch == order.epoch
+            self._worker.abandon_snapshot(self._snapshot)
+            self._awaits_outputs, self._is_abandoning = False, True
 
-    def _is_writing(self) -> bool:
-        return self._thread is not None
-
-    def _failed(self, epoch: int, error: BaseException) -> None:
-        self._report(SnapshotFailed(self._worker.index, epoch, str(error)))
+    def _send(self, epoch: int, stage: str, **said: Any) -> None:
+        self._report(SnapshotReport(self._worker.index, epoch, stage, **said))
 
     def _write(self, snapshot: Snapshot, held: dict[str, Any]) -> None:
         """On the thread: write what the outputs hold."""
-        environment, index = self._worker.environment, self._worker.index
+        environment, index, epoch = self._worker.environment, self._worker.index, snapshot.epoch
         try:
             outputs = {
-                name: self._config.store(name, snapshot.epoch, index, pairs)
-                for name, pairs in held.items()
+                name: self._config.store(name, epoch, index, pairs) for name, pairs in held.items()
             }
-            report: SnapshotReport = PartWritten(index, snapshot.epoch, snapshot.part, outputs)
+            send = partial(self._send, epoch, WRITTEN, part=snapshot.part, outputs=outputs)
         except CheckpointError as error:
-            report = SnapshotFailed(index, snapshot.epoch, str(error))
+            send = partial(self._send, epoch, FAILED, why=str(error))
         except BaseException as error:  # noqa: BLE001  (raised by the worker)
             environment.fail(error)
             environment.communicator.unpark()
             return
-        environment.call(partial(self._written, report))
+        environment.call(partial(self._written, send))
 
-    def _written(self, report: SnapshotReport) -> None:
+    def _written(self, send: Callable[[], None]) -> None:
         self.close()
         self._thread = None
-        self._report(report)
+        send()
 
 
 class SnapshotCoordinator:
-    """What the leader knows of the snapshot that is on its way.
+    """What the leader knows of the snapshot that is on its way, and when the next is made.
 
-    Parameters
-    ----------
-    meta : callable
-        What a snapshot says beside the state, of what the workers have written of outputs.
-    may_commit : callable
-        Whether the snapshot of an epoch is to be committed, now that all parts are there.
-    abandon : callable
-        `abandon(epoch)`: have every worker abandon the snapshot.
-    ended : callable
-        `ended(epoch)`, on a thread of its own, when the snapshot is there or given up, with
-        the epoch of the last that is there: to plan the next.
-    fail : callable
-        Called with an error on that thread.
+    What it shares with the coordinator is under the lock of that, `deciding`.
     """
 
-    def __init__(
-        self,
-        peers: int,
-        config: CheckpointConfig,
-        outputs: list[str],
-        meta: Callable[[dict[int, Any]], dict[str, Any]],
-        may_commit: Callable[[int], bool],
-        abandon: Callable[[int], None],
-        ended: Callable[[int], None],
-        fail: Callable[[BaseException], None],
-    ) -> None:
-        self._peers = peers
+    def __init__(self, leader: Coordinator, config: CheckpointConfig, every: int) -> None:
+        self._leader = leader
+        self._worker = leader.worker
         self._config = config
-        self._outputs = outputs
-        self._meta = meta
-        self._may_commit = may_commit
-        self._abandon = abandon
-        self._ended = ended
-        self._fail = fail
+        self._every = every
         self.epoch: int | None = None
         """Of the next snapshot; None while one is committed."""
-        self.is_asked = False
-        """Whether the workers are asked for it."""
         self.last = config.epoch
         """That of the last which is committed."""
+        self.reports: dict[str, dict[int, SnapshotReport]] = {}
+        """By stage and worker."""
+        self._is_asked = False
+        """Whether the workers are asked for it."""
         self._is_abandoned = False
-        self._begun: set[int] = set()
-        self._written: dict[int, PartWritten] = {}
-        self._released: set[int] = set()
-        """The workers that have abandoned it."""
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def aim_at(self, epoch: int) -> None:
-        """Have the next snapshot be of this epoch."""
-        self._begun, self._written, self._released = set(), {}, set()
-        self._is_abandoned = False
-        self.epoch, self.is_asked = epoch, False
+    # When the next is made.
+
+    def plan_next(self) -> None:
+        """Plan the snapshot after the last, of an epoch that no input is past."""
+        with self._leader.deciding:
+            positions = self._open_positions()
+            if positions:
+                self._aim_at(max(*positions, self.last + 1) - 1 + self._every)
+                with contextlib.suppress(StoppedError):  # there is none to come, then
+                    self._ask_in_time(max(positions))
+        self._notify()
+
+    def plan_soon(self) -> None:
+        """Have the next be of the epoch that the inputs are at, unless it is asked for."""
+        with self._leader.deciding:
+            positions = self._open_positions()
+            if positions and self.epoch is not None and not self._is_asked:
+                self._aim_at(max(positions))
+                self._ask_in_time(max(positions))
 
     def ask_no_more(self) -> None:
         """Have no other snapshot than one that is asked for."""
-        if not self.is_asked:
+        if not self._is_asked:
             self.epoch = None
 
-    def is_due(self, position: int | None) -> bool:
-        """Whether to ask for the next, now that an input goes on to `position` (None: closes)."""
-        if self.epoch is None or self.is_asked:
-            return False
-        return position is None or position >= self.epoch
+    def let_past(self, until: int | None) -> None:
+        """Let no input past the epoch of a snapshot before all workers have begun that."""
+        self._ask_in_time(until)
+        if not self._worker.wait_for(lambda: self._lets_past(until), ASKED_S):
+            raise ServiceError(
+                f"not all workers have begun the snapshot of epoch {self.epoch} in "
+                f"{ASKED_S:g} s, and no input can go past it before; nothing is changed: try again"
+            )
 
-    def lets_past(self, epoch: int | None) -> bool:
-        """Whether inputs may go on to `epoch`, or close for None."""
+    def _open_positions(self) -> list[int]:
+        return [time for time in self._leader.positions.values() if time is not None]
+
+    def _aim_at(self, epoch: int) -> None:
+        self.reports = {stage: {} for stage in (BEGUN, WRITTEN, FAILED, ABANDONED)}
+        self._is_abandoned = self._is_asked = False
+        self.epoch = epoch
+
+    def _ask_in_time(self, position: int | None) -> None:
+        """Ask all for the planned snapshot if an input is to go to its epoch, or to close."""
+        if self.epoch is None or self._is_asked:
+            return
+        if position is None or position >= self.epoch:
+            self._is_asked = True
+            self._worker.order(TakeSnapshot(self.epoch))
+
+    def _lets_past(self, epoch: int | None) -> bool:
         if self.epoch is None or (epoch is not None and epoch <= self.epoch):
             return True
-        return len(self._begun) == self._peers
+        return self._have_all(BEGUN)
+
+    # How far it is.
 
     def receive(self, report: SnapshotReport) -> None:
         """Take in what a worker reports; in the thread of the leader."""
-        if isinstance(report, SnapshotBegun):
-            self._begun.add(report.worker)
-        elif isinstance(report, SnapshotFailed):
+        self.reports[report.stage][report.worker] = report
+        if report.stage == FAILED:
             self._give_up(report.epoch, report.why)
-        elif isinstance(report, SnapshotAbandoned):
-            self._released.add(report.worker)
-            if len(self._released) == self._peers:
-                self._run(self._remove)
-        else:
-            self._written[report.worker] = report
-            is_whole = len(self._written) == self._peers
-            if is_whole and not self._is_abandoned and self._may_commit(report.epoch):
-                self._run(self._commit)
-
-    def _run(self, function: Callable[[], None]) -> None:
-        self.close()
-        # Not a daemon: half a manifest is none, but a whole one is better.
-        self._thread = threading.Thread(target=function, name="pointstamp-manifest")
-        self._thread.start()
+        elif report.stage == ABANDONED and self._have_all(ABANDONED):
+            self._run(self._remove)
+        elif report.stage == WRITTEN and self._have_all(WRITTEN) and self._is_over(report.epoch):
+            self._run(self._commit)
+        self._notify()
 
     def close(self) -> None:
         """Wait for the thread, if there is one."""
         if self._thread is not None:
             self._thread.join()
+
+    def _have_all(self, stage: str) -> bool:
+        return len(self.reports[stage]) == self._worker.peers
+
+    def _is_over(self, epoch: int) -> bool:
+        """Whether an epoch is over for good, and not only because inputs are closed."""
+        is_ending = self._is_abandoned or self._leader.is_finishing
+        return not is_ending and epoch < self._worker.end_epoch
+
+    def _notify(self) -> None:
+        with self._worker.changed:
+            self._worker.changed.notify_all()
 
     def _give_up(self, epoch: int, why: str) -> None:
         with self._lock:
@@ -287,39 +296,57 @@ class SnapshotCoordinator:
             epoch,
             why,
         )
-        self._abandon(epoch)
+        self._worker.order(AbandonSnapshot(epoch))
 
-    def _commit(self) -> None:
-        """On the thread: make the snapshot of the parts."""
+    # On a thread of its own.
+
+    def _run(self, end: Callable[[int], bool]) -> None:
+        """Have `end(epoch)` end the snapshot, and plan the next if that is so."""
         assert self.epoch is not None
+        self.close()
+        # Not a daemon: half a manifest is none, but a whole one is better.
+        self._thread = threading.Thread(
+            target=self._end, args=(end, self.epoch), name="pointstamp-manifest"
+        )
+        self._thread.start()
+
+    def _end(self, end: Callable[[int], bool], epoch: int) -> None:
+        try:
+            if end(epoch):
+                self.epoch = None
+                self.plan_next()
+        except BaseException as error:  # noqa: BLE001  (raised by the worker)
+            self._worker.fail(error)
+
+    def _commit(self, epoch: int) -> bool:
+        """Make the snapshot of the parts."""
+        checkpoint, written = self._config.checkpoint, self.reports[WRITTEN]
+        reports = [written[worker] for worker in range(self._worker.peers)]
+        with self._leader.deciding:
+            positions = dict(self._leader.positions)
+        meta = self._config.meta(
+            self._worker.spec,
+            [report.outputs for report in reports],
+            {name: buffer.discarded for name, buffer in self._worker.outputs.items()},
+            positions,
+        )
+        try:
+            checkpoint.commit_manifest(epoch, [report.part for report in reports], meta)
+        except CheckpointError as error:
+            self._give_up(epoch, str(error))
+            return False
+        try:
+            checkpoint.prune()
+        except CheckpointError as error:
+            LOGGER.warning("%r is not pruned, and tried again later: %s", checkpoint, error)
+        self.last = epoch
+        return True
+
+    def _remove(self, epoch: int) -> bool:
+        """Remove what was written of a snapshot that is given up."""
         checkpoint = self._config.checkpoint
         try:
-            outputs = {worker: report.outputs for worker, report in self._written.items()}
-            parts = [self._written[worker].part for worker in range(self._peers)]
-            try:
-                checkpoint.commit_manifest(self.epoch, parts, self._meta(outputs))
-            except CheckpointError as error:
-                self._give_up(self.epoch, str(error))
-                return
-            try:
-                checkpoint.prune()
-            except CheckpointError as error:
-                LOGGER.warning("%r is not pruned, and tried again later: %s", checkpoint, error)
-            self.last, self.epoch = self.epoch, None
-            self._ended(self.last)
-        except BaseException as error:  # noqa: BLE001  (raised by the worker)
-            self._fail(error)
-
-    def _remove(self) -> None:
-        """On the thread: remove what was written of a snapshot that is given up."""
-        assert self.epoch is not None
-        checkpoint = self._config.checkpoint
-        try:
-            try:
-                checkpoint.discard_snapshot(self.epoch, [OUTPUT + name for name in self._outputs])
-            except CheckpointError as error:
-                LOGGER.warning("%r: what was given up is not removed: %s", checkpoint, error)
-            self.epoch = None
-            self._ended(self.last)
-        except BaseException as error:  # noqa: BLE001  (raised by the worker)
-            self._fail(error)
+            checkpoint.discard_snapshot(epoch, [OUTPUT + name for name in self._worker.outputs])
+        except CheckpointError as error:
+            LOGGER.warning("%r: what was given up is not removed: %s", checkpoint, error)
+        return True

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from pointstamp.communication.tls import Certificates
 from pointstamp.errors import BuildError, UsageError
 from pointstamp.operators.building import built, name_of, takes_names
 from pointstamp.operators.scope import Scope
 from pointstamp.operators.stream import Stream
+from pointstamp.service.protocol import WorkerHandle
+
+Named = TypeVar("Named")
 
 
 @dataclass(frozen=True)
@@ -35,14 +39,17 @@ class ServiceSpec:
         result = built(self.build, scope, list(self.inputs), streams, self.by_name)
         if isinstance(result, Stream) and len(self.outputs) == 1:
             result = dict.fromkeys(self.outputs, result)
-        if not isinstance(result, Mapping):
-            raise BuildError(
-                f"{name_of(self.build)} should return {self._wanted()}, and returned {result!r}"
+        is_named = isinstance(result, Mapping)
+        if not is_named or sorted(result) != sorted(self.outputs):
+            found = (
+                f"streams for {', '.join(map(repr, result)) or 'none'}"
+                if is_named
+                else repr(result)
             )
-        if sorted(result) != sorted(self.outputs):
+            alone = "the stream of its output, or " if len(self.outputs) == 1 else ""
             raise BuildError(
-                f"{name_of(self.build)} should return {self._wanted()}, and returned streams for "
-                f"{', '.join(map(repr, result)) or 'none'}"
+                f"{name_of(self.build)} should return {alone}a dict with a stream for each of "
+                f"{', '.join(map(repr, self.outputs))}, and returned {found}"
             )
         for name, stream in result.items():
             if not isinstance(stream, Stream):
@@ -53,10 +60,37 @@ class ServiceSpec:
             scope.check_stream(stream, f"output {name!r} of the service")
         return {name: result[name] for name in self.outputs}
 
-    def _wanted(self) -> str:
-        names = ", ".join(map(repr, self.outputs))
-        alone = "the stream of its output, or " if len(self.outputs) == 1 else ""
-        return f"{alone}a dict with a stream for each of {names}"
+
+@dataclass(frozen=True)
+class FlightConfig:
+    """How the workers of a service open their Flight servers.
+
+    Attributes
+    ----------
+    secret : bytes
+        Of the service, the same in all its lives.
+    certificates : Certificates, optional
+        Encrypt with these.
+    host : str
+        The address of this machine to listen at.
+    name : str, optional
+        By what name clients reach this machine; `host` if not given.
+    ports : tuple of int
+        By worker, those that the servers had before, to be had again where they are free:
+        clients in other programs find them there.
+    """
+
+    secret: bytes = field(repr=False)
+    certificates: Certificates | None = None
+    host: str = "127.0.0.1"
+    name: str | None = None
+    ports: tuple[int, ...] = ()
+
+    def at_ports_of(self, former: Sequence[WorkerHandle]) -> FlightConfig:
+        """The same, for workers that are started again."""
+        addresses = [worker.address for worker in former]
+        ports = tuple(int(a.rpartition(":")[2]) for a in addresses if a is not None)
+        return replace(self, ports=ports)
 
 
 def service_spec(
@@ -126,7 +160,13 @@ def _schemas(what: str, given: Any) -> dict[str, pa.Schema]:
 
 
 def _schema(name: str, given: Any) -> pa.Schema:
-    schema = given if isinstance(given, pa.Schema) else _made(name, given)
+    try:
+        schema = given if isinstance(given, pa.Schema) else pa.schema(given)
+    except (TypeError, ValueError) as cause:
+        raise UsageError(
+            f"{name!r} needs a schema: a pyarrow.Schema, or a dict of its columns' types such as "
+            f"{{'src': pyarrow.int64()}}, and not {given!r}"
+        ) from cause
     if not schema.names or len(set(schema.names)) < len(schema.names):
         raise UsageError(
             f"{name!r} needs a schema of one column or more, each with a name of its own; its "
@@ -135,17 +175,10 @@ def _schema(name: str, given: Any) -> pa.Schema:
     return schema
 
 
-def _made(name: str, given: Any) -> pa.Schema:
-    try:
-        return pa.schema(given)
-    except (TypeError, ValueError) as cause:
+def known(named: Mapping[str, Named], name: str, what: str) -> Named:
+    """What has this name; `UsageError` says which there are."""
+    if name not in named:
         raise UsageError(
-            f"{name!r} needs a schema: a pyarrow.Schema, or a dict of its columns' types such as "
-            f"{{'src': pyarrow.int64()}}, and not {given!r}"
-        ) from cause
-
-
-def check_workers(workers: Any) -> None:
-    """Raise `UsageError` unless that many workers can be."""
-    if type(workers) is not int or workers < 1:
-        raise UsageError(f"a service needs at least one worker; {workers!r} were asked for")
+            f"the service has no {what} {name!r}; it has {', '.join(map(repr, named)) or 'none'}"
+        )
+    return named[name]

@@ -15,6 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from pointstamp.errors import (
     CheckpointStructureError,
@@ -24,7 +25,6 @@ from pointstamp.errors import (
     UsageError,
 )
 from pointstamp.service.protocol import (
-    NEVER,
     TICK_S,
     AwaitEpoch,
     Commit,
@@ -32,18 +32,20 @@ from pointstamp.service.protocol import (
     Finish,
     GetPosition,
     Status,
+    WorkerHandle,
 )
 from pointstamp.service.restart_policy import RestartPolicy
-from pointstamp.service.termination import CAUSE_S, Termination
-from pointstamp.service.worker_handle import WorkerHandle
-from pointstamp.service.worker_pools import WorkerPool
+from pointstamp.service.worker_pools import ABORTED, LOOK_S, Termination, WorkerPool
+
+Answer = TypeVar("Answer")
 
 LOGGER = logging.getLogger("pointstamp.service")
 
 END_S = 10.0
 """How long workers that are to end may take."""
 
-LOOK_S = 0.05
+CAUSE_S = 3.0
+"""How long the cause may take to be known after a worker is found gone."""
 
 
 @dataclass
@@ -59,17 +61,16 @@ class Reached:
 
     def note(self, status: Status) -> None:
         """A worker has said how far it is."""
-        for output, frontier in status.outputs.items():
-            self.note_complete(output, NEVER if frontier is None else frontier - 1)
+        for output in status.outputs:
+            self.note_complete(output, status.last_complete(output))
         self.closed |= {input for input, position in status.inputs.items() if position is None}
 
     def note_complete(self, output: str, epoch: int) -> None:
         """An epoch is complete at an output."""
         self.frontiers[output] = max(self.frontiers.get(output, 0), epoch + 1)
 
-    def restore(self, workers: Sequence[WorkerHandle]) -> None:
+    def restore(self, leader: WorkerHandle) -> None:
         """Have it so again; raises `StoppedError` if a worker is lost meanwhile."""
-        leader = workers[0]
         if self.is_finishing:
             leader.ask(Finish())
         for input in sorted(self.closed):
@@ -81,14 +82,6 @@ class Reached:
                 pass
         for output, upto in self.discarded.items():
             leader.ask(Discard(output, upto))
-
-
-@dataclass(frozen=True)
-class Life:
-    """The workers of a service from one start to their end."""
-
-    pool: WorkerPool
-    workers: Sequence[WorkerHandle]
 
 
 class Restarting(ServiceError):
@@ -105,6 +98,11 @@ class Supervisor:
         handles of the workers before, of which there are none at first.
     policy : RestartPolicy, optional
         Without, the service ends when a worker is lost.
+
+    Attributes
+    ----------
+    announce, retire : callable
+        `announce(workers)`, when they have started again; `retire()`, when the service has ended.
     """
 
     def __init__(
@@ -115,31 +113,27 @@ class Supervisor:
         self.termination = Termination()
         self.reached = Reached()
         self.announce: Callable[[Sequence[WorkerHandle]], object] = lambda workers: None
-        """Called with the workers when they have started again."""
         self.retire: Callable[[], object] = lambda: None
-        """Called when the service has ended."""
         self._make_pool = make_pool
         self._policy = policy
         self._changed = threading.Condition()
-        self._life: Life | None = None
+        self._pool = make_pool(())
         self._starting: WorkerPool | None = None
         self._is_ending = threading.Event()
         self._restarts: deque[float] = deque()
         self._thread = threading.Thread(target=self._watch, name="pointstamp-restart", daemon=True)
 
-    def start(self) -> Sequence[WorkerHandle]:
-        """Start the workers; their handles, when all are ready."""
-        pool = self._make_pool(())
-        self._life = Life(pool, pool.start())
+    def start(self) -> None:
+        """Start the workers; returns when all are ready."""
+        self._pool.start()
         self._thread.start()
-        return self._life.workers
 
     @property
     def workers(self) -> Sequence[WorkerHandle]:
         """Those that are there, or were last."""
-        return () if self._life is None else self._life.workers
+        return self._pool.workers
 
-    def life(self, until: float | None = None) -> Life:
+    def pool(self, until: float | None = None) -> WorkerPool:
         """The workers that are there; waits while they are started again.
 
         Raises
@@ -152,16 +146,23 @@ class Supervisor:
         with self._changed:
             while True:
                 self.termination.check()
-                if self._life is not None and not self._life.pool.termination.has_ended:
-                    return self._life
+                if not self._pool.termination.has_ended:
+                    return self._pool
                 if until is not None and time.monotonic() >= until:
                     raise Restarting("the workers of the service are being started again")
                 self._changed.wait(LOOK_S)
 
-    def lost(self, life: Life, refusal: StoppedError) -> None:
-        """A worker has not answered: return if another life may, or raise why there is none."""
-        if not life.pool.termination.wait(CAUSE_S):
-            raise ServiceError(f"{refusal}; why is not known") from refusal
+    def ask(
+        self, question: Callable[[Sequence[WorkerHandle]], Answer], until: float | None = None
+    ) -> Answer:
+        """What `question(workers)` gives; asked again of the next workers, if these are lost."""
+        while True:
+            pool = self.pool(until)
+            try:
+                return question(pool.workers)
+            except StoppedError as refusal:
+                if not pool.termination.wait(CAUSE_S):
+                    raise ServiceError(f"{refusal}; why is not known") from refusal
 
     def end(self) -> None:
         """Start nothing again: the workers are about to end."""
@@ -170,19 +171,17 @@ class Supervisor:
     def abort(self) -> None:
         """End the workers as they are."""
         self.end()
-        self.termination.end(StoppedError("the service was aborted"))
+        self.termination.end(StoppedError(ABORTED))
         with self._changed:
-            pools = [self._starting, None if self._life is None else self._life.pool]
+            pools = [self._pool] if self._starting is None else [self._starting, self._pool]
             self._changed.notify_all()
         for pool in pools:
-            if pool is not None:
-                pool.abort()
+            pool.abort()
 
     def join(self, timeout_s: float) -> bool:
         """Wait until the workers have ended; whether they have."""
         until = time.monotonic() + timeout_s
-        pool = self._starting or (None if self._life is None else self._life.pool)
-        if pool is not None and not pool.join(timeout_s):
+        if not (self._starting or self._pool).join(timeout_s):
             return False
         self._thread.join(max(0.0, until - time.monotonic()))
         return not self._thread.is_alive()
@@ -191,8 +190,7 @@ class Supervisor:
 
     def _watch(self) -> None:
         while True:
-            assert self._life is not None
-            ended = self._life.pool.termination
+            ended = self._pool.termination
             ended.wait()
             error = ended.error
             if error is None or not self._may_restart(error) or not self._restart(error):
@@ -212,8 +210,7 @@ class Supervisor:
     def _restart(self, first: BaseException) -> bool:
         """Start the workers until they are there; False if they are not to be."""
         assert self._policy is not None
-        assert self._life is not None
-        error, former, pool = first, self._life.workers, self._life.pool
+        error, former, pool = first, self._pool.workers, self._pool
         while True:
             if not self._is_allowed():
                 first.add_note(
@@ -236,25 +233,21 @@ class Supervisor:
             if self._is_ending.wait(self._policy.delay_s):
                 return False
             try:
-                life = self._started(former)
+                self._starting = pool = self._make_pool(former)
+                pool.start()
+                self.reached.restore(pool.workers[0])
+                self.announce(pool.workers)
             except Exception as failure:  # noqa: BLE001  (it is tried again, or said)
                 if self._is_ending.is_set():
                     return False
-                error, pool = failure, self._starting or pool
+                error = failure
                 continue
             with self._changed:
-                self._life, self._starting = life, None
+                self._pool, self._starting = pool, None
                 self._changed.notify_all()
             if self._is_ending.is_set():
-                life.pool.abort()
+                pool.abort()
             return True
-
-    def _started(self, former: Sequence[WorkerHandle]) -> Life:
-        self._starting = pool = self._make_pool(former)
-        life = Life(pool, pool.start())
-        self.reached.restore(life.workers)
-        self.announce(life.workers)
-        return life
 
     def _is_allowed(self) -> bool:
         """Whether the policy allows another restart now, which then counts."""

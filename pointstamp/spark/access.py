@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from pointstamp.errors import SchemaError
 from pointstamp.service.flight_client import RemoteWorker
-from pointstamp.service.protocol import StageBatches, StagingHandle
+from pointstamp.service.protocol import StageBatches, StagingHandle, encode
 
 
 @dataclass(frozen=True)
@@ -62,13 +62,11 @@ def staging(
     """The function for `mapInArrow`: stages its partition, and gives one row, the handle."""
 
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import json
-
         from pyspark import TaskContext
 
         context = TaskContext.get()
         assert context is not None  # there is one in every task
         staged = access.stage(input, epoch, context.partitionId(), batches)
-        yield pa.RecordBatch.from_pydict({"handle": [json.dumps(staged.to_json())]})
+        yield pa.RecordBatch.from_pydict({"handle": [encode(staged).decode()]})
 
     return task

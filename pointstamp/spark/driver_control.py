@@ -42,10 +42,15 @@ def worker_config(spark: SparkSession, certificates: Certificates | None = None)
     return WorkerConfig((name, port), _secret, certificates=certificates, group=uuid.uuid4().hex)
 
 
+def control_of(config: WorkerConfig) -> JobControl | None:
+    """The control server to which the workers of a job report; None if another program has it."""
+    host = LOOPBACK if config.control[0] == LOOPBACK else "0.0.0.0"
+    return _controls.get((host, config.certificates))
+
+
 def first_cause(config: WorkerConfig) -> Failure | None:
     """What the last run of a job failed of, if one of its workers did."""
-    host = LOOPBACK if config.control[0] == LOOPBACK else "0.0.0.0"
-    control = _controls.get((host, config.certificates))
+    control = control_of(config)
     return None if control is None else control.first_cause(config.group)
 
 

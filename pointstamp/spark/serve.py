@@ -1,8 +1,8 @@
 """`serve`: a resident service whose workers are the tasks of a Spark job that stays.
 
 A barrier job runs on a thread of the driver, under a name by which it can be
-cancelled. Its tasks connect to each other as those of `run` do, report at a desk of the
-driver, and open their endpoints; other jobs of the session, and anybody with the token,
+cancelled. Its tasks connect to each other and to the driver as those of `run` do, and open
+their endpoints; other jobs of the session, and anybody with the token,
 come by the endpoints. The job holds its slots until the service ends.
 """
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from pointstamp.communication.tls import Certificates
+    from pointstamp.service.protocol import WorkerHandle
     from pointstamp.service.service import Service
-    from pointstamp.service.worker_handle import WorkerHandle
 
 
 def serve(
@@ -100,11 +100,11 @@ def serve(
                      .option("checkpointLocation", folder).start())
     """
     from pointstamp.communication.authentication import new_secret
+    from pointstamp.communication.target import check_workers
     from pointstamp.service.checkpoint_config import checkpoint_config, checkpoint_of
-    from pointstamp.service.embedded import ports_of
-    from pointstamp.service.flight_server import token_of
+    from pointstamp.service.protocol import token_of
     from pointstamp.service.service import Service
-    from pointstamp.service.spec import check_workers, service_spec
+    from pointstamp.service.spec import FlightConfig, service_spec
     from pointstamp.service.supervisor import Supervisor
     from pointstamp.spark.service_pool import Registration, SparkWorkerPool
     from pointstamp.spark.source import check_name
@@ -117,23 +117,21 @@ def serve(
     check_name(name)
     spec = service_spec(build, _schemas(inputs), _schemas(outputs))
     place = checkpoint_of(checkpoint)
-    secret = new_secret()
+    flight = FlightConfig(new_secret(), certificates)
 
     def make_pool(former: Sequence[WorkerHandle]) -> SparkWorkerPool:
         config = checkpoint_config(place, snapshot_every, allow_missing, allow_new)
-        ports = ports_of(former)
-        return SparkWorkerPool(spark, spec, workers, certificates, config, secret, ports)
+        return SparkWorkerPool(spark, spec, workers, config, flight.at_ports_of(former))
 
     supervisor = Supervisor(make_pool, None if place is None else restart)
-    token = token_of(secret)
-    roots = None if certificates is None else certificates.roots
-    registration = Registration(spark, supervisor, spec, name, token, roots)
-    registration.announce(supervisor.start())
+    registration = Registration(spark, supervisor, spec, name, flight)
+    supervisor.start()
+    registration.announce(supervisor.workers)
     return Service(
         spec,
         supervisor,
         name=name,
-        token=token,
+        token=token_of(flight.secret),
         checkpoint=place,
         stager=registration.stage,
     )

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pointstamp.errors import ServiceError, StoppedError
-from pointstamp.service.protocol import StagingHandle
-from pointstamp.service.worker_pools import RemoteWorkerPool
+from pointstamp.errors import ServiceError
+from pointstamp.service.protocol import StagingHandle, decode, token_of
+from pointstamp.service.supervisor import CAUSE_S
+from pointstamp.service.worker_pools import WorkerPool
 from pointstamp.spark.access import Access, check_columns, staging
-from pointstamp.spark.driver_control import worker_config
+from pointstamp.spark.driver_control import LOOPBACK, control_of, worker_config
 from pointstamp.spark.jobs import INTERRUPT_S, JobName
 from pointstamp.spark.run import LACKING
 
@@ -22,19 +20,17 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from pointstamp.communication.control import WorkerConfig
-    from pointstamp.communication.tls import Certificates
+    from pointstamp.communication.failure import Failure
     from pointstamp.service.checkpoint_config import CheckpointConfig
-    from pointstamp.service.service import Service
-    from pointstamp.service.spec import ServiceSpec
+    from pointstamp.service.protocol import WorkerHandle
+    from pointstamp.service.spec import FlightConfig, ServiceSpec
     from pointstamp.service.supervisor import Supervisor
-    from pointstamp.service.worker_control import ServiceWorkerConfig
-    from pointstamp.service.worker_handle import WorkerHandle
 
-CAUSE_S = 2.0
-"""How long the workers may take to say why the job fails."""
+REPORT_S = 2.0
+"""How long the workers may take to report why the job fails."""
 
 
-class SparkWorkerPool(RemoteWorkerPool):
+class SparkWorkerPool(WorkerPool):
     """Workers as the tasks of a barrier job, which runs on a thread of the driver."""
 
     def __init__(
@@ -42,27 +38,12 @@ class SparkWorkerPool(RemoteWorkerPool):
         spark: SparkSession,
         spec: ServiceSpec,
         workers: int,
-        certificates: Certificates | None,
         config: CheckpointConfig | None,
-        secret: bytes,
-        ports: tuple[int, ...] = (),
+        flight: FlightConfig,
     ) -> None:
-        # On one machine nothing has to be reachable from outside.
-        is_local = (spark.conf.get("spark.master", None) or "").startswith("local")
-        host = "127.0.0.1" if is_local else "0.0.0.0"
-        driver = host if is_local else spark.conf.get("spark.driver.host", None)
-        assert driver is not None  # Spark sets it
-        super().__init__(
-            spec, workers, certificates, config, secret, ports, listen=host, reached_at=driver
-        )
+        super().__init__(spec, workers, config, flight)
         self._spark = spark
-        self._is_aborted = False
         self._jobs = JobName(spark, "a service of pointstamp")
-
-    def abort(self) -> None:
-        """Close the connections, at which the workers end, and have Spark cancel the job."""
-        self._is_aborted = True
-        super().abort()
 
     def join(self, timeout_s: float) -> bool:
         """Wait until the job has ended; whether it has."""
@@ -75,41 +56,39 @@ class SparkWorkerPool(RemoteWorkerPool):
         return False
 
     def _run(self) -> None:
-        try:
-            self._run_job()
-        except Exception as cause:  # noqa: BLE001  (raised where the service is used)
-            # What the workers say of it is better than what Spark does, but may come later.
-            if not self.termination.wait(CAUSE_S):
-                error = ServiceError(f"the Spark job of the service failed: {_cause_of(cause)}")
-                error.__cause__ = cause
-                self.termination.end(error)
-        else:
-            self.termination.end()
+        assert self._flight is not None
+        job = worker_config(self._spark, self._flight.certificates)
+        control = control_of(job)
+        assert control is not None  # which this program has
+        with control.watching(job.group, self.handlers, self._fail):
+            try:
+                self._run_job(job)
+            except Exception as cause:
+                # What the workers report is better than what Spark says, but may come later.
+                if self.termination.wait(REPORT_S):
+                    return
+                found = control.first_cause(job.group)
+                if found is not None:
+                    raise found.as_error() from found.cause
+                raise ServiceError(
+                    "the Spark job of the service failed, and none of its workers reported why: "
+                    "Spark's exception, of which this one was raised, has what it knows. If that "
+                    f"is a module that is missing: {LACKING}"
+                ) from cause
 
-    def _run_job(self) -> None:
+    def _run_job(self, job: WorkerConfig) -> None:
+        assert self._flight is not None
         self._jobs.give()
-        task = _task(self._spec, self._config, worker_config(self._spark, self._certificates))
+        task = _task(self._spec, self._config, self._flight, job)
         # One partition for each task, and nothing in it that matters.
         rows = self._spark.range(0, self._n_workers, 1, self._n_workers)
         rows.mapInArrow(task, "worker long", barrier=True).collect()
 
-
-def _cause_of(cause: Exception) -> str:
-    r"""The last line of the Python traceback that Spark has for it, or the first that it says.
-
-    >>> _cause_of(ValueError("a.B: no luck\n  File x\nKeyError: 'y'\n\n\tat c"))
-    "KeyError: 'y'"
-    >>> _cause_of(ValueError("ModuleNotFoundError: No module named 'pointstamp'"))[-54:]
-    'brings Pointstamp to it, and says what else is missing'
-    >>> _cause_of(ValueError("no slots"))
-    'no slots'
-    """
-    text = str(cause)
-    lacking = re.search(r"^ModuleNotFoundError: .*pointstamp.*", text, re.MULTILINE)
-    if lacking is not None:
-        return f"{lacking[0]}. {LACKING}"
-    errors = re.findall(r"^\w+(?:Error|Exception): .+", text, re.MULTILINE)
-    return str(errors[-1]) if errors else next(iter(text.splitlines()), type(cause).__name__)
+    def _fail(self, found: Failure) -> None:
+        """A worker has reported of what the job fails, or is lost."""
+        error = found.as_error()
+        error.__cause__ = found.cause
+        self.termination.end(error)
 
 
 class Registration:
@@ -127,11 +106,12 @@ class Registration:
         supervisor: Supervisor,
         spec: ServiceSpec,
         name: str,
-        token: str,
-        roots: bytes | None,
+        flight: FlightConfig,
     ) -> None:
         self._spark = spark
         self._supervisor = supervisor
+        roots = None if flight.certificates is None else flight.certificates.roots
+        token = token_of(flight.secret)
         self._access = Access(name, (), token, roots, spec.inputs, spec.outputs)
         supervisor.announce = self.announce
         supervisor.retire = self.retire
@@ -150,55 +130,49 @@ class Registration:
 
         unregister(self._access)
 
-    def stage(
-        self, service: Service, input: str, epoch: int, data: Any
-    ) -> list[StagingHandle] | None:
+    def stage(self, input: str, epoch: int, data: Any) -> list[StagingHandle] | None:
         """Stage a DataFrame, by a job of its own; None for anything else."""
         if not hasattr(data, "mapInArrow"):
             return None
         check_columns(data.columns, f"input {input!r}", self._access.inputs[input].names)
         while True:
-            life = self._supervisor.life()
+            pool = self._supervisor.pool()
             frame = data.mapInArrow(staging(self._access, input, epoch), "handle string")
             try:
                 rows = frame.collect()
-            except Exception as cause:
+            except Exception:
                 # Its tasks may have failed because a worker of the service was lost.
-                if not life.pool.termination.wait(CAUSE_S):
+                if not pool.termination.wait(CAUSE_S):
                     raise
-                self._supervisor.lost(life, StoppedError(_cause_of(cause)))
             else:
-                return [StagingHandle.from_json(json.loads(row.handle)) for row in rows]
+                return [decode(StagingHandle, row.handle) for row in rows]
 
 
 def _task(
-    spec: ServiceSpec, config: ServiceWorkerConfig, job: WorkerConfig
+    spec: ServiceSpec, config: CheckpointConfig | None, flight: FlightConfig, job: WorkerConfig
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function for `mapInArrow(..., barrier=True)`: a worker until it is to stop."""
 
     def task(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import BarrierTaskContext
 
-        from pointstamp.communication.communicator import Communicator
-        from pointstamp.communication.target import run_target
+        from pointstamp.communication.publishing import request
+        from pointstamp.runtime.introspection import registered
         from pointstamp.runtime.run_worker import run_worker
-        from pointstamp.service.worker_control import run_service_worker
-        from pointstamp.spark.task import controlled, hosts_of, rendezvous
+        from pointstamp.service.worker_pools import run_service_worker
+        from pointstamp.spark.task import controlled, hosts_of, rendezvous, reporting
 
         batches = list(rows)
         context = BarrierTaskContext.get()
         hosts, me = hosts_of(context), context.partitionId()
-        mine = config
-        if len(set(hosts)) > 1 or config.control.control[0] != "127.0.0.1":
-            mine = replace(config, host="0.0.0.0", name=hosts[me])
-
-        def work(communicator: Communicator) -> None:
-            run_worker(communicator, run_service_worker, spec, mine, responder=nullcontext)
-
-        with controlled(job, me) as meeting:
-            control = config.control
-            communicator = rendezvous(context, control.secret, meeting, control.certificates)
-        run_target(communicator, work)
+        mine = flight
+        if len(set(hosts)) > 1 or job.control[0] != LOOPBACK:
+            mine = replace(flight, host="0.0.0.0", name=hosts[me])
+        with controlled(job, me, required=True) as control:
+            communicator = rendezvous(context, flight.secret, control, job.certificates)
+            with reporting(communicator, control):
+                main = run_service_worker
+                run_worker(communicator, main, spec, config, mine, request, responder=registered)
         for batch in batches:
             yield batch.rename_columns(["worker"])
 

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-    from pointstamp.service.termination import Termination
+    from pointstamp.service.worker_pools import Termination
 
 BATCH_ID = "streaming.sql.batchId"
 """The local property in which Spark has for a task of a stream which batch it is of."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,7 @@ from pointstamp.errors import BuildError, CommunicationError, PeerFailedError, P
 from pointstamp.operators.building import built, name_of
 from pointstamp.operators.scope import Scope
 from pointstamp.operators.stream import Stream
+from pointstamp.runtime.introspection import registered
 from pointstamp.runtime.worker import Worker
 from pointstamp.spark import bridge, packed_batches
 from pointstamp.spark.packed_batches import PackedBatch
@@ -84,12 +85,15 @@ def work(job: Job) -> Callable[[Rows], Iterator[pa.RecordBatch]]:
 
 
 @contextmanager
-def controlled(config: WorkerConfig | None, worker: int) -> Iterator[ControlClient | None]:
+def controlled(
+    config: WorkerConfig | None, worker: int, *, required: bool = False
+) -> Iterator[ControlClient | None]:
     """The control connection of a task; None where the driver cannot be reached."""
     control = None
     if config is not None:
-        # The driver may be a client behind a wall: what fails here fails the job in no way.
-        with suppress(CommunicationError):
+        # The driver may be a client behind a wall: what fails here fails no job that can do
+        # without.
+        with nullcontext() if required else suppress(CommunicationError):
             control = ControlClient.connect(config, worker, timeout_s=REACH_S)
     try:
         set_own(control)
@@ -110,15 +114,22 @@ def run_task(
     """
     index = communicator.index
     arrivals = packed_batches.of_one(rows, index) if job.fused else packed_batches.unpack(rows)
-    try:
+    with reporting(communicator, control):
         for batch in packed_batches.resized(run(job, communicator, arrivals)):
             yield batch if job.fused else packed_batches.pack(PackedBatch(index, 0, batch))
+
+
+@contextmanager
+def reporting(communicator: Communicator, control: ControlClient | None) -> Iterator[None]:
+    """End the work of a worker with a goodbye, or report why it failed: raises the first cause."""
+    try:
+        yield
         communicator.close()
     except BaseException as cause:
         if not isinstance(cause, Exception):
             communicator.abort(cause)
             raise
-        found = failure(index, cause, time.monotonic())
+        found = failure(communicator.index, cause, time.monotonic())
         # The driver first: ending the links to the peers may take a moment.
         answer = None if control is None else control.request(FailureReport(dump(found)))
         communicator.abort(cause)
@@ -198,6 +209,7 @@ def run(job: Job, communicator: Communicator, arrivals: Iterable[PackedBatch]) -
     with ExitStack() as stack:
         log = None if job.log is None else stack.enter_context(closing(job.log.begin(communicator)))
         worker = stack.enter_context(closing(Worker(communicator, eager=job.eager, log=log)))
+        stack.enter_context(registered(worker))
         with worker.dataflow("spark") as scope:
             inputs = [scope.new_input(name) for name in job.inputs]
             stream = _built(job, scope, [stream for _, stream in inputs])

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
+import signal
+import subprocess
 import sys
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,3 +81,90 @@ def plain_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = jit.numba_wanted()
     monkeypatch.setattr(jit, "numba_wanted", lambda: wanted)
     monkeypatch.setenv("POINTSTAMP_NUMBA", "0")
+
+
+# Searches to be stopped.
+
+N_DENSE = 60
+"""Of a complete graph: to find its 2.6 billion cliques of 8 takes minutes, and a worker some
+350 MB throughout. Of 200 vertices it takes more and more."""
+
+MOST_KIB = 4 << 20
+"""Memory that a process of a search may have for its data, whatever goes wrong."""
+
+BEGIN_S = 180.0
+"""How long a search may take to say that it has begun, on a machine that does other things."""
+
+END_S = 30.0
+"""How long everything that was started may take to end: Java takes a few seconds."""
+
+
+@contextlib.contextmanager
+def a_long_search(
+    command: list[str], folder: Path, options: list[str], until: str
+) -> Iterator[subprocess.Popen[str]]:
+    """A search of minutes in a process group of its own, once it has said `until`.
+
+    When the block ends the search has to have ended, and to have left nothing.
+    """
+    path = folder / "dense.txt"
+    path.write_text("\n".join(f"{i} {j}" for i in range(N_DENSE) for j in range(i)))
+    search = ["cliques", "8", str(path), *options, "--out", str(folder / "out.parquet")]
+    bounded = ["sh", "-c", f'ulimit -d {MOST_KIB}; exec "$@"', "sh", *command, *search]
+    running = subprocess.Popen(bounded, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        assert running.stderr is not None
+        with running.stderr:
+            with _killing_after(BEGIN_S, running.pid):
+                begun = any(until in line for line in running.stderr)
+            assert begun, f"it ended, or {BEGIN_S:g} s passed, before it said {until!r}"
+            with _killing_after(2 * END_S, running.pid):
+                yield running
+        wait_until(lambda: not processes(running.pid), "a process of its group is left")
+    finally:
+        for name in processes(running.pid):
+            print(f"left behind: {name}")
+        _kill(running.pid)
+        running.wait()
+    assert list(folder.iterdir()) == [path]
+
+
+@contextlib.contextmanager
+def _killing_after(seconds: float, group: int) -> Iterator[None]:
+    """Kill a group of processes if the block takes longer, so that what waits for it ends."""
+    timer = threading.Timer(seconds, _kill, [group])
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+
+
+def _kill(group: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
+
+
+def processes(group: int) -> list[str]:
+    """The names of the processes of a group that are alive, as `ps` has them."""
+    found = []
+    for process in Path("/proc").iterdir():
+        if not process.name.isdigit():
+            continue
+        try:
+            name, _, rest = (process / "stat").read_text().partition("(")[2].rpartition(")")
+        except OSError:
+            continue  # it ended while we were looking
+        state, _, its_group = rest.split()[:3]
+        if int(its_group) == group and state != "Z":
+            found.append(name)
+    return found
+
+
+def wait_until(condition: Callable[[], bool], what: str) -> None:
+    """Wait for other processes to have done something."""
+    until = time.monotonic() + END_S
+    while not condition():
+        assert time.monotonic() < until, what
+        time.sleep(0.01)

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pointstamp.cli.edge_source import EdgeFile
-from tests.cli.conftest import EDGES, Ran
+from pointstamp.cli.edge_reading import EdgeReading
+from tests.cli.conftest import EDGES, Ran, a_long_search
 
 Run = Callable[..., Ran]
 
@@ -214,7 +214,7 @@ def test_a_failed_computation_ends_with_1_and_leaves_the_old_file(
     def fail(*args: object) -> None:
         raise MemoryError("none left")
 
-    monkeypatch.setattr(EdgeFile, "batches", fail)
+    monkeypatch.setattr(EdgeReading, "__iter__", fail)
     ran = run("triangles", graph, "--workers", 1, "--out", out)
     assert ran.status == 1
     assert "none left" in lines(ran.err)[-1]
@@ -249,22 +249,6 @@ def test_a_closed_pipe_is_no_traceback(command: list[str], graph: Path) -> None:
 # Being stopped.
 
 
-def _a_long_search(command: list[str], folder: Path, workers: int) -> subprocess.Popen[str]:
-    """A search of minutes, that has begun; to be stopped."""
-    path = folder / "dense.txt"
-    n = 200
-    path.write_text("\n".join(f"{i} {j}" for i in range(n) for j in range(i)))
-    args = ["cliques", "8", str(path), "--workers", str(workers), "--out", str(folder / "out")]
-    started = subprocess.Popen(
-        [*command, *args], stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
-    assert started.stderr is not None
-    for line in started.stderr:  # it tells every two seconds
-        if "edges read" in line:
-            return started
-    raise AssertionError(f"it ended by itself, with {started.wait()}")
-
-
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize(
     ("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["ctrl-c", "kill"]
@@ -272,18 +256,14 @@ def _a_long_search(command: list[str], folder: Path, workers: int) -> subprocess
 def test_a_signal_stops_everything_at_once_and_leaves_no_file(
     command: list[str], tmp_path: Path, workers: int, sent: signal.Signals, status: int
 ) -> None:
-    running = _a_long_search(command, tmp_path, workers)
-    assert running.stderr is not None
-    began = time.monotonic()
-    if sent == signal.SIGINT:
-        os.killpg(running.pid, sent)  # as a terminal does: to the workers too
-    else:
-        running.send_signal(sent)
-    with running.stderr:
+    with a_long_search(command, tmp_path, ["--workers", str(workers)], "edges read") as running:
+        assert running.stderr is not None
+        began = time.monotonic()
+        if sent == signal.SIGINT:
+            os.killpg(running.pid, sent)  # as a terminal does: to the workers too
+        else:
+            running.send_signal(sent)
         said = running.stderr.read()
-    assert running.wait(10) == status
-    assert time.monotonic() - began < 5
-    assert "Traceback" not in said
-    assert [file.name for file in tmp_path.iterdir()] == ["dense.txt"]
-    with pytest.raises(ProcessLookupError):
-        os.killpg(running.pid, 0)  # nobody of its group is left
+        assert running.wait(10) == status
+        assert time.monotonic() - began < 5
+        assert "Traceback" not in said

@@ -12,8 +12,9 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from pointstamp.cli.display import Display, console_for
-from pointstamp.cli.progress_server import ProgressServer
+from pointstamp.cli.display import Display
+from pointstamp.cli.progress import Report
+from pointstamp.cli.tables import console_for
 from tests.cli.conftest import EDGES, Ran
 
 Run = Callable[..., Ran]
@@ -29,20 +30,21 @@ def test_brackets_and_colons_of_names_are_shown_as_they_are(run: Run, tmp_path: 
 
 def test_progress_shows_what_it_is_told_as_it_is() -> None:
     shown = io.StringIO()
-    Display("motifs", console_for(shown)).print_line("[red]:warning:[/nothing]")
+    Display("motifs", 1, console_for(shown)).print_line("[red]:warning:[/nothing]")
     assert shown.getvalue().endswith("[red]:warning:[/nothing]\n")
 
 
 def test_a_log_says_now_and_then_that_there_is_no_news(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [100.0]
     monkeypatch.setattr("pointstamp.cli.display.time", SimpleNamespace(monotonic=lambda: clock[0]))
-    shown, server = io.StringIO(), ProgressServer(1)
-    display = Display("cliques", console_for(shown))
+    monkeypatch.setattr("pointstamp.cli.display.TICK_S", 60.0)  # here, when it is called
+    shown = io.StringIO()
+    display = Display("cliques", 1, console_for(shown))
     with display.working("searching"):
-        server.reports()[0].edges = 5
+        display.server.take(Report(0, edges=5))
         for _ in range(25):
             clock[0] += 1
-            display.update(server)
+            display.tick()
     assert shown.getvalue().splitlines() == [
         "cliques    0.0 s  searching",
         "cliques    2.0 s  searching: edges read 5",
@@ -55,7 +57,7 @@ def test_a_terminal_shows_the_seconds_pass_without_any_news() -> None:
     shown = io.StringIO()
     console = Console(file=shown, force_terminal=True, width=80)
     until = time.monotonic() + 5
-    with Display("cliques", console).working("searching"):
+    with Display("cliques", 1, console).working("searching"):
         # Drawn by Rich's thread: nobody tells the display anything.
         while len(seconds := set(re.findall(r"searching, (\d+\.\d) s", shown.getvalue()))) < 3:
             assert time.monotonic() < until, f"only {seconds} in five seconds"

@@ -4,75 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from pointstamp.cli.edge_source import EdgeFile
-from tests.cli.conftest import Ran
+from pointstamp.cli.edge_reading import EdgeReading
+from tests.cli.conftest import END_S, Ran, a_long_search, wait_until
 
 Run = Callable[..., Ran]
 
-END_S = 30.0
-"""How long everything that was started may take to end: Java takes a few seconds."""
-
 ON_SPARK = ["--on", "spark", "--workers", "2"]
 spark = [pytest.mark.spark, pytest.mark.xdist_group("own spark")]
-
-
-def processes(group: int) -> list[str]:
-    """The names of the processes of a group that are alive, as `ps` has them."""
-    found = []
-    for process in Path("/proc").iterdir():
-        if not process.name.isdigit():
-            continue
-        try:
-            name, _, rest = (process / "stat").read_text().partition("(")[2].rpartition(")")
-        except OSError:
-            continue  # it ended while we were looking
-        state, _, its_group = rest.split()[:3]
-        if int(its_group) == group and state != "Z":
-            found.append(name)
-    return found
-
-
-def wait_until(condition: Callable[[], bool], what: str) -> None:
-    until = time.monotonic() + END_S
-    while not condition():
-        assert time.monotonic() < until, what
-        time.sleep(0.01)
-
-
-@contextmanager
-def a_long_search(
-    command: list[str], folder: Path, options: list[str], until: str
-) -> Iterator[subprocess.Popen[str]]:
-    """A search of minutes in a process group of its own, once it has said `until`."""
-    path = folder / "dense.txt"
-    path.write_text("\n".join(f"{i} {j}" for i in range(200) for j in range(i)))
-    args = ["cliques", "8", str(path), *options, "--out", str(folder / "out.parquet")]
-    running = subprocess.Popen(
-        [*command, *args], stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
-    try:
-        assert running.stderr is not None
-        with running.stderr:
-            assert any(until in line for line in running.stderr), "it ended by itself"
-            yield running
-        wait_until(lambda: not processes(running.pid), "somebody of its group is left")
-    finally:
-        for name in processes(running.pid):
-            print(f"left behind: {name}")
-        if processes(running.pid):
-            os.killpg(running.pid, signal.SIGKILL)
-        running.wait()
-    assert list(folder.iterdir()) == [path]
 
 
 @pytest.mark.parametrize(
@@ -138,13 +82,13 @@ def _is_gateway(group: int) -> bool:
 def test_a_hangup_is_heard_unless_we_are_told_to_ignore_it(
     run: Run, graph: Path, monkeypatch: pytest.MonkeyPatch, is_ignored: bool
 ) -> None:
-    batches = EdgeFile.batches
+    batches = EdgeReading.__iter__
 
-    def hung_up(self: EdgeFile, *args: Any) -> Iterator[pa.RecordBatch]:
+    def hung_up(self: EdgeReading) -> Iterator[pa.RecordBatch]:
         signal.raise_signal(signal.SIGHUP)
-        return batches(self, *args)
+        return batches(self)
 
-    monkeypatch.setattr(EdgeFile, "batches", hung_up)
+    monkeypatch.setattr(EdgeReading, "__iter__", hung_up)
     ours = signal.SIG_IGN if is_ignored else lambda number, frame: None
     before = signal.signal(signal.SIGHUP, ours)
     try:

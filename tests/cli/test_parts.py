@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +15,10 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from pointstamp.cli.display import Display
-from pointstamp.cli.edge_source import EdgeFile, EdgeReading, VertexSet
-from pointstamp.cli.progress_reporter import ProgressReporter, Report
-from pointstamp.cli.progress_server import ProgressServer
+from pointstamp.cli.edge_reading import EdgeReading, VertexSet
+from pointstamp.cli.progress import ProgressReporter, ProgressServer, Report
 from pointstamp.cli.top_matches import TopMatches, merged_top
-from pointstamp.communication.launch import run_processes
+from pointstamp.communication.processes import run_processes
 from pointstamp.errors import FileFormatError, WorkerError
 from pointstamp.formats.parquet import write_parquet
 from pointstamp.spark.failures import error_of
@@ -62,91 +59,82 @@ def test_vertices_are_counted_once_each(pieces: list[list[int]]) -> None:
 
 
 def test_a_reading_keeps_the_facts(graph: Path) -> None:
-    reading = EdgeReading(EdgeFile(str(graph)))
+    reading = EdgeReading(str(graph))
     assert sum(batch.num_rows for batch in reading) == 7
     facts = reading.facts
     assert (facts.edges, facts.vertices, facts.names) == (7, 5, None)
     assert facts.began <= facts.ended
 
 
-# Telling and hearing.
+# Reports.
 
 
-def until(condition: Callable[[], bool]) -> None:
-    """Wait for another thread to have done something."""
-    end = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
-def test_the_latest_report_of_each_worker_is_kept() -> None:
-    with ProgressServer(2) as server:
+def test_the_latest_report_of_each_worker_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pointstamp.cli.progress.LAST_REPORTS_S", 0.01)
+    server = ProgressServer(2)
+    with server.receiving():
         reporters = [ProgressReporter(index) for index in range(2)]
         reporters[1].note("found", 5)
         reporters[1].finish()
         assert server.last_reports() == []  # one has not reported
-        assert server.reports()[0] == Report(0)
-        assert server.reports()[1].found == 5
-        assert server.reports()[1].peak_bytes > 0
+        assert server.reports[0] == Report(0)
+        assert server.reports[1].found == 5
+        assert server.reports[1].peak_bytes > 0
         reporters[0].note("edges", 3)
         reporters[0].finish()
         assert [report.edges for report in server.last_reports()] == [3, 0]
 
 
-def test_reports_of_worker_processes_arrive() -> None:
+def test_reports_of_worker_processes_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
     def work(communicator: Any) -> None:
         ProgressReporter(communicator.index).finish()
 
-    with ProgressServer(2) as server:
+    monkeypatch.setattr("pointstamp.cli.progress.LAST_REPORTS_S", 10.0)
+    server = ProgressServer(2)
+    with server.receiving():
         run_processes(work, 2)
-        until(lambda: bool(server.last_reports()))
-        assert [report.done for report in server.reports()] == [True, True]
+        assert [report.done for report in server.last_reports()] == [True, True]
 
 
 def test_a_worker_whose_reports_nothing_takes_works_on() -> None:
     reporter = ProgressReporter(0)
     reporter.note("found", 2)
-    assert reporter.finish().found == 2
+    reporter.finish()
+    assert reporter.report.found == 2
 
 
 def test_a_report_of_a_worker_that_is_not_ours_is_ignored() -> None:
-    with ProgressServer(1) as server:
+    server = ProgressServer(1)
+    with server.receiving():
         ProgressReporter(7).finish()
-        assert server.reports() == [Report(0)]
+        assert server.reports == [Report(0)]
 
 
 # Showing.
 
 
-class _Told:
-    """What a server would say."""
-
-    def __init__(self, *reports: Report) -> None:
-        self._reports = list(reports)
-
-    def reports(self) -> list[Report]:
-        return self._reports
-
-
-def test_elsewhere_than_on_a_terminal_news_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_elsewhere_than_on_a_terminal_changed_counts_are_a_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("pointstamp.cli.display.LINE_EVERY_S", 0.0)
+    monkeypatch.setattr("pointstamp.cli.display.TICK_S", 60.0)  # here, when it is called
     written = io.StringIO()
-    display = Display("triangles", Console(file=written, force_terminal=False, width=200))
-    server: Any = _Told(Report(0, edges=10, found=3), Report(1, prefixes=2000, found=4))
+    display = Display("triangles", 2, Console(file=written, force_terminal=False, width=200))
     with display.working("searching"):
-        display.update(server)
-        display.update(server)  # no news, no line
+        display.server.take(Report(0, edges=10, found=3))
+        display.server.take(Report(1, prefixes=2000, found=4))
+        display.tick()
+        display.tick()  # the same counts, no line
     _, line = written.getvalue().splitlines()
     assert line.endswith("searching: edges read 10, prefixes extended 2,000, found 7 (3 + 4)")
 
 
 def test_on_a_terminal_a_table_is_drawn_and_vanishes() -> None:
     written = io.StringIO()
-    display = Display("triangles", Console(file=written, force_terminal=True, width=100))
-    server: Any = _Told(Report(0, edges=10, found=3), Report(1, found=4))
+    display = Display("triangles", 2, Console(file=written, force_terminal=True, width=100))
     with display.working("searching"):
-        display.update(server)
+        display.server.take(Report(0, edges=10, found=3))
+        display.server.take(Report(1, found=4))
     drawn = written.getvalue()
     assert "triangles: searching" in drawn
     assert "edges read" in drawn

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import pytest
 
 from pointstamp.cli import warm as command_of
-from pointstamp.cli.display import console_for
+from pointstamp.cli.tables import console_for
 from pointstamp.kernels import jit
 from pointstamp.kernels import precompile as kernels
 from tests.cli.conftest import Ran
@@ -119,7 +119,7 @@ def test_a_cache_that_cannot_be_written_is_said(run: Run, monkeypatch: pytest.Mo
 
 def test_a_log_has_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [100.0]
-    monkeypatch.setattr(command_of, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr("pointstamp.cli.display.time", SimpleNamespace(monotonic=lambda: clock[0]))
     shown = io.StringIO()
     report = command_of.reporting(console_for(shown))
     for done in range(1, 6):

@@ -10,8 +10,9 @@ import pytest
 
 from pointstamp.communication import threads
 from pointstamp.communication.failure import Notice
-from pointstamp.communication.launch import run_processes, run_threads
+from pointstamp.communication.launch import run_threads
 from pointstamp.communication.mailbox import Mailbox
+from pointstamp.communication.processes import run_processes
 from pointstamp.communication.threads import ThreadCommunicator
 from pointstamp.testing import check_communicator, communicators
 from tests.communication.runners import members, run_simulated, run_tcp

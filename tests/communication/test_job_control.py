@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -13,7 +13,7 @@ from pointstamp.communication.authentication import new_secret
 from pointstamp.communication.control import ControlClient, WorkerConfig
 from pointstamp.communication.failure import dump, failure, load
 from pointstamp.communication.job_control import FailureReport, JobControl, JoinMesh, LeaveMesh
-from pointstamp.errors import PeerFailedError, PeerLostError
+from pointstamp.errors import PeerFailedError, PeerLostError, StoppedError
 
 SECRET = new_secret()
 SOON_S = 30.0
@@ -123,3 +123,27 @@ def test_ending_with_a_goodbye_is_no_failure(job):
         pass
     until(lambda: not job.server.connections("job"))
     assert job.first_cause("job") is None
+
+
+@dataclass(frozen=True)
+class Ping:
+    """A message of the job's own."""
+
+    n: int
+
+
+def test_who_starts_a_job_has_its_own_messages_and_its_first_cause_at_once(job):
+    found = []
+    with workers(job, 2) as clients, workers(job, 1, "another") as [stranger]:
+        with job.watching("job", {Ping: lambda _, ping: ping.n + 1}, found.append):
+            assert clients[1].ask(Ping(3), SOON_S) == 4
+            with pytest.raises(StoppedError, match="the job has ended"):
+                stranger.ask(Ping(3), SOON_S)
+            failed(stranger, ValueError("of another")).result(SOON_S)
+            failed(clients[0], PeerLostError("worker 1 is gone", 1))
+            clients[0].ask(LeaveMesh(1), SOON_S)
+            assert found == []  # it follows from another failure
+            failed(clients[1], ValueError("seven")).result(SOON_S)
+            assert [each.worker for each in found] == [1]
+        with pytest.raises(StoppedError, match="the job has ended"):
+            clients[0].ask(Ping(3), SOON_S)

@@ -18,10 +18,17 @@ from pathlib import Path
 
 import pytest
 
-from pointstamp.communication import processes
-from pointstamp.communication.launch import run_processes, run_threads
+from pointstamp.communication import processes, publishing
+from pointstamp.communication.launch import run_threads
 from pointstamp.communication.parent_death import ORPHANED_STATUS, die_with_parent
-from pointstamp.errors import OperatorError, SerializationError, UsageError, WorkerError
+from pointstamp.communication.processes import run_processes
+from pointstamp.errors import (
+    CommunicationError,
+    OperatorError,
+    SerializationError,
+    UsageError,
+    WorkerError,
+)
 from tests.communication.runners import all_gather
 
 STOP_S = 20.0
@@ -44,6 +51,22 @@ def test_results_come_in_the_order_of_workers():
     results = run_processes(target, 3)
     assert [result[:2] for result in results] == [(0, 3), (1, 3), (2, 3)]
     assert len({os.getpid(), *(pid for _, _, pid in results)}) == 4
+
+
+def test_what_starts_workers_may_answer_messages_of_its_own():
+    received = []
+
+    def answer(connection, message):
+        received.append((connection.worker, message))
+        return message * 2
+
+    def target(communicator):
+        return publishing.request(communicator.index + 10).result(60)
+
+    assert run_processes(target, 2, {int: answer}) == [20, 22]
+    assert sorted(received) == [(0, 10), (1, 11)]
+    with pytest.raises(CommunicationError, match="this process has no control connection"):
+        publishing.request(1)
 
 
 def test_a_large_closure_and_a_large_result_travel():
@@ -227,7 +250,7 @@ def test_a_module_that_workers_cannot_import_is_a_failure(tmp_path):
 
 @pytest.mark.parametrize("run", [run_processes, run_threads])
 def test_there_is_at_least_one_worker(run):
-    with pytest.raises(UsageError, match="at least one worker, not 0"):
+    with pytest.raises(UsageError, match="at least one worker; 0"):
         run(lambda communicator: None, 0)
 
 
@@ -266,7 +289,7 @@ def script(text, tmp_path):
 
 WAITING = """
     import sys, time
-    from pointstamp.communication.launch import run_processes
+    from pointstamp.communication.processes import run_processes
 
     def target(communicator):
         print("at work", flush=True)
@@ -302,7 +325,7 @@ def started(path, *arguments):
 def test_a_script_needs_no_main_guard(tmp_path):
     path = script(
         """
-        from pointstamp.communication.launch import run_processes
+        from pointstamp.communication.processes import run_processes
 
         FACTOR = 10
 
@@ -373,7 +396,7 @@ def test_workers_in_code_that_holds_the_interpreter_die_with_their_killed_parent
         """
         import ctypes, os, sys
         from pathlib import Path
-        from pointstamp.communication.launch import run_processes
+        from pointstamp.communication.processes import run_processes
 
         def target(communicator):
             Path(sys.argv[1], f"{communicator.index}").write_text(str(os.getpid()))

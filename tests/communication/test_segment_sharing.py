@@ -14,7 +14,8 @@ import pyarrow as pa
 import pytest
 
 from pointstamp.communication import segment, segment_sharing
-from pointstamp.communication.launch import run_processes, run_threads
+from pointstamp.communication.launch import run_threads
+from pointstamp.communication.processes import run_processes
 from pointstamp.communication.segment_sharing import ALONE, machine_number, share, sharing
 from pointstamp.communication.shared_link import SharedLink
 from pointstamp.errors import WorkerError

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pytest
 
 from pointstamp.communication import mesh, segment
-from pointstamp.communication.launch import run_processes
 from pointstamp.communication.mesh import MeshCommunicator
+from pointstamp.communication.processes import run_processes
 from pointstamp.communication.ring import MAX_CHANNEL, RING_BYTES
 from pointstamp.communication.segment import ARENA_BYTES, Segment
 from pointstamp.communication.shared_link import INLINE_BYTES

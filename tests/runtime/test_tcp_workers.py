@@ -16,7 +16,7 @@ import pytest
 
 import pointstamp as ps
 from pointstamp.communication.failure import failure, first_cause
-from pointstamp.communication.launch import run_processes
+from pointstamp.communication.processes import run_processes
 from pointstamp.communication.target import run_target
 from pointstamp.communication.tcp import Listener, connect, listen
 from pointstamp.errors import OperatorError, PeerFailedError, WorkerError

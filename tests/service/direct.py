@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -18,10 +19,9 @@ from pointstamp.service.protocol import (
     StageBatches,
     StagingHandle,
     Status,
+    WorkerHandle,
 )
 from pointstamp.service.service import Service
-from pointstamp.service.service_worker import new_attempt
-from pointstamp.service.worker_handle import WorkerHandle
 
 
 class Direct:
@@ -33,7 +33,7 @@ class Direct:
     def stage(
         self, input: str, epoch: int, batches: Iterable[Any], attempt: str | None = None
     ) -> StagingHandle:
-        return self.worker.stage(StageBatches(input, epoch, attempt or new_attempt()), batches)
+        return self.worker.stage(StageBatches(input, epoch, attempt or uuid.uuid4().hex), batches)
 
     def read(
         self, output: str, after: int | None, upto: int | None, wait_s: float = 0.0

@@ -37,7 +37,7 @@ from pointstamp.errors import WorkerError
 from pointstamp.service.checkpoint_config import OUTPUT
 from pointstamp.service.coordinator import Coordinator
 from pointstamp.service.protocol import Abort
-from pointstamp.service.service import Service
+from pointstamp.service.service import Service, ServiceInput
 from pointstamp.service.service_worker import ServiceWorker
 from pointstamp.service.snapshotting import SnapshotWriter
 
@@ -346,8 +346,8 @@ class WithoutPandas:
 def install() -> None:
     """Wrap what is a point."""
     sys.meta_path.insert(0, WithoutPandas())
-    around(Service, "stage", "client/stage/before", "client/stage/after")
-    around(Service, "commit", None, "client/commit/after")
+    around(ServiceInput, "stage", "client/stage/before", "client/stage/after")
+    around(ServiceInput, "commit", None, "client/commit/after")
     around(ServiceWorker, "stage", "worker/stage/before", "worker/stage/after")
     around(Coordinator, "commit", "leader/commit/before", "leader/commit/after")
     around(Coordinator, "_write", None, "leader/write/after")
@@ -441,20 +441,20 @@ class Client:
     def check(self, service: Service) -> None:
         """Look that the input is where it was, or one batch further, of which nobody heard."""
         last = 0 if self._noted is None else self._after(self._noted)
-        assert service.position(self.name) in (last, self._after(last))
+        assert service.input(self.name).time in (last, self._after(last))
 
     def send(self, service: Service) -> None:
         """The next batch; what is lost of it on the way is sent in the next life."""
-        epoch, after = self.epoch, self._after(self.epoch)
+        input, epoch, after = service.input(self.name), self.epoch, self._after(self.epoch)
         is_over = self._noted is not None and epoch <= self._noted
         mine = self._of(epoch) if not is_over else [(NOWHERE, 0)] * service.workers
         rolled = random.Random(f"{os.getpid()} {self.name} {epoch}")
         if rolled.random() < 0.2:
-            attempts = service.stage(self.name, epoch, self._table([(NOWHERE, 1)], 1))
+            attempts = input.stage(epoch, self._table([(NOWHERE, 1)], 1))
             if rolled.random() < 0.5:
                 service.ask(Abort(tuple(attempts)))
-        staged = service.stage(self.name, epoch, self._table(mine, service.workers))
-        is_first = service.commit(self.name, epoch, staged, after)
+        staged = input.stage(epoch, self._table(mine, service.workers))
+        is_first = input.commit(epoch, staged, after)
         assert not (is_over and is_first)
         if not is_over:
             replaced(self._path, str(epoch))
@@ -489,7 +489,7 @@ def take(service: Service, folder: Path, discarded: dict[str, int]) -> None:
         after, frontier = max(status.discarded[name], discarded[name]), status.outputs[name]
         assert frontier is not None  # no input is closed
         found: dict[int, list[Any]] = {epoch: [] for epoch in range(after + 1, frontier)}
-        for epoch, batch in service.read(name, after, frontier - 1):
+        for epoch, batch in service.output(name).read(frontier - 1, after=after):
             found[epoch] += rows(batch)
         for epoch, records in found.items():
             path, text = folder / name / str(epoch), json.dumps(sorted(records))
@@ -500,7 +500,7 @@ def take(service: Service, folder: Path, discarded: dict[str, int]) -> None:
             replaced(path, text)
             reach("client/store/after")
         if frontier - 1 - lag > after:
-            service.discard(name, frontier - 1 - lag)
+            service.output(name).discard(frontier - 1 - lag)
             discarded[name] = frontier - 1 - lag
 
 
@@ -544,11 +544,11 @@ def live(life: Life) -> None:
             if tick % 3 == 0:
                 take(service, folder, discarded)
             if begun is not None and epoch >= begun + 6 and epoch % (2 * RATES_EVERY) == 0:
-                position = {service.position(name) for name in ("facts", "rates")}
+                position = {service.input(name).time for name in ("facts", "rates")}
                 if position == {epoch}:
                     break
         take(service, folder, discarded)
-        found = service.read("steps", -1, epoch - 1)
+        found = service.output("steps").read(epoch - 1, after=-1)
         steps = sorted((at, *row) for at, batch in found for row in rows(batch))
         replaced(folder / "last", json.dumps({"n_epochs": epoch, "steps": steps}))
 

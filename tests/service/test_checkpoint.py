@@ -26,6 +26,7 @@ from pointstamp.errors import (
     UsageError,
     WorkerError,
 )
+from pointstamp.service.snapshotting import WRITTEN
 from tests.service.direct import workers_of
 
 WORD = {"word": pa.string()}
@@ -308,7 +309,7 @@ def test_no_input_is_past_an_epoch_that_it_never_came_to(tmp_path, ahead):
         leader.finish()
         for name in ("words", "others"):
             service.input(name).close()
-        while len(leader.coordinator.snapshots._written) < service.workers:
+        while len(leader.coordinator.snapshots.reports[WRITTEN]) < service.workers:
             assert time.monotonic() < until
     with begin() as service:
         assert service.snapshot()["committed"] == 2
@@ -418,7 +419,7 @@ def test_outputs_beside_a_snapshot_that_was_not_committed_do_not_count_for_the_n
     (leader,) = workers_of(service)
     leader.finish()
     service.input("words").close()
-    while not leader.coordinator.snapshots._written:
+    while not leader.coordinator.snapshots.reports[WRITTEN]:
         assert time.monotonic() < until
     service.abort()
     assert list(tmp_path.glob("log/output*/*6/attempt-*"))

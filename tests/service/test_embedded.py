@@ -358,7 +358,7 @@ def test_what_was_sent_goes_in_when_the_commit_is_tried_again(monkeypatch):
         words = service.input("words")
         words.send(rows("a"))
         with monkeypatch.context() as patched:
-            patched.setattr(service, "commit", lambda *told: service.input("disk is full"))
+            patched.setattr(words, "commit", lambda *told: service.input("disk is full"))
             with pytest.raises(UsageError, match="disk is full"):
                 words.advance_to(1)
         words.advance_to(1)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import signal
-import threading
+import sys
 import time
 import typing
 from pathlib import Path
@@ -16,8 +17,7 @@ import pyarrow.flight as fl
 import pytest
 
 import pointstamp as ps
-from pointstamp.communication.control import ControlClient, WorkerConfig
-from pointstamp.communication.failure import dump, failure
+from pointstamp.communication.control import ControlClient, ControlServer, WorkerConfig
 from pointstamp.errors import (
     AuthenticationError,
     EpochError,
@@ -39,8 +39,8 @@ from pointstamp.service.protocol import (
     StageBatches,
 )
 from pointstamp.service.service_worker import ServiceWorker
-from pointstamp.service.termination import Termination
-from pointstamp.service.worker_control import EndpointReady, WorkerControl, WorkerFailed
+from pointstamp.service.spec import FlightConfig, service_spec
+from pointstamp.service.worker_pools import AwaitAbort, WorkerPool, WorkerReady
 from tests.slowness import slowdown
 
 NUMBER = pa.schema({"n": pa.int64()})
@@ -181,7 +181,10 @@ def test_a_bare_client_aborts_and_advances(endpoints, epoch):
 @pytest.mark.parametrize(
     ("ask", "said"),
     [
-        (lambda server: server.act("dance"), "UsageError: there is no action 'dance'"),
+        (
+            lambda server: server.act("dance"),
+            "UsageError: the service has no action 'dance'; it has 'describe',",
+        ),
         (
             lambda server: server.act("commit", input="numbers"),
             "'epoch' should be a whole number, and",
@@ -324,52 +327,92 @@ def test_a_block_that_raises_leaves_no_process():
         service.status()
 
 
-def test_a_control_server_says_which_worker_did_not_report_and_believes_no_stranger():
-    termination = Termination()
-    control = WorkerControl(2, b"s" * 32, termination)
+SECRET = b"s" * 32
+
+
+class ReportingPool(WorkerPool):
+    """Its workers are control clients of a test."""
+
+    def __init__(self, workers):
+        spec = service_spec(doubled, {"numbers": NUMBER}, {"twice": NUMBER})
+        super().__init__(spec, workers, None, FlightConfig(SECRET))
+
+    def _run(self):
+        self.termination.wait(60)
+
+
+@pytest.fixture
+def pool():
+    """A pool of two workers, and what connects them: `connect(worker)`."""
+    running = ReportingPool(2)
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(ControlServer(SECRET, handlers=running.handlers))
+
+        def connect(worker, secret=SECRET):
+            client = ControlClient.connect(WorkerConfig(server.address, secret), worker)
+            return stack.enter_context(client)
+
+        yield running, connect
+        running.abort()
+
+
+def test_a_pool_says_which_worker_did_not_report_and_believes_no_stranger(pool):
+    running, connect = pool
     with pytest.raises(AuthenticationError):
-        ControlClient.connect(WorkerConfig(control.address, b"x" * 32), 1)
-    try:
-        with ControlClient.connect(WorkerConfig(control.address, b"s" * 32), 1) as client:
-            client.request(EndpointReady("grpc://a:1"))
-            with pytest.raises(RendezvousError, match="worker 0 of the service did not report"):
-                control.endpoints(0.5)
-            failed = failure(1, ValueError("seven"), time.monotonic())
-            client.send(WorkerFailed(dump(failed)))
-            assert termination.wait(5)
-            with pytest.raises(WorkerError, match="worker 1 failed: ValueError: seven"):
-                control.endpoints(5)
-    finally:
-        control.close()
+        connect(1, b"x" * 32)
+    answer = connect(1).request(WorkerReady(1, "grpc://a:1"))
+    with pytest.raises(RendezvousError, match=r"worker 0 of the service did not report in 0\.5 s"):
+        running.start(0.5)
+    with pytest.raises(StoppedError, match="the service was aborted"):
+        answer.result(5)
+    with pytest.raises(StoppedError, match="the service was aborted"):
+        connect(0).ask(WorkerReady(0, "grpc://a:0"), 5)
 
 
-def test_a_worker_whose_program_goes_away_is_told():
-    control = WorkerControl(1, b"s" * 32, Termination())
-    gone = threading.Event()
-    config = WorkerConfig(control.address, b"s" * 32)
-    with ControlClient.connect(config, 0, on_close=lambda *_: gone.set()) as client:
-        answer = client.request(EndpointReady("grpc://a:1"))
-        assert control.endpoints(5) == ["grpc://a:1"]
-        assert answer.result(5) == ["grpc://a:1"]
-        control.close()
-        assert gone.wait(5)
+def test_workers_learn_the_addresses_of_all_and_that_they_are_to_end(pool):
+    running, connect = pool
+    clients = [connect(0), connect(1)]
+    addresses = ["grpc://a:0", "grpc://a:1"]
+    answers = [c.request(WorkerReady(c.worker, addresses[c.worker])) for c in reversed(clients)]
+    running.start(30)
+    assert [answer.result(5) for answer in answers] == [addresses] * 2
+    assert [worker.address for worker in running.workers] == addresses
+    waiting = [client.request(AwaitAbort()) for client in clients]
+    assert not any(answer.done() for answer in waiting)
+    running.abort()
+    for answer in waiting:
+        with pytest.raises(StoppedError, match="the service was aborted"):
+            answer.result(5)
+    assert running.join(5)
 
 
-def test_a_worker_that_is_there_already_is_refused_a_second_time():
+def test_a_worker_that_is_there_already_is_refused_a_second_time(pool):
     """As where Spark runs a stage again whose tasks have died."""
-    control = WorkerControl(1, b"s" * 32, Termination())
-    config = WorkerConfig(control.address, b"s" * 32)
-    try:
-        with ControlClient.connect(config, 0) as client:
-            client.request(EndpointReady("grpc://a:1"))
-            assert control.endpoints(5) == ["grpc://a:1"]
-            with (
-                ControlClient.connect(config, 0) as late,
-                pytest.raises(ServiceError, match="worker 0 of the service is there already"),
-            ):
-                late.ask(EndpointReady("grpc://a:2"), 5)
-    finally:
-        control.close()
+    running, connect = pool
+    connect(0).request(WorkerReady(0, "grpc://a:0"))
+    connect(1).request(WorkerReady(1, "grpc://a:1"))
+    running.start(30)
+    with pytest.raises(ServiceError, match="worker 0 of the service is there already"):
+        connect(0).ask(WorkerReady(0, "grpc://a:2"), 5)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="sockets are not listed")
+def test_a_worker_of_a_service_has_no_control_connection_but_that_of_its_job():
+    """So the program listens nowhere for its workers."""
+
+    def listening():
+        lines = Path("/proc/net/tcp").read_text().splitlines()[1:]
+        inodes = {line.split()[9] for line in lines if line.split()[3] == "0A"}
+        found = set()
+        for link in Path("/proc/self/fd").iterdir():
+            with contextlib.suppress(OSError):  # it is closed meanwhile
+                found.add(str(link.readlink()).removeprefix("socket:[").removesuffix("]"))
+        return inodes & found
+
+    before = listening()
+    with serve(2) as service:
+        service.status()
+        assert listening() == before
 
 
 def test_every_verb_is_one_dataclass_with_one_handler_and_a_row_of_the_page():

@@ -17,8 +17,8 @@ import pointstamp as ps
 from pointstamp.checkpoint import Checkpoint
 from pointstamp.errors import StoppedError, UsageError, WorkerError
 from pointstamp.service.coordinator import Coordinator
+from pointstamp.service.flight_server import _is_free
 from pointstamp.service.protocol import AwaitEpoch
-from pointstamp.service.worker_control import _is_free
 
 WORD = {"word": pa.string()}
 COUNT = {"word": pa.string(), "n": pa.int64()}
@@ -141,7 +141,7 @@ def test_a_commit_whose_answer_is_lost_has_happened_once(tmp_path, monkeypatch):
         answer = commit(self, request)
         n_commits += 1
         if n_commits in (2, 3):
-            self._worker.fail(RuntimeError("lost"))
+            self.worker.fail(RuntimeError("lost"))
             raise StoppedError("worker 0 of the service has ended")
         return answer
 
@@ -182,7 +182,7 @@ def test_waiting_threads_go_on_waiting(tmp_path):
         for thread in waiting:
             thread.start()
         killed(tmp_path, 1)
-        assert not service._await(lambda s: AwaitEpoch(0, None, s), 0.0)
+        assert not service.wait(AwaitEpoch(0), 0.0)
         service.input("others").close()
         for epoch in range(3):
             send(service, epoch, "a")

@@ -9,8 +9,8 @@ import pytest
 
 import pointstamp as ps
 from pointstamp.errors import EpochError, ServiceError, StoppedError, UsageError, WorkerError
-from pointstamp.service.input_feeder import InputFeeder
 from pointstamp.service.protocol import StagingHandle
+from pointstamp.service.worker_buffers import InputFeeder
 from tests.service.direct import workers_of
 
 NUMBER = pa.schema({"n": pa.int64()})
@@ -211,11 +211,11 @@ def test_sending_and_advancing_are_three_requests(monkeypatch):
     ) as service:
         asked = []
 
-        def asking(question, until=None, ask=service._with_workers):
+        def asking(question, until=None, ask=service._supervisor.ask):
             asked.append(question)
             return ask(question, until)
 
-        monkeypatch.setattr(service, "_with_workers", asking)
+        monkeypatch.setattr(service._supervisor, "ask", asking)
         service.input("n").send([{"n": 1}])  # where the input is, and what is staged
         assert len(asked) == 2
         service.input("n").advance_to(1)

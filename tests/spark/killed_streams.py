@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from pyspark.errors import StreamingQueryException
 
 import pointstamp.spark
-from pointstamp.errors import WorkerError
+from pointstamp.errors import EpochError, WorkerError
 from pointstamp.service.service import Service
 from tests.service.lives import (
     FACT,
@@ -141,7 +141,7 @@ def live(spark: Any, life: Life) -> None:
         told: dict[str, Any] = {"n_epochs": service.input("facts").time}
         told["totals"] = sorted(map(tuple, spark.read.parquet(str(folder / "out")).collect()))
         for name in ("pairs", "steps"):
-            found = service.read(name, -1, told["n_epochs"] - 1)
+            found = service.output(name).read(told["n_epochs"] - 1, after=-1)
             told[name] = sorted((at, *row) for at, batch in found for row in rows(batch))
         replaced(folder / "last", json.dumps(told))
 
@@ -162,7 +162,8 @@ def drive(service: Service, life: Life, streams: Streams) -> None:
                 write(folder, epoch)
         if rates.epoch <= now:
             rates.send(service)
-        service.wait(None, now, LOOK_S)
+        with contextlib.suppress(EpochError):
+            service.probe.wait(now, LOOK_S)
         streams.look()
         assert time.monotonic() < until, f"it never came to {life}"
     while rates.epoch < most:

@@ -9,6 +9,7 @@ import time
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 import pointstamp as ps
@@ -338,11 +339,13 @@ def test_a_job_that_fails_without_a_word_of_its_workers_is_an_error_of_ours(spar
             return int, ("not a number",)
 
     with pytest.raises(
-        ServiceError, match=r"the Spark job of the service failed: .*ValueError: inv"
-    ):
+        ServiceError, match="the Spark job of the service failed, and none of its workers reported"
+    ) as caught:
         pointstamp.spark.serve(
             NotThere(), spark, inputs={"numbers": "n long"}, outputs={"n": "n long"}
         )
+    assert isinstance(caught.value.__cause__, Py4JJavaError)
+    assert "ValueError: inv" in str(caught.value.__cause__)
 
 
 def test_a_service_goes_on_when_a_worker_is_killed(spark, service, tmp_path):

@@ -13,7 +13,7 @@ import pointstamp as ps
 from pointstamp.errors import EpochError, SchemaError, ServiceError, StoppedError, UsageError
 from pointstamp.service.flight_client import RemoteWorker
 from pointstamp.service.protocol import AwaitCompletion, AwaitEpoch
-from pointstamp.service.termination import Termination
+from pointstamp.service.worker_pools import Termination
 from pointstamp.spark import source
 from pointstamp.spark.access import Access
 

@@ -1,4 +1,4 @@
-"""A program on workers of several machines, each started by `pointstamp run` with its place.
+"""A program on workers of several machines, each a process that is started with its place.
 
 A file, the same on all machines, lists where each worker listens, `HOST:PORT` a line; worker I is
 the one of line I, counted from 0. They meet over TCP and prove to each other that they know the
@@ -11,7 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from pointstamp.communication import tcp
+from pointstamp.communication.target import run_target
 from pointstamp.errors import FileFormatError, UsageError
+from pointstamp.runtime.run_worker import run_worker
 
 MIN_SECRET_BYTES = 16
 
@@ -25,14 +28,10 @@ def run_process(
     **options: Any,
 ) -> None:
     """Be worker `process` of those that `hosts` lists, until all dataflows are complete."""
-    from pointstamp.communication import tcp
-    from pointstamp.communication.target import run_target
-    from pointstamp.runtime.run_worker import run_worker
-
     addresses = read_hosts(hosts)
     if not 0 <= process < len(addresses):
         raise UsageError(
-            f"--process {process}: {hosts} lists {len(addresses)} workers, "
+            f"there is no worker {process}: {hosts} lists {len(addresses)} workers, "
             f"0 to {len(addresses) - 1}"
         )
     communicator = tcp.connect(process, addresses, read_secret(secret))

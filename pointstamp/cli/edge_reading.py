@@ -1,7 +1,7 @@
-"""Where edges come from: a file, or standard input.
+"""Edges as the command line reads them: counted, and standard input kept in a file.
 
-An `EdgeFile` is a value that travels to the worker that reads it. A `EdgeReading` is one pass over
-it, which keeps count: edges, vertices, names, and when it began and ended.
+An `EdgeReading` is one pass over a file of edges, which keeps count: edges, vertices, names, and
+when it began and ended.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pointstamp.errors import FileFormatError
+from pointstamp.formats.edge_files import read_edges
 
 Ints = npt.NDArray[np.int64]
 
@@ -46,71 +47,41 @@ class Facts:
     ended: float = 0.0
 
 
-@dataclass(frozen=True)
-class EdgeFile:
-    """An edge list: a file, or `-` for standard input."""
-
-    path: str
-
-    @property
-    def title(self) -> str:
-        """What to call it."""
-        return "standard input" if self.path == "-" else self.path
-
-    def check(self) -> None:
-        """Raise FileFormatError if there is no such file."""
-        if self.path == "-" and sys.stdin is None:
-            raise FileFormatError("standard input is closed; open it (< FILE), or name a file")
-        if not self.path:
-            raise FileFormatError(
-                "the name of the file of edges is empty; name one, or - for standard input"
-            )
-        if self.path != "-" and not Path(self.path).exists():
-            raise FileFormatError(f"{self.path}: there is no such file (looked from {Path.cwd()})")
-
-    def batches(self, facts: Facts) -> Iterator[Any]:
-        """Record batches of the int64 columns `src` and `dst`; completes `facts` at the end."""
-        # Arrow is imported here and not above: it takes a while, and --help needs none.
-        from pointstamp.formats.edge_files import read_edges
-
-        edges = read_edges(self.path, COLUMNS)
-        yield from edges.batches()
-        facts.names, facts.notes = edges.names, edges.notes
-
-
 @contextlib.contextmanager
-def at_hand(source: EdgeFile) -> Iterator[EdgeFile]:
-    """A source that any process of this machine can read: standard input goes to a file."""
-    if source.path != "-":
-        yield source
+def at_hand(path: str) -> Iterator[str]:
+    """A path that any process of this machine can read: standard input goes to a file."""
+    if path != "-":
+        yield path
         return
     with tempfile.TemporaryDirectory(prefix="pointstamp-stdin-") as folder:
-        path = Path(folder, "standard input")
+        kept = Path(folder, "standard input")
         try:
-            with path.open("wb") as file:
+            with kept.open("wb") as file:
                 shutil.copyfileobj(sys.stdin.buffer, file, 1 << 20)
         except OSError as error:
             raise FileFormatError(
                 f"standard input: cannot be read, or not be kept in {folder}: {error.strerror}"
             ) from error
-        yield EdgeFile(str(path))
+        yield str(kept)
 
 
 @dataclass
 class EdgeReading:
-    """One pass over a source; `facts` are complete when it is exhausted."""
+    """Record batches of the int64 columns `src` and `dst`; `facts` are complete at the end."""
 
-    source: EdgeFile
+    path: str
     facts: Facts = field(default_factory=Facts)
 
     def __iter__(self) -> Iterator[Any]:
         facts, vertices = self.facts, VertexSet()
         facts.began = time.monotonic()
-        for batch in self.source.batches(facts):
+        edges = read_edges(self.path, COLUMNS)
+        for batch in edges.batches():
             facts.edges += batch.num_rows
             for column in batch.columns:
                 vertices.add(column.to_numpy())
             yield batch
+        facts.names, facts.notes = edges.names, edges.notes
         facts.vertices = vertices.count()
         facts.ended = time.monotonic()
 

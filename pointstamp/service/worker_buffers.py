@@ -1,0 +1,173 @@
+"""What one worker of a service keeps: what is staged, what is to be sent, what came out.
+
+What brings records may fail half-way, be tried again, or run twice at once. So what is
+brought is *staged* under the name of the attempt, and enters the dataflow when a commit
+names the attempt; what is not named is dropped. With a checkpoint, what is staged is written
+there as well, and its handle says where: after a restart any worker can read it.
+
+The caller holds a lock, except for `InputFeeder`, which is the worker's own.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import chain
+from typing import Any
+
+import pyarrow as pa
+
+from pointstamp.checkpoint.checkpoint import Checkpoint
+from pointstamp.checkpoint.input_log import Staged
+from pointstamp.errors import EpochError, ServiceError
+from pointstamp.operators.sources import InputHandle
+from pointstamp.service.protocol import StageBatches, StagingHandle
+
+
+class StagingArea:
+    """The staged batches of one worker, whose handles are signed with a secret."""
+
+    def __init__(self, worker: int, checkpoint: Checkpoint | None, secret: bytes) -> None:
+        self._worker = worker
+        self._secret = secret
+        self._checkpoint = checkpoint
+        self._waiting: dict[
+            tuple[str, int, str], tuple[StagingHandle, Sequence[pa.RecordBatch]]
+        ] = {}
+
+    def stage(
+        self,
+        request: StageBatches,
+        batches: Sequence[pa.RecordBatch],
+        stored: dict[str, Any] | None,
+    ) -> StagingHandle:
+        """Keep what an attempt has brought; the same attempt again changes nothing."""
+        key = request.input, request.epoch, request.attempt
+        if key not in self._waiting:
+            n_rows = sum(batch.num_rows for batch in batches)
+            handle = StagingHandle(*key, self._worker, n_rows, stored)
+            self._waiting[key] = handle.signed(self._secret), batches
+        return self._waiting[key][0]
+
+    def take(self, handles: Iterable[StagingHandle]) -> Iterator[pa.RecordBatch]:
+        """The batches of those attempts that are this worker's, each attempt once.
+
+        Raises
+        ------
+        ServiceError
+            At once, if one of them is neither here nor in the checkpoint.
+        CheckpointError
+            When what the checkpoint has is read, and is not what was written.
+        """
+        mine = {one.attempt: one for one in handles if one.worker == self._worker}
+        return chain.from_iterable([self._batches(one) for one in mine.values()])
+
+    def _batches(self, handle: StagingHandle) -> Iterable[pa.RecordBatch]:
+        waiting = self._waiting.get((handle.input, handle.epoch, handle.attempt))
+        if waiting is not None:
+            return waiting[1]
+        if handle.stored is not None and self._checkpoint is not None:
+            return self._checkpoint.read(Staged.from_json(handle.stored))
+        raise ServiceError(
+            f"worker {self._worker} has nothing staged by attempt {handle.attempt!r} for epoch "
+            f"{handle.epoch} of input {handle.input!r}; it has {sorted(self._waiting) or 'none'}"
+        )
+
+    def drop(self, handle: StagingHandle) -> None:
+        """Let go of what one attempt has brought."""
+        self._waiting.pop((handle.input, handle.epoch, handle.attempt), None)
+
+    def drop_upto(self, input: str, epoch: int) -> None:
+        """Let go of what waits for the epochs of an input up to this one: they are decided."""
+        for key in [key for key in self._waiting if key[0] == input and key[1] <= epoch]:
+            del self._waiting[key]
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+
+class InputFeeder:
+    """Feeds an input as fast as the dataflow takes it, in the order of the decisions."""
+
+    def __init__(self, handle: InputHandle) -> None:
+        self._handle = handle
+        # Each is called until it has nothing more to do, which it says by None.
+        self._waiting: deque[Callable[[], bool | None]] = deque()
+
+    @property
+    def time(self) -> int | None:
+        """The epoch that the input is at; None when it is closed."""
+        return None if self._handle.is_closed else int(self._handle.time)
+
+    def admit(self, epoch: int, batches: Iterable[pa.RecordBatch], until: int | None) -> None:
+        """Send `batches` at `epoch`, then go on to `until`, or close; `feed` does it.
+
+        They are asked for one by one, so that what is read from files is not in memory at once.
+        """
+        handle = self._handle
+        self._waiting.append(partial(handle.advance_to, epoch))
+        self._waiting.append(partial(self._send, iter(batches)))
+        self._waiting.append(handle.close if until is None else partial(handle.advance_to, until))
+
+    def feed(self) -> None:
+        """Send what the dataflow has room for; the rest waits for the next call."""
+        while self._waiting and not self._handle.is_throttled:
+            if not self._waiting[0]():
+                self._waiting.popleft()
+
+    def _send(self, batches: Iterator[pa.RecordBatch]) -> bool | None:
+        for batch in batches:
+            self._handle.send_batch(batch)
+            return True
+        return None
+
+
+class OutputBuffer:
+    """Keeps the batches of an output by epoch, until they are discarded.
+
+    Which epochs are complete it does not know: a reader asks for those only.
+
+    >>> buffer = OutputBuffer("counts")
+    >>> buffer.add(3, pa.RecordBatch.from_pydict({"n": [7]}))
+    >>> [(epoch, batch.to_pylist()) for epoch, batch in buffer.read(None, 3)]
+    [(3, [{'n': 7}])]
+    >>> buffer.discard(3)
+    >>> buffer.read(None, 3)
+    []
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.discarded = -1
+        """The last epoch that is discarded; epochs begin with 0."""
+        self._kept: dict[int, list[pa.RecordBatch]] = {}
+
+    def add(self, epoch: int, batch: pa.RecordBatch) -> None:
+        """Keep a batch; those without records are not kept."""
+        if batch.num_rows:
+            self._kept.setdefault(epoch, []).append(batch)
+
+    def read(self, after: int | None, upto: int) -> list[tuple[int, pa.RecordBatch]]:
+        """(epoch, batch) of the epochs in (after, upto], in order; all that is kept, for None.
+
+        Raises
+        ------
+        EpochError
+            If something of this is discarded.
+        """
+        if after is None:
+            after = self.discarded
+        if after < self.discarded:
+            raise EpochError(
+                f"output {self.name!r} cannot be read from epoch {after + 1}: what came up to "
+                f"epoch {self.discarded} is discarded"
+            )
+        epochs = sorted(epoch for epoch in self._kept if after < epoch <= upto)
+        return [(epoch, batch) for epoch in epochs for batch in self._kept[epoch]]
+
+    def discard(self, upto: int) -> None:
+        """Let go of the epochs up to this one; again is no error."""
+        self.discarded = max(self.discarded, upto)
+        for epoch in [epoch for epoch in self._kept if epoch <= upto]:
+            del self._kept[epoch]
