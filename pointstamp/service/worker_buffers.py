@@ -14,7 +14,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
-from typing import Any
 
 import pyarrow as pa
 
@@ -37,10 +36,7 @@ class StagingArea:
         ] = {}
 
     def stage(
-        self,
-        request: StageBatches,
-        batches: Sequence[pa.RecordBatch],
-        stored: dict[str, Any] | None,
+        self, request: StageBatches, batches: Sequence[pa.RecordBatch], stored: Staged | None
     ) -> StagingHandle:
         """Keep what an attempt has brought; the same attempt again changes nothing."""
         key = request.input, request.epoch, request.attempt
@@ -68,7 +64,7 @@ class StagingArea:
         if waiting is not None:
             return waiting[1]
         if handle.stored is not None and self._checkpoint is not None:
-            return self._checkpoint.read(Staged.from_json(handle.stored))
+            return self._checkpoint.read(handle.stored)
         raise ServiceError(
             f"worker {self._worker} has nothing staged by attempt {handle.attempt!r} for epoch "
             f"{handle.epoch} of input {handle.input!r}; it has {sorted(self._waiting) or 'none'}"
