@@ -8,13 +8,12 @@ little. The rest comes when a command runs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
 from inspect import Parameter, Signature, signature
 from typing import Annotated, Any, get_origin, get_type_hints
 
 import typer
 
-from pointstamp.cli.ending import NOTHING_WRITTEN, end_of
 from pointstamp.cli.explain import explain
 from pointstamp.cli.launcher import run
 from pointstamp.cli.log_report import log
@@ -42,7 +41,7 @@ _EPILOG = (
 def command(
     function: Callable[..., object],
     *common: Callable[..., Any],
-    left: str = NOTHING_WRITTEN,
+    left: str = "nothing was written",
     epilog: str | None = None,
 ) -> None:
     """Make a command of a function, that ends as all do; `left` says what is if it is stopped.
@@ -52,6 +51,8 @@ def command(
     """
 
     def ending(*, traceback: _Traceback = False, **given: Any) -> None:
+        from pointstamp.cli.ending import end_of
+
         status = end_of(lambda: function(**given), with_traceback=traceback, left=left)
         raise typer.Exit(status)
 
@@ -65,6 +66,7 @@ def command(
 _Traceback = Annotated[bool, typer.Option("--traceback", help="Show where an error came from.")]
 
 
+@cache
 def _asked(function: Callable[..., Any]) -> list[Parameter]:
     """The arguments that Typer is to ask for, with their types."""
     types = get_type_hints(function, include_extras=True)

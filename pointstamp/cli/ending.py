@@ -19,8 +19,6 @@ from types import FrameType
 from pointstamp.cli.streams import DONE, FAILED, MISUSED, Unwritten, unwritten
 from pointstamp.errors import InternalError, PointstampError, UsageError
 
-NOTHING_WRITTEN = "nothing was written"
-
 _STOPPED = {
     signal.SIGHUP: "the terminal was closed",
     signal.SIGINT: "interrupted",
@@ -40,7 +38,7 @@ class Stopped(KeyboardInterrupt):
         self.number = signal.Signals(number)
 
 
-def end_of(work: Callable[[], object], *, with_traceback: bool, left: str = NOTHING_WRITTEN) -> int:
+def end_of(work: Callable[[], object], *, with_traceback: bool, left: str) -> int:
     """The exit status of `work()`, or of what stopped it, which is said with what is `left`."""
     try:
         # Stopped by a signal, everything that was begun is cleaned up on the way out.

@@ -37,7 +37,9 @@ Wanted = Literal["first", "count", "file"]
 """Of the matches: how many and the first few; how many, without making them; all, in a file."""
 
 
-@dataclass(frozen=True)
+# `Query` and `Request` are neither compared nor shown: what a dataclass has for that would be
+# made even for `--help`, which it would take longer.
+@dataclass(frozen=True, eq=False, repr=False)
 class Query:
     """A question; made only if it can be answered.
 
@@ -68,7 +70,7 @@ LogTo = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Request:
     """A question, and how it is to be answered."""
 
