@@ -27,6 +27,7 @@ from pointstamp.service.protocol import (
     GetPosition,
     RequestSnapshot,
     StagingHandle,
+    StagingKey,
     Stop,
 )
 from pointstamp.service.snapshotting import SnapshotCoordinator
@@ -60,7 +61,7 @@ class Coordinator:
         self.snapshots: SnapshotCoordinator | None = None
         self._leading = leading
         self._secret = secret
-        self._aborted: set[tuple[str, int, int, str]] = set()
+        self._aborted: set[StagingKey] = set()
         """Attempts that are dropped, of epochs that are not decided."""
 
     def begin_again(self, config: CheckpointConfig) -> None:

@@ -97,6 +97,9 @@ class Status:
         return ", ".join([*inputs, *outputs])
 
 
+StagingKey = tuple[str, int, str, int]
+
+
 @dataclass(frozen=True)
 class StagingHandle:
     """What was staged, by which attempt, and at which worker it lies; handed back to commit it."""
@@ -126,9 +129,9 @@ class StagingHandle:
         return hmac.compare_digest(self.signature.encode(), self.signed(secret).signature.encode())
 
     @property
-    def key(self) -> tuple[str, int, int, str]:
+    def key(self) -> StagingKey:
         """By which one is known from all others."""
-        return self.input, self.epoch, self.worker, self.attempt
+        return self.input, self.epoch, self.attempt, self.worker
 
 
 Answer = TypeVar("Answer")
