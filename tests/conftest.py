@@ -327,11 +327,20 @@ def spark() -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     """A certificate of 127.0.0.1 that has signed itself, for doors that encrypt."""
+    return _self_signed(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="session")
+def other_certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    """The same of another authority."""
+    return _self_signed(tmp_path_factory.mktemp("certificates"))
+
+
+def _self_signed(folder: Path) -> Certificates:
     from pointstamp.communication.tls import Certificates
 
     if shutil.which("openssl") is None:
         pytest.skip("no openssl to make a certificate with")
-    folder = tmp_path_factory.mktemp("certificates")
     subprocess.run(
         [
             *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"),

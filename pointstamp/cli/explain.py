@@ -1,15 +1,18 @@
 """`pointstamp explain PID`: what the workers of a running program wait for.
 
-For a program that seems to hang. PID is that of any of its processes; all that have
-workers are asked (see `runtime.introspection`), and go on as if nothing had been. Those that
-do not answer in time are named: they are in the middle of something that does not come
-back to Python, or stopped. Of a process that is part of no program, such as a shell, the programs
-below it are listed, and none is asked.
+For a program that seems to hang. PID is that of the process that started the workers, or of
+any of them on the same machine. The process that started them is asked, and asks each over its
+control connection (see `communication.explanations`); all go on as if nothing had been. Those
+that do not answer in time are named: they are in the middle of a call that lets no other thread
+run, or stopped. Of a process that is part of no program, such as a shell, the programs
+below it are listed, and none is asked. No process is signalled.
 """
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -27,37 +30,51 @@ def explain(pid: Pid, timeout: Timeout = 5.0) -> None:
 
     Exit status: 0 if every process with workers answered, 1 if one did not, 2 if there is none.
     """
-    from pointstamp.runtime.introspection import ask, find_below, find_responders
+    from pointstamp.runtime.introspection import ask, find_below, find_program
+    from pointstamp.runtime.signal_handler import in_words
 
-    found = find_responders(pid)
-    if not found:
-        others = find_below(pid)
-        for other in others:
-            print(
-                f"pointstamp: process {pid} is part of no Pointstamp program, and nothing was "
-                f"asked; below it, process {other.pid} runs workers of program {other.program}: "
-                f"`pointstamp explain {other.pid}`",
-                file=sys.stderr,
-            )
-        if others:
-            raise typer.Exit(MISUSED)
-        print(
-            f"pointstamp: process {pid} runs no workers that can be asked: none are there at the "
-            "moment, or it is another user's, or it uses SIGUSR1 itself; where this is not "
-            f"Linux, `kill -USR1 {pid}` has a worker print it to its own standard error",
-            file=sys.stderr,
+    _become_user_of(pid)
+    program = find_program(pid)
+    found = None if program is None else ask(program, timeout)
+    if program == pid and found is None:
+        _say(
+            f"process {pid} did not answer in {timeout:g} s: it is in a call that lets no other "
+            "thread run, or stopped, or has ended"
         )
-        raise typer.Exit(MISUSED)
-    answers = ask(found, timeout)
-    for _, answer in sorted(answers.items()):
-        if answer is not None:
-            print(answer, end="\n\n")
-    silent = [number for number, answer in sorted(answers.items()) if answer is None]
-    for number in silent:
-        print(
-            f"pointstamp: process {number} did not answer in {timeout:g} s: it is in a call that "
-            "does not come back to Python, or stopped, or has ended",
-            file=sys.stderr,
-        )
-    if silent:
         raise typer.Exit(FAILED)
+    if not found or pid not in (program, *(each.process for each in found)):
+        for other in find_below(pid):
+            _say(
+                f"process {pid} is part of no Pointstamp program, and nothing was asked; below "
+                f"it, process {other} is one: `pointstamp explain {other}`"
+            )
+        if not find_below(pid):
+            _say(
+                f"process {pid} runs no workers that can be asked: none are there at the moment, "
+                "or it is another user's; where this is not Linux, `kill -USR1` of the process "
+                "that started the workers has it print this to its own standard error"
+            )
+        raise typer.Exit(MISUSED)
+    for each in found:
+        if each.text is None:
+            _say(in_words(each))
+        else:
+            print(in_words(each), end="\n\n")
+    if any(each.text is None for each in found):
+        raise typer.Exit(FAILED)
+
+
+def _become_user_of(pid: int) -> None:
+    """As root, be the user of that process from now on: what it answers is unpickled."""
+    try:
+        owner = Path(f"/proc/{pid}").stat()
+    except OSError:
+        return
+    if os.geteuid() == 0 != owner.st_uid:
+        os.setgroups([])
+        os.setgid(owner.st_gid)
+        os.setuid(owner.st_uid)
+
+
+def _say(text: str) -> None:
+    print(f"pointstamp: {text}", file=sys.stderr)

@@ -24,6 +24,8 @@ Rules:
   answer a request later, a handler returns a `concurrent.futures.Future`.
 - A connection that ends without a goodbye is *lost*: `on_close` gets the reason, and
   requests that were not answered fail with `PeerLostError`.
+- Other processes of the same user may ask without the secret, by a door of this machine, which
+  the system authenticates (`local_door`); they are no workers.
 - A process that was forked off has no control connection: what it sends is dropped.
   The thread of the connection stays behind in the parent.
 """
@@ -31,15 +33,15 @@ Rules:
 from __future__ import annotations
 
 import contextlib
-import selectors
 import socket
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from pointstamp.communication import tcp
+from pointstamp.communication import explanations, tcp
 from pointstamp.communication.authentication import Handshake
+from pointstamp.communication.blocking_stream import authenticate
 from pointstamp.communication.control_loop import (
     ControlConnection,
     ControlLoop,
@@ -48,8 +50,9 @@ from pointstamp.communication.control_loop import (
     pickled,
 )
 from pointstamp.communication.framing import FrameKind, frame
+from pointstamp.communication.local_door import LocalDoor, open_door
 from pointstamp.communication.tls import Certificates, Stream, TlsStream, context
-from pointstamp.errors import RendezvousError
+from pointstamp.errors import PeerLostError, RendezvousError
 
 __all__ = [
     "Address",
@@ -107,6 +110,8 @@ class ControlServer(contextlib.AbstractContextManager["ControlServer"]):
         goodbye, and else what happened. Not called for what `close` ends.
     certificates : Certificates, optional
         Encrypt, and demand a certificate of the same roots.
+    door : LocalDoor, optional
+        Where processes of this user ask; one of its own if not given.
 
     Examples
     --------
@@ -127,6 +132,7 @@ class ControlServer(contextlib.AbstractContextManager["ControlServer"]):
         on_open: Callable[[ControlConnection], object] | None = None,
         on_close: Callable[[ControlConnection, str | None], object] | None = None,
         certificates: Certificates | None = None,
+        door: LocalDoor | None = None,
     ) -> None:
         self.address: Address = ("", 0)
         """Where it listens."""
@@ -142,16 +148,21 @@ class ControlServer(contextlib.AbstractContextManager["ControlServer"]):
         if listener is not None:
             self._loop.tls = tls
             self._loop.listen(listener, lambda: _handshake(secret, initiated=False))
+        door = door or open_door()
+        if door is not None:
+            self._loop.open(door)
+        explanations.add_server(self)
         self._loop.start()
 
     def handle(self, kind: type, handler: Handler) -> None:
         """Have `handler` take messages of `kind` from now on."""
         self._loop.handlers[kind] = handler
 
-    def adopt(self, connection: socket.socket, worker: int) -> ControlConnection:
-        """Talk to `worker` over a connected socket that nothing else can have."""
+    def adopt(self, connection: socket.socket, worker: int, process: int = 0) -> ControlConnection:
+        """Talk to `worker` over a connected socket that only its process, here, can have."""
         connection.setblocking(False)
         adopted = ControlConnection(self._loop, connection, worker)
+        adopted.machine, adopted.process = socket.gethostname(), process
         self._loop.adopt(adopted)
         return adopted
 
@@ -172,7 +183,13 @@ class ControlServer(contextlib.AbstractContextManager["ControlServer"]):
 
     def close(self, timeout_s: float = 1.0) -> None:
         """Say goodbye to every worker and end; waits so long until that is sent."""
+        explanations.remove_server(self)
         self._loop.end(timeout_s)
+
+    def workers(self) -> list[ControlConnection]:
+        """The open connections of all groups, and of all jobs."""
+        with self._loop.lock:
+            return [each for each in self._loop.connections if each.worker >= 0]
 
     def __exit__(self, *exception: object) -> None:
         self.close()
@@ -225,7 +242,7 @@ class ControlClient(ControlConnection, contextlib.AbstractContextManager["Contro
         until = time.monotonic() + timeout_s
         try:
             stream = _reached(config, until)
-        except OSError as error:
+        except (OSError, PeerLostError) as error:
             host, port = config.control
             raise RendezvousError(
                 f"worker {worker} cannot reach the process that started the workers, at {host}, "
@@ -262,25 +279,7 @@ def _reached(config: WorkerConfig, until: float) -> Stream:
         connection.setblocking(False)
         if config.certificates is not None:
             stream = TlsStream(connection, context(config.certificates, initiated=True))
-        handshake = _handshake(config.secret, initiated=True)
-        unsent = handshake.greeting
-        with selectors.DefaultSelector() as selector:
-            selector.register(stream, selectors.EVENT_READ)
-            while handshake.n_missing or unsent:
-                wait_s = until - time.monotonic()
-                if wait_s <= 0:
-                    raise TimeoutError("it did not prove itself in time")
-                with contextlib.suppress(BlockingIOError):
-                    while unsent:
-                        unsent = unsent[stream.send(unsent) :]
-                try:
-                    while handshake.n_missing:
-                        data = stream.recv(handshake.n_missing)
-                        if not data:
-                            raise ConnectionError("it closed the connection, unproved")
-                        unsent += handshake.receive(data)
-                except BlockingIOError:
-                    selector.select(min(wait_s, 0.05) if unsent else wait_s)
+        authenticate(stream, _handshake(config.secret, initiated=True), until)
     except BaseException:
         stream.close()
         raise

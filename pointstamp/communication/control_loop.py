@@ -19,15 +19,17 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped, unused-ignore]  # it has no annotations
 
 from pointstamp.communication import publishing, tcp
 from pointstamp.communication.authentication import Handshake
+from pointstamp.communication.explanations import ExplainProgram
 from pointstamp.communication.failure import revived, survivor
 from pointstamp.communication.framing import Buffer, Frame, FrameKind, FrameReader, frame
+from pointstamp.communication.local_door import LocalDoor
 from pointstamp.communication.tls import Stream, TlsStream
 from pointstamp.errors import (
     AuthenticationError,
@@ -53,10 +55,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Introduction:
-    """The first message of a client: which worker it is."""
+    """The first message of a client: which worker it is, and where it runs."""
 
     worker: int
     group: str = ""
+    machine: str = field(default_factory=socket.gethostname)
+    process: int = field(default_factory=os.getpid)
 
 
 class ControlConnection:
@@ -68,6 +72,8 @@ class ControlConnection:
         The worker at the client's end; -1 until it has introduced itself.
     group : str
         The group of that worker.
+    machine, process : str and int
+        Where it runs; empty and 0 if that is not known.
     is_open : bool
         Whether messages can still be sent.
     """
@@ -75,6 +81,10 @@ class ControlConnection:
     def __init__(self, loop: ControlLoop, stream: Stream, worker: int = -1) -> None:
         self.worker = worker
         self.group = ""
+        self.machine = ""
+        self.process = 0
+        self.is_local = False
+        """Whether it came by the door of this machine, and may only ask for explanations."""
         self.is_open = True
         self.stream = stream
         self.handshake: Handshake | None = None
@@ -196,6 +206,7 @@ class ControlLoop:
         self.on_close = on_close
         self.connections: dict[ControlConnection, None] = {}
         self.listener: tcp.Listener | None = None
+        self.door: LocalDoor | None = None
         self.handshake: Callable[[], Handshake] | None = None
         self.tls: Any = None
         self.is_ending = False
@@ -216,6 +227,11 @@ class ControlLoop:
         """Accept connections, each of which has to prove itself."""
         self.listener, self.handshake = listener, handshake
         self.selector.register(listener.socket, selectors.EVENT_READ, listener)
+
+    def open(self, door: LocalDoor) -> None:
+        """Let other processes of this user ask, which are no workers."""
+        self.door = door
+        self.selector.register(door.socket, selectors.EVENT_READ, door)
 
     def adopt(self, connection: ControlConnection) -> None:
         """Take over a connection that is authenticated; from any thread."""
@@ -261,6 +277,8 @@ class ControlLoop:
                         self._clear_wake()
                     elif isinstance(key.data, ControlConnection):
                         self._serve(key.data, events)
+                    elif isinstance(key.data, LocalDoor):
+                        self._admit(key.data)
                     else:
                         self._accept()
                 self._expire()
@@ -333,6 +351,14 @@ class ControlLoop:
                 self.connections[connection] = None
             self._watch(connection, selectors.EVENT_READ)
             self._serve(connection, selectors.EVENT_WRITE)
+
+    def _admit(self, door: LocalDoor) -> None:
+        while (accepted := door.accept()) is not None:
+            connection = ControlConnection(self, accepted)
+            connection.is_local = True
+            with self.lock:
+                self.connections[connection] = None
+            self._watch(connection, selectors.EVENT_READ)
 
     def _expire(self) -> None:
         now = time.monotonic()
@@ -417,13 +443,21 @@ class ControlLoop:
 
     def _introduce(self, connection: ControlConnection, found: Frame) -> None:
         introduction = _loaded(found.body)
+        if connection.is_local:
+            raise FileFormatError("what comes by the door of this machine is no worker")
         if not isinstance(introduction, Introduction):
             raise FileFormatError(f"a client introduces itself first, and sent {introduction!r}")
         connection.worker, connection.group = introduction.worker, introduction.group
+        connection.machine, connection.process = introduction.machine, introduction.process
         if self.on_open is not None:
             self._call(self.on_open, connection)
 
     def _handler(self, connection: ControlConnection, message: Any) -> Any:
+        if connection.is_local and not isinstance(message, ExplainProgram):
+            raise UsageError(
+                f"by the door of this machine one may ask for explanations, and send no "
+                f"{type(message).__name__}"
+            )
         handler = self.handlers.get(type(message)) or publishing.handlers.get(type(message))
         if handler is None:
             known = ", ".join(sorted(each.__name__ for each in self.handlers)) or "none"
@@ -489,6 +523,8 @@ class ControlLoop:
             self._close(connection, None)
         if self.listener is not None:
             self.listener.close()
+        if self.door is not None:
+            self.door.close()
         self.selector.close()
         self._wake_reader.close()
         self._wake_writer.close()

@@ -5,7 +5,7 @@ and the other replays, in any combination. Both prove that they know a secret, s
 bytes are unpickled, and say which of the two they do; then the bytes of
 `event_streams.py` follow, and when the replaying end has all of them it says so. So a
 capture that is complete has arrived, and a connection that ends before is an error at
-both ends.
+both ends. With certificates both ends present one, and all of this is inside of TLS.
 
 Threads at each end wait for the connection and its bytes, and no worker ever does: it is
 woken. What has arrived and was not taken is bounded, so that a slow replay slows the
@@ -22,10 +22,11 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pointstamp.communication.authentication import Handshake
-from pointstamp.communication.blocking_handshake import authenticate
+from pointstamp.communication.blocking_stream import BlockingStream, authenticate
+from pointstamp.communication.tls import Certificates, Stream, TlsStream, context, is_of_tls
 from pointstamp.errors import (
     AuthenticationError,
     CommunicationError,
@@ -36,6 +37,9 @@ from pointstamp.errors import (
     VersionError,
 )
 from pointstamp.formats.events import CapturedPart, Event
+
+if TYPE_CHECKING:
+    import ssl
 
 TIMEOUT_S = 30.0
 """How long the two ends may take to find each other."""
@@ -67,7 +71,7 @@ class _End(Protocol):
     def name(self) -> str:
         """For messages."""
 
-    def connect(self, is_wanted: Callable[[], bool]) -> socket.socket:
+    def connect(self, is_wanted: Callable[[], bool]) -> BlockingStream:
         """A connection, proved; raises when the time is over, or it is not wanted any more."""
 
 
@@ -82,13 +86,23 @@ class Connect:
         At least 16 bytes, the same at both ends.
     timeout_s : float
         Seconds to wait for the other end.
+    certificates : Certificates, optional
+        Encrypt, and demand a certificate of the same roots (mutual TLS); at both ends, or at
+        neither.
     """
 
     def __init__(
-        self, host: str, port: int, *, secret: bytes, timeout_s: float = TIMEOUT_S
+        self,
+        host: str,
+        port: int,
+        *,
+        secret: bytes,
+        timeout_s: float = TIMEOUT_S,
+        certificates: Certificates | None = None,
     ) -> None:
         self.address = (host, port)
         self._secret = _checked(secret)
+        self._tls = None if certificates is None else context(certificates, initiated=True)
         self._timeout_s = timeout_s
 
     @property
@@ -104,7 +118,7 @@ class Connect:
         """Replays from one connection."""
         return SocketReader(self, times, wake)
 
-    def connect(self, is_wanted: Callable[[], bool]) -> socket.socket:
+    def connect(self, is_wanted: Callable[[], bool]) -> BlockingStream:
         """Connect until something answers."""
         until = time.monotonic() + self._timeout_s
         while True:
@@ -117,9 +131,27 @@ class Connect:
                         f"nothing answered at {self.name} in {self._timeout_s} s: {error}"
                     ) from error
             _wait_a_moment(is_wanted, self.name)
-        with _closed_on_error(connection):
-            _prove(connection, self._secret, True, until, is_wanted)
-        return connection
+        return BlockingStream(self._proved(connection, until, is_wanted))
+
+    def _proved(
+        self, connection: socket.socket, until: float, is_wanted: Callable[[], bool]
+    ) -> Stream:
+        """The connection, inside of TLS if asked; both ends know the secret, or this raises."""
+        stream: Stream = connection
+        try:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection.setblocking(False)
+            if self._tls is not None:
+                stream = TlsStream(connection, self._tls)
+            authenticate(stream, Handshake(self._secret, 1, 2, initiated=True), until, is_wanted)
+        except BaseException as error:
+            stream.close()
+            if is_of_tls(error):
+                raise AuthenticationError(
+                    f"{self.name} and this end do not agree on certificates: {error}"
+                ) from error
+            raise
+        return stream
 
 
 class Accept(contextlib.AbstractContextManager["Accept"]):
@@ -136,6 +168,8 @@ class Accept(contextlib.AbstractContextManager["Accept"]):
         At least 16 bytes, the same at both ends. A caller that does not know it is turned away.
     timeout_s : float
         Seconds to wait for the other end.
+    certificates : Certificates, optional
+        As of `Connect`.
     """
 
     def __init__(
@@ -145,7 +179,9 @@ class Accept(contextlib.AbstractContextManager["Accept"]):
         *,
         secret: bytes,
         timeout_s: float = TIMEOUT_S,
+        certificates: Certificates | None = None,
     ) -> None:
+        tls = None if certificates is None else context(certificates, initiated=False)
         self._secret = _checked(secret)
         self._timeout_s = timeout_s
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -154,7 +190,7 @@ class Accept(contextlib.AbstractContextManager["Accept"]):
         except OSError as error:
             raise CommunicationError(f"cannot listen at {host}:{port}: {error}") from error
         self._socket.setblocking(False)
-        self._admission = _Admission(self._socket, self._secret, self)
+        self._admission = _Admission(self._socket, self._secret, tls, self)
         self.address: tuple[str, int] = self._socket.getsockname()[:2]
 
     @property
@@ -170,7 +206,7 @@ class Accept(contextlib.AbstractContextManager["Accept"]):
         """Replays from the next connection."""
         return SocketReader(self, times, wake)
 
-    def connect(self, is_wanted: Callable[[], bool]) -> socket.socket:
+    def connect(self, is_wanted: Callable[[], bool]) -> BlockingStream:
         """Wait for a connection that knows the secret."""
         until = time.monotonic() + self._timeout_s
         while time.monotonic() < until and is_wanted():
@@ -192,9 +228,26 @@ class Accept(contextlib.AbstractContextManager["Accept"]):
 class _Candidate:
     """A connection that has not proved the secret yet."""
 
-    connection: socket.socket
+    connection: Stream
     handshake: Handshake
     until: float
+    unsent: bytes
+
+    def is_proved(self) -> bool:
+        """Go on as far as the connection lets us; whether it has proved itself by then."""
+        with contextlib.suppress(BlockingIOError):
+            self._read()
+        with contextlib.suppress(BlockingIOError):
+            while self.unsent:
+                self.unsent = self.unsent[self.connection.send(self.unsent) :]
+        return self.handshake.peer is not None and not self.unsent
+
+    def _read(self) -> None:
+        while self.handshake.n_missing:
+            data = self.connection.recv(self.handshake.n_missing)
+            if not data:
+                raise PeerLostError("it closed the connection before it proved itself")
+            self.unsent += self.handshake.receive(data)
 
 
 class _Admission:
@@ -204,17 +257,20 @@ class _Admission:
     proved goes to the thread that asks next, whichever went on with it.
     """
 
-    def __init__(self, listener: socket.socket, secret: bytes, end: Accept) -> None:
+    def __init__(
+        self, listener: socket.socket, secret: bytes, tls: ssl.SSLContext | None, end: Accept
+    ) -> None:
         self._listener = listener
         self._secret = secret
+        self._tls = tls
         self._end = end
         self._turn = threading.Lock()
         self._candidates: list[_Candidate] = []
-        self._proved: deque[socket.socket] = deque()
+        self._proved: deque[BlockingStream] = deque()
         self.refused = ""
         """Why the last one was refused."""
 
-    def step(self) -> socket.socket | None:
+    def step(self) -> BlockingStream | None:
         """Go on for a moment; a connection that has proved itself, if there is one."""
         if not self._turn.acquire(timeout=_LOOK_S):
             return None
@@ -248,7 +304,7 @@ class _Admission:
             raise CommunicationError(f"{self._end.name} listens no more: {error}") from error
         for candidate in list(self._candidates):
             if candidate.connection.fileno() in ready:
-                self._read(candidate)
+                self._go_on_with(candidate)
             elif time.monotonic() > candidate.until:
                 self._refuse(candidate, f"it did not prove itself in {_PROOF_S:g} s")
 
@@ -261,33 +317,26 @@ class _Admission:
             self._refuse(self._candidates[0], "too many connect at a time")
         connection.setblocking(False)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        stream = connection if self._tls is None else TlsStream(connection, self._tls)
         handshake = Handshake(self._secret, 0, 2, initiated=False)
-        candidate = _Candidate(connection, handshake, time.monotonic() + _PROOF_S)
+        until = time.monotonic() + _PROOF_S
+        candidate = _Candidate(stream, handshake, until, handshake.greeting)
         self._candidates.append(candidate)
-        self._send(candidate, handshake.greeting)
+        self._go_on_with(candidate)
 
-    def _read(self, candidate: _Candidate) -> None:
+    def _go_on_with(self, candidate: _Candidate) -> None:
         try:
-            data = candidate.connection.recv(candidate.handshake.n_missing)
-            if not data:
-                raise PeerLostError("it closed the connection before it proved itself")
-            self._send(candidate, candidate.handshake.receive(data))
-        except BlockingIOError:
-            return
+            is_proved = candidate.is_proved()
         except (AuthenticationError, VersionError, RendezvousError, PeerLostError) as error:
+            with contextlib.suppress(OSError):  # what we owe, so that it can say why, too
+                candidate.connection.send(candidate.unsent)
             self._refuse(candidate, str(error))
         except OSError as error:
             self._refuse(candidate, str(error))
-        if candidate.handshake.peer is not None and candidate in self._candidates:
-            self._candidates.remove(candidate)
-            self._proved.append(candidate.connection)
-
-    def _send(self, candidate: _Candidate, data: bytes) -> None:
-        """Send some bytes, for which a new connection has room."""
-        try:
-            candidate.connection.sendall(data)
-        except OSError as error:
-            self._refuse(candidate, str(error))
+        else:
+            if is_proved:
+                self._candidates.remove(candidate)
+                self._proved.append(BlockingStream(candidate.connection))
 
     def _refuse(self, candidate: _Candidate, reason: str) -> None:
         candidate.connection.close()
@@ -308,7 +357,7 @@ class _EventThread:
         self._role = role
         self._turn = threading.Condition()
         self._waiting: deque[Event] = deque()
-        self._connection: socket.socket | None = None
+        self._connection: BlockingStream | None = None
         self._is_closed = False
         self._is_done = False
         self._failure: PointstampError | None = None
@@ -333,7 +382,7 @@ class _EventThread:
     def _run(self) -> None:
         try:
             connection = self._end.connect(lambda: not self._is_closed)
-            with connection:
+            with contextlib.closing(connection):
                 self._begin(connection)
                 self._carry(connection)
         except (TruncatedError, PeerLostError, OSError) as error:
@@ -358,15 +407,14 @@ class _EventThread:
             if not self._is_closed:
                 self._wake()
 
-    def _begin(self, connection: socket.socket) -> None:
+    def _begin(self, connection: BlockingStream) -> None:
         """Agree on what each end does."""
-        connection.settimeout(None)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         with self._turn:
             self._connection = connection
             if self._is_closed:
                 raise PeerLostError("it was closed here")
-        connection.sendall(self._role)
+        connection.send_all(self._role)
         theirs = connection.recv(1)
         if theirs == self._role:
             what = "captures" if theirs == _CAPTURES else "replays"
@@ -377,7 +425,7 @@ class _EventThread:
         if not theirs:
             raise PeerLostError("the other end closed it at once")
 
-    def _carry(self, connection: socket.socket) -> None:
+    def _carry(self, connection: BlockingStream) -> None:
         raise NotImplementedError
 
     def _fail(self, error: PointstampError) -> None:
@@ -414,7 +462,7 @@ class SocketWriter(_EventThread):
             self._check()
             return self._is_done
 
-    def _carry(self, connection: socket.socket) -> None:
+    def _carry(self, connection: BlockingStream) -> None:
         # One thread sends, and one waits for the answer, or for the end that comes too early.
         name = f"{threading.current_thread().name} answer"
         hears = threading.Thread(target=self._hear, args=(connection,), name=name, daemon=True)
@@ -429,7 +477,7 @@ class SocketWriter(_EventThread):
         if self._answer != _GOT_ALL:
             raise PeerLostError("the other end did not say that it has all of it")
 
-    def _hear(self, connection: socket.socket) -> None:
+    def _hear(self, connection: BlockingStream) -> None:
         try:
             answer = connection.recv(1)
         except OSError:
@@ -438,10 +486,10 @@ class SocketWriter(_EventThread):
             self._answer = answer
             self._turn.notify_all()
 
-    def _send(self, connection: socket.socket) -> None:
+    def _send(self, connection: BlockingStream) -> None:
         from pointstamp.formats.event_streams import EventStreamWriter
 
-        with connection.makefile("wb", buffering=1 << 16) as file:
+        with connection.writer() as file:
             events = EventStreamWriter(file, self._part)
             while not events.is_complete:
                 events.write(self._next())
@@ -486,14 +534,14 @@ class SocketReader(_EventThread):
         with self._turn:
             return self._is_done and not self._waiting and self._failure is None
 
-    def _carry(self, connection: socket.socket) -> None:
+    def _carry(self, connection: BlockingStream) -> None:
         from pointstamp.formats.event_streams import EventStreamReader
 
-        with connection.makefile("rb", buffering=1 << 16) as file:
+        with connection.reader() as file:
             events = EventStreamReader(file, self._end.name, self._times)
             while (event := events.read()) is not None:
                 self._put(event)
-        connection.sendall(_GOT_ALL)
+        connection.send_all(_GOT_ALL)
 
     def _put(self, event: Event) -> None:
         with self._turn:
@@ -511,29 +559,7 @@ def _checked(secret: bytes) -> bytes:
     return secret
 
 
-def _prove(
-    connection: socket.socket,
-    secret: bytes,
-    initiated: bool,
-    until: float,
-    is_wanted: Callable[[], bool],
-) -> None:
-    """Both ends know the secret, or this raises."""
-    authenticate(
-        connection, Handshake(secret, int(initiated), 2, initiated=initiated), until, is_wanted
-    )
-
-
 def _wait_a_moment(is_wanted: Callable[[], bool], name: str) -> None:
     time.sleep(_LOOK_S)
     if not is_wanted():
         raise PeerLostError(f"{name} is not connected to any more: it was closed here")
-
-
-@contextlib.contextmanager
-def _closed_on_error(connection: socket.socket) -> Any:
-    try:
-        yield
-    except BaseException:
-        connection.close()
-        raise

@@ -190,7 +190,8 @@ def _start(children: list[_Child], workers: int, server: ControlServer) -> None:
                 ends[index][peer], ends[peer][index] = map(stack.enter_context, _pair())
             ours, theirs = map(stack.enter_context, _pair())
             process = _spawn(index, workers, theirs, ends[index], shared_fd)
-            children.append(_Child(index, process, server.adopt(ours.dup(), index)))
+            connection = server.adopt(ours.dup(), index, process.pid)
+            children.append(_Child(index, process, connection))
             for end in (ours, theirs, *ends[index].values()):
                 end.close()
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pointstamp.errors import CommunicationError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 
 class Sender(Protocol):
@@ -78,6 +80,11 @@ def set_own(connection: Sender | None) -> None:
     """Have this process publish over `connection`, its control connection."""
     global _own
     _own = connection
+
+
+def is_connected() -> bool:
+    """Whether this process has a control connection to the one that started it."""
+    return _own is not None
 
 
 def _of_message(taker: Callable[[Any], object]) -> Callable[[Any, Any], object]:

@@ -156,5 +156,12 @@ def _unready() -> tuple[type[OSError], ...]:
     return ssl.SSLWantReadError, ssl.SSLWantWriteError
 
 
+def is_of_tls(error: BaseException) -> bool:
+    """Whether the two ends do not agree on how to encrypt, or on certificates."""
+    import ssl
+
+    return isinstance(error, ssl.SSLError)
+
+
 Stream = socket.socket | TlsStream
 """A connection that does not block, encrypted or not."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import TypeVar, TypeVarTuple
 
@@ -12,8 +11,8 @@ from pointstamp.communication.target import check_main, check_workers
 from pointstamp.dataflow.backpressure import LIMIT_BYTES
 from pointstamp.dataflow.logging_protocol import LoggerFactory
 from pointstamp.errors import UsageError
+from pointstamp.runtime.introspection import listening
 from pointstamp.runtime.run_worker import is_eager, run_worker
-from pointstamp.runtime.signal_handler import responding
 from pointstamp.runtime.watchdog import check_after_s
 from pointstamp.runtime.worker import Worker
 
@@ -89,28 +88,26 @@ def execute(
         log.prepare()
     if watchdog_s is not None:
         check_after_s(watchdog_s)
-    program = os.getpid()
 
     def target(communicator: Communicator) -> Result:
-        with responding(program):
-            return run_worker(
-                communicator,
-                main,
-                *args,
-                progress=progress,
-                log=log,
-                watchdog_s=watchdog_s,
-                in_flight_bytes=in_flight_bytes,
-            )
+        return run_worker(
+            communicator,
+            main,
+            *args,
+            progress=progress,
+            log=log,
+            watchdog_s=watchdog_s,
+            in_flight_bytes=in_flight_bytes,
+        )
 
     # What cannot be carried to the workers is reported under the name the caller knows.
     target.__qualname__ = getattr(main, "__qualname__", repr(main))
     if workers == 1:
         return run_single(target)
-    if threads:
-        with responding():
+    with listening():
+        if threads:
             return run_threads(target, workers)
-    # Imported here: what starts processes is a third of what a program on one worker imports.
-    from pointstamp.communication.processes import run_processes
+        # Imported here: what starts processes is a third of what a program on one worker imports.
+        from pointstamp.communication.processes import run_processes
 
-    return run_processes(target, workers)
+        return run_processes(target, workers)

@@ -1,166 +1,216 @@
-"""How another process asks the workers of this one what they wait for.
+"""What the workers of a program wait for: of this process, and asked of another one's.
 
-A process that has workers keeps a file in memory, without a name in any folder, whose
-label says that it answers and which program it is of. What may read the memory of
-the process (its user, or root) finds it among the open files of the process,
-writes a question into it, sends the signal, and reads the answer from there. Nothing
-is left behind, however anybody ends. Linux has such files; elsewhere the answer to the
-signal goes to standard error.
+The workers that a process runs are described by `diagnostics`, from a thread that looks at
+them while they go on. Over its control connection the process that started them gets that
+(see `communication.explanations`). A process that was started by no other as a worker listens
+itself, with a thread that waits at a door of this machine and for the handler of a signal. A
+control server, with all that it imports, is made when something comes by that door.
 
-A question is `?nonce deadline`, an answer `!nonce text` with a zero at the end, so that
-half an answer is not taken for a whole one. A question whose asker gave up is void.
+`find_program` finds the process to ask, for any process of a program.
 """
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import os
-import signal
-import time
+import select
+import sys
+import threading
+import weakref
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-LABEL = "pointstamp-workers-of-"
-"""Then the process that started the program, and the one whose workers they are: a child that
-has inherited the file does not answer."""
+from pointstamp.communication import publishing
+from pointstamp.communication.explanations import (
+    ExplainProgram,
+    Explanation,
+    explain_program,
+    set_describer,
+)
+from pointstamp.communication.local_door import LocalDoor, enter, has_door, open_door
+from pointstamp.errors import CommunicationError
+from pointstamp.runtime.diagnostics import account
+from pointstamp.runtime.signal_handler import answering, in_words, print_directly
 
-PATIENCE_S = 5.0
-"""How long an asker waits by default."""
+if TYPE_CHECKING:
+    from pointstamp.communication.control import ControlServer
+    from pointstamp.runtime.worker import Worker
 
-LOOK_S = 0.01
+_workers: dict[int, tuple[weakref.ref[Worker], int]] = {}
+"""By identity: the workers that live, and their threads."""
+
+_lock = threading.Lock()
+_n_listening = 0
+_listener: ExplainListener | None = None
 
 
-class Responder:
-    """The file in memory of a process that answers."""
+@contextmanager
+def registered(worker: Worker) -> Iterator[None]:
+    """Have this process answer for `worker`, which this thread runs, during the block."""
+    _workers[id(worker)] = (weakref.ref(worker), threading.get_ident())
+    try:
+        yield
+    finally:
+        del _workers[id(worker)]
 
-    def __init__(self, program: int) -> None:
-        self._fd = (
-            os.memfd_create(f"{LABEL}{program}-in-{os.getpid()}")
-            if hasattr(os, "memfd_create")
-            else -1
-        )
 
-    def pending_question(self) -> str | None:
-        """The nonce of a question that waits for its answer, if there is one."""
-        if self._fd < 0:
-            return None
-        said = os.pread(self._fd, 200, 0).decode(errors="replace")
-        nonce, _, deadline = said.removeprefix("?").partition(" ")
-        is_open = said.startswith("?") and time.monotonic() < float(deadline)
-        return nonce if is_open else None
+@contextmanager
+def introspected(worker: Worker) -> Iterator[None]:
+    """The same, and listen, as `listening` does."""
+    with registered(worker), listening():
+        yield
 
-    def answer(self, nonce: str, text: str) -> None:
-        """Answer it."""
-        data = f"!{nonce} {text}\0".encode(errors="replace")
-        os.ftruncate(self._fd, 0)
-        offset = 0
-        while offset < len(data):
-            offset += os.pwrite(self._fd, data[offset:], offset)
+
+@contextmanager
+def listening() -> Iterator[None]:
+    """Listen for what asks for explanations, in a process without a control connection."""
+    global _n_listening, _listener
+    if publishing.is_connected():
+        yield
+        return
+    with ExitStack() as stack:
+        with _lock:
+            if _n_listening == 0:
+                _listener = ExplainListener(open_door())
+            _n_listening += 1
+            listener = _listener
+        stack.callback(_end_listening)
+        if listener is not None:
+            stack.enter_context(answering(listener.wake))
+        yield
+
+
+def _end_listening() -> None:
+    global _n_listening, _listener
+    with _lock:
+        _n_listening -= 1
+        if _n_listening:
+            return
+        listener, _listener = _listener, None
+    if listener is not None:
+        listener.close()
+
+
+class ExplainListener:
+    """A thread that waits at a door of this machine, and to be woken by a signal's handler.
+
+    Parameters
+    ----------
+    door : LocalDoor, optional
+        A control server is made when something comes by it.
+    """
+
+    def __init__(self, door: LocalDoor | None) -> None:
+        self._door = door
+        self._server: ControlServer | None = None
+        self._is_closing = False
+        self._reader, self._writer = os.pipe()
+        os.set_blocking(self._writer, False)
+        self._thread = threading.Thread(target=self._run, name="pointstamp-explain", daemon=True)
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Have the thread print what all workers wait for; takes no lock, and waits for none."""
+        with suppress(OSError):  # it has been woken very often
+            os.write(self._writer, b"\0")
 
     def close(self) -> None:
-        """Answer no more."""
-        if self._fd >= 0:
-            os.close(self._fd)
+        """End the thread; nothing comes by the door any more."""
+        self._is_closing = True
+        self.wake()
+        self._thread.join()
+        if self._server is not None:
+            self._server.close()
+        elif self._door is not None:
+            self._door.close()
+        os.close(self._reader)
+        os.close(self._writer)
+
+    def _run(self) -> None:
+        waiting = select.poll()
+        waiting.register(self._reader, select.POLLIN)
+        if self._door is not None:
+            waiting.register(self._door.socket, select.POLLIN)
+        while not self._is_closing:
+            ready = {descriptor for descriptor, _ in waiting.poll()}
+            if self._door is not None and self._door.socket.fileno() in ready:
+                waiting.unregister(self._door.socket)
+                self._serve(self._door)
+            if self._reader in ready:
+                os.read(self._reader, 100)
+                if not self._is_closing:
+                    for found in explain_program():
+                        print_directly(in_words(found))
+
+    def _serve(self, door: LocalDoor) -> None:
+        from pointstamp.communication.control import ControlServer
+
+        self._server = ControlServer(host=None, door=door)
 
 
-@dataclass(frozen=True)
-class RespondingProcess:
-    """A process that answers, as another one sees it."""
+def accounts() -> str | None:
+    """What all workers of this process wait for; None if it has none."""
+    frames = sys._current_frames()
+    lines = [
+        account(worker, frames.get(thread))
+        for reference, thread in list(_workers.values())
+        if (worker := reference()) is not None
+    ]
+    return "\n".join([f"process {os.getpid()}", *lines]) if lines else None
 
-    pid: int
-    program: int
-    path: Path
-    """Of its file in memory."""
+
+set_describer(accounts)
 
 
-def find_responders(pid: int) -> list[RespondingProcess]:
-    """The processes with workers of the program that `pid` is part of.
+# Of other processes.
 
-    It is part of one if it answers itself, or if it has started processes that answer and
-    say that they are of its program. What merely runs below it (a shell has started it) is
-    another program: see `find_below`.
+
+def ask(process: int, timeout_s: float) -> list[Explanation] | None:
+    """What a process says of its workers, which have so long; None if it does not answer."""
+    from pointstamp.communication.control import ControlClient
+
+    connection = enter(process, timeout_s)
+    if connection is None:
+        return None
+    with ControlClient(connection, -1) as client:
+        try:
+            found: list[Explanation] = client.ask(ExplainProgram(timeout_s), timeout_s + 1.0)
+        except CommunicationError:
+            return None
+    return found
+
+
+def find_program(process: int) -> int | None:
+    """The process to ask for the program that `process` is part of; None if it is of none.
+
+    That is itself, if it has started workers or runs some, or else the next above it that has.
+    What merely runs below it (a shell has started it) is another program: see `find_below`.
     """
-    programs = {process.program for process in _responding(pid)}
-    if any(process.program == pid for process in find_below(pid)):
-        programs.add(pid)
-    found = [process for program in programs for process in find_below(program)]
-    unique = {process.pid: process for process in found if process.program in programs}
-    return [unique[each] for each in sorted(unique)]
+    found = process
+    while found > 1:
+        if has_door(found):
+            return found
+        found = _parent(found)
+    return None
 
 
-def find_below(pid: int) -> list[RespondingProcess]:
-    """All processes that answer, of a process and those that it started, of whatever program."""
-    return [process for each in (pid, *_descendants(pid)) for process in _responding(each)]
+def find_below(process: int) -> list[int]:
+    """The processes below this one that can be asked."""
+    return [found for found in _descendants(process) if has_door(found)]
 
 
-def ask(found: list[RespondingProcess], patience_s: float = PATIENCE_S) -> dict[int, str | None]:
-    """What each process answers; None if it does not.
-
-    Raises
-    ------
-    PermissionError
-        If they are another user's.
-    """
-    until = time.monotonic() + patience_s
-    answers: dict[int, str | None] = {process.pid: None for process in found}
-    with contextlib.ExitStack() as stack:
-        asked = {}
-        for process in found:
-            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-                fd = stack.enter_context(_opened(process.path))
-                fcntl.flock(fd, fcntl.LOCK_EX)  # one asker at a time
-                asked[process.pid] = fd, _put(process.pid, fd, until)
-        while asked and time.monotonic() < until:
-            for pid, (fd, nonce) in list(asked.items()):
-                answer = _answer(fd, nonce)
-                if answer is not None:
-                    answers[pid] = answer
-                    del asked[pid]
-            time.sleep(LOOK_S if asked else 0)
-    return answers
-
-
-@contextlib.contextmanager
-def _opened(path: Path) -> Iterator[int]:
-    fd = os.open(path, os.O_RDWR)
+def _parent(process: int) -> int:
     try:
-        yield fd
-    finally:
-        os.close(fd)
+        stat = Path(f"/proc/{process}/stat").read_text()
+    except OSError:
+        return 0
+    return int(stat.rpartition(")")[2].split()[1])
 
 
-def _put(pid: int, fd: int, until: float) -> str:
-    nonce = os.urandom(8).hex()
-    os.ftruncate(fd, 0)
-    os.pwrite(fd, f"?{nonce} {until}".encode(), 0)
-    os.kill(pid, signal.SIGUSR1)
-    return nonce
-
-
-def _answer(fd: int, nonce: str) -> str | None:
-    size = os.fstat(fd).st_size
-    said = os.pread(fd, size, 0).decode(errors="replace")
-    start = f"!{nonce} "
-    return said[len(start) : -1] if said.startswith(start) and said.endswith("\0") else None
-
-
-def _responding(pid: int) -> Iterator[RespondingProcess]:
+def _descendants(process: int) -> Iterator[int]:
     try:
-        for path in Path(f"/proc/{pid}/fd").iterdir():
-            with contextlib.suppress(OSError):
-                _, labelled, rest = str(path.readlink()).partition(LABEL)
-                program, _, own = rest.partition("-in-")
-                if labelled and own.split()[0] == str(pid):
-                    yield RespondingProcess(pid, int(program), path)
-    except (FileNotFoundError, PermissionError):
-        return  # it has ended, or is another user's
-
-
-def _descendants(pid: int) -> Iterator[int]:
-    try:
-        for thread in Path(f"/proc/{pid}/task").iterdir():
+        for thread in Path(f"/proc/{process}/task").iterdir():
             for child in map(int, (thread / "children").read_text().split()):
                 yield child
                 yield from _descendants(child)

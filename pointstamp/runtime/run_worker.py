@@ -12,7 +12,7 @@ from pointstamp.dataflow.backpressure import LIMIT_BYTES
 from pointstamp.dataflow.logging_protocol import LoggerFactory
 from pointstamp.errors import UsageError
 from pointstamp.runtime import watchdog
-from pointstamp.runtime.signal_handler import responding_for
+from pointstamp.runtime.introspection import introspected
 from pointstamp.runtime.worker import Worker
 
 Result = TypeVar("Result")
@@ -34,12 +34,13 @@ def run_worker(
     watchdog_s: float | None = None,
     in_flight_bytes: int = LIMIT_BYTES,
     watches_for_stalls: bool = True,
-    responder: Callable[[Worker], AbstractContextManager[object]] = responding_for,
+    responder: Callable[[Worker], AbstractContextManager[object]] = introspected,
 ) -> Result:
     """Run `main(worker, *args)` as one of the workers, to the end of all dataflows.
 
-    Leaves the communicator open, for its maker to close. Meanwhile SIGUSR1 is answered with
-    what the worker waits for, unless the program uses that signal; another `responder` is a
+    Leaves the communicator open, for its maker to close. Meanwhile `pointstamp explain` can ask
+    what the worker waits for, and in the main thread of a process without a control connection
+    SIGUSR1 is answered with that, unless the program uses that signal; another `responder` is a
     context manager that is open as long as the worker runs. Without a `watchdog_s`, a thread
     watches for stalls, unless `watches_for_stalls` is false.
 

@@ -9,7 +9,6 @@ this process calls it. A service that begins again makes another pool.
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -24,7 +23,6 @@ from pointstamp.errors import RendezvousError, ServiceError, StoppedError
 from pointstamp.operators.building import name_of
 from pointstamp.runtime.execute import execute
 from pointstamp.runtime.run_worker import run_worker
-from pointstamp.runtime.signal_handler import responding
 from pointstamp.runtime.worker import Worker
 from pointstamp.service.checkpoint_config import CheckpointConfig
 from pointstamp.service.protocol import WorkerHandle, token_of
@@ -255,12 +253,10 @@ class WorkerPool:
             main = run_service_worker
             execute(main, spec, config, flight, self.take, workers=n_workers, threads=True)
             return
-        program = os.getpid()
 
         def target(communicator: Communicator) -> None:
-            with responding(program):
-                report = publishing.request
-                run_worker(communicator, run_service_worker, spec, config, flight, report)
+            report = publishing.request
+            run_worker(communicator, run_service_worker, spec, config, flight, report)
 
         # What cannot be carried to the workers is reported under the name the caller knows.
         target.__qualname__ = name_of(spec.build)

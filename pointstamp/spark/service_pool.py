@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -158,6 +157,7 @@ def _task(
         from pyspark import BarrierTaskContext
 
         from pointstamp.communication.publishing import request
+        from pointstamp.runtime.introspection import registered
         from pointstamp.runtime.run_worker import run_worker
         from pointstamp.service.worker_pools import run_service_worker
         from pointstamp.spark.task import controlled, hosts_of, rendezvous, reporting
@@ -172,7 +172,7 @@ def _task(
             communicator = rendezvous(context, flight.secret, control, job.certificates)
             with reporting(communicator, control):
                 main = run_service_worker
-                run_worker(communicator, main, spec, config, mine, request, responder=nullcontext)
+                run_worker(communicator, main, spec, config, mine, request, responder=registered)
         for batch in batches:
             yield batch.rename_columns(["worker"])
 

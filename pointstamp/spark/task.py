@@ -30,6 +30,7 @@ from pointstamp.errors import BuildError, CommunicationError, PeerFailedError, P
 from pointstamp.operators.building import built, name_of
 from pointstamp.operators.scope import Scope
 from pointstamp.operators.stream import Stream
+from pointstamp.runtime.introspection import registered
 from pointstamp.runtime.worker import Worker
 from pointstamp.spark import bridge, packed_batches
 from pointstamp.spark.packed_batches import PackedBatch
@@ -208,6 +209,7 @@ def run(job: Job, communicator: Communicator, arrivals: Iterable[PackedBatch]) -
     with ExitStack() as stack:
         log = None if job.log is None else stack.enter_context(closing(job.log.begin(communicator)))
         worker = stack.enter_context(closing(Worker(communicator, eager=job.eager, log=log)))
+        stack.enter_context(registered(worker))
         with worker.dataflow("spark") as scope:
             inputs = [scope.new_input(name) for name in job.inputs]
             stream = _built(job, scope, [stream for _, stream in inputs])

@@ -6,6 +6,7 @@ import contextlib
 import os
 import queue
 import socket
+import sys
 import threading
 import time
 from concurrent.futures import Future
@@ -13,9 +14,13 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from pointstamp.communication import control_loop
-from pointstamp.communication.authentication import new_secret
+from pointstamp.communication import control_loop, explanations, local_door
+from pointstamp.communication.authentication import Handshake, new_secret
 from pointstamp.communication.control import ControlClient, ControlServer, WorkerConfig
+from pointstamp.communication.control_loop import Introduction, pickled
+from pointstamp.communication.explanations import ExplainProgram, ExplainWorkers
+from pointstamp.communication.framing import FrameKind, frame
+from pointstamp.communication.local_door import enter
 from pointstamp.errors import (
     AuthenticationError,
     CommunicationError,
@@ -24,6 +29,8 @@ from pointstamp.errors import (
     RendezvousError,
     UsageError,
 )
+
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="there is a door on Linux only")
 
 SECRET = new_secret()
 SOON_S = 30.0
@@ -254,12 +261,13 @@ def test_a_server_that_is_not_there_is_named():
         ControlClient.connect(WorkerConfig(address, SECRET), 3, timeout_s=0.2)
 
 
-def test_with_certificates_who_has_none_is_refused(certificates):
-    with (
-        ControlServer(SECRET, certificates=certificates) as server,
-        pytest.raises((RendezvousError, AuthenticationError)),
-    ):
-        ControlClient.connect(config(server), 0, timeout_s=1.0)
+@pytest.mark.parametrize("has_other", [False, True], ids=["none", "of another authority"])
+def test_with_certificates_who_has_none_of_them_is_refused(certificates, request, has_other):
+    other = request.getfixturevalue("other_certificates") if has_other else None
+    with ControlServer(SECRET, certificates=certificates) as server:
+        with pytest.raises((RendezvousError, AuthenticationError)):
+            ControlClient.connect(config(server, certificates=other), 0, timeout_s=1.0)
+        assert server.workers() == []
 
 
 def test_with_certificates_what_travels_is_encrypted(certificates, monkeypatch):
@@ -342,3 +350,96 @@ def test_it_waits_without_using_the_processor():
         before = time.process_time()
         time.sleep(0.5)
         assert time.process_time() - before < 0.25
+
+
+def test_what_does_not_know_the_secret_gets_no_explanation():
+    """Neither before its proof nor instead of it."""
+    with ControlServer(SECRET) as server, socket.create_connection(server.address) as stranger:
+        stranger.settimeout(SOON_S)
+        for piece in frame(FrameKind.REQUEST, 1, [pickled(ExplainProgram(1.0))]):
+            with contextlib.suppress(ConnectionError):
+                stranger.sendall(piece)
+        got = b""
+        with contextlib.suppress(ConnectionError):
+            while data := stranger.recv(1 << 16):
+                got += data
+        assert b"PtStamp" in got[:8]  # its greeting, and nothing behind it
+        assert len(got) == len(Handshake(SECRET, 0, 2, initiated=False).greeting)
+
+
+@pytest.fixture
+def explained():
+    """What this process says of its workers."""
+    before = explanations._describe
+    explanations.set_describer(lambda: "all is well")
+    yield
+    explanations._describe = before
+
+
+@on_linux
+@pytest.mark.usefixtures("explained")
+def test_a_process_of_this_user_may_ask_for_explanations_and_for_nothing_else():
+    with connected(2, handlers={Ask: lambda _, ask: ask.n}) as (server, _clients, events):
+        here = enter(os.getpid(), SOON_S)
+        assert here is not None
+        with ControlClient(here, -1) as asker:
+            (found,) = asker.ask(ExplainProgram(SOON_S), SOON_S)  # one for each process
+            assert (found.process, found.text) == (os.getpid(), "all is well")
+            with pytest.raises(UsageError, match="may ask for explanations, and send no Ask"):
+                asker.ask(Ask(1), SOON_S)
+            assert len(server.connections()) == 2
+            asker.send(Introduction(0))
+            with pytest.raises(PeerLostError):
+                asker.ask(ExplainProgram(SOON_S), SOON_S)
+        assert server.connections()[0].ask(ExplainWorkers(), SOON_S) == "all is well"
+        assert events.empty()
+
+
+@on_linux
+def test_another_user_is_refused_at_the_door(monkeypatch):
+    with ControlServer(SECRET) as server:
+        here = enter(os.getpid(), SOON_S)
+        assert here is not None
+        here.close()
+        own = os.geteuid()
+        with monkeypatch.context() as patch:
+            patch.setattr(local_door.os, "geteuid", lambda: own + 1)
+            # Neither does this end take what listens there for a process of that user, ...
+            assert enter(os.getpid(), SOON_S) is None
+            with socket.socket(socket.AF_UNIX) as stranger:
+                stranger.settimeout(SOON_S)
+                stranger.connect(next(local_door._addresses(os.getpid())))
+                # ... nor the server one that calls.
+                with contextlib.suppress(ConnectionError):
+                    assert stranger.recv(1) == b""
+        assert server.workers() == []
+
+
+@on_linux
+def test_where_another_process_has_the_name_of_a_door_it_is_not_entered():
+    """The system says which process listens."""
+    with socket.socket(socket.AF_UNIX) as squatter:
+        squatter.bind(f"\0{local_door.PREFIX}1-0")
+        squatter.listen()
+        assert local_door.has_door(1)
+        assert enter(1, SOON_S) is None
+
+
+def test_a_worker_that_does_not_answer_in_time_is_named_and_the_others_are_not():
+    held = threading.Event()
+
+    def wait(*_):
+        held.wait(SOON_S)
+
+    handlers = {Say: wait}
+    with connected(3, client_handlers=handlers) as (server, _, _events):
+        server.connections()[1].send(Say("its thread is held up"))
+        try:
+            for connection in server.workers():
+                connection.process += connection.worker  # or they would count as one
+            found = explanations.explain_program(0.5)
+        finally:
+            held.set()
+    silent = [each.workers for each in found if each.text is None]
+    assert silent == ["worker 1"]
+    assert len(found) == 3

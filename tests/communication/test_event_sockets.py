@@ -15,6 +15,8 @@ import pytest
 
 import pointstamp as ps
 from pointstamp.communication import event_sockets
+from pointstamp.communication.blocking_stream import BlockingStream
+from pointstamp.communication.tls import Certificates
 from pointstamp.errors import (
     AuthenticationError,
     CommunicationError,
@@ -93,7 +95,7 @@ def test_who_dials_may_come_first(pool: ThreadPoolExecutor) -> None:
     initiated = threading.Event()
 
     class Late(ps.Connect):
-        def connect(self, is_wanted: Any) -> socket.socket:
+        def connect(self, is_wanted: Any) -> BlockingStream:
             initiated.set()
             return super().connect(is_wanted)
 
@@ -264,3 +266,145 @@ def test_idle_strangers_keep_no_replay_waiting(
         replayed = pool.submit(collect, lambda scope: scope.replay([listen]))
         capture(dial(listen), [["a"]])
         assert replayed.result(timeout=20) == [(0, "a")]
+
+
+# With certificates.
+
+
+@pytest.fixture
+def encrypted(certificates: Certificates) -> Iterator[ps.Accept]:
+    with ps.Accept(secret=SECRET, certificates=certificates) as listener:
+        yield listener
+
+
+def dial_with(listener: ps.Accept, certificates: Certificates | None) -> ps.Connect:
+    return ps.Connect(*listener.address, secret=SECRET, timeout_s=20, certificates=certificates)
+
+
+@pytest.mark.parametrize("captures", ["dials", "listens"])
+def test_with_certificates_the_same_records_arrive(
+    pool: ThreadPoolExecutor, encrypted: ps.Accept, certificates: Certificates, captures: str
+) -> None:
+    batch = pa.RecordBatch.from_pydict({"x": pa.array(range(50_000), pa.int64())})
+    ends = dial_with(encrypted, certificates), encrypted
+    one, other = ends if captures == "dials" else reversed(ends)
+    done = pool.submit(capture, one, [batch] * 20)
+    found = collect(lambda scope: scope.replay([other]))
+    done.result(timeout=60)
+    assert found == [(epoch, (x,)) for epoch in range(20) for x in range(50_000)]
+
+
+def test_with_certificates_several_parts_arrive_at_one_end(
+    pool: ThreadPoolExecutor, encrypted: ps.Accept, certificates: Certificates
+) -> None:
+    ends = [dial_with(encrypted, certificates) for _ in range(3)]
+    done = pool.submit(capture, ends, [["a"], ["b"]], 3)
+    found = collect(lambda scope: scope.replay([encrypted] * 3))
+    done.result(timeout=60)
+    assert found == [(0, "a")] * 3 + [(1, "b")] * 3
+
+
+@pytest.mark.parametrize("has_other", [False, True], ids=["plain", "of another authority"])
+def test_with_certificates_who_has_none_of_them_is_refused(
+    pool: ThreadPoolExecutor,
+    encrypted: ps.Accept,
+    certificates: Certificates,
+    request: pytest.FixtureRequest,
+    has_other: bool,
+    first_cause: Any,
+) -> None:
+    """Though it knows the secret; and those that have one are served."""
+    other = request.getfixturevalue("other_certificates") if has_other else None
+    replayed = pool.submit(collect, lambda scope: scope.replay([encrypted]))
+    with pytest.raises(WorkerError) as raised:
+        capture(dial_with(encrypted, other), [["x"]])
+    assert isinstance(first_cause(raised.value), AuthenticationError | PeerLostError)
+    capture(dial_with(encrypted, certificates), [["a"]])
+    assert replayed.result(timeout=20) == [(0, "a")]
+    assert "a connection was refused" in encrypted._admission.refused
+
+
+@pytest.mark.parametrize("has_other", [False, True], ids=["plain", "of another authority"])
+def test_with_certificates_an_end_that_has_none_of_them_is_not_dialled(
+    pool: ThreadPoolExecutor,
+    certificates: Certificates,
+    request: pytest.FixtureRequest,
+    has_other: bool,
+    first_cause: Any,
+) -> None:
+    other = request.getfixturevalue("other_certificates") if has_other else None
+    with ps.Accept(secret=SECRET, timeout_s=2, certificates=other) as listener:
+        replayed = pool.submit(collect, lambda scope: scope.replay([listener]))
+        with pytest.raises(WorkerError, match="do not agree on certificates") as raised:
+            capture(dial_with(listener, certificates), [["x"]])
+        assert isinstance(first_cause(raised.value), AuthenticationError)
+        with pytest.raises(WorkerError, match="a connection was refused"):
+            replayed.result(timeout=20)
+
+
+def test_with_certificates_what_travels_is_encrypted(
+    pool: ThreadPoolExecutor, encrypted: ps.Accept, certificates: Certificates
+) -> None:
+    seen = bytearray()
+
+    def carry(source: socket.socket, target: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 16):
+                seen.extend(data)
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+
+    def relay() -> None:
+        client, _ = between.accept()
+        with client, socket.create_connection(encrypted.address) as behind:
+            back = pool.submit(carry, behind, client)
+            carry(client, behind)
+            back.result()
+
+    with socket.create_server(("127.0.0.1", 0)) as between:
+        carried = pool.submit(relay)
+        end = ps.Connect(*between.getsockname(), secret=SECRET, certificates=certificates)
+        done = pool.submit(capture, end, [["a word that no other may read"] * 100])
+        found = collect(lambda scope: scope.replay([encrypted]))
+        done.result(timeout=20)
+        carried.result(timeout=20)
+    assert found == [(0, "a word that no other may read")] * 100
+    assert len(seen) > 100
+    assert b"no other" not in seen
+    assert b"PtStamp" not in seen
+
+
+def test_with_certificates_idle_strangers_keep_no_replay_waiting(
+    pool: ThreadPoolExecutor,
+    encrypted: ps.Accept,
+    certificates: Certificates,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(event_sockets, "_MAX_CANDIDATES", 20)
+    with contextlib.ExitStack() as stack:
+        for _ in range(40):
+            stack.enter_context(socket.create_connection(encrypted.address))
+        replayed = pool.submit(collect, lambda scope: scope.replay([encrypted]))
+        capture(dial_with(encrypted, certificates), [["a"]])
+        assert replayed.result(timeout=20) == [(0, "a")]
+
+
+def test_with_certificates_a_replay_that_fails_is_lost_for_the_capture(
+    pool: ThreadPoolExecutor, encrypted: ps.Accept, certificates: Certificates, first_cause: Any
+) -> None:
+    """One thread writes, and another one waits for the answer, on one encrypted connection."""
+
+    def main(worker: Any) -> None:
+        with worker.dataflow() as scope:
+            input, stream = scope.new_input()
+            stream.capture(dial_with(encrypted, certificates))
+        input.send("a")
+        while True:
+            worker.step_or_park()
+
+    done = pool.submit(ps.execute, main)
+    with pytest.raises(WorkerError, match="ZeroDivisionError"):
+        collect(lambda scope: scope.replay([encrypted]).map(lambda x: 1 // 0))
+    with pytest.raises(WorkerError, match=r"Capture.*was lost") as raised:
+        done.result(timeout=20)
+    assert isinstance(first_cause(raised.value), PeerLostError)

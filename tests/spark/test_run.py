@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 import pointstamp.spark
+from pointstamp.communication.explanations import explain_program
 from pointstamp.errors import BuildError, SparkSetupError, UsageError
 from pointstamp.spark import driver_control
 
@@ -67,6 +69,34 @@ def test_workers_that_are_given_certificates_meet_and_report_with_them(spark, dr
     )
     assert sorted(result.toArrow()["id"].to_pylist()) == list(range(100))
     assert ("127.0.0.1", driver_certificates) in driver_control._controls
+
+
+def test_the_driver_can_ask_each_task_what_it_waits_for(spark, tmp_path):
+    """Over its control connection, while it is in the middle of code of the program."""
+    done = tmp_path / "done"
+
+    def build(scope, records):
+        def slow(batch):
+            while not done.exists():
+                time.sleep(0.01)
+            return batch
+
+        return records.map_batches(slow, name="Slow")
+
+    result = run(build, {"records": spark.range(0, 100, 1, 4)}, "id long")
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(result.toArrow)
+        try:
+            said = ""
+            while said.count(" of 2 ") < 2 or "is in operator 'Slow', at time 0" not in said:
+                time.sleep(0.05)
+                found = explain_program(20)
+                said = "\n".join(each.text or "" for each in found)
+        finally:
+            done.touch()
+        assert running.result().num_rows == 100
+    assert len(found) == 2
+    assert said.count("worker 0 of 2 ") == said.count("worker 1 of 2 ") == 1
 
 
 def test_every_worker_is_a_task_of_the_stage_and_gets_a_share(spark):

@@ -182,7 +182,11 @@ def test_tasks_with_certificates_meet(certificates):
     assert met([certificates, certificates]) == ["connected", "connected"]
 
 
-def test_a_task_without_certificates_does_not_meet_one_that_has_them(certificates, monkeypatch):
+@pytest.mark.parametrize("has_other", [False, True], ids=["none", "of another authority"])
+def test_a_task_does_not_meet_one_that_has_other_certificates(
+    certificates, request, has_other, monkeypatch
+):
     monkeypatch.setattr(tcp, "connect", partial(tcp.connect, timeout_s=2.0))
-    found = met([certificates, None])
+    other = request.getfixturevalue("other_certificates") if has_other else None
+    found = met([certificates, other])
     assert all(isinstance(each, CommunicationError) for each in found), found
