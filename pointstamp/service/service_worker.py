@@ -99,6 +99,7 @@ class ServiceWorker:
             dict.fromkeys(spec.inputs, first),
             dict.fromkeys(spec.outputs, first),
             dict.fromkeys(spec.outputs, -1),
+            self.end_epoch,
         )
         """How far it is."""
         self._worker = worker
