@@ -76,6 +76,19 @@ def from_number(number: int, kind: Any) -> Any:
     return number * MICROSECOND if kind == DURATION else number
 
 
+_INT64 = (-(2**63), 2**63 - 1)
+
+
+def _ends(kind: Any) -> tuple[int, int]:
+    """The first and the last time of the calendar of a kind, as a number."""
+    if kind in (NAIVE, AWARE):
+        utc = datetime.UTC
+        ends = datetime.datetime.min.replace(tzinfo=utc), datetime.datetime.max.replace(tzinfo=utc)
+        return to_number(ends[0]), to_number(ends[1])
+    is_of_ns = "ns" in str(kind)  # of Arrow and of NumPy
+    return (_INT64[0] // 1000 + 1, _INT64[1] // 1000) if is_of_ns else _INT64
+
+
 class EventTimes:
     """Reads the event times of the batches of one operator, all of one kind.
 
@@ -90,13 +103,21 @@ class EventTimes:
         Which scale.
     resolution : int
         What the bounds of windows are multiples of; on the calendar's scale.
+    outermost : callable, optional
+        Gives the first start and the last end of the windows of all times from one to another.
 
     >>> EventTimes(lambda record: record[1], "an example").read([("a", 3), ("b", 5)])
     array([3, 5])
     """
 
     def __init__(
-        self, time: Any, operator: str, *, is_calendar: bool = False, resolution: int = 1
+        self,
+        time: Any,
+        operator: str,
+        *,
+        is_calendar: bool = False,
+        resolution: int = 1,
+        outermost: Callable[[int, int], tuple[int, int]] = lambda first, last: (first, last),
     ) -> None:
         self.time = time
         self.kind: Any = None
@@ -104,6 +125,7 @@ class EventTimes:
         self._operator = operator
         self._is_calendar = is_calendar
         self._resolution = resolution
+        self._outermost = outermost
 
     def read(self, batch: Any) -> Ints:
         """The event time of each record, int64[n].
@@ -111,11 +133,13 @@ class EventTimes:
         Raises
         ------
         DataError
-            If they are null, or not of the scale, or of another kind than those before.
+            If they are null, or not of the scale, or of another kind than those before; or if
+            their kind has no times for the bounds of their windows.
         """
         kind, numbers = self._read(batch)
         if len(numbers):
             self.expect(kind)
+            self._check_bounds(int(numbers.min()), int(numbers.max()))
         return numbers
 
     def expect(self, kind: Any) -> None:
@@ -148,6 +172,16 @@ class EventTimes:
         of_kind = self._of_type if kind.name == "columns" else self._of_dtype
         return kind.with_columns(batch, {name: of_kind(bound) for name, bound in bounds.items()})
 
+    def _check_bounds(self, first: int, last: int) -> None:
+        least, most = _ends(self.kind) if self._is_calendar else _INT64
+        start, end = self._outermost(first, last)
+        if start < least or end > most:
+            outside = last if end > most else first
+            raise DataError(
+                f"{self._operator} was given the event time {self.value(outside)!r}, whose windows "
+                "begin or end where its kind has no times any more: drop such records first"
+            )
+
     def _read(self, batch: Any) -> tuple[Any, Ints]:
         found = kind_of(batch).column(batch, self.time, self._operator)
         if type(found) is list:
@@ -171,7 +205,12 @@ class EventTimes:
             raise self._no_time(type(bad).__name__, bad, kind)
         if kind == INTEGER:
             return self._of_array(np.asarray(values))
-        return kind, np.fromiter(map(to_number, values), np.int64, len(values))
+        counted = list(map(to_number, values))
+        if kind == DURATION and not _INT64[0] <= min(counted) <= max(counted) <= _INT64[1]:
+            raise DataError(
+                f"{self._operator} counts event times in microseconds, in 63 bits; some do not fit"
+            )
+        return kind, np.array(counted, np.int64)
 
     def _of_array(self, values: npt.NDArray[Any]) -> tuple[Any, Ints]:
         if values.dtype.kind in "mM":

@@ -66,6 +66,7 @@ class Sliding:
                 f"windows of size {self.size} every {self.slide} leave gaps, and records between "
                 "them would be in no window; if that is wanted, as a sample, say has_gaps=True"
             )
+        _check_width(self, self.size, self.slide, self.offset)
 
     @property
     def is_calendar(self) -> bool:
@@ -77,10 +78,20 @@ class Sliding:
         """What all bounds are multiples of."""
         return math.gcd(*map(span_number, (self.size, self.slide, self.offset)))
 
+    def outermost(self, first: int, last: int) -> tuple[int, int]:
+        """The first start and the last end of the windows of all times from `first` to `last`.
+
+        >>> Sliding(10, 5).outermost(3, 12)
+        (-5, 20)
+        """
+        size, slide, offset = map(span_number, (self.size, self.slide, self.offset))
+        start = ((first - offset - size) // slide + 1) * slide + offset
+        return start, (last - offset) // slide * slide + offset + size
+
     def windows_of(self, times: Ints) -> tuple[Ints, Ints]:
         """Each window of each record: (number of the record, start), both int64[m]."""
         size, slide, offset = map(span_number, (self.size, self.slide, self.offset))
-        latest = (times - offset) // slide * slide + offset
+        latest = times - (times % slide - offset) % slide  # nothing of which is too large
         steps = range(-(-size // slide))
         starts = np.concatenate([latest - step * slide for step in steps])
         records = np.tile(np.arange(len(times)), len(steps))
@@ -108,6 +119,7 @@ class Sessions:
 
     def __post_init__(self) -> None:
         _check_positive("a session's gap", self.gap)
+        _check_width(self, self.gap)
 
     @property
     def is_calendar(self) -> bool:
@@ -118,6 +130,10 @@ class Sessions:
     def resolution(self) -> int:
         """What all lengths are multiples of."""
         return span_number(self.gap)
+
+    def outermost(self, first: int, last: int) -> tuple[int, int]:
+        """As of `Sliding`."""
+        return first, last + span_number(self.gap)
 
 
 class Window(NamedTuple, Generic[K, R]):
@@ -164,6 +180,11 @@ def check_lateness(lateness: Any, windows: Sliding | Sessions) -> int:
     if lateness and is_timedelta != windows.is_calendar:
         raise _mixed("windows and lateness", windows, lateness)
     return span_number(lateness)
+
+
+def _check_width(windows: Any, *spans: Span) -> None:
+    if any(abs(span_number(span)) >= 2**62 for span in spans):
+        raise UsageError(f"{windows} is too wide for event times, which are counted in 63 bits")
 
 
 def _check_positive(what: str, value: Any) -> bool:

@@ -362,7 +362,11 @@ def _declare(
 
 def _reader(side: Side, windows: Sliding | Sessions, name: str) -> EventTimes:
     return EventTimes(
-        side.time, name, is_calendar=windows.is_calendar, resolution=windows.resolution
+        side.time,
+        name,
+        is_calendar=windows.is_calendar,
+        resolution=windows.resolution,
+        outermost=windows.outermost,
     )
 
 

@@ -537,13 +537,15 @@ class _Made:
 
     def side(self, stream: StreamCore[Any], time: Any, key: Key) -> Side:
         """The records of a stream that have an event time and a key."""
-        name, is_calendar = self._name, self._windows.is_calendar
+        name, windows = self._name, self._windows
         refuse_async_of(name, time, key)
         check_key(key, name)
 
         def check(batch: Any) -> None:
             if time is not None:
-                EventTimes(time, name, is_calendar=is_calendar).read(batch)
+                EventTimes(
+                    time, name, is_calendar=windows.is_calendar, outermost=windows.outermost
+                ).read(batch)
             if key is not None:
                 kind_of(batch).hashes(batch, key)
 

@@ -394,3 +394,50 @@ def test_columns_of_the_names_of_the_bounds_are_an_error() -> None:
     batch = pa.RecordBatch.from_pydict({"window_start": [1]})
     with pytest.raises(WorkerError, match=r"'window_start'.*rename it first"):
         collect(lambda s: s.batches_to_stream([batch]).window(ps.Tumbling(1))[0])
+
+
+DAY = datetime.timedelta(days=1)
+FIRST = datetime.datetime.min.replace(tzinfo=datetime.UTC)
+AT_THE_ENDS = [
+    (ps.Tumbling(3), [2**63 - 1], None),
+    (ps.Tumbling(3), [-(2**63)], None),
+    (ps.Sessions(3), pa.record_batch({"t": [2**63 - 2]}), None),
+    (ps.Tumbling(DAY), [datetime.datetime.max.replace(tzinfo=datetime.UTC)], None),
+    (ps.Sliding(2 * DAY, DAY), [FIRST], None),
+    (ps.Tumbling(DAY), [datetime.timedelta.max], "63 bits"),
+    (ps.Tumbling(DAY), pa.record_batch({"t": pa.array([2**63 - 1], pa.timestamp("ns"))}), None),
+]
+
+
+@pytest.mark.parametrize(("windows", "batch", "words"), AT_THE_ENDS)
+def test_a_time_whose_windows_have_no_bounds_is_refused(
+    windows: Any, batch: Any, words: str | None, first_cause: Any
+) -> None:
+    """And not put into a window that is another one, or into none."""
+
+    def build(scope: Any) -> Any:
+        time = (lambda record: record) if isinstance(batch, list) else "t"
+        return scope.batches_to_stream([batch]).window(windows, time, clock=ps.EventClock())[0]
+
+    with pytest.raises(WorkerError) as raised:
+        collect(build)
+    cause = first_cause(raised.value)
+    assert isinstance(cause, DataError)
+    assert (words or "no times any more") in str(cause)
+
+
+def test_the_first_day_of_the_calendar_has_a_window() -> None:
+    for offset in (datetime.timedelta(), -9 * DAY):
+        windows = ps.Tumbling(DAY, offset)
+        build = lambda scope: scope.to_stream([FIRST]).window(windows, lambda time: time)[0]  # noqa: B023, E731
+        assert [(w.start, w.end) for _, w in collect(build)] == [(FIRST, FIRST + DAY)]
+
+
+def test_windows_too_wide_for_event_times_are_refused() -> None:
+    for make in (
+        lambda: ps.Tumbling(2**62),
+        lambda: ps.Sessions(2**63),
+        lambda: ps.Tumbling(1, 2**62),
+    ):
+        with pytest.raises(UsageError, match="too wide"):
+            make()
