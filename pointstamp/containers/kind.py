@@ -256,7 +256,10 @@ class Kind(Generic[C]):
         places = []
         n_seen = len(seen)
         for place, record in enumerate(self.records(batch)):
-            seen.add(canonical_key(record))
+            try:
+                seen.add(canonical_key(record))
+            except TypeError:
+                seen.add(canonical_key(_frozen(record)))
             if len(seen) > n_seen:
                 n_seen += 1
                 places.append(place)
@@ -466,3 +469,14 @@ def _listed(values: Any) -> list[Any]:
             listed: list[Any] = getattr(values, convert)()
             return listed
     return list(values)
+
+
+def _frozen(value: Any) -> Any:
+    """A record of columns, of which lists and structs cannot be hashed by Python, so that it can.
+
+    >>> _frozen((7, [1, {"x": None}]))
+    (7, (1, (('x', None),)))
+    """
+    if isinstance(value, dict):
+        return tuple((name, _frozen(part)) for name, part in value.items())
+    return tuple(map(_frozen, value)) if isinstance(value, (list, tuple)) else value

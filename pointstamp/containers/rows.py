@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from pointstamp.containers.expressions import is_expression
 from pointstamp.containers.key_hashes import is_plain, split_by_hash
-from pointstamp.containers.keys import canonical_key, check_rows_key, hash_keys
+from pointstamp.containers.keys import canonical_key, check_rows_key, hash_key, hash_keys
 from pointstamp.containers.kind import Buffer, Key, Kind
 from pointstamp.errors import ContainerError, SerializationError
 
@@ -79,7 +79,11 @@ class RowsKind(Kind[list[Any]]):
         n_seen = len(seen)
         new = []
         for record in batch:
-            seen.add(canonical_key(record))
+            try:
+                seen.add(canonical_key(record))
+            except TypeError:
+                hash_key(record)  # which says why it has none
+                raise
             if len(seen) > n_seen:
                 n_seen += 1
                 new.append(record)

@@ -160,3 +160,20 @@ def test_rounds_are_asked_for_where_there_are_some() -> None:
     with pytest.raises(WorkerError, match="which have none") as caught:
         collect(lambda scope: scope.to_stream([1]).distinct(over_rounds=True))
     assert isinstance(caught.value.__cause__, BuildError)
+
+
+def test_columns_of_lists_and_structs_may_be_distinct(workers: int) -> None:
+    lists = pa.array([[1, None], [1], [1, None], None, None], pa.list_(pa.int64()))
+    structs = pa.array([{"x": 1}, {"x": 1}, {"x": 1}, None, None], pa.struct({"x": pa.int64()}))
+    batch = pa.RecordBatch.from_arrays([lists, structs], names=["l", "s"])
+    found = collect(lambda scope: scope.batches_to_stream([batch, batch]).distinct(), workers)
+    assert sorted(repr(record) for _, record in found) == [
+        "(None, None)",
+        "([1, None], {'x': 1})",
+        "([1], {'x': 1})",
+    ]
+
+
+def test_rows_that_cannot_be_hashed_are_refused_by_name(workers: int) -> None:
+    with pytest.raises(WorkerError, match="type list has no hash that is the same on every"):
+        collect(lambda scope: scope.to_stream([[1], [1]]).distinct(), workers)
