@@ -150,21 +150,37 @@ def _answer_name(aggregate: tuple[str, str]) -> str:
 
 
 def check_aggregates(aggregates: Sequence[Any], operator: str) -> None:
-    """Raise unless each is a (column, function) that Arrow can group by.
+    """Raise unless each is a (column, function), or one with options, that Arrow can group by.
 
     Raises
     ------
     BuildError
         With the functions that there are.
     """
+    if not isinstance(aggregates, (list, tuple)):
+        raise BuildError(
+            f"{operator} folds by a function, or by a list of aggregates of columns such as "
+            f"[('spent', 'sum')]; found {aggregates!r}"
+        )
     known = [name.removeprefix("hash_") for name in pc.list_functions() if name[:5] == "hash_"]
     for aggregate in aggregates:
         is_pair = isinstance(aggregate, (tuple, list)) and len(aggregate) in (2, 3)
-        if not is_pair or aggregate[1] not in known:
+        if not is_pair or aggregate[1] not in known or not _are_names(aggregate[0]):
             raise BuildError(
                 f"{operator} cannot aggregate by {aggregate!r}; give (column, function) with a "
                 f"function of {sorted(known)}"
             )
+        if not isinstance([*aggregate, None][2], (pc.FunctionOptions, type(None))):
+            raise BuildError(
+                f"{operator} cannot aggregate by {aggregate!r}: options are those of "
+                "pyarrow.compute, such as ScalarAggregateOptions(min_count=1)"
+            )
+
+
+def _are_names(column: Any) -> bool:
+    """Whether it is the name of a column, or a list of names: empty for what counts records."""
+    is_list = isinstance(column, (list, tuple))
+    return isinstance(column, str) or (is_list and all(isinstance(name, str) for name in column))
 
 
 def _aggregate(

@@ -203,13 +203,20 @@ def nothing(*args: Any) -> Any:
          ["'summ'", "'sum'"]),
         (lambda s: columns(s, "kx", [(1, 2)]).aggregate(["x"], key="k"), BuildError,
          ["'x'", "(column, function)"]),
+        (lambda s: columns(s, "kx", [(1, 2)]).aggregate(5, key="k"), BuildError,
+         ["a function", "[('spent', 'sum')]", "found 5"]),
+        (lambda s: columns(s, "kx", [(1, 2)]).aggregate([(5, "sum")], key="k"), BuildError,
+         ["(5, 'sum')", "(column, function)"]),
+        (lambda s: columns(s, "kx", [(1, 2)]).aggregate([("x", "sum", 5)], key="k"), BuildError,
+         ["('x', 'sum', 5)", "options"]),
         (lambda s: columns(s, "kx", [(1, 2)]).aggregate([("x", "sum")]), BuildError, ["None"]),
         (lambda s: rows(s, "kx", [(1, 2)]).aggregate([("x", "sum")], key="k"), ColumnError,
          ["'k'"]),
         (lambda s: columns(s, "kx", [(1, 2)]).aggregate(nothing), ContainerError, ["RecordBatch"]),
     ],
     ids=["rows", "machine of rows", "no column", "machine, no column", "no column to sum",
-         "no function", "no pair", "no key", "names on rows", "columns without a key"],
+         "no function", "no pair", "no list", "no name", "no options", "no key",
+         "names on rows", "columns without a key"],
 )  # fmt: skip
 def test_a_key_or_an_aggregate_that_does_not_fit_is_named(
     build: Any, kind: Any, words: list[str]
