@@ -20,8 +20,9 @@ EDGES ?=
 WORKERS ?= 2
 RUN_ARGS ?=
 
-# Passed to pytest by `make test` and `make soak`. Three processes, of which one begins with all
-# the tests that share a Spark session; on two cores, as a good third of a test is waiting.
+# Passed to pytest by `make test` and `make soak`. Three processes, which begin with the largest
+# groups: the tests that share a Spark session, those of a cluster, those that start a session
+# each. On two cores, as a good third of a test is waiting.
 PYTEST_ARGS ?= -n 3 --dist loadgroup
 
 # The tests start Python some hundreds of times, and each would compile every module that it
@@ -29,7 +30,7 @@ PYTEST_ARGS ?= -n 3 --dist loadgroup
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run check test soak bench bench-spark wheels changelog lock clean
+.PHONY: help setup run check warm test soak bench bench-spark wheels changelog lock clean
 
 help:
 	@echo "make run    find the motifs of a graph on Spark (EDGES=file, PATTERN=..., WORKERS=2)"
@@ -72,6 +73,8 @@ $(WARM): $(STAMP) $(wildcard pointstamp/kernels/*.py) | $(COMPILED)
 	@$(BIN)/pointstamp warm >/dev/null 2>&1 & \
 		test -f $(CLASSES) || $(BIN)/python -m tests.spark.archive $(CLASSES); wait
 	@touch $@
+
+warm: $(WARM)
 
 # Every test once; and where the core is compiled, what exercises it as sources too (`CORE` in
 # tests/conftest.py says what that is). Pytest ends with 5 where PYTEST_ARGS name nothing of it.

@@ -47,16 +47,31 @@ for _module in MODULES:
 
 CORE = {
     *(f"tests/{Path(*module.split('.')[1:-1])}" for module in MODULES),
-    *(f"pointstamp/{Path(*module.split('.')[1:-1])}" for module in MODULES),
+    *(f"{Path(*module.split('.'))}.py" for module in MODULES),
     "tests/simulation",
     "tests/test_compiled.py",
 }
 """What exercises compiled modules: `make test` runs it twice, compiled and as sources."""
 
+ONCE = {
+    f"tests/{folder}/test_{name}.py"
+    for folder, names in {
+        "communication": "authentication control event_sockets failure job_control processes "
+        "segment_sharing simulated tcp threads",
+        "containers": "convert flat frames user_kind_on_processes",
+        "operators": "capture command",
+        "runtime": "introspection tcp_workers watchdog",
+    }.items()
+    for name in names.split()
+}
+"""What is beside those, but of what is never compiled: rendezvous, control, processes, files."""
+
 
 def is_of_core(path: Path) -> bool:
     """Whether the tests of this file are run in both modes."""
     above = path.relative_to(ROOT)
+    if str(above) in ONCE:
+        return False
     return any(str(folder) in CORE for folder in (above, *above.parents))
 
 
@@ -64,7 +79,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what is run in both modes, and leave to the sources what only they can show."""
     reason = "of the sources alone: it replaces methods, or counts calls"
     for item in items:
-        if is_of_core(item.path) and not item.get_closest_marker("spark"):
+        runs_once = item.get_closest_marker("spark") or item.get_closest_marker("once")
+        if is_of_core(item.path) and not runs_once:
             item.add_marker(pytest.mark.core)
         if item.get_closest_marker("interpreted"):
             item.add_marker(pytest.mark.core)

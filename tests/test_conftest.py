@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pointstamp.compiled import MODULES
-from tests.conftest import ROOT, is_of_core
+from pointstamp.compiled import MODULES, source
+from tests.conftest import ONCE, ROOT, is_of_core
 
 CONFTEST = Path(__file__).with_name("conftest.py")
 
@@ -59,5 +59,11 @@ def test_a_test_that_leaves_something_behind_fails(tmp_path, kind):
 def test_every_compiled_module_is_tested_in_both_modes():
     folders = {"/".join(module.split(".")[1:-1]) for module in MODULES}
     assert all(is_of_core(ROOT / "tests" / folder / "test_it.py") for folder in folders)
+    assert all(is_of_core(source(module)) for module in MODULES)
     assert is_of_core(ROOT / "tests" / "simulation" / "test_it.py")
     assert not is_of_core(ROOT / "tests" / "cli" / "test_it.py")
+
+
+def test_what_is_run_once_is_there_and_not_run_twice():
+    assert [path for path in ONCE if not (ROOT / path).exists()] == []
+    assert not any(is_of_core(ROOT / path) for path in ONCE)

@@ -124,6 +124,7 @@ class SharedLink:
             raise SerializationError(
                 f"channel {channel} has no number in shared memory: there can be {MAX_CHANNEL + 1}"
             )
+        # Rows have a framing of their own in a ring, one pickle with the tag; see `encode_rows`.
         if type(batch) is list:
             data = encode_rows(batch, tag)
             if len(data) <= INLINE_BYTES:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from pointstamp.containers.convert import to_arrow
 from pointstamp.containers.expressions import is_expression
 from pointstamp.containers.keys import checked_values, column_names, hash_keys
-from pointstamp.containers.kind import Buffer, Key, Kind
+from pointstamp.containers.kind import Buffer, Key, Kind, check_new, columns_of_right
 from pointstamp.containers.rows import dump_records
 from pointstamp.errors import ColumnError, ContainerError
 from pointstamp.kernels.hashing import Hashes, combine_columns, hash_column
@@ -160,6 +160,10 @@ class ArraysKind(Kind[Arrays]):
         check_new(more, batch.names)
         return Arrays({**dict(batch), **more})
 
+    def select(self, batch: Arrays, names: Sequence[str]) -> Arrays:
+        """The same columns."""
+        return Arrays({name: batch[name] for name in names})
+
     def to_arrow(self, batch: Arrays) -> Any:
         """The same columns, of numbers without a copy."""
         return to_arrow(dict(batch))
@@ -207,27 +211,6 @@ class ArraysKind(Kind[Arrays]):
         for (name, dtype), buffer in zip(named, buffers[1:], strict=True):
             columns[name] = _column_of(buffer, dtype, n_records)
         return Arrays(columns)
-
-
-def check_new(more: Mapping[str, Any], names: Sequence[str]) -> None:
-    """Refuse to add a column whose name is among `names`."""
-    taken = [name for name in more if name in names]
-    if taken:
-        raise ColumnError(
-            f"cannot add the column {taken[0]!r}: the batch has one of that name; rename it first"
-        )
-
-
-def columns_of_right(
-    kind: Kind[Any], left: Any, right: Any, key: Sequence[str], suffix: str
-) -> dict[str, Any]:
-    """The columns of the right side of a join that are put to those of the left."""
-    names = kind.names(left)
-    return {
-        f"{name}{suffix if name in names else ''}": kind.column(right, name, "a join")
-        for name in kind.names(right)
-        if name not in key
-    }
 
 
 def hash_array(values: Array) -> Hashes:

@@ -25,7 +25,7 @@ _AGAIN = {name: name for name in ("sum", "product", "min", "max", "any", "all")}
 
 
 def grouped(batch: pa.RecordBatch, key: Any, operator: str) -> Iterator[tuple[Any, pa.RecordBatch]]:
-    """Each distinct key of a batch that is not empty, and its records.
+    """Each distinct key of a batch, in the order of their first records, and its records.
 
     Parameters
     ----------
@@ -44,6 +44,8 @@ def grouped(batch: pa.RecordBatch, key: Any, operator: str) -> Iterator[tuple[An
     [(7, [1, 3]), (9, [2])]
     """
     names = _names(batch, key, operator)
+    if not batch.num_rows:
+        return
     # Arrow takes the two zeros for two keys, and Python for one.
     columns = [one_zero(batch.column(name)) for name in names]
     places = list(map(str, range(len(names))))
@@ -54,10 +56,16 @@ def grouped(batch: pa.RecordBatch, key: Any, operator: str) -> Iterator[tuple[An
     rows: Any = pa.concat_arrays(found[f"{_ROW}_list"].chunks)
     starts = np.zeros(len(rows) + 1, np.int64)
     np.cumsum(numbers(rows.value_lengths()), out=starts[1:])
-    ordered = batch.take(rows.flatten())
+    order = rows.flatten()
+    ordered = batch.take(order)
     lists = [found[place].to_pylist() for place in places]
     keys = lists[0] if isinstance(key, str) else zip(*lists, strict=True)
-    for value, (start, stop) in zip(keys, itertools.pairwise(starts.tolist()), strict=True):
+    groups = list(zip(keys, itertools.pairwise(starts.tolist()), strict=True))
+    firsts = numbers(order)[starts[:-1]]
+    if (firsts[1:] < firsts[:-1]).any():
+        # Of several columns Arrow gives keys in an order of its own.
+        groups = [groups[group] for group in np.argsort(firsts).tolist()]
+    for value, (start, stop) in groups:
         yield canonical_key(value), ordered.slice(start, stop - start)
 
 

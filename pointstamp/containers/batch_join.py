@@ -15,21 +15,20 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from pointstamp.containers.arrays import Arrays
-from pointstamp.containers.gather import column_of, take
 from pointstamp.containers.join_index import (
+    SUFFIX,
     are_equal,
     differ,
     hashes_with_places,
     key_names,
     paired,
-    right_columns,
     row_keys,
     rows_of,
 )
 from pointstamp.containers.keys import has_nan
+from pointstamp.containers.kind import Kind
 from pointstamp.containers.registry import kind_of
-from pointstamp.errors import BuildError, ContainerError, SchemaError
+from pointstamp.errors import BuildError, SchemaError
 from pointstamp.kernels.hash_join import add_values, find_values, no_values
 
 How = Literal["inner", "left", "right", "full", "semi", "anti"]
@@ -77,13 +76,14 @@ def joined(left: Any, right: Any, keys: tuple[Any, Any], how: How, schemas: tupl
         return None
     if left is not None and right is not None and type(left) is not type(right):
         raise differ(right, left)
-    if not kind_of(right if left is None else left).has_columns:
+    kind = kind_of(right if left is None else left)
+    if not kind.has_columns:
         left, right = ([] if side is None else rows_of(side) for side in (left, right))
         return _rows(left, right, keys, how)
     if right is None and how == "anti":
         return left
-    left = _empty(schemas[0], "left", how) if left is None else left
-    right = _empty(schemas[1], "right", how) if right is None else right
+    left = _empty(kind, schemas[0], "left", how) if left is None else left
+    right = _empty(kind, schemas[1], "right", how) if right is None else right
     return _columns(left, right, (key_names(keys[0]), key_names(keys[1])), how)
 
 
@@ -116,27 +116,20 @@ def _columns(left: Any, right: Any, keys: tuple[list[str], list[str]], how: How)
     lefts, rights = _matches(left, right, keys)
     if how in ("semi", "anti"):
         has = _are_in(lefts, n_left)
-        return take(left, np.flatnonzero(has if how == "semi" else ~has))
+        return kind.take(left, np.flatnonzero(has if how == "semi" else ~has))
     if how == "inner":
-        return paired(take(left, lefts), take(right, rights), keys[1])
-    if kind.name != "columns":
-        raise ContainerError(
-            f"a {how} join needs nulls where there is no partner, and {kind.name} have none: send "
-            "Arrow record batches"
-        )
+        return paired(kind.take(left, lefts), kind.take(right, rights), keys[1])
     alone: list[Places] = [np.empty(0, np.int64), np.empty(0, np.int64)]
     if how in ("left", "full"):
         alone[0] = np.flatnonzero(~_are_in(lefts, n_left))
     if how in ("right", "full"):
         alone[1] = np.flatnonzero(~_are_in(rights, n_right))
     none = [np.full(len(places), -1) for places in alone]
-    return _outer(
-        left,
-        right,
+    places = (
         np.concatenate([lefts, alone[0], none[1]]),
         np.concatenate([rights, none[0], alone[1]]),
-        keys,
     )
+    return kind.outer_paired(left, right, places, keys, SUFFIX)
 
 
 def _matches(left: Any, right: Any, keys: tuple[list[str], list[str]]) -> tuple[Places, Places]:
@@ -149,59 +142,20 @@ def _matches(left: Any, right: Any, keys: tuple[list[str], list[str]]) -> tuple[
     records, rights = find_values(index, left_hashes)
     lefts = left_places[records]
     # Only of the columns of the key, as the others would be copied for nothing.
-    own, other = _only(left, keys[0]), _only(right, keys[1])
-    is_pair = are_equal(take(own, lefts), keys[0], take(other, rights), keys[1])
+    kind = kind_of(left)
+    own, other = kind.select(left, keys[0]), kind.select(right, keys[1])
+    is_pair = are_equal(kind.take(own, lefts), keys[0], kind.take(other, rights), keys[1])
     return (lefts, rights) if is_pair is None else (lefts[is_pair], rights[is_pair])
 
 
-def _outer(
-    left: Any, right: Any, lefts: Places, rights: Places, keys: tuple[list[str], list[str]]
-) -> Any:
-    """Record batches put side by side; -1 is no record. The key is that of either side."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    def taken(column: Any, places: Places) -> Any:
-        indices = pa.array(places, mask=places < 0)
-        return column.take(indices)
-
-    is_left = pa.array(lefts >= 0)
-    columns = {name: taken(column_of(left, name, "a join"), lefts) for name in left.schema.names}
-    for mine, theirs in zip(keys[0], keys[1], strict=True):
-        other = taken(column_of(right, theirs, "a join"), rights)
-        kind = columns[mine].type
-        try:
-            columns[mine] = pc.if_else(is_left, columns[mine], other.cast(kind))
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise SchemaError(
-                f"a join cannot put the key {theirs!r} of type {other.type} of records without a "
-                f"partner into the column {mine!r} of type {kind}: {error}; make them one type"
-            ) from error
-    names = right_columns(left, right, keys[1])
-    columns.update({new: taken(column_of(right, old, "a join"), rights) for old, new in names})
-    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
-
-
-def _empty(schema: Any, side: str, how: str) -> Any:
+def _empty(kind: Kind[Any], schema: Any, side: str, how: str) -> Any:
     """A batch without records."""
     if schema is None:
         raise SchemaError(
             f"a {how} join has records without a partner before the {side} stream has had any "
             "batch, so its columns are not known: give schemas=(left, right), Arrow schemas"
         )
-    import pyarrow as pa
-
-    return pa.RecordBatch.from_arrays(
-        [pa.array([], field.type) for field in schema], names=schema.names
-    )
-
-
-def _only(batch: Any, names: list[str]) -> Any:
-    """The batch with these columns only, where that is known to be less."""
-    if isinstance(batch, Arrays):
-        return Arrays({name: batch[name] for name in names})
-    is_arrow = kind_of(batch).name == "columns"
-    return batch.select(list(dict.fromkeys(names))) if is_arrow else batch
+    return kind.empty(schema)
 
 
 def _are_in(places: Places, n_records: int) -> npt.NDArray[np.bool_]:

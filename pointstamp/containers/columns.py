@@ -19,14 +19,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pointstamp.containers.arrays import check_new, columns_of_right, hash_array
+from pointstamp.containers.arrays import hash_array
 from pointstamp.containers.arrow_groups import grouped
 from pointstamp.containers.convert import arrow_array, numbers
 from pointstamp.containers.expressions import evaluate, filter_batch, is_expression
 from pointstamp.containers.flat import is_flat, put_together, take_apart
 from pointstamp.containers.keys import checked_values, column_names, hash_keys
-from pointstamp.containers.kind import Buffer, Key, Kind
-from pointstamp.errors import ContainerError, KeyHashError
+from pointstamp.containers.kind import Buffer, Key, Kind, check_new, columns_of_right
+from pointstamp.errors import ContainerError, KeyHashError, SchemaError
 from pointstamp.kernels.hashing import (
     NULL_HASH,
     Hashes,
@@ -114,6 +114,11 @@ class ColumnsKind(Kind[pa.RecordBatch]):
         columns = [arrow_array(c) if isinstance(c, np.ndarray) else c for c in more.values()]
         return pa.RecordBatch.from_arrays([*batch.columns, *columns], names=[*names, *more])
 
+    def select(self, batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+        """Without a copy."""
+        chosen: pa.RecordBatch = batch.select(list(dict.fromkeys(names)))
+        return chosen
+
     def to_arrow(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The batch itself."""
         return batch
@@ -123,6 +128,42 @@ class ColumnsKind(Kind[pa.RecordBatch]):
     ) -> pa.RecordBatch:
         """The columns of both sides."""
         return self.with_columns(left, columns_of_right(self, left, right, key, suffix))
+
+    def outer_paired(
+        self,
+        left: pa.RecordBatch,
+        right: pa.RecordBatch,
+        places: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]],
+        keys: tuple[Sequence[str], Sequence[str]],
+        suffix: str,
+    ) -> pa.RecordBatch:
+        """With nulls where there is no record."""
+        indices: list[ArrowArray] = [pa.array(side, mask=side < 0) for side in places]
+        at_left, at_right = indices
+        is_left = pa.array(places[0] >= 0)
+        columns: dict[str, Any] = {
+            name: column.take(at_left)
+            for name, column in zip(left.schema.names, left.columns, strict=True)
+        }
+        for mine, theirs in zip(*keys, strict=True):
+            other = self.column(right, theirs, "a join").take(at_right)
+            kind = columns[mine].type
+            try:
+                columns[mine] = pc.if_else(is_left, columns[mine], other.cast(kind))
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                raise SchemaError(
+                    f"a join cannot put the key {theirs!r} of type {other.type} of records without "
+                    f"a partner into the column {mine!r} of type {kind}: {error}; make them one "
+                    "type"
+                ) from error
+        more = columns_of_right(self, left, right, keys[1], suffix)
+        columns |= {name: column.take(at_right) for name, column in more.items()}
+        return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+    def empty(self, schema: pa.Schema) -> pa.RecordBatch:
+        """Columns of length 0."""
+        columns = [pa.array([], field.type) for field in schema]
+        return pa.RecordBatch.from_arrays(columns, names=schema.names)
 
     def take(self, batch: pa.RecordBatch, places: npt.NDArray[np.int64]) -> pa.RecordBatch:
         """One gather per column."""

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pointstamp.containers.gather import Key
+from pointstamp.containers.kind import Key
 from pointstamp.containers.registry import kind_of
 from pointstamp.errors import ColumnError, DataError, SchemaError
 
@@ -299,7 +299,7 @@ def _with_us(kind: Any) -> Any:
     return pa.timestamp("us", kind.tz if pa.types.is_timestamp(kind) else None)
 
 
-def group_numbers(batch: Any, key: Key | Callable[[Any], Any] | None, operator: str) -> Ints:
+def group_numbers(batch: Any, key: Key, operator: str) -> Ints:
     """A number for each record, int64[n]: equal if and only if the keys are."""
     kind = kind_of(batch)
     n_records = kind.length(batch)
@@ -345,7 +345,7 @@ def _numbered(column: Any, name: str, operator: str) -> Ints:
     return numbers(indices).astype(np.int64)
 
 
-def key_at(batch: Any, key: Key | Callable[[Any], Any] | None, place: int) -> Any:
+def key_at(batch: Any, key: Key, place: int) -> Any:
     """The key of one record: None without one, a tuple where it has several columns."""
     if key is None:
         return None

@@ -25,7 +25,6 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from pointstamp.containers.gather import column_of, is_columns, take
 from pointstamp.containers.keys import check_rows_key, has_nan
 from pointstamp.containers.registry import kind_of
 from pointstamp.errors import ColumnError, SchemaError
@@ -205,23 +204,24 @@ class ColumnsIndex:
 
     def _taken(self, batch: Any, records: Ints, rows: Ints) -> tuple[Any, Any]:
         """Both sides of the pairs, whose order changes; equal hashes that are not keys are out."""
+        kind = kind_of(batch)
         if len(self._batches) == 1:
-            other = take(self._batches[0], rows)
+            other = kind.take(self._batches[0], rows)
         else:
             places = np.searchsorted(self._begins, rows, side="right") - 1
             order = np.argsort(places, kind="stable")
             records, rows = records[order], rows[order]
             ends = np.searchsorted(places[order], np.arange(len(self._batches) + 1))
             parts = [
-                take(kept, rows[ends[i] : ends[i + 1]] - self._begins[i])
+                kind.take(kept, rows[ends[i] : ends[i + 1]] - self._begins[i])
                 for i, kept in enumerate(self._batches)
                 if ends[i] < ends[i + 1]
             ]
-            other = kind_of(parts[0]).concat(parts)
-        own = take(batch, records)
+            other = kind.concat(parts)
+        own = kind.take(batch, records)
         is_pair = are_equal(own, self._other_key, other, self._own_key)
         if is_pair is not None and not is_pair.all():
-            own, other = (take(side, np.flatnonzero(is_pair)) for side in (own, other))
+            own, other = (kind.take(side, np.flatnonzero(is_pair)) for side in (own, other))
         return own, other
 
 
@@ -238,21 +238,6 @@ def paired(left: Any, right: Any, right_key: Any) -> Any:
     kind = kind_of(left)
     key = key_names(right_key) if kind.has_columns else ()
     return kind.paired(left, right, key, SUFFIX)
-
-
-def right_columns(left: Any, right: Any, right_key: list[str]) -> list[tuple[str, str]]:
-    """The columns that a join takes of the right side: (name there, name in the join).
-
-    >>> from pointstamp.containers import Arrays
-    >>> right_columns(Arrays(k=[1], x=[2]), Arrays(k=[1], x=[3], y=[4]), ["k"])
-    [('x', 'x_right'), ('y', 'y')]
-    """
-    known = kind_of(left).names(left)
-    return [
-        (name, f"{name}{SUFFIX if name in known else ''}")
-        for name in kind_of(right).names(right)
-        if name not in right_key
-    ]
 
 
 def rows_of(batch: Any) -> list[Any]:
@@ -292,18 +277,20 @@ def hashes_with_places(batch: Any, key: list[str]) -> tuple[Ints, Ints]:
 
 def _keyed(batch: Any, key: list[str]) -> tuple[Any, Ints]:
     """The records that have a key, and the hashes of the keys as int64[n]."""
-    hashes = kind_of(batch).hashes(batch, key).view(np.int64)
+    kind = kind_of(batch)
+    hashes = kind.hashes(batch, key).view(np.int64)
     places = _places_with_key(batch, key)
-    return (batch, hashes) if places is None else (take(batch, places), hashes[places])
+    return (batch, hashes) if places is None else (kind.take(batch, places), hashes[places])
 
 
 def _places_with_key(batch: Any, key: list[str]) -> Ints | None:
     """Where no column of the key is null; None: everywhere."""
-    if not is_columns(batch):
-        return None
-    columns = [column_of(batch, name, "a join") for name in key]
+    kind = kind_of(batch)
+    columns = [kind.column(batch, name, "a join") for name in key]
     nulls = [
-        column.is_null().to_numpy(zero_copy_only=False) for column in columns if column.null_count
+        column.is_null().to_numpy(zero_copy_only=False)
+        for column in columns
+        if getattr(column, "null_count", 0)  # of Arrow; other columns have none
     ]
     return np.flatnonzero(~np.logical_or.reduce(nulls)) if nulls else None
 
@@ -323,7 +310,7 @@ def are_equal(own: Any, own_key: list[str], other: Any, other_key: list[str]) ->
 
 def _values(batch: Any, name: str) -> Any:
     """A column as an array of NumPy's or of Arrow's."""
-    column = column_of(batch, name, "a join")
+    column = kind_of(batch).column(batch, name, "a join")
     return np.asarray(column) if type(column) is list else column
 
 

@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from pointstamp.containers.expressions import is_expression
 from pointstamp.containers.key_hashes import hash_into, is_plain, leave_others_to, stable_hash
-from pointstamp.errors import BuildError, ColumnError, ContainerError, KeyHashError
+from pointstamp.errors import BuildError, ColumnError, ContainerError, DataError, KeyHashError
 from pointstamp.kernels.hashing import (
     EMPTY_HASH,
     NULL_HASH,
@@ -103,6 +103,24 @@ def canonical_key(key: Any) -> Any:
     if not has_nan(key):
         return key
     return tuple(map(canonical_key, key)) if isinstance(key, tuple) else _NAN
+
+
+def checked_pair(record: Any, operator: str) -> tuple[Any, Any]:
+    """The key and the value of a record that is a pair of them.
+
+    Raises
+    ------
+    DataError
+        If it is none.
+    """
+    try:
+        of, value = record
+    except (TypeError, ValueError):
+        raise DataError(
+            f"{operator} without a key takes records that are pairs (key, value), and was given "
+            f"{record!r:.200}; say what its key is, as key=lambda record: ..."
+        ) from None
+    return canonical_key(of), value
 
 
 def has_nan(key: Any) -> bool:

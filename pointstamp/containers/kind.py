@@ -25,6 +25,8 @@ Laws, for every kind `k` and containers `a`, `b` of it:
 - `k.split(a, numbers, n)` gives `n` containers, together the records of `a`, in which
   records of equal number are together and in the order of `a`;
 - `k.exchange(a, key, n)` gives what `k.split(a, k.hashes(a, key), n)` gives, in one call;
+- `k.paired(a, b, key, s)` has as many records as `a` and `b`, those of equal place together;
+- `k.unseen(a, seen)` and `k.passing(a, check, note)` have records of `a`, in the order of `a`;
 - `k.decode(k.encode(a))` has the records of `a`.
 
 A container is not changed once it was sent: threads pass it on by reference.
@@ -34,7 +36,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -42,7 +44,7 @@ import numpy.typing as npt
 
 from pointstamp.containers.convert import boolean_values, integer_values
 from pointstamp.containers.expressions import is_expression
-from pointstamp.containers.keys import canonical_key, hash_keys
+from pointstamp.containers.keys import canonical_key, check_rows_key, checked_pair, hash_keys
 from pointstamp.errors import ColumnError, ContainerError
 
 C = TypeVar("C")
@@ -165,6 +167,14 @@ class Kind(Generic[C]):
             f"cannot add the columns {list(more)} to a batch of {self.name}, which has none"
         )
 
+    def select(self, batch: C, names: Sequence[str]) -> C:
+        """`batch` with the columns `names` alone, where that is known to be less."""
+        return batch
+
+    def as_columns(self, batch: C, make: Callable[[list[Any]], Any]) -> Any:
+        """`batch` if it has columns; else the container that `make` makes of a list of records."""
+        return batch if self.has_columns else make(list(self.records(batch)))
+
     def to_arrow(self, batch: C) -> Any:
         """The records as a `pyarrow.RecordBatch`.
 
@@ -186,6 +196,41 @@ class Kind(Generic[C]):
         """
         return list(zip(self.records(left), self.records(right), strict=True))
 
+    def outer_paired(
+        self,
+        left: C,
+        right: C,
+        places: tuple[Ints, Ints],
+        keys: tuple[Sequence[str], Sequence[str]],
+        suffix: str,
+    ) -> C:
+        """The columns of `paired` of the records at `places` of both sides; -1 is no record.
+
+        The columns of the key are those of either side.
+
+        Raises
+        ------
+        ContainerError
+            If a column cannot have nulls.
+        """
+        raise self._no_nulls()
+
+    def empty(self, schema: Any) -> C:
+        """A batch without records, of a schema, for an outer join.
+
+        Raises
+        ------
+        ContainerError
+            As `outer_paired`.
+        """
+        raise self._no_nulls()
+
+    def _no_nulls(self) -> ContainerError:
+        return ContainerError(
+            f"an outer join needs nulls where there is no partner, and {self.name} have none: send "
+            "Arrow record batches"
+        )
+
     # Some of the records.
 
     def take(self, batch: C, places: Ints) -> C:
@@ -203,6 +248,129 @@ class Kind(Generic[C]):
         """The records for which `chosen` is true, or, not `keep`, the others (null is not true)."""
         return self.take(batch, np.flatnonzero(self.flags(batch, chosen, operator) == keep))
 
+    def unseen(self, batch: C, seen: set[Any]) -> C | None:
+        """The first of equal records that are not in `seen`, which are put there; None for none.
+
+        seen : set of canonical keys
+        """
+        places = []
+        n_seen = len(seen)
+        for place, record in enumerate(self.records(batch)):
+            seen.add(canonical_key(record))
+            if len(seen) > n_seen:
+                n_seen += 1
+                places.append(place)
+        if not places:
+            return None
+        if len(places) == self.length(batch):
+            return batch
+        return self.take(batch, np.array(places, np.int64))
+
+    # Code of users: it is called with each record, or where there are columns with a batch.
+
+    def units(self, batch: C) -> list[Any]:
+        """What it is called with, one after the other: each record; or the one batch."""
+        return [batch] if self.has_columns else list(self.records(batch))
+
+    def listed(self, batch: C, operator: str) -> list[Any]:
+        """The records, for code that can be called with nothing else.
+
+        Raises
+        ------
+        ContainerError
+            If they consist of columns.
+        """
+        if not self.has_columns:
+            return list(self.records(batch))
+        raise ContainerError(
+            f"{operator} takes one record at a time, and this stream carries batches of "
+            f"{self.name} ({type(batch).__name__}); use map_batches, or name a column, "
+            "or of record batches give an expression, where the operator takes one"
+        )
+
+    def passing(
+        self, batch: C, check: Callable[[C], object], note: Callable[[Any, Exception, int], None]
+    ) -> C | None:
+        """The records on which `check`, of a batch, does not fail; None for none.
+
+        Parameters
+        ----------
+        note : callable
+            Is called with each unit on which it fails, the error, and how many records that is.
+            Where a unit is a record, `check` is tried on the batch, and then on each of them.
+        """
+        n_records = self.length(batch)
+        try:
+            check(batch)
+        except Exception as error:  # noqa: BLE001 - code of the user's
+            units = self.units(batch)
+            if len(units) == 1:
+                note(units[0], error, n_records)
+                return None
+        else:
+            return batch
+        places = []
+        for place, record in enumerate(units):
+            try:
+                check(self.slice(batch, place, place + 1))
+            except Exception as error:  # noqa: BLE001 - as above
+                note(record, error, 1)
+            else:
+                places.append(place)
+        return self.take(batch, np.array(places, np.int64)) if places else None
+
+    def check_chosen(self, batch: C, chosen: Any) -> None:
+        """Refuse what names columns where there are none.
+
+        Raises
+        ------
+        ColumnError
+        """
+        if not self.has_columns:
+            check_rows_key(chosen, next(self.records(batch), None))
+
+    # What operators keep of records, and send.
+
+    def with_times(self, batch: C, times: Ints) -> Any:
+        """What is kept of records whose `units` are to be taken in the order of `times`, int64[n].
+
+        Units that are batches have no order; so of columns it is the batch.
+        """
+        return (
+            batch
+            if self.has_columns
+            else list(zip(times.tolist(), self.records(batch), strict=True))
+        )
+
+    def by_times(self, kept: C) -> Any:
+        """The records of what `with_times` gave, in the order of their times."""
+        return kept
+
+    def labelled(
+        self,
+        parts: Sequence[C],
+        to_rows: Callable[[int, C], Iterable[Any]],
+        to_columns: Callable[[C, Ints], Any],
+    ) -> Any:
+        """One container of all of `parts` (at least one), and of what is to be said of each.
+
+        Parameters
+        ----------
+        to_rows : callable
+            Of the number of a part and the part: the rows to send for it.
+        to_columns : callable
+            Of a container of all, and for each record the number of its part, int64[n]: the
+            container with more columns.
+        """
+        if not self.has_columns:
+            return [row for number, part in enumerate(parts) for row in to_rows(number, part)]
+        numbers = np.repeat(np.arange(len(parts)), list(map(self.length, parts)))
+        return to_columns(self.concat(parts), numbers)
+
+    def kept_apart(self, parts: Sequence[C]) -> Sequence[Any]:
+        """The containers to send for a stream whose records are `parts`; here the parts."""
+        return parts
+
     # Keys.
 
     def keys(self, batch: C, key: Key, operator: str) -> list[Any]:
@@ -217,6 +385,18 @@ class Kind(Generic[C]):
     def keyed(self, batch: C, key: Key, operator: str) -> Iterator[tuple[Any, Any]]:
         """Each record with its key, for what folds one record after the other."""
         return zip(self.keys(batch, key, operator), self.records(batch), strict=True)
+
+    def keyed_pairs(self, batch: C, operator: str) -> Iterator[tuple[Any, Any]]:
+        """Key and value of each record that is a pair of them, for what folds those.
+
+        Raises
+        ------
+        DataError
+            If one is no pair.
+        """
+        if self.has_columns:
+            return self.keyed(batch, None, operator)
+        return (checked_pair(record, operator) for record in self.records(batch))
 
     def group(self, batch: C, key: Key, operator: str) -> Iterator[tuple[Any, C]]:
         """Each distinct key, and its records."""
@@ -251,6 +431,32 @@ class Kind(Generic[C]):
         """The batch that `encode` made `buffers` of."""
         batch: C = pickle.loads(buffers[0])
         return batch
+
+
+def check_new(more: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Refuse to add a column whose name is among `names`.
+
+    Raises
+    ------
+    ColumnError
+    """
+    taken = [name for name in more if name in names]
+    if taken:
+        raise ColumnError(
+            f"cannot add the column {taken[0]!r}: the batch has one of that name; rename it first"
+        )
+
+
+def columns_of_right(
+    kind: Kind[Any], left: Any, right: Any, key: Sequence[str], suffix: str
+) -> dict[str, Any]:
+    """The columns of the right side of a join, but for `key`, by their names in the join."""
+    names = kind.names(left)
+    return {
+        f"{name}{suffix if name in names else ''}": kind.column(right, name, "a join")
+        for name in kind.names(right)
+        if name not in key
+    }
 
 
 def _listed(values: Any) -> list[Any]:

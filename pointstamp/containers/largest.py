@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from pointstamp.containers.event_times import group_numbers
-from pointstamp.containers.gather import column_of, take
 from pointstamp.containers.keys import canonical_key, hash_keys
+from pointstamp.containers.kind import Kind
 from pointstamp.containers.registry import kind_of
 from pointstamp.errors import BuildError, DataError
 
@@ -35,7 +35,7 @@ def largest(batch: Any, k: int, by: Any, key: Any, operator: str, *, exactly: bo
     kind = kind_of(batch)
     if not kind.has_columns:
         return _of_rows(list(kind.records(batch)), k, by, key, exactly)
-    return _of_columns(batch, k, by, key, operator, exactly)
+    return _of_columns(kind, batch, k, by, key, operator, exactly)
 
 
 def _of_rows(batch: list[Any], k: int, by: Any, key: Any, exactly: bool) -> list[Any]:
@@ -66,7 +66,9 @@ def _value(valued: tuple[Any, Any]) -> Any:
     return valued[0]
 
 
-def _of_columns(batch: Any, k: int, by: Any, key: Any, operator: str, exactly: bool) -> Any:
+def _of_columns(
+    kind: Kind[Any], batch: Any, k: int, by: Any, key: Any, operator: str, exactly: bool
+) -> Any:
     """The same of columns."""
     # Here and not above: it is Arrow, which programs without columns do not import.
     import pyarrow as pa
@@ -76,7 +78,7 @@ def _of_columns(batch: Any, k: int, by: Any, key: Any, operator: str, exactly: b
 
     if not isinstance(by, str):
         raise BuildError(f"{operator}: columns are compared by the name of a column, not by {by!r}")
-    values = column_of(batch, by, operator)
+    values = kind.column(batch, by, operator)
     values = arrow_array(values) if isinstance(values, np.ndarray) else values
     is_value = values.is_valid()
     if pa.types.is_floating(values.type):
@@ -88,17 +90,17 @@ def _of_columns(batch: Any, k: int, by: Any, key: Any, operator: str, exactly: b
             f"{operator} cannot order the column {by!r} of type {values.type}"
         ) from error
     places = np.flatnonzero(numbers(is_value.cast(pa.uint8())))
-    batch, ranking = take(batch, places), numbers(ranks)[places]
+    batch, ranking = kind.take(batch, places), numbers(ranks)[places]
     if not len(places):
         return batch
     groups = group_numbers(batch, key, operator)
-    ties = kind_of(batch).hashes(batch, None) if exactly else np.zeros(len(places), np.uint64)
+    ties = kind.hashes(batch, None) if exactly else np.zeros(len(places), np.uint64)
     order = np.lexsort((ties, ranking, groups))
     of, rank = groups[order], ranking[order]
     begins = np.flatnonzero(np.diff(of, prepend=of[0] - 1))
     sizes = np.diff(begins, append=len(of))
     position = np.arange(len(of)) - np.repeat(begins, sizes)
     if exactly:
-        return take(batch, order[position < k])
+        return kind.take(batch, order[position < k])
     last = np.repeat(rank[begins + np.minimum(sizes, k) - 1], sizes)
-    return take(batch, order[rank <= last])
+    return kind.take(batch, order[rank <= last])

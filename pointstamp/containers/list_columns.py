@@ -4,34 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
-from pointstamp.containers.gather import column_of, is_columns
 from pointstamp.containers.registry import kind_of
-from pointstamp.errors import ContainerError, SchemaError
+from pointstamp.errors import SchemaError
 
 
 def flattened(batch: Any, column: str, operator: str) -> Any:
-    """A record batch with an item in place of each list of a column.
+    """The records, as an Arrow record batch, with an item in place of each list of a column.
 
     Raises
     ------
     ColumnError
         If there is no such column.
     ContainerError, SchemaError
-        If it is no record batch, or the column has no lists.
+        If it has no columns, or the column has no lists.
     """
-    lists = column_of(batch, column, operator)
-    if not is_columns(batch):
-        raise ContainerError(
-            f"{operator} takes lists of record batches apart, and was given batches of "
-            f"{kind_of(batch).name}: send Arrow record batches"
-        )
+    kind = kind_of(batch)
+    kind.column(batch, column, operator)  # which says so if there is none
+    batch = kind.to_arrow(batch)
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    kind = lists.type
-    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind)
-    if not (is_list or pa.types.is_fixed_size_list(kind)):
-        raise SchemaError(f"{operator} needs lists in the column {column!r}, not {kind}")
+    lists = batch.column(batch.schema.names.index(column))
+    is_list = pa.types.is_list(lists.type) or pa.types.is_large_list(lists.type)
+    if not (is_list or pa.types.is_fixed_size_list(lists.type)):
+        raise SchemaError(f"{operator} needs lists in the column {column!r}, not {lists.type}")
     if lists.null_count:
         batch = batch.filter(lists.is_valid())
         lists = batch.column(batch.schema.names.index(column))

@@ -8,10 +8,13 @@ the module that defines it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from pointstamp.containers.arrays import Arrays, ArraysKind
-from pointstamp.containers.frames import is_table
+from pointstamp.containers.frames import is_table, record_batches
 from pointstamp.containers.kind import Kind
 from pointstamp.containers.rows import RowsKind
 from pointstamp.errors import ContainerError
@@ -44,6 +47,37 @@ def is_container(data: Any) -> bool:
         return kind_of(data) is not None
     except ContainerError:
         return False
+
+
+def n_records(batch: Any) -> int:
+    """How many records a container has.
+
+    >>> n_records(["a", "b"])
+    2
+    """
+    # Most small batches are lists, and a look-up of their kind takes longer than the answer.
+    return len(batch) if type(batch) is list else kind_of(batch).length(batch)
+
+
+def one_key(given: Any) -> Any:
+    """A key function that is the same for all records: of a record 0, of a batch as many.
+
+    >>> one_key("a"), one_key(Arrays(a=[7, 9]))
+    (0, array([0, 0]))
+    """
+    is_batch = type(given) is not list and is_container(given)  # a list may be a record
+    return np.zeros(n_records(given), np.int64) if is_batch else 0
+
+
+def batches_of(data: Any) -> Iterator[Any] | None:
+    """The batches of a container of columns, a table or a data frame; None of what is none.
+
+    >>> batches_of([1, 2]), list(batches_of(Arrays(a=[7, 9])))
+    (None, [Arrays(a: int64; 2 records)])
+    """
+    if is_table(data):
+        return record_batches(data)
+    return iter([data]) if is_container(data) and kind_of(data).has_columns else None
 
 
 def kind_named(name: str) -> Kind[Any]:

@@ -66,6 +66,33 @@ class RowsKind(Kind[list[Any]]):
         check_rows_key(chosen, batch[0] if batch else None)
         return list(map(chosen, batch))
 
+    def units(self, batch: list[Any]) -> list[Any]:
+        """The list itself."""
+        return batch
+
+    def listed(self, batch: list[Any], operator: str) -> list[Any]:
+        """The list itself."""
+        return batch
+
+    def unseen(self, batch: list[Any], seen: set[Any]) -> list[Any] | None:
+        """One look at each record."""
+        n_seen = len(seen)
+        new = []
+        for record in batch:
+            seen.add(canonical_key(record))
+            if len(seen) > n_seen:
+                n_seen += 1
+                new.append(record)
+        return new or None
+
+    def by_times(self, kept: list[Any]) -> list[Any]:
+        """Of pairs of time and record the records, sorted by the times."""
+        return [record for _, record in sorted(kept, key=_first)]
+
+    def kept_apart(self, parts: Sequence[list[Any]]) -> Sequence[list[Any]]:
+        """One list of lists."""
+        return [list(parts)]
+
     def take(self, batch: list[Any], places: npt.NDArray[np.int64]) -> list[Any]:
         """The records at some places."""
         return [batch[place] for place in places.tolist()]
@@ -84,6 +111,13 @@ class RowsKind(Kind[list[Any]]):
         if key is None:
             return ((canonical_key(record), record) for record in batch)
         return ((canonical_key(key(record)), record) for record in batch)  # type: ignore[operator]
+
+    def group(self, batch: list[Any], key: Key, operator: str) -> Iterator[tuple[Any, list[Any]]]:
+        """One look at each record."""
+        groups: dict[Any, list[Any]] = {}
+        for of, record in self.keyed(batch, key, operator):
+            groups.setdefault(of, []).append(record)
+        return iter(groups.items())
 
     def hashes(self, batch: list[Any], key: Key) -> npt.NDArray[np.uint64]:
         """Hashes of the records, or of what the function `key` makes of each."""
@@ -165,6 +199,10 @@ def _first_failure(
         except Exception as cause:  # noqa: BLE001 - as in `dump`
             return index, record, cause
     return "unknown", batch, error
+
+
+def _first(pair: tuple[int, Any]) -> int:
+    return pair[0]
 
 
 def _n_bytes_of(record: Any) -> int:

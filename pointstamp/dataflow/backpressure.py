@@ -160,6 +160,7 @@ class InFlight:
 
     def _size(self, batch: Any, n_records: int) -> float:
         """About how many bytes; of short lists from those before, as asking takes long."""
+        # Only rows have to be asked record by record; kinds of columns know their size.
         if type(batch) is not list or n_records >= _SMALL:
             return float(kind_of(batch).n_bytes(batch))
         if self._n_small % _N_ESTIMATES == 0:

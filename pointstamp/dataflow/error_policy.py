@@ -36,7 +36,7 @@ import reprlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, NotRequired, TypedDict, TypeVar
 
 from pointstamp.communication.failure import chain, revived, survivor
 from pointstamp.errors import BuildError, CarriedError
@@ -56,6 +56,23 @@ _SHORT.maxstring = _SHORT.maxother = 200
 OnError = Literal["raise", "route", "drop"]
 """What happens when an operator's code raises: stop everything, send the record and the
 error on a second stream, or leave the record out and count it (see `Worker.dropped`)."""
+
+
+class Unrouted(TypedDict, total=False):
+    """What operators with an error policy take by name, in types: where failures are no stream.
+
+    Overloads have these for their keywords, and the methods behind them say the defaults.
+    """
+
+    on_error: Literal["raise", "drop"]
+    name: str
+
+
+class Routed(TypedDict):
+    """The same where they are one: the operator gives a stream of failures, too."""
+
+    on_error: Literal["route"]
+    name: NotRequired[str]
 
 
 class Failed(NamedTuple, Generic[T]):

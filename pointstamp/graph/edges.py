@@ -40,13 +40,11 @@ def edge_columns(batch: Any) -> Arrays:
     >>> edge_columns([(1, 2), (2, 3)])
     Arrays(src: int64, dst: int64; 2 records)
     """
-    kind = kind_of(batch)
-    if not kind.has_columns:
-        sources, targets = _of_rows(list(kind.records(batch)))
-    else:
-        source, target = _names_of_ends(kind.names(batch))
-        sources = kind.integers(batch, source, "a graph")
-        targets = kind.integers(batch, target, "a graph")
+    columns = kind_of(batch).as_columns(batch, _of_rows)
+    kind = kind_of(columns)
+    source, target = _names_of_ends(kind.names(columns))
+    sources = kind.integers(columns, source, "a graph")
+    targets = kind.integers(columns, target, "a graph")
     return Arrays({SOURCE: sources, TARGET: targets})
 
 
@@ -61,7 +59,7 @@ def _names_of_ends(names: Sequence[str]) -> tuple[str, str]:
     return names[0], names[1]
 
 
-def _of_rows(rows: list[Any]) -> tuple[Ints, Ints]:
+def _of_rows(rows: list[Any]) -> Arrays:
     for row in rows:
         if not (isinstance(row, tuple | list) and len(row) == 2 and all(map(_is_vertex, row))):
             raise SchemaError(
@@ -69,7 +67,7 @@ def _of_rows(rows: list[Any]) -> tuple[Ints, Ints]:
                 f"{reprlib.repr(row)}"
             )
     table = np.array(rows, np.int64).reshape(-1, 2)
-    return table[:, 0], table[:, 1]
+    return Arrays({SOURCE: table[:, 0], TARGET: table[:, 1]})
 
 
 def _is_vertex(value: Any) -> bool:

@@ -39,16 +39,19 @@ def vertex_column(batch: Any) -> Arrays:
     >>> vertex_column([3, 4])
     Arrays(vertex: int64; 2 records)
     """
-    kind = kind_of(batch)
-    if not kind.has_columns:
-        return Arrays({VERTEX: edge_columns([(row, row) for row in kind.records(batch)])[SOURCE]})
-    names = kind.names(batch)
+    columns = kind_of(batch).as_columns(batch, _vertices_of_rows)
+    kind = kind_of(columns)
+    names = kind.names(columns)
     if not names:
         raise ColumnError(
             f"vertices need a column, {VERTEX!r} or else the first; the batch has none"
         )
     name = next((n for n in (VERTEX, "id") if n in names), names[0])
-    return Arrays({VERTEX: kind.integers(batch, name, "a graph")})
+    return Arrays({VERTEX: kind.integers(columns, name, "a graph")})
+
+
+def _vertices_of_rows(rows: list[Any]) -> Arrays:
+    return Arrays({VERTEX: edge_columns([(row, row) for row in rows])[SOURCE]})
 
 
 def weighted_columns(batch: Any) -> Arrays:
@@ -67,18 +70,17 @@ def weighted_columns(batch: Any) -> Arrays:
     >>> weighted_columns([(1, 2, 0.5)])
     Arrays(src: int64, dst: int64, weight: float64; 1 records)
     """
-    kind = kind_of(batch)
-    if not kind.has_columns:
-        rows = list(kind.records(batch))
-        _check_triples(rows)
-        ends = edge_columns([row[:2] for row in rows])
-        found = [row[2] for row in rows]
-        _check_exact([weight for weight in found if isinstance(weight, int | np.integer)])
-        weights = np.array(found, np.float64)
-    else:
-        ends = edge_columns(batch)
-        weights = _weight_column(batch)
-    return Arrays({**dict(ends.items()), WEIGHT: _checked(weights)})
+    columns = kind_of(batch).as_columns(batch, _edges_of_rows)
+    ends = edge_columns(columns)
+    return Arrays({**dict(ends.items()), WEIGHT: _checked(_weight_column(columns))})
+
+
+def _edges_of_rows(rows: list[Any]) -> Arrays:
+    _check_triples(rows)
+    ends = edge_columns([row[:2] for row in rows])
+    weights = [row[2] for row in rows]
+    _check_exact([weight for weight in weights if isinstance(weight, int | np.integer)])
+    return Arrays({**dict(ends.items()), WEIGHT: np.array(weights, np.float64)})
 
 
 def _check_triples(rows: list[Any]) -> None:

@@ -333,6 +333,7 @@ def _met(
     extension: Extension, graph: Graph, batch: Arrays | PrefixesWithCandidates
 ) -> tuple[Arrays, _Lists, Ints]:
     """Prefixes, the lists that meet here, and a bit for each constraint whose list does not."""
+    # Both are of joins alone, and no kind of a user's comes here.
     if isinstance(batch, Arrays):
         return batch, _lists(extension, graph, batch), np.zeros(len(batch), np.int64)
     prefixes, numbers = batch.prefixes, batch.prefixes[LIST]

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pointstamp.communication.communicator import Channel, Message
-from pointstamp.containers import Arrays, kind_of
+from pointstamp.containers.registry import n_records
 from pointstamp.dataflow.capability import Capability, CapabilityCounts
 from pointstamp.dataflow.channels import Queue
 from pointstamp.dataflow.operator import Operator
@@ -22,14 +22,6 @@ from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.operate import Changes, Operate, ProgressReport
 
 Clock = Callable[[], int]
-
-
-_HAS_LEN = (list, Arrays)
-"""Of these the length is the number of records; asking for the kind takes longer."""
-
-
-def _length(batch: Any) -> int:
-    return len(batch) if type(batch) in _HAS_LEN else kind_of(batch).length(batch)
 
 
 class LoggedOperator(Operator):
@@ -147,7 +139,7 @@ class LoggedChannel:
         """As the channel."""
         if self.number != NONE:
             self._messages.add_with(
-                (tag,), self._now(), self.number, _length(batch), self._index, peer, True
+                (tag,), self._now(), self.number, n_records(batch), self._index, peer, True
             )
         self._channel.send(peer, tag, batch)
 
@@ -157,7 +149,7 @@ class LoggedChannel:
         if message is not None and self.number != NONE:
             sender, tag, batch = message
             self._messages.add_with(
-                (tag,), self._now(), self.number, _length(batch), sender, self._index, False
+                (tag,), self._now(), self.number, n_records(batch), sender, self._index, False
             )
         return message
 
@@ -200,7 +192,7 @@ class LoggedQueue(Queue):
         """As `Queue`."""
         if self.number != NONE:
             index = self._index
-            self._add((time,), self._now(), self.number, _length(batch), index, index, True)
+            self._add((time,), self._now(), self.number, n_records(batch), index, index, True)
         super().push(time, batch)
 
     def take(self) -> tuple[Any, Any] | None:
@@ -210,5 +202,5 @@ class LoggedQueue(Queue):
         item = super().take()
         if item is not None and self.number != NONE:
             index = self._index
-            self._add((item[0],), self._now(), self.number, _length(item[1]), index, index, False)
+            self._add((item[0],), self._now(), self.number, n_records(item[1]), index, index, False)
         return item

@@ -17,8 +17,9 @@ Rules
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from pointstamp.containers.registry import n_records
 from pointstamp.dataflow.capability import Capability, InputCapability
 from pointstamp.dataflow.environment import Environment
 from pointstamp.dataflow.error_policy import ErrorPolicy, streams
@@ -29,11 +30,7 @@ from pointstamp.dataflow.operator_error import raise_outside
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import BuildError
 from pointstamp.operators.transform import PIPELINE, rows
-from pointstamp.operators.validation import n_records
 from pointstamp.progress.operate import Interest
-
-if TYPE_CHECKING:
-    pass
 
 CONCURRENCY = 64
 """How many coroutines of an operator are under way at a time, unless it is said."""

@@ -145,10 +145,7 @@ class _Batching:
 
 def _send(output: Output, time: Any, lists: list[Any]) -> None:
     """Rows as records that are lists; columns as batches, which are not put together again."""
-    if type(lists[0]) is list:
-        output.push(time, lists)
-        return
-    for batch in lists:
+    for batch in kind_of(lists[0]).kept_apart(lists):
         output.push(time, batch)
 
 

@@ -14,11 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from pointstamp.containers import kind_of
-from pointstamp.containers.gather import take
-from pointstamp.containers.keys import canonical_key
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Frontier, Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
@@ -95,35 +91,8 @@ class DistinctMethods(StreamCore[T]):
         return operator([self], [Exchange()], name, build, interest)
 
 
-class _Passed:
-    """The records that have passed."""
-
-    __slots__ = ("_records",)
-
-    def __init__(self) -> None:
-        self._records: set[Any] = set()
-
-    def new(self, batch: Any) -> Any:
-        """Those of a batch that have not, which have then; None if there are none."""
-        passed = self._records
-        n_before = len(passed)
-        if type(batch) is list:
-            new = []
-            for record in batch:
-                passed.add(canonical_key(record))
-                if len(passed) > n_before:
-                    n_before += 1
-                    new.append(record)
-            return new or None
-        indices = []
-        for index, record in enumerate(kind_of(batch).records(batch)):
-            passed.add(canonical_key(record))
-            if len(passed) > n_before:
-                n_before += 1
-                indices.append(index)
-        if len(indices) == kind_of(batch).length(batch):
-            return batch
-        return take(batch, np.array(indices, np.int64)) if indices else None
+class _Passed(set[Any]):
+    """The records that have passed, as canonical keys."""
 
 
 def _of_each_time(info: OperatorInfo) -> Callable[[Input, Output], None]:
@@ -131,7 +100,7 @@ def _of_each_time(info: OperatorInfo) -> Callable[[Input, Output], None]:
 
     def logic(input_: Input, output: Output) -> None:
         for time, batch in input_:
-            new = stash.at(time).new(batch)
+            new = kind_of(batch).unseen(batch, stash.at(time))
             if new is not None:
                 output.session(time).give_batch(new)
         for _ in stash:
@@ -152,7 +121,7 @@ def _over_rounds(info: OperatorInfo) -> Callable[[Input, Output], None]:
             records = passed.setdefault(capability.time[0], _Passed())
             session = output.session(capability)
             for batch in batches:
-                new = records.new(batch)
+                new = kind_of(batch).unseen(batch, records)
                 if new is not None:
                     session.give_batch(new)
         for time in _complete(passed, outer, input_.frontier):

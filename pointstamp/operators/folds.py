@@ -19,13 +19,22 @@ from collections.abc import Callable, Iterable
 from copy import deepcopy
 from functools import partial
 from itertools import starmap
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, Unpack, overload
 
 from pointstamp.containers import kind_of
-from pointstamp.containers.keys import canonical_key, check_key
+from pointstamp.containers.keys import check_key
 from pointstamp.containers.kind import Key
+from pointstamp.containers.registry import n_records
 from pointstamp.dataflow.capability import Capability
-from pointstamp.dataflow.error_policy import FAILED, ErrorPolicy, Failed, OnError, streams
+from pointstamp.dataflow.error_policy import (
+    FAILED,
+    ErrorPolicy,
+    Failed,
+    OnError,
+    Routed,
+    Unrouted,
+    streams,
+)
 from pointstamp.dataflow.handles import Input, Output, Session
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Exchange, Pact, Pipeline
@@ -35,7 +44,7 @@ from pointstamp.errors import BuildError, DataError
 from pointstamp.operators.partial_aggregates import in_part
 from pointstamp.operators.split_merge import concatenate
 from pointstamp.operators.user_code import check_function, refuse_async_of
-from pointstamp.operators.validation import n_records, validated_keys
+from pointstamp.operators.validation import validated_keys
 from pointstamp.progress.operate import Interest
 
 if TYPE_CHECKING:
@@ -61,22 +70,12 @@ class FoldMethods(StreamCore[T]):
 
     @overload
     def accumulate(
-        self,
-        default: U,
-        logic: Callable[[U, Any], U],
-        *,
-        on_error: Literal["route"],
-        name: str = "Accumulate",
+        self, default: U, logic: Callable[[U, Any], U], **options: Unpack[Routed]
     ) -> tuple[Stream[U], Stream[Failed[Any]]]: ...
 
     @overload
     def accumulate(
-        self,
-        default: U,
-        logic: Callable[[U, Any], U],
-        *,
-        on_error: Literal["raise", "drop"] = "raise",
-        name: str = "Accumulate",
+        self, default: U, logic: Callable[[U, Any], U], **options: Unpack[Unrouted]
     ) -> Stream[U]: ...
 
     def accumulate(
@@ -117,9 +116,7 @@ class FoldMethods(StreamCore[T]):
         emit: Callable[..., Any] | None = None,
         key: Key = None,
         default: Any = None,
-        *,
-        on_error: Literal["route"],
-        name: str = "Aggregate",
+        **options: Unpack[Routed],
     ) -> tuple[Stream[Any], Stream[Failed[Any]]]: ...
 
     @overload
@@ -130,8 +127,7 @@ class FoldMethods(StreamCore[T]):
         *,
         key: Callable[[T], K],
         default: V,
-        on_error: Literal["raise", "drop"] = "raise",
-        name: str = "Aggregate",
+        **options: Unpack[Unrouted],
     ) -> Stream[tuple[K, V]]: ...
 
     @overload
@@ -142,8 +138,7 @@ class FoldMethods(StreamCore[T]):
         *,
         key: None = None,
         default: V,
-        on_error: Literal["raise", "drop"] = "raise",
-        name: str = "Aggregate",
+        **options: Unpack[Unrouted],
     ) -> Stream[tuple[K, V]]: ...
 
     @overload
@@ -153,9 +148,7 @@ class FoldMethods(StreamCore[T]):
         emit: Callable[[K, V], U],
         key: Callable[[T], K],
         default: V,
-        *,
-        on_error: Literal["raise", "drop"] = "raise",
-        name: str = "Aggregate",
+        **options: Unpack[Unrouted],
     ) -> Stream[U]: ...
 
     @overload
@@ -165,9 +158,7 @@ class FoldMethods(StreamCore[T]):
         emit: Callable[..., Any] | None = None,
         key: Key = None,
         default: Any = None,
-        *,
-        on_error: Literal["raise", "drop"] = "raise",
-        name: str = "Aggregate",
+        **options: Unpack[Unrouted],
     ) -> Stream[Any]: ...
 
     def aggregate(
@@ -236,13 +227,7 @@ class FoldMethods(StreamCore[T]):
 
     @overload
     def state_machine(
-        self,
-        fold: Any,
-        key: Key = None,
-        default: Any = None,
-        *,
-        on_error: Literal["route"],
-        name: str = "StateMachine",
+        self, fold: Any, key: Key = None, default: Any = None, **options: Unpack[Routed]
     ) -> tuple[Stream[Any], Stream[Failed[Any]]]: ...
 
     @overload
@@ -251,9 +236,7 @@ class FoldMethods(StreamCore[T]):
         fold: Callable[[K, T, V], tuple[V | None, Iterable[U]]],
         key: Callable[[T], K],
         default: V,
-        *,
-        on_error: Literal["raise", "drop"] = "raise",
-        name: str = "StateMachine",
+        **options: Unpack[Unrouted],
     ) -> Stream[U]: ...
 
     @overload
@@ -263,19 +246,12 @@ class FoldMethods(StreamCore[T]):
         key: None = None,
         *,
         default: V,
-        on_error: Literal["raise", "drop"] = "raise",
-        name: str = "StateMachine",
+        **options: Unpack[Unrouted],
     ) -> Stream[U]: ...
 
     @overload
     def state_machine(
-        self,
-        fold: Any,
-        key: Key = None,
-        default: Any = None,
-        *,
-        on_error: Literal["raise", "drop"] = "raise",
-        name: str = "StateMachine",
+        self, fold: Any, key: Key = None, default: Any = None, **options: Unpack[Unrouted]
     ) -> Stream[Any]: ...
 
     def state_machine(
@@ -583,26 +559,7 @@ def _whole(batches: list[Any]) -> Any:
 def _keyed_rows(batch: Any, key: Key, name: str) -> Keyed:
     """The key and the value of each record: it is a pair of them, or `key` is a function of it."""
     kind = kind_of(batch)
-    if key is not None or kind.has_columns:
-        return kind.keyed(batch, key, name)
-    return (checked_pair(record, name) for record in kind.records(batch))
-
-
-def checked_pair(record: Any, name: str) -> tuple[Any, Any]:
-    """The key and the value of a record that is a pair of them.
-
-    Raises
-    ------
-    DataError
-    """
-    try:
-        of, value = record
-    except (TypeError, ValueError):
-        raise DataError(
-            f"{name} without a key takes records that are pairs (key, value), and was given "
-            f"{record!r:.200}; say what its key is, as key=lambda record: ..."
-        ) from None
-    return canonical_key(of), value
+    return kind.keyed_pairs(batch, name) if key is None else kind.keyed(batch, key, name)
 
 
 def _keyed_columns(batch: Any, key: Key, name: str) -> Keyed:

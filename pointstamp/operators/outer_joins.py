@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp.containers import kind_of
 from pointstamp.containers.batch_join import How, joined
+from pointstamp.containers.registry import n_records
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
@@ -62,7 +63,7 @@ def join_complete(
             for capability, batches in stash:
                 left, right = map(_whole, batches)
                 answer = joined(left, right, keys, how, (known[0], known[1]))
-                if answer is not None and kind_of(answer).length(answer):
+                if answer is not None and n_records(answer):
                     outputs[0].session(capability).give_batch(answer)
 
         return logic
@@ -85,10 +86,10 @@ def _schemas(stream: StreamCore[Any], name: str) -> Stream[Any]:
                 with restored.pop() as first:
                     output.session(first).give_many(list(found.values())[:1])
             for time, batch in input_:
-                kind = kind_of(batch)
-                if kind.name == "columns" and info.index not in found:
-                    found[info.index] = kind.schema(batch)
-                    output.session(time).give(found[info.index])
+                schema = kind_of(batch).schema(batch)
+                if schema is not None and info.index not in found:
+                    found[info.index] = schema
+                    output.session(time).give(schema)
 
         return logic
 

@@ -7,22 +7,23 @@ that what travels is as many records as there are keys (times k), and not all.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, Unpack, overload
 
 from pointstamp.containers import kind_of
-from pointstamp.containers.keys import canonical_key, check_key
+from pointstamp.containers.keys import canonical_key, check_key, checked_pair
 from pointstamp.containers.kind import Key
 from pointstamp.containers.largest import largest
+from pointstamp.containers.registry import one_key
 from pointstamp.dataflow.capability import Capability
-from pointstamp.dataflow.error_policy import Failed, OnError
+from pointstamp.dataflow.error_policy import Failed, OnError, Routed, Unrouted
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Exchange, Pact
 from pointstamp.dataflow.stash import Stash
 from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import BuildError
-from pointstamp.operators.folds import FoldMethods, checked_pair, is_of_columns
-from pointstamp.operators.transform import one_key, rows, transform
+from pointstamp.operators.folds import FoldMethods, is_of_columns
+from pointstamp.operators.transform import rows, transform
 from pointstamp.operators.user_code import refuse_async_of
 from pointstamp.progress.operate import Interest
 
@@ -49,19 +50,12 @@ class ReduceMethods(FoldMethods[T]):
         self: StreamCore[tuple[K, V]],
         function: Callable[[V, V], V],
         key: None = None,
-        *,
-        on_error: Literal["raise", "drop"] = "raise",
-        name: str = "Reduce",
+        **options: Unpack[Unrouted],
     ) -> Stream[tuple[K, V]]: ...
 
     @overload
     def reduce(
-        self,
-        function: Callable[[T, T], T],
-        key: Callable[[T], K],
-        *,
-        on_error: Literal["raise", "drop"] = "raise",
-        name: str = "Reduce",
+        self, function: Callable[[T, T], T], key: Callable[[T], K], **options: Unpack[Unrouted]
     ) -> Stream[tuple[K, T]]: ...
 
     @overload
@@ -69,9 +63,7 @@ class ReduceMethods(FoldMethods[T]):
         self,
         function: Callable[[Any, Any], Any],
         key: Callable[[T], K] | None = None,
-        *,
-        on_error: Literal["route"],
-        name: str = "Reduce",
+        **options: Unpack[Routed],
     ) -> tuple[Stream[tuple[Any, Any]], Stream[Failed[Any]]]: ...
 
     @overload

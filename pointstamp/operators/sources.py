@@ -7,8 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, overload
 
 from pointstamp.containers.builder import PREFERRED_RECORDS
-from pointstamp.containers.frames import is_table, record_batches
-from pointstamp.containers.registry import is_container, kind_of
+from pointstamp.containers.registry import batches_of
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.durability import NOT_REPLAYED
 from pointstamp.dataflow.handles import Input, Output
@@ -188,10 +187,9 @@ class SourceMethods(ScopeCore["Stream[Any]"]):
         >>> ps.testing.collect(lambda scope: scope.to_stream("ab"))
         [(0, 'a'), (0, 'b')]
         """
-        if is_table(records):
-            return self.batches_to_stream(record_batches(records), name=name)
-        if is_container(records) and kind_of(records).has_columns:
-            return self.batches_to_stream([records], name=name)
+        batches = batches_of(records)
+        if batches is not None:
+            return self.batches_to_stream(batches, name=name)
         builder = OperatorBuilder(self, name)
         stream = builder.new_output()
 

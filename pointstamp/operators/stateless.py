@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NotRequired, TypeVar, Unpack, overload
 
-from pointstamp.dataflow.error_policy import FAILED, ErrorPolicy, Failed, OnError
+from pointstamp.containers.registry import n_records
+from pointstamp.dataflow.error_policy import FAILED, ErrorPolicy, Failed, OnError, Routed, Unrouted
 from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.operators.transform import is_of_columns, kept, rows, transform, try_transform
 from pointstamp.operators.user_code import check_callable, check_function, is_async
-from pointstamp.operators.validation import guarded_columns, n_records
+from pointstamp.operators.validation import guarded_columns
 
 if TYPE_CHECKING:
     from pointstamp.operators.stream import Stream
@@ -20,42 +21,38 @@ if TYPE_CHECKING:
 U = TypeVar("U")
 
 
+class Awaited(Unrouted, total=False):
+    """What operators take by name whose code may be `async def`, in types."""
+
+    concurrency: int | None
+
+
+class AwaitedRouted(Routed):
+    """The same where failures are a stream."""
+
+    concurrency: NotRequired[int | None]
+
+
 class MapMethods(StreamCore[T]):
     """Operators that turn each record, or each batch, into others at once. Methods of `Stream`."""
 
     @overload
     def map(
-        self,
-        function: Callable[[T], Coroutine[Any, Any, U]],
-        *,
-        on_error: Literal["route"],
-        concurrency: int | None = None,
-        name: str = "Map",
+        self, function: Callable[[T], Coroutine[Any, Any, U]], **options: Unpack[AwaitedRouted]
     ) -> tuple[Stream[U], Stream[Failed[T]]]: ...
 
     @overload
     def map(
-        self,
-        function: Callable[[T], Coroutine[Any, Any, U]],
-        *,
-        on_error: Literal["raise", "drop"] = "raise",
-        concurrency: int | None = None,
-        name: str = "Map",
+        self, function: Callable[[T], Coroutine[Any, Any, U]], **options: Unpack[Awaited]
     ) -> Stream[U]: ...
 
     @overload
     def map(
-        self, function: Callable[[T], U], *, on_error: Literal["route"], name: str = "Map"
+        self, function: Callable[[T], U], **options: Unpack[Routed]
     ) -> tuple[Stream[U], Stream[Failed[T]]]: ...
 
     @overload
-    def map(
-        self,
-        function: Callable[[T], U],
-        *,
-        on_error: Literal["raise", "drop"] = "raise",
-        name: str = "Map",
-    ) -> Stream[U]: ...
+    def map(self, function: Callable[[T], U], **options: Unpack[Unrouted]) -> Stream[U]: ...
 
     def map(
         self,
@@ -124,20 +121,14 @@ class MapMethods(StreamCore[T]):
     def flat_map(
         self,
         function: Callable[[T], Iterable[U] | Coroutine[Any, Any, Iterable[U]] | AsyncIterator[U]],
-        *,
-        on_error: Literal["route"],
-        concurrency: int | None = None,
-        name: str = "FlatMap",
+        **options: Unpack[AwaitedRouted],
     ) -> tuple[Stream[U], Stream[Failed[T]]]: ...
 
     @overload
     def flat_map(
         self,
         function: Callable[[T], Iterable[U] | Coroutine[Any, Any, Iterable[U]] | AsyncIterator[U]],
-        *,
-        on_error: Literal["raise", "drop"] = "raise",
-        concurrency: int | None = None,
-        name: str = "FlatMap",
+        **options: Unpack[Awaited],
     ) -> Stream[U]: ...
 
     def flat_map(
@@ -188,17 +179,11 @@ class MapMethods(StreamCore[T]):
 
     @overload
     def filter(
-        self, predicate: Predicate[T], *, on_error: Literal["route"], name: str = "Filter"
+        self, predicate: Predicate[T], **options: Unpack[Routed]
     ) -> tuple[Stream[T], Stream[Failed[T]]]: ...
 
     @overload
-    def filter(
-        self,
-        predicate: Predicate[T],
-        *,
-        on_error: Literal["raise", "drop"] = "raise",
-        name: str = "Filter",
-    ) -> Stream[T]: ...
+    def filter(self, predicate: Predicate[T], **options: Unpack[Unrouted]) -> Stream[T]: ...
 
     def filter(self, predicate: Any, *, on_error: OnError = "raise", name: str = "Filter") -> Any:
         """Keep the records for which `predicate` is true.
@@ -235,22 +220,12 @@ class MapMethods(StreamCore[T]):
 
     @overload
     def map_batches(
-        self,
-        function: Callable[[Any], Any],
-        *,
-        on_error: Literal["route"],
-        concurrency: int | None = None,
-        name: str = "MapBatches",
+        self, function: Callable[[Any], Any], **options: Unpack[AwaitedRouted]
     ) -> tuple[Stream[Any], Stream[Failed[Any]]]: ...
 
     @overload
     def map_batches(
-        self,
-        function: Callable[[Any], Any],
-        *,
-        on_error: Literal["raise", "drop"] = "raise",
-        concurrency: int | None = None,
-        name: str = "MapBatches",
+        self, function: Callable[[Any], Any], **options: Unpack[Awaited]
     ) -> Stream[Any]: ...
 
     def map_batches(

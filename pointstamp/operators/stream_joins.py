@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypeAlias, TypeVar, Unpack, overload
 
 from pointstamp.containers.batch_join import How, check_how
 from pointstamp.containers.join_index import JoinIndex, index_for, paired
@@ -21,7 +21,7 @@ from pointstamp.containers.keys import check_key
 from pointstamp.containers.kind import Key
 from pointstamp.dataflow.capability import Capability, InputCapability
 from pointstamp.dataflow.durability import OperatorState
-from pointstamp.dataflow.error_policy import Failed, OnError
+from pointstamp.dataflow.error_policy import Failed, OnError, Routed, Unrouted
 from pointstamp.dataflow.handles import Frontier, Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Exchange
@@ -43,7 +43,21 @@ U = TypeVar("U")
 
 RowKey: TypeAlias = Callable[[Any], object] | None
 Schemas: TypeAlias = tuple[Any, Any]
-NoRoute: TypeAlias = Literal["raise", "drop"]
+
+
+class Joined(Unrouted, total=False):
+    """What `join` takes by name beside `how`, in types."""
+
+    retain: bool
+    schemas: Schemas
+
+
+class JoinedRouted(Routed):
+    """The same where failures are a stream."""
+
+    how: NotRequired[How]
+    retain: NotRequired[bool]
+    schemas: NotRequired[Schemas]
 
 
 def join(
@@ -226,12 +240,7 @@ class JoinMethods(StreamCore[T]):
         other: StreamCore[U],
         key: Key = None,
         other_key: Key = None,
-        *,
-        retain: bool = False,
-        how: How = "inner",
-        schemas: Schemas = (None, None),
-        on_error: Literal["route"],
-        name: str = "Join",
+        **options: Unpack[JoinedRouted],
     ) -> tuple[Stream[Any], Stream[Failed[Any]]]: ...
 
     @overload
@@ -241,11 +250,8 @@ class JoinMethods(StreamCore[T]):
         key: Key = None,
         other_key: Key = None,
         *,
-        retain: bool = False,
         how: Literal["semi", "anti"],
-        schemas: Schemas = (None, None),
-        on_error: NoRoute = "raise",
-        name: str = "Join",
+        **options: Unpack[Joined],
     ) -> Stream[T]: ...
 
     @overload
@@ -255,11 +261,8 @@ class JoinMethods(StreamCore[T]):
         key: str | Sequence[str],
         other_key: Key = None,
         *,
-        retain: bool = False,
         how: How = "inner",
-        schemas: Schemas = (None, None),
-        on_error: NoRoute = "raise",
-        name: str = "Join",
+        **options: Unpack[Joined],
     ) -> Stream[Any]: ...
 
     @overload
@@ -269,11 +272,8 @@ class JoinMethods(StreamCore[T]):
         key: RowKey = None,
         other_key: RowKey = None,
         *,
-        retain: bool = False,
         how: Literal["inner"] = "inner",
-        schemas: Schemas = (None, None),
-        on_error: NoRoute = "raise",
-        name: str = "Join",
+        **options: Unpack[Joined],
     ) -> Stream[tuple[T, U]]: ...
 
     @overload
@@ -283,11 +283,8 @@ class JoinMethods(StreamCore[T]):
         key: RowKey = None,
         other_key: RowKey = None,
         *,
-        retain: bool = False,
         how: Literal["left"],
-        schemas: Schemas = (None, None),
-        on_error: NoRoute = "raise",
-        name: str = "Join",
+        **options: Unpack[Joined],
     ) -> Stream[tuple[T, U | None]]: ...
 
     @overload
@@ -297,11 +294,8 @@ class JoinMethods(StreamCore[T]):
         key: RowKey = None,
         other_key: RowKey = None,
         *,
-        retain: bool = False,
         how: Literal["right"],
-        schemas: Schemas = (None, None),
-        on_error: NoRoute = "raise",
-        name: str = "Join",
+        **options: Unpack[Joined],
     ) -> Stream[tuple[T | None, U]]: ...
 
     @overload
@@ -311,11 +305,8 @@ class JoinMethods(StreamCore[T]):
         key: RowKey = None,
         other_key: RowKey = None,
         *,
-        retain: bool = False,
         how: Literal["full"],
-        schemas: Schemas = (None, None),
-        on_error: NoRoute = "raise",
-        name: str = "Join",
+        **options: Unpack[Joined],
     ) -> Stream[tuple[T | None, U | None]]: ...
 
     def join(

@@ -8,17 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-
 from pointstamp.containers import kind_of
 from pointstamp.containers.expressions import is_expression
-from pointstamp.containers.registry import is_container
 from pointstamp.dataflow.error_policy import FAILED, ErrorPolicy, streams
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder
 from pointstamp.dataflow.pact import Pact, Pipeline
 from pointstamp.dataflow.stream_core import StreamCore, T
-from pointstamp.errors import ContainerError
 from pointstamp.progress.operate import Interest
 
 if TYPE_CHECKING:
@@ -93,14 +89,10 @@ class _TryTransform:
 
 
 def rows(batch: Any, operator: str) -> list[Any]:
-    """`batch` if it is a list, else an error that says what to use instead."""
-    if type(batch) is list:
+    """The records as a list; of columns an error that says what to use instead."""
+    if type(batch) is list:  # what the kind says, too, at a third of the time
         return batch
-    raise ContainerError(
-        f"{operator} takes one record at a time, and this stream carries batches of "
-        f"{kind_of(batch).name} ({type(batch).__name__}); use map_batches, or name a column, "
-        "or of record batches give an expression, where the operator takes one"
-    )
+    return kind_of(batch).listed(batch, operator)
 
 
 def is_of_columns(chosen: Any) -> bool:
@@ -116,9 +108,3 @@ def kept(batch: Any, predicate: Any, name: str) -> Any:
 def pass_on(stream: StreamCore[Any], name: str, pact: Pact) -> Stream[Any]:
     """Hand batches on as they are; what matters is the pact."""
     return transform(stream, name, lambda time, batch: batch, pact)
-
-
-def one_key(given: Any) -> Any:
-    """A key function that is the same for all records: of a record 0, of a batch as many."""
-    is_batch = type(given) is not list and is_container(given)
-    return np.zeros(kind_of(given).length(given), np.int64) if is_batch else 0

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from pointstamp.containers import kind_of
-from pointstamp.containers.keys import check_rows_key
 from pointstamp.containers.kind import Key
-from pointstamp.dataflow.error_policy import FAILED, ErrorPolicy, OnError
+from pointstamp.containers.registry import n_records
+from pointstamp.dataflow.error_policy import ErrorPolicy, OnError
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import ContainerError
 from pointstamp.operators.transform import try_transform
@@ -40,19 +40,12 @@ def validated(
     policy = ErrorPolicy(stream.scope.environment, name, on_error)
     if policy.raises:
         return (stream,)
-    attempt_record = policy.guard(lambda record: check([record]))
-    attempt_batch = policy.guard(check, n_records=n_records)
 
     def validate(time: Any, batch: Any) -> Any:
-        if type(batch) is not list:
-            return None if attempt_batch(batch) is FAILED else batch
+        kind = kind_of(batch)
         for choice in chosen:
-            check_rows_key(choice, batch[0])
-        try:
-            check(batch)
-        except Exception:  # noqa: BLE001  (user code: which record it was is found out here)
-            return [x for x in batch if attempt_record(x) is not FAILED] or None
-        return batch
+            kind.check_chosen(batch, choice)
+        return kind.passing(batch, check, policy.note)
 
     made = try_transform(stream, name, validate, policy)
     return made if isinstance(made, tuple) else (made,)
@@ -78,13 +71,8 @@ def guarded_columns(
     attempt = policy.guard(function, n_records=n_records, unless=ContainerError)
 
     def check_and_attempt(batch: Any) -> Any:
-        if isinstance(chosen, str) and type(batch) is list:
-            check_rows_key(chosen, batch[0])
+        if isinstance(chosen, str):
+            kind_of(batch).check_chosen(batch, chosen)
         return attempt(batch)
 
     return function if policy.raises else check_and_attempt
-
-
-def n_records(batch: Any) -> int:
-    """How many records a batch has."""
-    return kind_of(batch).length(batch)

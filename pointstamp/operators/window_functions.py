@@ -8,7 +8,7 @@ records with their times, since it goes in the order of event time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
 from typing import Any, Protocol
 
@@ -18,6 +18,7 @@ from pointstamp.containers import kind_of
 from pointstamp.containers.batch_join import How, joined
 from pointstamp.containers.event_times import EventTimes, Ints
 from pointstamp.containers.keys import canonical_key
+from pointstamp.containers.registry import n_records
 from pointstamp.dataflow.error_policy import ErrorPolicy
 from pointstamp.errors import ColumnError
 from pointstamp.operators.window_assigners import Window, WindowResult
@@ -64,13 +65,11 @@ class Collect:
     def finish(self, panes: list[Pane], times: EventTimes) -> Any:
         """Rows by window and key; columns in one batch."""
         wholes = [_whole(pane.parts[0]) for pane in panes]
-        if not kind_of(wholes[0]).has_columns:
-            return [
-                Window(key, times.value(pane.start), times.value(pane.end), records)
-                for pane, whole in zip(panes, wholes, strict=True)
-                for key, records in by_key(whole, self._key)
-            ]
-        return _bounded(panes, wholes, times)
+        return _answers(panes, wholes, times, self._rows_of)
+
+    def _rows_of(self, whole: Any, start: Any, end: Any) -> Iterator[Any]:
+        for key, part in groups(whole, self._key):
+            yield Window(key, start, end, kind_of(part).units(part))
 
 
 class Combined:
@@ -78,46 +77,26 @@ class Combined:
 
     Parameters
     ----------
-    of_rows : callable
-        What a record adds to the value.
-    add : callable
-        Of two values of one key, the value of both; associative and commutative.
-    of_columns : ColumnAggregates
-        The same for columns.
+    of_rows, of_columns : Aggregates
+        Of records that are Python values, and of those that consist of columns.
     """
 
-    def __init__(
-        self,
-        key: Any,
-        of_rows: Callable[[Any], Any],
-        add: Callable[[Any, Any], Any],
-        of_columns: ColumnAggregates,
-    ) -> None:
-        self._key = key
+    def __init__(self, of_rows: Aggregates, of_columns: Aggregates) -> None:
         self._of_rows = of_rows
-        self._add = add
         self._of_columns = of_columns
 
     def prepare(self, side: int, batch: Any, times: Ints) -> Any:
         """The value of each key of the batch."""
-        kind = kind_of(batch)
-        if kind.has_columns:
-            return self._of_columns.prepare(batch)
-        of = self._of_rows
-        if self._key is None:
-            return self.combine([(None, of(record)) for record in kind.records(batch)])
-        keyed = kind.keyed(batch, self._key, "a window")
-        return self.combine([(key, of(record)) for key, record in keyed])
+        return self._for(batch).prepare(batch)
 
     def combine(self, stored: Any) -> Any:
         """One value for each key."""
-        if type(stored) is not list:
-            return self._of_columns.combine(stored)
-        values: dict[Any, Any] = {}
-        add = self._add
-        for key, value in stored:
-            values[key] = add(values[key], value) if key in values else value
-        return list(values.items())
+        return self._for(stored).combine(stored)
+
+    def _for(self, batch: Any) -> Aggregates:
+        # Here and not behind the kind: what a window is reduced by are functions of Python
+        # values for the ones and names of columns for the others, and no kind knows either.
+        return self._of_columns if kind_of(batch).has_columns else self._of_rows
 
     def stored_key(self, side: int, key: Any) -> Any:
         """Of pairs the first; of columns the same columns."""
@@ -126,17 +105,12 @@ class Combined:
     def finish(self, panes: list[Pane], times: EventTimes) -> Any:
         """A `WindowResult` for each key; or a record with the columns of the key and the bounds."""
         wholes = [self.combine(_whole(pane.parts[0])) for pane in panes]
-        if type(wholes[0]) is list:
-            return [
-                WindowResult(key, times.value(pane.start), times.value(pane.end), value)
-                for pane, whole in zip(panes, wholes, strict=True)
-                for key, value in whole
-            ]
-        return _bounded(panes, [self._of_columns.finish(whole) for whole in wholes], times)
+        answers = [self._for(whole).finish(whole) for whole in wholes]
+        return _answers(panes, answers, times, _results)
 
 
-class ColumnAggregates(Protocol):
-    """How columns are aggregated by name, part by part."""
+class Aggregates(Protocol):
+    """How the records of each key are aggregated, part by part."""
 
     def prepare(self, batch: Any) -> Any:
         """Of a batch, one record for each key."""
@@ -145,7 +119,44 @@ class ColumnAggregates(Protocol):
         """Of such records, one for each key."""
 
     def finish(self, stored: Any) -> Any:
-        """The answer for one window, of what was combined."""
+        """The answer for one window, of what was combined: of rows pairs of key and value."""
+
+
+class AggregatedRows:
+    """A value for each key of Python values.
+
+    Parameters
+    ----------
+    of : callable
+        What a record adds to the value.
+    add : callable
+        Of two values of one key, the value of both; associative and commutative.
+    """
+
+    def __init__(self, key: Any, of: Callable[[Any], Any], add: Callable[[Any, Any], Any]) -> None:
+        self._key = key
+        self._of = of
+        self._add = add
+
+    def prepare(self, batch: Any) -> Any:
+        """Pairs of key and value."""
+        of, kind = self._of, kind_of(batch)
+        if self._key is None:
+            return self.combine([(None, of(record)) for record in kind.records(batch)])
+        keyed = kind.keyed(batch, self._key, "a window")
+        return self.combine([(key, of(record)) for key, record in keyed])
+
+    def combine(self, stored: Any) -> Any:
+        """One pair for each key."""
+        values: dict[Any, Any] = {}
+        add = self._add
+        for key, value in stored:
+            values[key] = add(values[key], value) if key in values else value
+        return list(values.items())
+
+    def finish(self, stored: Any) -> Any:
+        """The pairs."""
+        return stored
 
 
 class AggregatedColumns:
@@ -252,16 +263,12 @@ class Fold:
         self._key = key
         self._fold = fold
         self._default = default
-        self._is_of_rows = True
         self._operator = operator
         self._policy = policy
 
     def prepare(self, side: int, batch: Any, times: Ints) -> Any:
         """Rows with their event times; columns as they are."""
-        kind = kind_of(batch)
-        if kind.has_columns:
-            return batch
-        return list(zip(times.tolist(), kind.records(batch), strict=True))
+        return kind_of(batch).with_times(batch, times)
 
     def combine(self, stored: Any) -> Any:
         """All: the order of records counts."""
@@ -283,31 +290,24 @@ class Fold:
         return results if self._policy is None else results + self._policy.take()
 
     def _folded(self, whole: Any) -> Iterator[tuple[Any, Any]]:
-        self._is_of_rows = type(whole) is list
-        if self._is_of_rows:
-            whole.sort(key=_event_time)
-            records = [record for _, record in whole]
-            for key, of_key in by_key(records, self._key):
-                yield from self._value(key, of_key)
-        elif self._key is None:
-            yield from self._value(None, [whole])
-        else:
-            for key, of_key in kind_of(whole).group(whole, self._key, self._operator):
-                yield from self._value(key, [of_key])
+        records = kind_of(whole).by_times(whole)
+        for key, of_key in groups(records, self._key, self._operator):
+            yield from self._value(key, of_key)
 
-    def _value(self, key: Any, records: list[Any]) -> Iterator[tuple[Any, Any]]:
+    def _value(self, key: Any, of_key: Any) -> Iterator[tuple[Any, Any]]:
         """The key and its value; nothing if the fold failed on every record."""
+        kind = kind_of(of_key)
+        units = kind.units(of_key)
         value = deepcopy(self._default)
         is_any = False
-        for record in records:
+        for unit in units:
             try:
-                value = self._fold(key, record, value)
+                value = self._fold(key, unit, value)
                 is_any = True
             except Exception as error:
                 if self._policy is None:
                     raise
-                n_records = 1 if self._is_of_rows else kind_of(record).length(record)
-                self._policy.note(record, error, n_records)
+                self._policy.note(unit, error, kind.length(of_key) // len(units))
         if is_any:
             yield key, value
 
@@ -322,9 +322,9 @@ class Join:
 
     def prepare(self, side: int, batch: Any, times: Ints) -> Any:
         """All."""
-        kind = kind_of(batch)
-        if kind.name == "columns":
-            self._schemas[side] = kind.schema(batch)
+        schema = kind_of(batch).schema(batch)
+        if schema is not None:
+            self._schemas[side] = schema
         return batch
 
     def combine(self, stored: Any) -> Any:
@@ -343,17 +343,15 @@ class Join:
             pairs = joined(
                 sides[0], sides[1], self._keys, self._how, (self._schemas[0], self._schemas[1])
             )
-            if pairs is not None and kind_of(pairs).length(pairs):
+            if pairs is not None and n_records(pairs):
                 found.append((pane, pairs))
         if not found:
             return None
-        if type(found[0][1]) is not list:
-            return _bounded([pane for pane, _ in found], [pairs for _, pairs in found], times)
-        return [
-            WindowResult(self._key_of(pair), times.value(pane.start), times.value(pane.end), pair)
-            for pane, pairs in found
-            for pair in pairs
-        ]
+        of, pairs_of = zip(*found, strict=True)
+        return _answers(of, pairs_of, times, self._rows_of)
+
+    def _rows_of(self, pairs: Any, start: Any, end: Any) -> Iterator[Any]:
+        return (WindowResult(self._key_of(pair), start, end, pair) for pair in pairs)
 
     def _key_of(self, pair: Any) -> Any:
         if self._how in ("semi", "anti"):
@@ -364,16 +362,9 @@ class Join:
         return record if key is None else canonical_key(key(record))
 
 
-def by_key(batch: Any, key: Any) -> Iterator[tuple[Any, list[Any]]]:
-    """The records of each key, where they have no columns; without a key all of them."""
-    kind = kind_of(batch)
-    if key is None:
-        yield None, list(kind.records(batch))
-        return
-    found: dict[Any, list[Any]] = {}
-    for of, record in kind.keyed(batch, key, "a window"):
-        found.setdefault(of, []).append(record)
-    yield from found.items()
+def groups(batch: Any, key: Any, operator: str = "a window") -> Iterator[tuple[Any, Any]]:
+    """The records of each key; without a key all of them."""
+    return iter([(None, batch)]) if key is None else kind_of(batch).group(batch, key, operator)
 
 
 def pair_key(pair: tuple[Any, Any]) -> Any:
@@ -381,18 +372,29 @@ def pair_key(pair: tuple[Any, Any]) -> Any:
     return pair[0]
 
 
-def _event_time(timed: tuple[int, Any]) -> int:
-    return timed[0]
+def _results(pairs: Any, start: Any, end: Any) -> Iterator[Any]:
+    return (WindowResult(key, start, end, value) for key, value in pairs)
 
 
 def _whole(parts: list[Any]) -> Any:
     return kind_of(parts[0]).concat(parts)
 
 
-def _bounded(panes: list[Pane], wholes: list[Any], times: EventTimes) -> Any:
-    """One batch of columns, with the bounds of each record's window."""
-    kind = kind_of(wholes[0])
-    sizes = [kind.length(whole) for whole in wholes]
-    starts = np.repeat(np.array([pane.start for pane in panes], np.int64), sizes)
-    ends = np.repeat(np.array([pane.end for pane in panes], np.int64), sizes)
-    return times.with_bounds(kind.concat(wholes), starts, ends)
+def _answers(
+    panes: Sequence[Pane],
+    wholes: Sequence[Any],
+    times: EventTimes,
+    rows_of: Callable[[Any, Any, Any], Iterable[Any]],
+) -> Any:
+    """What is sent for windows: the rows of each, of (whole, start, end); or bounds as columns."""
+
+    def to_rows(number: int, whole: Any) -> Iterable[Any]:
+        pane = panes[number]
+        return rows_of(whole, times.value(pane.start), times.value(pane.end))
+
+    def to_columns(whole: Any, numbers: Ints) -> Any:
+        starts = np.array([pane.start for pane in panes], np.int64)
+        ends = np.array([pane.end for pane in panes], np.int64)
+        return times.with_bounds(whole, starts[numbers], ends[numbers])
+
+    return kind_of(wholes[0]).labelled(wholes, to_rows, to_columns)

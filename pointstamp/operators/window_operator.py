@@ -15,7 +15,7 @@ import numpy as np
 
 from pointstamp.containers import kind_of
 from pointstamp.containers.event_times import EventTimes, Ints
-from pointstamp.containers.gather import take
+from pointstamp.containers.registry import n_records, one_key
 from pointstamp.dataflow.capability import Capability, InputCapability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
@@ -31,7 +31,6 @@ from pointstamp.operators.event_clock import (
     Watermark,
     largest_event_times,
 )
-from pointstamp.operators.transform import one_key
 from pointstamp.operators.window_assigners import Sessions, Sliding, Span, check_lateness
 from pointstamp.operators.window_functions import WindowFunction
 from pointstamp.operators.window_state import OpenWindows, open_windows
@@ -148,7 +147,7 @@ class _ByTimestamps:
                 now = self._clock.event_time(at.time)
                 if reader.time is None:
                     reader.expect(self._clock.kind)
-                    times = np.full(kind_of(batch).length(batch), now, np.int64)
+                    times = np.full(n_records(batch), now, np.int64)
                 else:
                     times = reader.read(batch)
                 batch, times, late = _split(batch, times, now - self._lateness)
@@ -309,8 +308,10 @@ def _split(batch: Any, times: Ints, least: int) -> tuple[Any, Ints, Any]:
     is_late = times < least
     if not is_late.any():
         return batch, times, None
-    late, on_time = take(batch, np.flatnonzero(is_late)), np.flatnonzero(~is_late)
-    return take(batch, on_time), times[on_time], late
+    kind = kind_of(batch)
+    on_time = np.flatnonzero(~is_late)
+    late = kind.take(batch, np.flatnonzero(is_late))
+    return kind.take(batch, on_time), times[on_time], late
 
 
 def _send(
@@ -324,7 +325,7 @@ def _send(
     panes = state.pop()
     reader = next((reader for reader in readers if reader.kind is not None), readers[0])
     found = function.finish(panes, reader)
-    if found is not None and kind_of(found).length(found):
+    if found is not None and n_records(found):
         output.push(time, found)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from pointstamp.containers import kind_of
 from pointstamp.containers.event_times import Ints, group_numbers, key_at
-from pointstamp.containers.gather import take
+from pointstamp.containers.registry import n_records
 from pointstamp.operators.window_assigners import Sessions, Sliding, span_number
 
 COMBINE_FROM = 1 << 14
@@ -63,12 +63,12 @@ class Pane:
         """Store one more part."""
         parts = self.parts[side]
         parts.append(part)
-        self._n_records += kind_of(part).length(part)
+        self._n_records += n_records(part)
         if self._n_records >= max(COMBINE_FROM, 2 * self._n_combined):
             for own in self.parts:
                 if own:
                     own[:] = [storing.combine(kind_of(own[0]).concat(own))]
-            self._n_records = sum(kind_of(p).length(p) for own in self.parts for p in own)
+            self._n_records = sum(n_records(p) for own in self.parts for p in own)
             self._n_combined = self._n_records
 
     def absorb(self, other: Pane) -> None:
@@ -127,6 +127,7 @@ class OpenFixedWindows:
             return
         order = np.argsort(starts, kind="stable")
         records, starts = records[order], starts[order]
+        take = kind_of(batch).take
         cuts = np.flatnonzero(np.diff(starts, prepend=starts[:1] - 1, append=starts[-1:] + 1))
         for first, after in pairwise(cuts.tolist()):
             chosen = records[first:after]
@@ -179,10 +180,10 @@ class OpenSessions:
         times, groups = times[order], groups[order]
         is_cut = (np.diff(groups) != 0) | (np.diff(times) >= self._gap)
         cuts = [0, *(np.flatnonzero(is_cut) + 1).tolist(), len(times)]
-        batch = take(batch, order)
-        slice_ = kind_of(batch).slice
+        kind = kind_of(batch)
+        batch = kind.take(batch, order)
         for first, after in pairwise(cuts):
-            part = self._storing.prepare(side, slice_(batch, first, after), times[first:after])
+            part = self._storing.prepare(side, kind.slice(batch, first, after), times[first:after])
             if part is not None:
                 end = int(times[after - 1]) + self._gap
                 self._put(key_at(batch, of, first), int(times[first]), end, side, part)

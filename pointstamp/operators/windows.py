@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from operator import add
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack, overload
 
 from pointstamp.containers import kind_of
 from pointstamp.containers.batch_join import How, check_how
 from pointstamp.containers.event_times import EventTimes
 from pointstamp.containers.keys import check_key
 from pointstamp.containers.kind import Key
-from pointstamp.dataflow.error_policy import ErrorPolicy, Failed, OnError
+from pointstamp.dataflow.error_policy import ErrorPolicy, Failed, OnError, Routed, Unrouted
 from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.operators.event_clock import EventClock, TimestampClock
 from pointstamp.operators.reductions import Nothing
@@ -32,6 +32,7 @@ from pointstamp.operators.window_assigners import (
 )
 from pointstamp.operators.window_functions import (
     AggregatedColumns,
+    AggregatedRows,
     Collect,
     Combined,
     CountColumns,
@@ -52,8 +53,6 @@ V = TypeVar("V")
 Windows: TypeAlias = Sliding | Sessions
 AnyClock: TypeAlias = TimestampClock | EventClock
 KeyOf: TypeAlias = Callable[[T], K]
-NoRoute: TypeAlias = Literal["raise", "drop"]
-Route: TypeAlias = Literal["route"]
 
 
 class WindowMethods(StreamCore[T]):
@@ -67,9 +66,7 @@ class WindowMethods(StreamCore[T]):
         key: KeyOf[T, K],
         lateness: Span = 0,
         clock: AnyClock | None = None,
-        *,
-        on_error: NoRoute = "raise",
-        name: str = "Window",
+        **options: Unpack[Unrouted],
     ) -> tuple[Stream[Window[K, T]], Stream[T]]: ...
 
     @overload
@@ -80,9 +77,7 @@ class WindowMethods(StreamCore[T]):
         key: Key = None,
         lateness: Span = 0,
         clock: AnyClock | None = None,
-        *,
-        on_error: Route,
-        name: str = "Window",
+        **options: Unpack[Routed],
     ) -> tuple[Stream[Any], Stream[T], Stream[Failed[T]]]: ...
 
     @overload
@@ -93,9 +88,7 @@ class WindowMethods(StreamCore[T]):
         key: Key = None,
         lateness: Span = 0,
         clock: AnyClock | None = None,
-        *,
-        on_error: NoRoute = "raise",
-        name: str = "Window",
+        **options: Unpack[Unrouted],
     ) -> tuple[Stream[Any], Stream[T]]: ...
 
     def window(
@@ -183,9 +176,7 @@ class WindowMethods(StreamCore[T]):
         key: KeyOf[T, K],
         lateness: Span = 0,
         clock: AnyClock | None = None,
-        *,
-        on_error: NoRoute = "raise",
-        name: str = "CountWindow",
+        **options: Unpack[Unrouted],
     ) -> tuple[Stream[WindowResult[K, int]], Stream[T]]: ...
 
     @overload
@@ -196,9 +187,7 @@ class WindowMethods(StreamCore[T]):
         key: Key = None,
         lateness: Span = 0,
         clock: AnyClock | None = None,
-        *,
-        on_error: Route,
-        name: str = "CountWindow",
+        **options: Unpack[Routed],
     ) -> tuple[Stream[Any], Stream[T], Stream[Failed[T]]]: ...
 
     @overload
@@ -209,9 +198,7 @@ class WindowMethods(StreamCore[T]):
         key: Key = None,
         lateness: Span = 0,
         clock: AnyClock | None = None,
-        *,
-        on_error: NoRoute = "raise",
-        name: str = "CountWindow",
+        **options: Unpack[Unrouted],
     ) -> tuple[Stream[Any], Stream[T]]: ...
 
     def count_window(
@@ -247,7 +234,7 @@ class WindowMethods(StreamCore[T]):
         """
         made = _Made(windows, lateness, clock, on_error, name)
         good = made.side(self, time, key)
-        counts = Combined(key, lambda record: 1, add, CountColumns(key, name))
+        counts = Combined(AggregatedRows(key, lambda record: 1, add), CountColumns(key, name))
         return made.of([good], counts)
 
     @overload
@@ -261,8 +248,7 @@ class WindowMethods(StreamCore[T]):
         clock: AnyClock | None = None,
         *,
         default: V,
-        on_error: NoRoute = "raise",
-        name: str = "FoldWindow",
+        **options: Unpack[Unrouted],
     ) -> tuple[Stream[WindowResult[K, V]], Stream[T]]: ...
 
     @overload
@@ -276,8 +262,7 @@ class WindowMethods(StreamCore[T]):
         clock: AnyClock | None = None,
         *,
         default: Any = None,
-        on_error: Route,
-        name: str = "FoldWindow",
+        **options: Unpack[Routed],
     ) -> tuple[Stream[Any], Stream[T], Stream[Failed[Any]]]: ...
 
     @overload
@@ -291,8 +276,7 @@ class WindowMethods(StreamCore[T]):
         clock: AnyClock | None = None,
         *,
         default: Any = None,
-        on_error: NoRoute = "raise",
-        name: str = "FoldWindow",
+        **options: Unpack[Unrouted],
     ) -> tuple[Stream[Any], Stream[T]]: ...
 
     def fold_window(
@@ -357,7 +341,7 @@ class WindowMethods(StreamCore[T]):
             check_aggregates(fold, name)
             by_name = AggregatedColumns(key, list(fold), name)
             no_rows = refuse_rows(name)
-            return made.of([good], Combined(key, no_rows, no_rows, by_name))
+            return made.of([good], Combined(AggregatedRows(key, no_rows, no_rows), by_name))
         return made.of_fold([good], key, fold, default)
 
     @overload
@@ -369,9 +353,7 @@ class WindowMethods(StreamCore[T]):
         key: KeyOf[T, K],
         lateness: Span = 0,
         clock: AnyClock | None = None,
-        *,
-        on_error: NoRoute = "raise",
-        name: str = "ReduceWindow",
+        **options: Unpack[Unrouted],
     ) -> tuple[Stream[WindowResult[K, T]], Stream[T]]: ...
 
     @overload
@@ -383,9 +365,7 @@ class WindowMethods(StreamCore[T]):
         key: Key = None,
         lateness: Span = 0,
         clock: AnyClock | None = None,
-        *,
-        on_error: Route,
-        name: str = "ReduceWindow",
+        **options: Unpack[Routed],
     ) -> tuple[Stream[WindowResult[Any, T]], Stream[T], Stream[Failed[T]]]: ...
 
     @overload
@@ -397,9 +377,7 @@ class WindowMethods(StreamCore[T]):
         key: Key = None,
         lateness: Span = 0,
         clock: AnyClock | None = None,
-        *,
-        on_error: NoRoute = "raise",
-        name: str = "ReduceWindow",
+        **options: Unpack[Unrouted],
     ) -> tuple[Stream[WindowResult[Any, T]], Stream[T]]: ...
 
     def reduce_window(
@@ -447,7 +425,8 @@ class WindowMethods(StreamCore[T]):
 
             return made.of_fold([good], key, fold, Nothing)
         columns = RowsOnly(name, "use fold_window, with aggregates by name")
-        return made.of([good], Combined(key, lambda record: record, function, columns))
+        rows = AggregatedRows(key, lambda record: record, function)
+        return made.of([good], Combined(rows, columns))
 
     @overload
     def join_window(
@@ -463,8 +442,7 @@ class WindowMethods(StreamCore[T]):
         *,
         how: How = "inner",
         schemas: tuple[Any, Any] = (None, None),
-        on_error: Route,
-        name: str = "JoinWindow",
+        **options: Unpack[Routed],
     ) -> tuple[Stream[Any], Stream[T], Stream[U], Stream[Failed[Any]]]: ...
 
     @overload
@@ -481,8 +459,7 @@ class WindowMethods(StreamCore[T]):
         *,
         how: How = "inner",
         schemas: tuple[Any, Any] = (None, None),
-        on_error: NoRoute = "raise",
-        name: str = "JoinWindow",
+        **options: Unpack[Unrouted],
     ) -> tuple[Stream[Any], Stream[T], Stream[U]]: ...
 
     def join_window(

@@ -28,34 +28,16 @@ _EPOCH = "pointstamp: epoch"
 
 
 @dataclass(frozen=True)
-class CheckpointConfig:
-    """The same on all workers; may be sent to other processes.
+class CheckpointConfig(Durable):
+    """A checkpoint, and the snapshot that a service begins with; the same on all workers.
 
     Attributes
     ----------
-    start : Durable
-        The checkpoint, and the snapshot to begin with.
     every : int or None
         How many epochs there are from one snapshot to the next; None makes none.
     """
 
-    start: Durable
     every: int | None = None
-
-    @property
-    def checkpoint(self) -> Checkpoint:
-        """Where everything is kept."""
-        return self.start.checkpoint
-
-    @property
-    def epoch(self) -> int:
-        """That of the snapshot; -1 without one."""
-        return self.start.epoch
-
-    @property
-    def durable(self) -> Durable | None:
-        """What the dataflow is built with."""
-        return None if self.every is None else self.start
 
     def outputs(self, output: str) -> list[Staged]:
         """What was stored of an output beside the snapshot."""
@@ -67,8 +49,7 @@ class CheckpointConfig:
 
     def _meta(self, what: str) -> dict[str, Any]:
         """What `meta` gave beside the snapshot; nothing without one."""
-        manifest = self.start.manifest
-        return {} if manifest is None else dict(manifest.meta.get(what, {}))
+        return {} if self.manifest is None else dict(self.manifest.meta.get(what, {}))
 
     @staticmethod
     def meta(
@@ -146,7 +127,7 @@ class CheckpointConfig:
             if name in spec.outputs:
                 had = before.get("output", {}).get(name)
                 self._compare("output", name, had, spec.outputs[name])
-            elif name not in self.start.allow_missing:
+            elif name not in self.allow_missing:
                 raise CheckpointStructureError(
                     f"{self.checkpoint} has records of output {name!r}, which this service has "
                     f"not: its outputs are {', '.join(map(repr, spec.outputs))}. If they are not "
@@ -222,8 +203,7 @@ def checkpoint_config(
             f"{checkpoint} has a snapshot, of epoch {manifest.epoch}, and the log of inputs may be "
             "pruned up to it: begin with that, by snapshot_every="
         )
-    durable = Durable(checkpoint, manifest, tuple(allow_missing), tuple(allow_new))
-    return CheckpointConfig(durable, every)
+    return CheckpointConfig(checkpoint, manifest, tuple(allow_missing), tuple(allow_new), every)
 
 
 def _columns(schema: pa.Schema) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pointstamp.containers.frames import is_table, record_batches
+from pointstamp.containers.registry import batches_of, kind_of
 from pointstamp.errors import SchemaError, UsageError
 
 
@@ -28,10 +28,10 @@ def epoch_of(given: Any) -> int:
 
 def to_batches(data: Any, input: str, schema: pa.Schema) -> list[Any]:
     """Tables, batches and records as a list of batches."""
-    if is_table(data):
-        return list(record_batches(data))
-    if isinstance(data, pa.RecordBatch):
-        return [data]
+    batches = batches_of(data)
+    if batches is not None:
+        return [kind_of(batch).to_arrow(batch) for batch in batches]
+    # What a user gives, and not a batch: records without an order of columns.
     if isinstance(data, list) and all(isinstance(record, dict) for record in data):
         return [_of_records(data, input, schema)] if data else []
     raise UsageError(

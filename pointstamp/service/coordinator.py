@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pointstamp.checkpoint.input_log import Staged
 from pointstamp.errors import ServiceError, UsageError
 from pointstamp.service.checkpoint_config import CheckpointConfig
 from pointstamp.service.protocol import (
@@ -28,6 +27,7 @@ from pointstamp.service.protocol import (
     GetPosition,
     RequestSnapshot,
     StagingHandle,
+    StagingKey,
     Stop,
 )
 from pointstamp.service.snapshotting import SnapshotCoordinator
@@ -61,7 +61,7 @@ class Coordinator:
         self.snapshots: SnapshotCoordinator | None = None
         self._leading = leading
         self._secret = secret
-        self._aborted: set[tuple[str, int, int, str]] = set()
+        self._aborted: set[StagingKey] = set()
         """Attempts that are dropped, of epochs that are not decided."""
 
     def begin_again(self, config: CheckpointConfig) -> None:
@@ -78,7 +78,7 @@ class Coordinator:
             now = self.worker.first
             for epoch, stored in config.checkpoint.committed(input, config.epoch):
                 handles = tuple(
-                    StagingHandle(input, epoch, one.name, n % peers, one.rows, one.to_json())
+                    StagingHandle(input, epoch, one.name, n % peers, one.rows, one)
                     for n, one in enumerate(stored)
                 )
                 now = epoch + 1
@@ -157,8 +157,7 @@ class Coordinator:
             undecided = tuple(one for one in request.attempts if not self._is_decided(one))
             for handle in undecided:
                 if self.worker.checkpoint is not None and handle.stored is not None:
-                    stored = Staged.from_json(handle.stored)
-                    self.worker.checkpoint.abort(handle.input, handle.epoch, stored)
+                    self.worker.checkpoint.abort(handle.input, handle.epoch, handle.stored)
             self._aborted.update(handle.key for handle in undecided)
             self.worker.order(Abort(undecided))
 
@@ -237,9 +236,7 @@ class Coordinator:
         checkpoint, input, epoch = self.worker.checkpoint, decided.input, decided.epoch
         if checkpoint is None:
             return
-        stored = [
-            Staged.from_json(one.stored) for one in decided.attempts if one.stored is not None
-        ]
+        stored = [one.stored for one in decided.attempts if one.stored is not None]
         if not checkpoint.commit(input, epoch, stored, decided.next_epoch):
             raise ServiceError(
                 f"epoch {epoch} of input {input!r} is in {checkpoint} already, and not by "

@@ -20,6 +20,7 @@ from dataclasses import MISSING, asdict, dataclass, fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
+from pointstamp.checkpoint.input_log import Staged
 from pointstamp.errors import UsageError
 
 if TYPE_CHECKING:
@@ -96,6 +97,9 @@ class Status:
         return ", ".join([*inputs, *outputs])
 
 
+StagingKey = tuple[str, int, str, int]
+
+
 @dataclass(frozen=True)
 class StagingHandle:
     """What was staged, by which attempt, and at which worker it lies; handed back to commit it."""
@@ -105,7 +109,7 @@ class StagingHandle:
     attempt: str
     worker: int
     rows: int
-    stored: dict[str, Any] | None = None
+    stored: Staged | None = None
     """Where the checkpoint has it; None without one."""
     signature: str = ""
     """By which worker 0 knows that a worker of this service has made it."""
@@ -125,20 +129,20 @@ class StagingHandle:
         return hmac.compare_digest(self.signature.encode(), self.signed(secret).signature.encode())
 
     @property
-    def key(self) -> tuple[str, int, int, str]:
+    def key(self) -> StagingKey:
         """By which one is known from all others."""
-        return self.input, self.epoch, self.worker, self.attempt
+        return self.input, self.epoch, self.attempt, self.worker
 
 
 Answer = TypeVar("Answer")
 Kind = TypeVar("Kind")
 
 VERBS: dict[str, type[Verb[Any]]] = {}
-"""The requests that are actions, by their names on the wire."""
+"""By their names on the wire."""
 
 
 class Verb(Generic[Answer]):
-    """A request whose handler returns an `Answer`.
+    """A request that is an action of Flight, whose handler returns an `Answer`.
 
     Its name on the wire stands behind its bases, with the name of the one value in the
     response: without, there is none, or the response is an object by itself.
@@ -150,17 +154,11 @@ class Verb(Generic[Answer]):
     """Whether worker 0 alone takes it."""
 
     def __init_subclass__(
-        cls,
-        verb: str,
-        answer: str | None = None,
-        *,
-        of_leader: bool = True,
-        is_action: bool = True,
+        cls, verb: str, answer: str | None = None, *, of_leader: bool = True
     ) -> None:
         super().__init_subclass__()
         cls.verb, cls.answer, cls.of_leader = verb, answer, of_leader
-        if is_action:
-            VERBS[verb] = cls
+        VERBS[verb] = cls
 
 
 @dataclass(frozen=True)
@@ -263,7 +261,7 @@ class Stop(Verb[None], verb="stop"):
 
 
 @dataclass(frozen=True)
-class StageBatches(Verb[StagingHandle], verb="stage", of_leader=False, is_action=False):
+class StageBatches:
     """What the descriptor of DoPut says; the batches follow."""
 
     input: str
@@ -272,7 +270,7 @@ class StageBatches(Verb[StagingHandle], verb="stage", of_leader=False, is_action
 
 
 @dataclass(frozen=True)
-class ReadEpochs(Verb[None], verb="read", of_leader=False, is_action=False):
+class ReadEpochs:
     """What the ticket of DoGet says: the epochs in (after, upto] of an output."""
 
     output: str
@@ -364,7 +362,7 @@ _WORDS: dict[Any, str] = {
     str: "a text",
     bool: "true or false",
     float: "a number of seconds",
-    dict[str, Any]: "an object",
+    Staged: "what staging gave",
     tuple[StagingHandle, ...]: "a list of staging handles",
 }
 
@@ -390,8 +388,10 @@ def _without_none(hint: Any) -> Any:
 def _checked(name: str, given: Any, wanted: Any) -> Any:
     if wanted is float and type(given) in (int, float) and given >= 0:
         return min(float(given), MAX_WAIT_S)
-    if type(given) is (typing.get_origin(wanted) or wanted) and wanted is not float:
+    if type(given) is wanted and wanted is not float:
         return given
+    if isinstance(given, dict) and wanted is Staged:
+        return _made(Staged, given)
     if isinstance(given, list) and typing.get_origin(wanted) is tuple:
         return tuple(map(_handle, given))
     raise UsageError(f"{name!r} should be {_WORDS[wanted]}, and is {given!r}")

@@ -327,7 +327,7 @@ class ServiceInput:
         """Whether the log has a commit of this epoch that names these attempts."""
         assert self._service._checkpoint is not None  # without one nothing is tried twice
         for found, attempts in self._service._checkpoint.committed(self.name, request.epoch - 1):
-            names = {one.stored["name"] for one in request.attempts if one.stored is not None}
+            names = {one.stored.name for one in request.attempts if one.stored is not None}
             return found == request.epoch and {attempt.name for attempt in attempts} == names
         return False
 

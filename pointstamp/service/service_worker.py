@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from pointstamp.checkpoint.input_log import Staged
 from pointstamp.containers.builder import PREFERRED_RECORDS
 from pointstamp.containers.conform import conform
 from pointstamp.errors import EpochError, ServiceError, StoppedError, UsageError
@@ -98,6 +99,7 @@ class ServiceWorker:
             dict.fromkeys(spec.inputs, first),
             dict.fromkeys(spec.outputs, first),
             dict.fromkeys(spec.outputs, -1),
+            self.end_epoch,
         )
         """How far it is."""
         self._worker = worker
@@ -115,7 +117,7 @@ class ServiceWorker:
     def _build(self, config: CheckpointConfig | None) -> dict[str, list[str]]:
         """Build the dataflow; the inputs that lead to each output."""
         streams: dict[str, Stream[Any]] = {}
-        durable = None if config is None else config.durable
+        durable = None if config is None or config.every is None else config
         with self._worker.dataflow("service", durable=durable) as scope:
             for name in self.spec.inputs:
                 made: tuple[InputHandle, Stream[Any]] = scope.new_input(name)
@@ -322,11 +324,11 @@ class ServiceWorker:
             for batch in batches
             for part in _parts(conform(batch, schema, f"what is sent to {input!r}", "that input"))
         ]
-        stored: dict[str, Any] | None = None
+        stored: Staged | None = None
         if self.checkpoint is not None:
             # Two workers may have something of one attempt.
             name = f"{request.attempt} at {self.index}"
-            stored = self.checkpoint.stage(input, epoch, name, fitting).to_json()
+            stored = self.checkpoint.stage(input, epoch, name, fitting)
         with self.changed:
             self.check_alive()
             return self.staging.stage(request, fitting, stored)

@@ -96,15 +96,7 @@ class FlightConfig:
 def service_spec(
     build: Callable[..., Any], inputs: Mapping[str, Any], outputs: Mapping[str, Any]
 ) -> ServiceSpec:
-    """A blueprint, checked as far as it can be before a worker builds it.
-
-    Parameters
-    ----------
-    build : callable
-        `build(scope, **inputs)`.
-    inputs, outputs : mapping
-        Of names to a `pyarrow.Schema`, or what `pyarrow.schema` makes one of: a dict of
-        column names to types, or a list of pairs.
+    """What `serve` was given, checked as far as it can be before a worker builds it.
 
     Raises
     ------

@@ -2,9 +2,7 @@
 
 With a checkpoint nothing that was committed is lost with a worker. So where a policy allows
 it, the workers are started anew: they take up the last snapshot, and admit again what the log
-has. Requests wait meanwhile. Before they go on, what was true of the service is so again:
-inputs that were closed are closed, epochs that were complete are complete, and what was
-discarded is discarded.
+has. Requests wait meanwhile, until what was true of the service (`Reached`) is so again.
 """
 
 from __future__ import annotations

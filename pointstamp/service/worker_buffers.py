@@ -14,7 +14,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
-from typing import Any
 
 import pyarrow as pa
 
@@ -22,7 +21,7 @@ from pointstamp.checkpoint.checkpoint import Checkpoint
 from pointstamp.checkpoint.input_log import Staged
 from pointstamp.errors import EpochError, ServiceError
 from pointstamp.operators.sources import InputHandle
-from pointstamp.service.protocol import StageBatches, StagingHandle
+from pointstamp.service.protocol import StageBatches, StagingHandle, StagingKey
 
 
 class StagingArea:
@@ -32,23 +31,16 @@ class StagingArea:
         self._worker = worker
         self._secret = secret
         self._checkpoint = checkpoint
-        self._waiting: dict[
-            tuple[str, int, str], tuple[StagingHandle, Sequence[pa.RecordBatch]]
-        ] = {}
+        self._waiting: dict[StagingKey, tuple[StagingHandle, Sequence[pa.RecordBatch]]] = {}
 
     def stage(
-        self,
-        request: StageBatches,
-        batches: Sequence[pa.RecordBatch],
-        stored: dict[str, Any] | None,
+        self, request: StageBatches, batches: Sequence[pa.RecordBatch], stored: Staged | None
     ) -> StagingHandle:
         """Keep what an attempt has brought; the same attempt again changes nothing."""
-        key = request.input, request.epoch, request.attempt
-        if key not in self._waiting:
-            n_rows = sum(batch.num_rows for batch in batches)
-            handle = StagingHandle(*key, self._worker, n_rows, stored)
-            self._waiting[key] = handle.signed(self._secret), batches
-        return self._waiting[key][0]
+        n_rows = sum(batch.num_rows for batch in batches)
+        place = request.input, request.epoch, request.attempt, self._worker
+        handle = StagingHandle(*place, n_rows, stored).signed(self._secret)
+        return self._waiting.setdefault(handle.key, (handle, batches))[0]
 
     def take(self, handles: Iterable[StagingHandle]) -> Iterator[pa.RecordBatch]:
         """The batches of those attempts that are this worker's, each attempt once.
@@ -64,11 +56,10 @@ class StagingArea:
         return chain.from_iterable([self._batches(one) for one in mine.values()])
 
     def _batches(self, handle: StagingHandle) -> Iterable[pa.RecordBatch]:
-        waiting = self._waiting.get((handle.input, handle.epoch, handle.attempt))
-        if waiting is not None:
-            return waiting[1]
+        if handle.key in self._waiting:
+            return self._waiting[handle.key][1]
         if handle.stored is not None and self._checkpoint is not None:
-            return self._checkpoint.read(Staged.from_json(handle.stored))
+            return self._checkpoint.read(handle.stored)
         raise ServiceError(
             f"worker {self._worker} has nothing staged by attempt {handle.attempt!r} for epoch "
             f"{handle.epoch} of input {handle.input!r}; it has {sorted(self._waiting) or 'none'}"
@@ -76,7 +67,7 @@ class StagingArea:
 
     def drop(self, handle: StagingHandle) -> None:
         """Let go of what one attempt has brought."""
-        self._waiting.pop((handle.input, handle.epoch, handle.attempt), None)
+        self._waiting.pop(handle.key, None)
 
     def drop_upto(self, input: str, epoch: int) -> None:
         """Let go of what waits for the epochs of an input up to this one: they are decided."""

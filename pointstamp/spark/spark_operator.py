@@ -137,6 +137,8 @@ class _SparkJobLogic:
             self._send(self._jobs.answers.popleft(), outputs[0])
 
     def _checked(self, batch: Any) -> Any:
+        # A check of what the user asked for: Spark makes a frame of rows by a schema, and of
+        # columns without one.
         kind = kind_of(batch)
         if kind.has_columns == self._takes_rows:
             wanted = (
@@ -148,7 +150,7 @@ class _SparkJobLogic:
                 f"operator {self._name!r} takes {wanted}; this stream carries batches of "
                 f"{kind.name}"
             )
-        return kind.to_arrow(batch) if kind.has_columns else batch
+        return kind.listed(batch, self._name) if self._takes_rows else kind.to_arrow(batch)
 
     def _send(self, answer: _Answer, output: Output) -> None:
         with self._asked.popleft() as capability:

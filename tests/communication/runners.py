@@ -2,19 +2,29 @@
 
 Both have the signature that `check_communicator` asks for. What starts the
 workers of a TCP mesh is `run_threads` or `run_processes`, whose own communicator
-serves to exchange the addresses, as Spark's barrier does.
+serves to exchange the addresses, as Spark's barrier does; or they are `Members`,
+which run one mesh after the other.
 """
 
 from __future__ import annotations
 
 import functools
+import pickle
 import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from typing import Any
 
+import cloudpickle
 import greenlet
 
 from pointstamp.communication import tcp
 from pointstamp.communication.authentication import new_secret
-from pointstamp.communication.failure import Failure, failure, first_cause
+from pointstamp.communication.failure import Failure, dump, failure, first_cause, load
 from pointstamp.communication.segment_sharing import ALONE
 from pointstamp.communication.simulated import SimulatedNetwork
 from pointstamp.communication.target import run_target
@@ -22,6 +32,8 @@ from pointstamp.communication.target import run_target
 
 def all_gather(communicator, value):
     """The `value` of every worker, by index."""
+    if isinstance(communicator, Member):
+        return communicator.all_gather(value)
     channel = communicator.channel()
     for peer in range(communicator.peers):
         channel.send(peer, None, [value])
@@ -59,6 +71,70 @@ def run_tcp(run, target, workers, compression=None, certificates=None, n_machine
         return run_target(mesh, target)
 
     return run(main, workers)
+
+
+@dataclass(frozen=True)
+class Member:
+    """One of some processes, which can tell each other their addresses once in a run."""
+
+    index: int
+    peers: int
+    pipe: Connection
+
+    def all_gather(self, value: Any) -> list[Any]:
+        """The `value` of every one, by index."""
+        self.pipe.send(value)
+        return self.pipe.recv()
+
+
+@contextmanager
+def members(most: int) -> Iterator[Callable[..., list[Any]]]:
+    """A function that runs targets as `run_processes` does, each in the same processes.
+
+    To start a process, which imports NumPy and Arrow, takes longer than most of what is
+    asked of it. Each of its calls has every worker `all_gather` once.
+    """
+    context = get_context("spawn")
+    with ExitStack() as started:
+        pipes = []
+        for index in range(most):
+            here, there = context.Pipe()
+            process = context.Process(target=_serve, args=(index, there), daemon=True)
+            process.start()
+            there.close()
+            started.callback(process.join)
+            pipes.append(here)
+        for pipe in pipes:
+            started.callback(pipe.close)  # which is how a process learns that it may end
+        yield functools.partial(_run_on, pipes)
+
+
+def _run_on(pipes, target, workers):
+    pipes = pipes[:workers]
+    for pipe in pipes:
+        pipe.send_bytes(cloudpickle.dumps((workers, target)))
+    values = [pipe.recv() for pipe in pipes]
+    for pipe in pipes:
+        pipe.send(values)
+    outcomes = [pipe.recv() for pipe in pipes]
+    failures = [load(outcome) for has_failed, outcome in outcomes if has_failed]
+    if failures:
+        found = first_cause(failures)
+        raise found.as_error() from found.cause
+    return [outcome for _, outcome in outcomes]
+
+
+def _serve(index, pipe):
+    while True:
+        try:
+            workers, target = pickle.loads(pipe.recv_bytes())
+        except EOFError:
+            return
+        try:
+            outcome = (False, target(Member(index, workers, pipe)))
+        except Exception as error:  # noqa: BLE001  (raised by `_run_on`, if it was the first)
+            outcome = (True, dump(failure(index, error, time.monotonic())))
+        pipe.send(outcome)
 
 
 def run_simulated(target, workers, *, seed=0, serialize=False):

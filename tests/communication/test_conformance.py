@@ -15,20 +15,24 @@ from pointstamp.communication.mailbox import Mailbox
 from pointstamp.communication.processes import run_processes
 from pointstamp.communication.threads import ThreadCommunicator
 from pointstamp.testing import check_communicator, communicators
-from tests.communication.runners import run_simulated, run_tcp
+from tests.communication.runners import members, run_simulated, run_tcp
 
 RUNS = {
     "threads": run_threads,
     "processes": run_processes,
     "tcp between threads": functools.partial(run_tcp, run_threads),
-    "tcp between processes": functools.partial(run_tcp, run_processes),
-    "one machine, started apart": functools.partial(run_tcp, run_processes, n_machines=1),
-    "two machines": functools.partial(run_tcp, run_processes, n_machines=2),
     "two machines, threads": functools.partial(run_tcp, run_threads, n_machines=2),
     "tcp, compressed": functools.partial(run_tcp, run_threads, compression="lz4"),
     "simulated": functools.partial(run_simulated, seed=1),
     "simulated, encoded": functools.partial(run_simulated, seed=2, serialize=True),
 }
+
+APART = {
+    "tcp between processes": 0,
+    "one machine, started apart": 1,
+    "two machines": 2,
+}
+"""On how many machines processes are that TCP connects; 0 for each on one of its own."""
 
 BATCHES = [
     pa.record_batch({"key": [1, 2, 3], "name": ["a", None, "c"]}),
@@ -36,9 +40,28 @@ BATCHES = [
 ]
 
 
-@pytest.mark.parametrize("name", RUNS)
+ONCE = {"processes", "tcp, compressed", "simulated", "simulated, encoded"}
+"""Of these the sources show nothing that they do not show between threads."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.once] * (name in ONCE)) for name in RUNS]
+)
 def test_it_keeps_the_laws(name):
     check_communicator(RUNS[name], BATCHES)
+
+
+@pytest.fixture(scope="module")
+def run_apart():
+    with members(3) as run:
+        yield run
+
+
+@pytest.mark.once
+@pytest.mark.xdist_group("members")
+@pytest.mark.parametrize("name", APART)
+def test_it_keeps_the_laws_between_processes(run_apart, name):
+    check_communicator(functools.partial(run_tcp, run_apart, n_machines=APART[name]), BATCHES)
 
 
 def test_it_keeps_the_laws_encrypted(certificates):
@@ -165,6 +188,7 @@ class ForgetsTouchedChannels(Mailbox):
         return []
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("kind", BROKEN)
 def test_a_communicator_that_breaks_a_law_is_caught(kind, monkeypatch):
     monkeypatch.setattr(communicators, "PATIENCE_S", 0.5)

@@ -24,6 +24,7 @@ from pointstamp.communication.shared_link import INLINE_BYTES
 from pointstamp.containers import Arrays
 from pointstamp.errors import PeerLostError, SerializationError, WorkerError
 from pointstamp.testing import check_communicator
+from tests.slowness import slowdown
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="needs memfd_create")
 
@@ -273,38 +274,55 @@ def segments() -> set[str]:
     return {file.name for file in Path("/dev/shm").iterdir() if not file.name.startswith("sem.")}
 
 
+def die(died):
+    """Kill this process, and say when that was, on the clock that all processes share."""
+    died.write_text(str(time.monotonic()))
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def seconds_since(died):
+    return time.monotonic() - float(died.read_text())
+
+
+STOP_S = 2.5
+"""Within how long all workers have ended after one died, on a machine that does nothing else."""
+
+
 @pytest.mark.parametrize("seed", range(4))
-def test_a_worker_killed_at_any_moment_ends_all_and_leaves_nothing(seed):
+def test_a_worker_killed_at_any_moment_ends_all_and_leaves_nothing(seed, tmp_path):
     """Files are looked after by the check for leaks that every test has."""
     rng, before = random.Random(seed), segments()
     victim, delay_s = rng.randrange(3), rng.uniform(0.0, 0.3)
+    died = tmp_path / "died"
 
     def target(communicator):
         if communicator.index == victim:
-            threading.Timer(delay_s, os.kill, (os.getpid(), signal.SIGKILL)).start()
-        everything_everywhere(communicator, 20)
+            threading.Timer(delay_s, die, (died,)).start()
+        everything_everywhere(communicator, 60)
 
-    began = time.monotonic()
     with pytest.raises(WorkerError, match=f"worker {victim} was killed by SIGKILL"):
         run_processes(target, 3)
-    assert time.monotonic() - began < 6.0
+    assert seconds_since(died) < STOP_S * slowdown()
     assert segments() <= before
 
 
-def test_a_worker_that_computes_learns_of_a_death_within_a_second():
+def test_a_worker_that_computes_learns_of_a_death_within_a_second(tmp_path):
+    """It looks now and then, without having to park for it."""
+    died, learned = tmp_path / "died", tmp_path / "learned"
+
     def target(communicator):
         if communicator.index == 1:
-            os.kill(os.getpid(), signal.SIGKILL)
-        until = time.monotonic() + 10
+            die(died)
         with contextlib.suppress(PeerLostError):
-            while time.monotonic() < until:
+            while True:
                 communicator.receive()  # and never parks
-        assert time.monotonic() < until
+        learned.write_text(str(seconds_since(died)))
 
-    began = time.monotonic()
     with pytest.raises(WorkerError, match="worker 1 was killed"):
         run_processes(target, 2)
-    assert time.monotonic() - began < 4.0
+    # Where this machine is so slow that it was ended before, it has not learned of it late.
+    assert not learned.exists() or float(learned.read_text()) < slowdown()
+    assert seconds_since(died) < STOP_S * slowdown()
 
 
 def test_without_such_memory_messages_go_through_the_sockets(monkeypatch):

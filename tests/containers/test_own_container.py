@@ -68,6 +68,30 @@ class ListsKind(Kind[Lists]):
         return pa.RecordBatch.from_pydict(batch.columns)
 
 
+class Pile(tuple[Any, ...]):
+    """Python values, in no list."""
+
+    __slots__ = ()
+
+
+class PileKind(Kind[Pile]):
+    """What a kind must define, of records without columns."""
+
+    name = "piles"
+
+    def length(self, batch: Pile) -> int:
+        return len(batch)
+
+    def records(self, batch: Pile) -> Iterator[Any]:
+        return iter(batch)
+
+    def slice(self, batch: Pile, start: int, stop: int) -> Pile:
+        return Pile(batch[start:stop])
+
+    def concat(self, batches: Sequence[Pile]) -> Pile:
+        return Pile(record for batch in batches for record in batch)
+
+
 RECORDS = [(x % 3, x, f"s{x % 5}") for x in range(30)]
 WORKERS = pytest.mark.parametrize("workers", [1, 2])
 
@@ -82,6 +106,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_kinds", dict(registry._kinds))
     monkeypatch.setattr(registry, "_names", dict(registry._names))
     register(Lists, ListsKind())
+    register(Pile, PileKind())
 
 
 def found(build: Any, workers: int = 1, records: Any = RECORDS, names: str = "kxs") -> list[Any]:
@@ -151,6 +176,43 @@ def test_it_is_put_into_windows(workers: int) -> None:
 
     expected = sorted((*r, r[1] // 10 * 10, r[1] // 10 * 10 + 10) for r in RECORDS)
     assert found(build, workers) == expected
+
+
+@WORKERS
+def test_one_without_columns_is_taken_record_by_record(workers: int) -> None:
+    numbers = list(range(12))
+
+    def found(build: Any) -> list[Any]:
+        def whole(scope: Any) -> Any:
+            mine = numbers[scope.index :: scope.peers]
+            piles = [Pile(mine[i : i + 4]) for i in range(0, len(mine), 4)]
+            return build(scope.batches_to_stream(piles))
+
+        return sorted((record for _, record in collect(whole, workers)), key=str)
+
+    def window(stream: Any) -> Any:
+        return stream.window(ps.Tumbling(6), time=lambda x: x)[0].map(lambda w: sum(w.records))
+
+    def fold(stream: Any) -> Any:
+        folded, _ = stream.fold_window(
+            lambda key, x, before: (*before, x), ps.Tumbling(6), lambda x: x, default=()
+        )
+        return folded.map(lambda w: w.value)
+
+    def failed(stream: Any) -> Any:
+        keyed = lambda x: x // (x - 5)  # noqa: E731
+        return stream.aggregate(lambda key, x, n: n + 1, None, keyed, 0, on_error="route")[1]
+
+    assert found(lambda s: s.map(lambda x: -x)) == sorted((-x for x in numbers), key=str)
+    assert found(lambda s: s.filter(lambda x: x > 9)) == [10, 11]
+    assert found(lambda s: s.exchange(lambda x: x % 3)) == sorted(numbers, key=str)
+    assert found(lambda s: s.concat(s).distinct()) == sorted(numbers, key=str)
+    assert found(lambda s: s.join(s, lambda x: x)) == sorted(
+        zip(numbers, numbers, strict=True), key=str
+    )
+    assert found(window) == [15, 51]
+    assert found(fold) == [tuple(range(6)), tuple(range(6, 12))]
+    assert found(lambda s: failed(s).map(lambda f: f.record)) == [5]
 
 
 def test_what_a_checkpoint_keeps_of_it_goes_to_the_workers_of_its_keys() -> None:

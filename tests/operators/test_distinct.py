@@ -129,7 +129,9 @@ def test_what_has_passed_is_forgotten_with_its_time(monkeypatch: pytest.MonkeyPa
     alive: weakref.WeakSet[Any] = weakref.WeakSet()
 
     class Noted(distinct._Passed):
-        """Can be referred to weakly, as a class with slots cannot."""
+        """Goes into a set by its identity."""
+
+        __hash__ = object.__hash__  # type: ignore[assignment]  # each is another one, here
 
         def __init__(self) -> None:
             super().__init__()

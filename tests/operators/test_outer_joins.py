@@ -187,7 +187,11 @@ def test_what_cannot_be_joined_so_is_named(first_cause: Any) -> None:
         return first_cause(raised.value)
 
     assert isinstance(cause(how="outer"), BuildError)
-    assert "cannot retain" in str(cause(how="left", retain=True))
+    for how in ("left", "right", "full", "semi", "anti"):
+        refused = cause(how=how, retain=True)
+        assert isinstance(refused, BuildError)
+        assert "'Join' cannot retain" in str(refused)
+        assert f"how={how!r}" in str(refused)
     arrays = Arrays(k=[1], x=[2])
     with pytest.raises(WorkerError, match="arrays have none") as raised:
         collect(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from hypothesis import strategies as st
 
 import pointstamp as ps
@@ -23,6 +24,13 @@ pairs = st.builds(Both, advances, advances)
 joins = st.builds(Join, st.integers(0, 7), st.integers(0, 7))
 
 
+@pytest.fixture
+def drawn_by_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No more is drawn than the profile says: of what runs twice, the second time a quarter."""
+    monkeypatch.setattr(checks, "N_DRAWN", min(checks.N_DRAWN, settings.default.max_examples))
+
+
+@pytest.mark.usefixtures("drawn_by_profile")
 @pytest.mark.parametrize(
     ("kind", "times", "summaries", "outer"),
     [
@@ -281,6 +289,7 @@ def test_there_is_one_that_breaks_each_law() -> None:
     assert {law.sentence for law in checks._LAWS} <= {*BROKEN}
 
 
+@pytest.mark.usefixtures("drawn_by_profile")
 def test_the_type_that_they_break_is_sound() -> None:
     check_timestamp(Whole(), ints, [1, 2])
     check_timestamp(nested(), st.tuples(ints, ints), [1, (1, 0)], outer=[ps.Int])

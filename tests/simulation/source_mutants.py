@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from tests.simulation.engines import (
     control_plane,
     epochs,
+    flow,
     messages,
     progress,
     shared_memory,
+    staging,
     windows,
 )
 from tests.simulation.planting import Planting
@@ -493,6 +495,131 @@ SOURCE_MUTANTS = [
             "A window that ends before all that are open waits for those.",
             "if held is None or not self._timestamp.less_equal(held.time, wanted):",
             "if held is None:",
+        ),
+    ),
+    *_of(
+        "dataflow.backpressure",
+        flow.check_backpressure,
+        (
+            "A channel that is over its limit is counted with each batch.",
+            "if self._bytes[peer] > self._limit_bytes and not self._is_over[peer]:",
+            "if self._bytes[peer] > self._limit_bytes:",
+        ),
+        (
+            "Sources go on as soon as what is in flight is below the limit.",
+            "self._bytes[peer] <= self._limit_bytes / 2:",
+            "self._bytes[peer] <= self._limit_bytes:",
+        ),
+        (
+            "Sources that wait are not told when they may go on.",
+            "            self._notify(False)\n            self._go_on()\n",
+            "            self._notify(False)\n",
+        ),
+        (
+            "What was counted ahead is acknowledged again when it is taken.",
+            "            self._ahead[sender] -= n_records\n            return\n",
+            "            self._ahead[sender] -= n_records\n",
+        ),
+        (
+            "What was acknowledged is acknowledged with the next again.",
+            "        self._taken[sender], self._taken_bytes[sender] = 0, 0.0\n",
+            "        self._taken_bytes[sender] = 0.0\n",
+        ),
+        (
+            "An acknowledgement takes off the records, and not their bytes.",
+            "        self._bytes[peer] *= left / self._records[peer]\n",
+            "",
+        ),
+        (
+            "One peer below its limit lets all sources go on.",
+            "        self._n_over -= 1\n",
+            "        self._n_over = 0\n",
+        ),
+    ),
+    *_of(
+        "service.worker_buffers",
+        staging.check_staging,
+        (
+            "An attempt that is staged again replaces what it brought first.",
+            "        if key not in self._waiting:\n",
+            "        if True:\n",
+        ),
+        (
+            "An attempt that is named twice is taken twice.",
+            "mine = {one.attempt: one for one in handles if one.worker == self._worker}",
+            "mine = dict(enumerate(one for one in handles if one.worker == self._worker))",
+        ),
+        (
+            "What is staged for the epoch that is decided is kept.",
+            "if key[0] == input and key[1] <= epoch]:",
+            "if key[0] == input and key[1] < epoch]:",
+        ),
+        (
+            "What is decided for one input is dropped for all.",
+            "if key[0] == input and key[1] <= epoch]:",
+            "if key[1] <= epoch]:",
+        ),
+        (
+            "A worker looks for what lies at others, too.",
+            "for one in handles if one.worker == self._worker}",
+            "for one in handles}",
+        ),
+    ),
+    *_of(
+        "service.worker_buffers",
+        staging.check_feeding,
+        (
+            "An input that is throttled is fed on.",
+            "while self._waiting and not self._handle.is_throttled:",
+            "while self._waiting:",
+        ),
+        (
+            "Of what a commit names, the first batch is sent.",
+            "            if not self._waiting[0]():\n                self._waiting.popleft()\n",
+            "            self._waiting.popleft()()\n",
+        ),
+    ),
+    *_of(
+        "service.worker_buffers",
+        staging.check_outputs,
+        (
+            "The epoch after which one reads is read again.",
+            "if after < epoch <= upto)",
+            "if after <= epoch <= upto)",
+        ),
+        (
+            "Discarding less than before makes what is gone look as if it was there.",
+            "self.discarded = max(self.discarded, upto)",
+            "self.discarded = upto",
+        ),
+    ),
+    *_of(
+        "service.flight_server",
+        staging.check_flight,
+        (
+            "A token that begins as the right one does is let in.",
+            "if hmac.compare_digest(text, self._expected):",
+            "if self._expected.startswith(text):",
+        ),
+        (
+            "A client gets the schema, and one worker to fetch from.",
+            "for address in self._worker.endpoints]",
+            "for address in self._worker.endpoints[:1]]",
+        ),
+        (
+            "The error of a call is an error without its name.",
+            'extra = json.dumps({"error": name, "message": str(error)}).encode()',
+            'extra = b""',
+        ),
+        (
+            "What a client brings is staged without its first batch.",
+            "    for chunk in reader:\n",
+            "    next(iter(reader), None)\n    for chunk in reader:\n",
+        ),
+        (
+            "All batches of an output have the epoch of the first.",
+            'json.dumps({"epoch": epoch}).encode())) for epoch, batch in pairs',
+            'json.dumps({"epoch": pairs[0][0]}).encode())) for _, batch in pairs',
         ),
     ),
 ]

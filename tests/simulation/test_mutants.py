@@ -19,9 +19,14 @@ N_RUNS = 300
 
 BEGIN = {
     "exchange loses a record": 65,
-    "equal keys on two workers": 83,
-    "condition of one worker": 104,
-    "later of two paths believed": 207,
+    "equal keys on two workers": 160,
+    "condition of one worker": 110,
+    "interest of scopes ignored": 34,
+    "notified one time early": 34,
+    "entered records reported late": 52,
+    "receipt before report": 28,
+    "demand holds too much": 19,
+    "later of two paths believed": 213,
 }
 """The case that the hunt begins with, for those that most cases do not notice.
 

@@ -19,7 +19,7 @@ import pytest
 import pointstamp
 from tests.spark.standalone import CORES, Cluster, Program, Raised, cluster, program
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("cluster")]
 
 SLOTS = 2 * CORES
 
