@@ -25,11 +25,11 @@ def in_part(stream: StreamCore[Any], aggregates: AggregatesByName, name: str) ->
     builder.new_input(stream, Pipeline(), Interest.NEVER)
     parts: StreamCore[Any] = builder.new_output(initial=False)
 
-    builder.build(lambda capabilities, info: _Parts(aggregates).run)
+    builder.build(lambda capabilities, info: _InPart(aggregates).run)
     return parts
 
 
-class _Parts:
+class _InPart:
     """The logic: takes what has come, and sends its parts."""
 
     __slots__ = ("_aggregates", "_batches", "_n_records")
