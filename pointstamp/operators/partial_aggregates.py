@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pointstamp.containers import kind_of
-from pointstamp.containers.named_aggregates import AggregatesByName
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder
 from pointstamp.dataflow.pact import Pipeline
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.progress.operate import Interest
+
+if TYPE_CHECKING:
+    from pointstamp.containers.named_aggregates import AggregatesByName
 
 TOGETHER_RECORDS = 1 << 17
 """Of so many records at most a part is made: each costs a call of Arrow, and memory until then."""
