@@ -38,6 +38,12 @@ Hosts = Annotated[
 Secret = Annotated[
     Path | None, typer.Option(metavar="FILE", help="A secret that these workers share.")
 ]
+Tls = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FOLDER", help="Encrypt between them: it has chain.pem, key.pem and roots.pem."
+    ),
+]
 Threads = Annotated[bool, typer.Option("--threads", help="As threads of this process.")]
 
 
@@ -49,6 +55,7 @@ def run(
     process: Process = None,
     hosts: Hosts = None,
     secret: Secret = None,
+    tls: Tls = None,
     log: LogTo = None,
 ) -> None:
     """Run a program of your own: FUNCTION(worker, *ARGS) on each worker."""
@@ -57,14 +64,14 @@ def run(
 
     main, words = load(program), args or []
     check_arguments(program, main, words)
-    if process is None and hosts is None and secret is None:
+    if process is None and hosts is None and secret is None and tls is None:
         execute(main, *words, workers=workers, threads=threads, **log_option(log))
         return
     if process is None or hosts is None or secret is None:
         raise UsageError("--process I, --hosts FILE and --secret FILE go together: name all")
     if workers > 1 or threads:
         raise UsageError("each line of --hosts is one worker: leave out --workers and --threads")
-    run_process(main, words, process, hosts, secret, **log_option(log))
+    run_process(main, words, process, hosts, secret, tls, **log_option(log))
 
 
 def load(program: str) -> Callable[..., Any]:

@@ -74,13 +74,15 @@ def check_workers(workers: Any) -> None:
 
 
 def check_main(main: Callable[..., Any]) -> None:
-    """Refuse a function that does nothing when it is called: a coroutine, or a generator.
+    """Refuse what is no function, and one that does nothing when it is called.
 
     Raises
     ------
     UsageError
-        For `async def`, and for a function with `yield`.
+        For what cannot be called, for `async def`, and for a function with `yield`.
     """
+    if not callable(main):
+        raise UsageError(f"a worker needs a function to call, main(worker), and not {main!r}")
     form = deferred_form(main)
     if form is not None:
         remedy = "return, and do not yield, its result" if form == GENERATOR else _RUN_LOOP

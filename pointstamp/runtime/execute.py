@@ -10,10 +10,9 @@ from pointstamp.communication.launch import run_single, run_threads
 from pointstamp.communication.target import check_main, check_workers
 from pointstamp.dataflow.backpressure import LIMIT_BYTES
 from pointstamp.dataflow.logging_protocol import LoggerFactory
-from pointstamp.errors import UsageError
 from pointstamp.runtime.introspection import listening
-from pointstamp.runtime.run_worker import is_eager, run_worker
-from pointstamp.runtime.watchdog import check_after_s
+from pointstamp.runtime.run_options import check_options
+from pointstamp.runtime.run_worker import run_worker
 from pointstamp.runtime.worker import Worker
 
 Result = TypeVar("Result")
@@ -71,7 +70,8 @@ def execute(
         When a worker raises, exits or dies. All are stopped within a second; the
         error has the first cause.
     UsageError
-        When `main` is a coroutine function or a generator function: calling it runs nothing.
+        When an argument is not what it has to be; when `main` is a coroutine function or a
+        generator function: calling it runs nothing.
 
     Examples
     --------
@@ -79,15 +79,10 @@ def execute(
     [10, 11]
     """
     check_workers(workers)
-    if in_flight_bytes < 0:
-        raise UsageError(f"{in_flight_bytes} bytes cannot be in flight; 0 is for no limit")
-
     check_main(main)
-    is_eager(progress)  # raises here and not in each worker, if it is neither
+    check_options(progress, log, watchdog_s, in_flight_bytes)
     if log is not None:
         log.prepare()
-    if watchdog_s is not None:
-        check_after_s(watchdog_s)
 
     def target(communicator: Communicator) -> Result:
         return run_worker(

@@ -3,6 +3,7 @@
 A file, the same on all machines, lists where each worker listens, `HOST:PORT` a line; worker I is
 the one of line I, counted from 0. They meet over TCP and prove to each other that they know the
 same secret, which is read from a file that only the user can read, and is never an argument.
+With certificates they encrypt, and know each other by them as well.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 from pointstamp.communication import tcp
 from pointstamp.communication.target import run_target
+from pointstamp.communication.tls import Certificates, context
 from pointstamp.errors import FileFormatError, UsageError
 from pointstamp.runtime.run_worker import run_worker
 
@@ -25,6 +27,7 @@ def run_process(
     process: int,
     hosts: Path,
     secret: Path,
+    tls: Path | None = None,
     **options: Any,
 ) -> None:
     """Be worker `process` of those that `hosts` lists, until all dataflows are complete."""
@@ -34,7 +37,8 @@ def run_process(
             f"there is no worker {process}: {hosts} lists {len(addresses)} workers, "
             f"0 to {len(addresses) - 1}"
         )
-    communicator = tcp.connect(process, addresses, read_secret(secret))
+    certificates = None if tls is None else read_certificates(tls)
+    communicator = tcp.connect(process, addresses, read_secret(secret), certificates=certificates)
     run_target(communicator, lambda mesh: run_worker(mesh, main, *args, **options))
 
 
@@ -74,9 +78,31 @@ def read_secret(path: Path) -> bytes:
             f"{path}: a secret has at least {MIN_SECRET_BYTES} bytes, found {len(secret)}; "
             f"make one: head -c 32 /dev/urandom | base64 > {path}"
         )
-    if path.stat().st_mode & 0o077:
-        raise FileFormatError(f"{path}: others can read this secret; chmod 600 {path}")
+    _check_private(path, "secret")
     return secret
+
+
+def read_certificates(folder: Path) -> Certificates:
+    """What `chain.pem`, `key.pem` and `roots.pem` of a folder hold.
+
+    Raises
+    ------
+    FileFormatError
+        Also where they cannot be used.
+    """
+    chain, key, roots = (folder / f"{name}.pem" for name in ("chain", "key", "roots"))
+    certificates = Certificates(_read(chain), _read(key), _read(roots))
+    _check_private(key, "key")
+    try:
+        context(certificates, initiated=True)
+    except (OSError, ValueError) as error:
+        raise FileFormatError(f"{folder}: no certificates that can be used: {error}") from error
+    return certificates
+
+
+def _check_private(path: Path, what: str) -> None:
+    if path.stat().st_mode & 0o077:
+        raise FileFormatError(f"{path}: others can read this {what}; chmod 600 {path}")
 
 
 def _read(path: Path) -> bytes:

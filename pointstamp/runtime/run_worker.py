@@ -13,16 +13,10 @@ from pointstamp.dataflow.logging_protocol import LoggerFactory
 from pointstamp.errors import UsageError
 from pointstamp.runtime import watchdog
 from pointstamp.runtime.introspection import introspected
+from pointstamp.runtime.run_options import check_options, is_eager
 from pointstamp.runtime.worker import Worker
 
 Result = TypeVar("Result")
-
-
-def is_eager(progress: str) -> bool:
-    """Whether a mode of progress, "demand" or "eager", is the eager one."""
-    if progress not in ("demand", "eager"):
-        raise UsageError(f"progress is sent on 'demand' or 'eager', and not {progress!r}")
-    return progress == "eager"
 
 
 def run_worker(
@@ -47,9 +41,13 @@ def run_worker(
     Raises
     ------
     UsageError
-        When `main` is a coroutine function or a generator function: calling it runs nothing.
+        When an argument is not what it has to be; when `main` is a coroutine function or a
+        generator function: calling it runs nothing.
     """
+    if not hasattr(communicator, "channel"):
+        raise UsageError(f"a worker needs a communicator, and was given {communicator!r}")
     check_main(main)
+    check_options(progress, log, watchdog_s, in_flight_bytes)
     with ExitStack() as stack:
         kept = None if log is None else stack.enter_context(closing(log.begin(communicator)))
         worker = Worker(

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from typing import Any
 
 from pointstamp.communication.simulated import SLOWNESS
 from pointstamp.errors import UsageError
@@ -26,6 +27,9 @@ WHOLE_LINK = 0.3
 
 CRASH_WITHIN = (10, 100, 1_000)
 """A crash happens within so many decisions: early ones hit the start, where little is agreed."""
+
+_N_PARTS = {"run": 2, "deliver": 5, "crash": 2}
+"""Of a decision, by its kind."""
 
 
 class Schedule:
@@ -47,11 +51,13 @@ class Schedule:
     """
 
     def __init__(self, seed: int, *, crash: bool = False, replay: Sequence[Decision] = ()) -> None:
+        if type(seed) is not int:
+            raise UsageError(f"a run is drawn from a seed that is an integer, and not {seed!r}")
         self.seed = seed
         self.decisions: list[Decision] = []
         """What was decided, in order."""
         self._rng = random.Random(seed)
-        self._replay = list(replay)
+        self._replay = _recorded(replay)
         self._slowness: dict[object, int] = {}
         self._crash_at = -1
         if crash:
@@ -111,3 +117,21 @@ class Schedule:
                 "program and the workers that it is of"
             )
         return tuple(decision)
+
+
+def _recorded(replay: Any) -> list[Decision]:
+    """A record of decisions, where it is one."""
+    if not isinstance(replay, (list, tuple)):
+        raise _no_record(replay)
+    for decision in replay:
+        is_decision = isinstance(decision, (list, tuple)) and len(decision) > 1
+        if not is_decision or _N_PARTS.get(str(decision[0])) != len(decision):
+            raise _no_record(decision)
+    return list(replay)
+
+
+def _no_record(found: Any) -> UsageError:
+    return UsageError(
+        "a run is played again from a list of decisions, as a Schedule has them: ('run', worker), "
+        f"('deliver', sender, receiver, channel, n) or ('crash', worker); found {found!r}"
+    )

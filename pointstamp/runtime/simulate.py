@@ -43,7 +43,8 @@ from pointstamp.communication.target import (
 )
 from pointstamp.dataflow.logging_protocol import LoggerFactory
 from pointstamp.errors import MissingExtraError, StalledError
-from pointstamp.runtime.run_worker import is_eager, run_worker
+from pointstamp.runtime.run_options import check_options
+from pointstamp.runtime.run_worker import run_worker
 from pointstamp.runtime.schedule import Decision, Schedule
 from pointstamp.runtime.worker import Worker
 
@@ -117,6 +118,8 @@ def simulate(
         When a worker raises or crashes. The error has the first cause, and the seed.
     StalledError
         When no worker can go on. The error says what is outstanding.
+    UsageError
+        As for `execute`; and for a `seed` or a `replay` that is none.
 
     Examples
     --------
@@ -168,7 +171,7 @@ class Simulation:
         log: LoggerFactory | None = None,
     ) -> None:
         check_workers(workers)
-        is_eager(progress)  # raises here and not in each worker, if it is neither
+        check_options(progress, log)
         self._progress = progress
         self.schedule = schedule
         self.workers: list[Worker | None] = [None] * workers

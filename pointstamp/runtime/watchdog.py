@@ -107,5 +107,6 @@ class Watchdog:
 
 def check_after_s(after_s: float) -> None:
     """Refuse a time that is none, before any worker starts."""
-    if not after_s > 0:
-        raise UsageError(f"a watchdog barks after some seconds, not after {after_s}")
+    is_number = isinstance(after_s, (int, float)) and not isinstance(after_s, bool)
+    if not is_number or not after_s > 0:
+        raise UsageError(f"a watchdog barks after some seconds, not after {after_s!r}")

@@ -136,7 +136,7 @@ def run(
 
     from pointstamp.communication.authentication import new_secret
     from pointstamp.operators.building import takes_names
-    from pointstamp.runtime.run_worker import is_eager
+    from pointstamp.runtime.run_options import is_eager
     from pointstamp.spark import packed_batches
     from pointstamp.spark.driver_control import worker_config
     from pointstamp.spark.task import Job, work

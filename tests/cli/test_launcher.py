@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from pointstamp.communication.tls import Certificates
 from tests.cli.conftest import Ran
 
 Run = Callable[..., Ran]
@@ -126,10 +127,23 @@ def hosts(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture
+def tls(tmp_path: Path, certificates: Certificates) -> Path:
+    """A folder of certificates."""
+    folder = tmp_path / "tls"
+    folder.mkdir()
+    for name in ("chain", "key", "roots"):
+        (folder / f"{name}.pem").write_bytes(getattr(certificates, name))
+    (folder / "key.pem").chmod(0o600)
+    return folder
+
+
+@pytest.mark.parametrize("is_encrypted", [False, True])
 def test_processes_that_are_started_apart_are_workers_of_one_program(
-    command: list[str], program: Path, hosts: Path
+    command: list[str], program: Path, hosts: Path, tls: Path, is_encrypted: bool
 ) -> None:
     own = ["--hosts", str(hosts), "--secret", str(hosts.with_name("secret"))]
+    own += ["--tls", str(tls)] if is_encrypted else []
     started = [
         subprocess.Popen(
             [*command, "run", f"{program}:main", "--process", str(index), *own, "--", "10"],
@@ -144,6 +158,9 @@ def test_processes_that_are_started_apart_are_workers_of_one_program(
     assert [each.returncode for each in started] == [0, 0]
 
 
+PLACE = ["--process", "0", "--hosts", "hosts", "--secret", "secret"]
+
+
 @pytest.mark.parametrize(
     ("args", "said"),
     [
@@ -153,6 +170,9 @@ def test_processes_that_are_started_apart_are_workers_of_one_program(
         (["--process", "0", "--hosts", "my_program.py", "--secret", "secret"], "is not HOST:PORT"),
         (["--process", "0", "--hosts", "hosts", "--secret", "short"], "at least 16 bytes, found 5"),
         (["--process", "0", "--hosts", "hosts", "--secret", "open"], "others can read this secret"),
+        ([*PLACE, "--tls", "none"], "chain.pem: cannot be read: No"),
+        ([*PLACE, "--tls", "damaged"], "no certificates that can be used"),
+        (["--tls", "tls"], "--process I, --hosts FILE and --secret FILE go together"),
         (
             ["--process", "0", "--hosts", "hosts", "--secret", "secret", "--workers", "2"],
             "each line of --hosts is one worker",
@@ -160,8 +180,12 @@ def test_processes_that_are_started_apart_are_workers_of_one_program(
     ],
 )
 def test_places_that_cannot_be_are_refused(
-    run: Run, program: Path, hosts: Path, args: list[str], said: str
+    run: Run, program: Path, hosts: Path, tls: Path, args: list[str], said: str
 ) -> None:
+    (tls.parent / "damaged").mkdir()
+    for file in tls.iterdir():
+        (tls.parent / "damaged" / file.name).write_text("no certificate")
+        (tls.parent / "damaged" / file.name).chmod(0o600)
     hosts.with_name("short").write_text("short")
     hosts.with_name("open").write_text("a secret of some length\n")
     hosts.with_name("open").chmod(0o644)

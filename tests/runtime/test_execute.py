@@ -281,8 +281,24 @@ def test_a_number_of_workers_that_cannot_be() -> None:
     for workers in (0, "2", 1.5):
         with pytest.raises(ps.errors.UsageError, match=f"at least one worker; {workers!r} were"):
             ps.execute(hello, workers=workers)  # type: ignore[arg-type]
-    with pytest.raises(ps.errors.UsageError, match="-1 bytes cannot be in flight"):
-        ps.execute(hello, in_flight_bytes=-1)
+
+
+def test_arguments_that_cannot_be() -> None:
+    run_worker = functools.partial(ps.run_worker, SingleCommunicator())
+    for run in (ps.execute, run_worker):
+        for n_bytes in (-1, "1", None, 1.5):
+            with pytest.raises(UsageError, match=f"{n_bytes!r} bytes cannot be in flight"):
+                run(hello, in_flight_bytes=n_bytes)  # type: ignore[arg-type]
+        for seconds in (0, "1", True):
+            with pytest.raises(UsageError, match=f"some seconds, not after {seconds!r}"):
+                run(hello, watchdog_s=seconds)  # type: ignore[arg-type]
+    for run in (ps.execute, run_worker, functools.partial(ps.simulate, workers=2)):
+        with pytest.raises(UsageError, match=r"needs a function to call, .* and not 5"):
+            run(5)  # type: ignore[arg-type]
+        with pytest.raises(UsageError, match=r"and not 'run\.log'"):
+            run(hello, log="run.log")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="needs a communicator, and was given None"):
+        ps.run_worker(None, hello)  # type: ignore[arg-type]
 
 
 # Nothing in it is Python that is interpreted, and it goes on for ever.

@@ -231,6 +231,15 @@ def test_a_record_of_another_program_is_refused():
         ps.simulate(hello, workers=3, replay=[("deliver", 0, 1, 0, 1)])
 
 
+def test_a_seed_or_a_record_that_is_none_is_refused():
+    for seed in ("x", None, 1.5, []):
+        with pytest.raises(UsageError, match="seed that is an integer, and not"):
+            ps.simulate(hello, workers=2, seed=seed)
+    for replay in (5, "abc", [5], [[]], [("hop", 0)], [("run",)], [([], 0)]):
+        with pytest.raises(UsageError, match="is played again from a list of decisions"):
+            ps.simulate(hello, workers=2, replay=replay)
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_encoding_messages_changes_nothing(seed):
     plain, encoded = simulation(seed), simulation(seed, serialize=True)
