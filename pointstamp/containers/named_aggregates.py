@@ -43,7 +43,7 @@ class AggregatesByName:
 
     >>> counts = AggregatesByName("k", [("x", "count")], "an example")
     >>> batch = pa.RecordBatch.from_pydict({"k": [7, 9, 7], "x": [1, None, 3], "y": [0, 0, 0]})
-    >>> part = counts.part(batch)
+    >>> part = counts.part([batch])
     >>> part.to_pydict(), counts.whole([part, part]).to_pydict()
     ({'k': [7, 9], 'x_count': [2, 0]}, {'k': [7, 9], 'x_count': [4, 0]})
     """
@@ -60,15 +60,10 @@ class AggregatesByName:
         self._n_to_pass = 0
         """Batches of which each record is left a key of its own."""
 
-    def part(self, batch: Any) -> pa.RecordBatch:
-        """What is sent and kept of a batch of any kind that has columns."""
-        kind = kind_of(batch)
-        if not kind.has_columns and self._columns:
-            kind.column(batch, self._columns[0], self._operator)  # which says why it has none
-        narrow: pa.RecordBatch = kind.to_arrow(batch)
-        if self._columns:
-            column_names(self._columns, kind.names(batch), self._operator)
-            narrow = narrow.select(self._columns)
+    def part(self, batches: Sequence[Any]) -> pa.RecordBatch:
+        """What is sent and kept of some batches, of any kind that has columns."""
+        whole = [self._narrow(batch) for batch in batches]
+        narrow = whole[0] if len(whole) == 1 else kind_of(whole[0]).concat(whole)
         if not self.combines:
             return narrow
         is_small = self._schema is not None and narrow.num_rows < _WORTH_GROUPING
@@ -80,6 +75,17 @@ class AggregatesByName:
         if 2 * found.num_rows > narrow.num_rows:
             self._n_to_pass = _N_PASSED
         return found
+
+    def _narrow(self, batch: Any) -> pa.RecordBatch:
+        """The columns that are named."""
+        kind = kind_of(batch)
+        if not kind.has_columns and self._columns:
+            kind.column(batch, self._columns[0], self._operator)  # which says why it has none
+        narrow: pa.RecordBatch = kind.to_arrow(batch)
+        if self._columns:
+            column_names(self._columns, kind.names(batch), self._operator)
+            narrow = narrow.select(self._columns)
+        return narrow
 
     def whole(self, parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
         """The aggregates of all records that `parts` are of."""

@@ -41,8 +41,8 @@ from pointstamp.dataflow.pact import Exchange, Pact, Pipeline
 from pointstamp.dataflow.stash import Stash
 from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import BuildError, DataError
+from pointstamp.operators.partial_aggregates import in_part
 from pointstamp.operators.split_merge import concatenate
-from pointstamp.operators.transform import transform
 from pointstamp.operators.user_code import check_function, refuse_async_of
 from pointstamp.operators.validation import validated_keys
 from pointstamp.progress.operate import Interest
@@ -219,8 +219,7 @@ class FoldMethods(StreamCore[T]):
         policy = ErrorPolicy(self.scope.environment, name, on_error)
         keyed, *unkeyed = validated_keys(self, _validated_key(key), on_error, f"{name}Key")
         if not callable(fold):
-            part = _named(fold, key, name).part
-            keyed = transform(keyed, f"{name}Parts", lambda time, batch: part(batch))
+            keyed = in_part(keyed, _named(fold, key, name), f"{name}Parts")
         make = partial(
             _answer_for(fold, key), _guarded(fold, emit, key, policy), key, default, name
         )

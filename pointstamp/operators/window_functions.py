@@ -174,7 +174,7 @@ class AggregatedColumns:
 
     def prepare(self, batch: Any) -> Any:
         """The aggregates of the batch, or the columns of the batch that are needed."""
-        return self._parts.part(batch)
+        return self._parts.part([batch])
 
     def combine(self, stored: Any) -> Any:
         """The aggregates of several batches."""

@@ -496,6 +496,17 @@ def test_aggregates_by_name_send_their_columns_alone_and_one_record_for_each_key
     assert [key for _, (key, _) in means] == list(range(5))
     assert sent == [(["c3", "c4"], 4_000)] * 2  # means of parts do not make the mean
 
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            input_, stream = scope.new_input()
+            stream.aggregate([("c4", "sum")], key="c3").probe()
+        if worker.index == 0:
+            input_.send_batch(pa.record_batch({name: np.tile(wide[name], 15) for name in wide}))
+
+    sent.clear()
+    ps.execute(main, workers=2, threads=True)
+    assert sent == [(["c3", "c4_sum"], 5)]  # the pieces that a large batch is moved in make one
+
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_parts_of_different_keys_and_of_few_records_combine_as_others(workers: int) -> None:

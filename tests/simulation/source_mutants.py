@@ -541,8 +541,8 @@ SOURCE_MUTANTS = [
         staging.check_staging,
         (
             "An attempt that is staged again replaces what it brought first.",
-            "        if key not in self._waiting:\n",
-            "        if True:\n",
+            "        return self._waiting.setdefault(handle.key, (handle, batches))[0]\n",
+            "        self._waiting[handle.key] = handle, batches\n        return handle\n",
         ),
         (
             "An attempt that is named twice is taken twice.",
