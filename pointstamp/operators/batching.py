@@ -9,6 +9,7 @@ Source: Bytewax `operators`, its `collect`. There lists are by key and know no t
 from __future__ import annotations
 
 import datetime
+import sys
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.containers import kind_of
@@ -63,7 +64,9 @@ class BatchMethods(StreamCore[T]):
             )
         timeout_s = timeout.total_seconds() if isinstance(timeout, datetime.timedelta) else timeout
         if timeout_s is not None and (
-            isinstance(timeout_s, bool) or not isinstance(timeout_s, (int, float)) or timeout_s <= 0
+            isinstance(timeout_s, bool)
+            or not isinstance(timeout_s, (int, float))
+            or not 0 < timeout_s <= sys.float_info.max
         ):
             raise BuildError(
                 f"operator {name!r}: timeout is a positive timedelta or number of seconds, not "

@@ -96,7 +96,9 @@ def test_a_list_that_waits_holds_its_time_and_no_longer() -> None:
 
 def test_sizes_and_timeouts_that_cannot_be_are_refused() -> None:
     for options in ({"max_size": 0}, {"max_size": 2.0}, {"max_size": 1, "timeout": -1},
-                    {"max_size": 1, "timeout": "1"}):  # fmt: skip
+                    {"max_size": 1, "timeout": "1"}, {"max_size": 1, "timeout": float("nan")},
+                    {"max_size": 1, "timeout": float("inf")},
+                    {"max_size": 1, "timeout": 10**400}):  # fmt: skip
         with pytest.raises(WorkerError, match="operator 'Batch'"):
             collect(lambda s, options=options: s.to_stream([1]).batch(**options))
 
