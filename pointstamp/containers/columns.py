@@ -196,10 +196,14 @@ class ColumnsKind(Kind[pa.RecordBatch]):
         """Hashes of the columns, or of the keys, that `key` chooses."""
         if callable(key) or is_expression(key):
             return _hash_values_of(self.column(batch, key, "exchange"))
-        names = column_names(key, batch.schema.names, "a record batch")
-        if not names:
+        # Where none is named there may be several of one name.
+        chosen: list[Any] = batch.columns
+        if key is not None:
+            names = column_names(key, batch.schema.names, "a record batch")
+            chosen = [batch.column(name) for name in names]
+        if not chosen:
             return np.zeros(batch.num_rows, np.uint64)
-        return combine_columns([hash_arrow(batch.column(name)) for name in names])
+        return combine_columns(list(map(hash_arrow, chosen)))
 
     def split(self, batch: pa.RecordBatch, numbers: Hashes, n_parts: int) -> list[pa.RecordBatch]:
         """One gather per column, then views."""

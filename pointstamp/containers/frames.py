@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pointstamp.errors import ContainerError
+from pointstamp.errors import ContainerError, SchemaError
 
 
 def is_table(data: Any) -> bool:
@@ -34,6 +34,8 @@ def record_batches(data: Any) -> Iterator[Any]:
     ------
     ContainerError
         If it is neither.
+    SchemaError
+        If it is a frame of pandas with columns of one name, or of values that Arrow cannot hold.
 
     >>> import pyarrow as pa
     >>> [batch.to_pydict() for batch in record_batches(pa.table({"a": [1, 2]}))]
@@ -49,11 +51,24 @@ def record_batches(data: Any) -> Iterator[Any]:
     if hasattr(data, "read_next_batch"):
         batches = iter(data)
     elif _is_pandas_frame(data):
-        table = pa.Table.from_pandas(data, preserve_index=False)
+        table = _from_pandas(data)
         batches = iter(table.replace_schema_metadata(None).to_batches())
     else:
         batches = iter((data if isinstance(data, pa.Table) else pa.table(data)).to_batches())
     return (_without_views(batch) for batch in batches if batch.num_rows)
+
+
+def _from_pandas(frame: Any) -> Any:
+    import pyarrow as pa
+
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowException, ValueError, OverflowError) as error:
+        raise SchemaError(
+            "a data frame of pandas cannot become columns of Arrow: "
+            f"{'; '.join(map(str, error.args))}; give each column its own name, and values of one "
+            "type that Arrow has"
+        ) from error
 
 
 def _is_pandas_frame(data: Any) -> bool:

@@ -139,15 +139,21 @@ def column_names(key: Any, names: Sequence[str], holder: str) -> list[str]:
     Raises
     ------
     ColumnError
-        For a name that is not among them, listing those that are.
+        For a name that is not among them, or is there twice, listing those that are.
     """
     if key is None:
         return list(names)
     if is_expression(key):
         raise _no_expression(key, holder)
     wanted = [key] if isinstance(key, str) else list(key)
-    missing = [name for name in wanted if name not in names]
-    if missing or not wanted:
+    wrong = [name for name in wanted if names.count(name) != 1]
+    if wrong or not wanted:
+        if several := [name for name in wrong if name in names]:
+            raise ColumnError(
+                f"{holder} cannot be keyed by {several[0]!r}: {several[0]!r} is the name of "
+                f"{names.count(several[0])} columns of {list(names)}; give each its own"
+            )
+        missing = wrong
         what = ", ".join(map(repr, missing)) if missing else "an empty list of columns"
         raise ColumnError(f"{holder} cannot be keyed by {what}: its columns are {list(names)}")
     return wanted

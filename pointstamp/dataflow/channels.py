@@ -290,7 +290,8 @@ class KeyCheckingPusher(Pusher):
         kind = kind_of(batch)
         names = kind.names(batch)
         if names != self._checked:
-            if not self._columns or not set(self._columns) <= set(names):
+            n_of_each = {names.count(name) for name in self._columns}  # empty of expressions
+            if n_of_each != {1}:
                 kind.hashes(kind.slice(batch, 0, 1), self._key)
             self._checked = names
         self._queue.push(time, batch)

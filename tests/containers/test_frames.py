@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pandas as pd
@@ -10,7 +11,7 @@ import pytest
 
 import pointstamp as ps
 from pointstamp.containers.frames import is_table, record_batches
-from pointstamp.errors import ContainerError, WorkerError
+from pointstamp.errors import ContainerError, SchemaError, WorkerError
 from pointstamp.testing import collect
 
 TABLE = pa.table({"k": ["a", "b", "a"], "x": [1, 2, None]})
@@ -95,3 +96,18 @@ def test_what_a_graph_makes_of_a_table_is_columns() -> None:
 def test_a_batch_of_another_type_is_still_refused() -> None:
     with pytest.raises(WorkerError, match="make it a list of records"):
         records(lambda scope: scope.batches_to_stream([(1, 2)]))
+
+
+@pytest.mark.parametrize(
+    ("frame", "said"),
+    [
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "Duplicate column names found: ['a', 'a']"),
+        (pd.DataFrame({"a": [1, "x"]}), "Conversion failed for column a with type object"),
+        (pd.DataFrame({"a": [object()]}), "Conversion failed for column a with type object"),
+        (pd.DataFrame({"a": [1j]}), "Conversion failed for column a with type complex128"),
+        (pd.DataFrame({"a": [2**70]}), "too large"),
+    ],
+)
+def test_pandas_frames_that_are_no_columns_of_arrow_are_refused(frame: Any, said: str) -> None:
+    with pytest.raises(SchemaError, match=re.escape(said)):
+        list(record_batches(frame))

@@ -85,6 +85,34 @@ def test_a_key_that_is_no_column_is_an_error_on_any_number_of_workers(
     assert "nokey" in str(raised.value)
 
 
+TWICE = pa.RecordBatch.from_arrays([pa.array([1]), pa.array([2]), pa.array([3])], ["k", "x", "k"])
+TWICE_KEYED = {
+    "exchange": lambda s: s.exchange("k"),
+    "aggregate": lambda s: s.aggregate([("x", "sum")], key="k"),
+    "aggregate of it": lambda s: s.aggregate([("k", "sum")], key="x"),
+    "top_k": lambda s: s.top_k(1, "k"),
+    "window": lambda s: s.window(ps.Tumbling(5), "k", "x")[0],
+}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("make", TWICE_KEYED.values(), ids=TWICE_KEYED)
+def test_a_name_of_two_columns_is_an_error_on_any_number_of_workers(
+    make: Any, workers: int, first_cause: Any
+) -> None:
+    with pytest.raises(WorkerError, match="'k' is the name of 2 columns") as raised:
+        collect(lambda scope: make(scope.batches_to_stream([TWICE])), workers=workers)
+    assert isinstance(first_cause(raised.value), ColumnError)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_columns_of_one_name_travel_where_none_is_named(workers: int) -> None:
+    def build(scope: Any) -> Any:
+        return scope.batches_to_stream([TWICE] if scope.index == 0 else []).exchange()
+
+    assert collect(build, workers=workers) == [(0, (1, 2, 3))]
+
+
 def test_a_column_is_no_key_of_rows_on_one_worker_either(first_cause: Any) -> None:
     with pytest.raises(WorkerError) as raised:
         collect(lambda scope: scope.to_stream([(1, 2)]).exchange("k"))
