@@ -42,9 +42,12 @@ def command(
     function: Callable[..., object],
     *common: Callable[..., Any],
     left: str = "nothing was written",
+    runs_program: bool = False,
     epilog: str | None = None,
 ) -> None:
     """Make a command of a function, that ends as all do; `left` says what is if it is stopped.
+
+    One that `runs_program` shows the frames of that where it fails.
 
     Typer reads a command's arguments from its signature: those of the function come first, then
     those of `common`, which are passed to it too, and `--traceback`.
@@ -53,7 +56,12 @@ def command(
     def ending(*, traceback: _Traceback = False, **given: Any) -> None:
         from pointstamp.cli.ending import end_of
 
-        status = end_of(lambda: function(**given), with_traceback=traceback, left=left)
+        status = end_of(
+            lambda: function(**given),
+            with_traceback=traceback,
+            left=left,
+            runs_program=runs_program,
+        )
         raise typer.Exit(status)
 
     askers: tuple[Callable[..., Any], ...] = (function, *common, ending)
@@ -124,7 +132,7 @@ def cliques(
     return clique_query(k)
 
 
-command(run, left="all workers have ended")
+command(run, left="all workers have ended", runs_program=True)
 command(log)
 app.command()(explain)
 command(warm, left="what was compiled is kept")

@@ -4,7 +4,7 @@
 input is not what it should be. 129, 130 and 143: its terminal was closed, it was
 interrupted, and terminated, as shells have it. 141: what read standard output has
 gone. An error that we expect is one message; `--traceback` shows where it came from,
-and always for one that we do not expect.
+and always for one that we do not expect. Of a program that is run, its own frames are shown.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from pointstamp.cli.own_frames import own_traceback
 from pointstamp.cli.streams import DONE, FAILED, MISUSED, Unwritten, unwritten
 from pointstamp.errors import InternalError, PointstampError, UsageError
 
@@ -38,7 +39,9 @@ class Stopped(KeyboardInterrupt):
         self.number = signal.Signals(number)
 
 
-def end_of(work: Callable[[], object], *, with_traceback: bool, left: str) -> int:
+def end_of(
+    work: Callable[[], object], *, with_traceback: bool, left: str, runs_program: bool = False
+) -> int:
     """The exit status of `work()`, or of what stopped it, which is said with what is `left`."""
     try:
         # Stopped by a signal, everything that was begun is cleaned up on the way out.
@@ -50,7 +53,9 @@ def end_of(work: Callable[[], object], *, with_traceback: bool, left: str) -> in
         return unwritten(error.__cause__)
     except Exception as error:  # noqa: BLE001  (the one place where all of them end)
         before = _interruption_before(error)
-        return _failed(error, with_traceback) if before is None else _stopped(before, left)
+        if before is not None:
+            return _stopped(before, left)
+        return _failed(error, with_traceback, runs_program)
     return DONE
 
 
@@ -91,7 +96,7 @@ def _interruption_before(error: BaseException) -> KeyboardInterrupt | None:
     return before
 
 
-def _failed(error: Exception, with_traceback: bool) -> int:
+def _failed(error: Exception, with_traceback: bool, runs_program: bool) -> int:
     """Say why; the exit status."""
     causes = list(_causes(error))
     misuse = next((cause for cause in causes if isinstance(cause, UsageError)), None)
@@ -100,7 +105,11 @@ def _failed(error: Exception, with_traceback: bool) -> int:
         for kind in (PointstampError, InternalError)
         if any(isinstance(cause, kind) for cause in causes)
     }
-    if with_traceback or (misuse is None and kinds != {PointstampError}):
+    is_ours = InternalError in kinds or not runs_program
+    own = "" if with_traceback or misuse is not None or is_ours else own_traceback(error)
+    if own:
+        print(own, end="", file=sys.stderr)
+    elif with_traceback or (misuse is None and kinds != {PointstampError}):
         traceback.print_exception(error)
     said = misuse or error
     _say(str(said) if isinstance(said, PointstampError) else f"{type(said).__name__}: {said}")

@@ -113,6 +113,47 @@ def test_a_program_that_fails_ends_with_1_and_the_first_cause(run: Run, program:
     assert "no luck" in ran.err
 
 
+@pytest.mark.parametrize("form", ["one", "processes", "threads", "place"])
+@pytest.mark.parametrize("function", ["in_main", "in_operator"])
+def test_a_program_that_fails_shows_its_own_frames_and_none_of_ours(
+    command: list[str], program: Path, hosts: Path, form: str, function: str
+) -> None:
+    program.with_name("failing.py").write_text(
+        "def deeper(n):\n"
+        "    raise ValueError(f'no {n}')\n"
+        "def in_main(worker):\n"
+        "    deeper(3)\n"
+        "def in_operator(worker):\n"
+        "    with worker.dataflow() as scope:\n"
+        "        scope.to_stream([3]).map(lambda n: deeper(n))\n"
+        "    worker.run()\n"
+    )
+    hosts.write_text(hosts.read_text().rpartition("\n")[0])  # of one worker
+    options = {
+        "one": [],
+        "processes": ["--workers", "2"],
+        "threads": ["--workers", "2", "--threads"],
+        "place": PLACE,
+    }[form]
+
+    def said(*more: str) -> str:
+        line = [*command, "run", f"failing.py:{function}", *options, *more]
+        ran = subprocess.run(line, capture_output=True, text=True, check=False)
+        assert ran.returncode == 1
+        return ran.stderr
+
+    own = said()
+    assert own.startswith("Traceback (most recent call last):\n  File ")
+    assert 'failing.py", line 2, in deeper' in own
+    assert "ValueError: no 3\n" in own
+    assert own.count("Traceback") == 1
+    assert "pointstamp/" not in own
+    assert own.splitlines()[-1].startswith("pointstamp: ")
+    whole = said("--traceback")
+    assert 'failing.py", line 2, in deeper' in whole
+    assert "pointstamp/cli/launcher.py" in whole
+
+
 # Over several machines; here, ports of this one.
 
 
