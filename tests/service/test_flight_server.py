@@ -366,6 +366,8 @@ def test_a_server_that_encrypts_and_is_gone_is_no_matter_of_certificates(certifi
 def test_a_server_that_ends_while_it_is_asked_has_not_refused_a_certificate(certificates, n_taken):
     """It takes a connection, and not a second one, as the one that refuses does."""
     listener = socket.create_server(("127.0.0.1", 0))
+    listener.settimeout(10)
+    address = f"grpc+tls://127.0.0.1:{listener.getsockname()[1]}"
     context = tls.context(certificates, initiated=False)
 
     def end():
@@ -379,7 +381,7 @@ def test_a_server_that_ends_while_it_is_asked_has_not_refused_a_certificate(cert
     thread.start()
     refused = pytest.raises(AuthenticationError, match="it closes the connection")
     with refused if n_taken == 2 else contextlib.nullcontext():
-        flight_client._check_tls(f"grpc+tls://127.0.0.1:{listener.getsockname()[1]}", certificates)
+        flight_client._check_tls(address, certificates)
     thread.join()
 
 
