@@ -71,7 +71,11 @@ def run(
         raise UsageError("--process I, --hosts FILE and --secret FILE go together: name all")
     if workers > 1 or threads:
         raise UsageError("each line of --hosts is one worker: leave out --workers and --threads")
-    run_process(main, words, process, hosts, secret, tls, **log_option(log))
+    run_process(main, words, process, hosts, secret, tls, warn=_warn, **log_option(log))
+
+
+def _warn(what: str) -> None:
+    print(f"pointstamp: {what}", file=sys.stderr, flush=True)
 
 
 def load(program: str) -> Callable[..., Any]:
@@ -88,6 +92,8 @@ def load(program: str) -> Callable[..., Any]:
     if not file or not name:
         raise UsageError(f"{program!r} is not FILE.py:FUNCTION, as in program.py:main")
     path = Path(file).resolve()
+    if path.is_dir():
+        raise UsageError(f"{file}: it is a folder, and not a file of Python, as program.py is")
     if not path.is_file():
         raise UsageError(f"{file}: there is no such file (looked from {Path.cwd()})")
     module = _imported(path)

@@ -27,7 +27,7 @@ import os
 import selectors
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -92,7 +92,7 @@ def listen(host: str = "127.0.0.1", port: int = 0) -> Listener:
     except OSError as error:
         raise RendezvousError(
             f"cannot listen at {host}, port {port}: {error}; it must be an address of this "
-            f"machine, and the port must be free (0 takes any)"
+            "machine, and the port must be free"
         ) from error
     return Listener(bound, host)
 
@@ -127,6 +127,7 @@ def connect(
     compression: str | None = None,
     certificates: Certificates | None = None,
     machine: bytes | None = None,
+    warn: Callable[[str], None] | None = None,
 ) -> MeshCommunicator:
     """Connect worker `index` to all others; returns when it is connected to each.
 
@@ -148,6 +149,9 @@ def connect(
     machine : bytes, optional
         16 bytes: workers with the same share memory. By default those do that run on one machine;
         `segment_sharing.ALONE` has this worker use its connections only.
+    warn : callable, optional
+        Called with a text, once for each peer that is missing, when a call in its name was
+        refused; this worker goes on waiting.
 
     Raises
     ------
@@ -164,7 +168,7 @@ def connect(
     number = machine_number() if machine is None else machine
     with listener or listen(*addresses[index]) as own:
         meeting = _Rendezvous(
-            index, list(addresses), secret, own, _wanted(compression), number, certificates
+            index, list(addresses), secret, own, _wanted(compression), number, certificates, warn
         )
         try:
             connections = meeting.meet(timeout_s)
@@ -207,6 +211,8 @@ class _PendingConnection:
     until: float
     called: _Call | None = None
     """The call that it belongs to; None where the other end called."""
+    origin: Address | None = None
+    """Where it was called from; None where we called."""
     is_open: bool = True
     unsent: bytes = b""
 
@@ -240,6 +246,8 @@ class _Rendezvous:
     """What this worker wants to be sent."""
     machine: bytes = ALONE
     certificates: Certificates | None = None
+    warn: Callable[[str], None] | None = None
+    """Called with the text of a refusal."""
     connections: dict[int, Stream] = field(default_factory=dict)
     wants: dict[int, int] = field(default_factory=dict)
     """What the peers that are connected want to be sent."""
@@ -327,7 +335,7 @@ class _Rendezvous:
         call.n_tried += 1
         connection.setblocking(False)
         call.pending = _PendingConnection(
-            connection, self._handshake(initiated=True), now + HANDSHAKE_S, call, False
+            connection, self._handshake(initiated=True), now + HANDSHAKE_S, call, is_open=False
         )
         status = connection.connect_ex(where)
         if status in (0, errno.EINPROGRESS):
@@ -364,7 +372,7 @@ class _Rendezvous:
         """Accept callers."""
         while True:
             try:
-                accepted, _ = self.listener.socket.accept()
+                accepted, origin = self.listener.socket.accept()
             except (BlockingIOError, ConnectionAbortedError):
                 return
             accepted.setblocking(False)
@@ -373,7 +381,9 @@ class _Rendezvous:
                 self._hang_up(next(iter(self.callers)), "too many call at a time")
             handshake = self._handshake(initiated=False)
             until = time.monotonic() + HANDSHAKE_S
-            pending = _PendingConnection(connection, handshake, until, unsent=handshake.greeting)
+            pending = _PendingConnection(
+                connection, handshake, until, origin=origin[:2], unsent=handshake.greeting
+            )
             self.callers[pending] = None
             self._selector.register(
                 connection, selectors.EVENT_READ | selectors.EVENT_WRITE, pending
@@ -492,10 +502,23 @@ class _Rendezvous:
                 f"worker {self.index} called worker {pending.called.peer} at {host}, port {port}: "
                 f"{refusal}"
             ) from refusal
-        if pending.handshake.claimed is not None:
-            self.refused[pending.handshake.claimed] = refusal
+        claimed = pending.handshake.claimed
+        if claimed is not None:
+            self._warn_of(pending, claimed, refusal)
+            self.refused[claimed] = refusal
         else:
             self.refused_others = f"; others called, and were refused: {refusal}"
+
+    def _warn_of(self, pending: _PendingConnection, claimed: int, refusal: _Refusal) -> None:
+        """Report a refusal, once for each peer: a stranger may call again and again."""
+        if self.warn is None or claimed in self.refused or claimed not in self.missing:
+            return
+        assert pending.origin is not None  # of our own calls it is an error
+        host, port = pending.origin
+        self.warn(
+            f"refused what called from {host}, port {port}, as worker {claimed}, and wait on for "
+            f"it: {refusal}"
+        )
 
     def _hang_up(self, pending: _PendingConnection, why: str) -> None:
         self._forget(pending)

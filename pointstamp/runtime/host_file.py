@@ -28,9 +28,13 @@ def run_process(
     hosts: Path,
     secret: Path,
     tls: Path | None = None,
+    warn: Callable[[str], None] | None = None,
     **options: Any,
 ) -> None:
-    """Be worker `process` of those that `hosts` lists, until all dataflows are complete."""
+    """Be worker `process` of those that `hosts` lists, until all dataflows are complete.
+
+    `warn` is called with what the user should know while the worker waits for the others.
+    """
     addresses = read_hosts(hosts)
     if not 0 <= process < len(addresses):
         raise UsageError(
@@ -38,7 +42,9 @@ def run_process(
             f"0 to {len(addresses) - 1}"
         )
     certificates = None if tls is None else read_certificates(tls)
-    communicator = tcp.connect(process, addresses, read_secret(secret), certificates=certificates)
+    communicator = tcp.connect(
+        process, addresses, read_secret(secret), certificates=certificates, warn=warn
+    )
     run_target(communicator, lambda mesh: run_worker(mesh, main, *args, **options))
 
 

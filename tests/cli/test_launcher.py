@@ -81,6 +81,8 @@ def test_a_program_runs_on_workers_with_its_arguments(
     ("name", "args", "said"),
     [
         ("nope.py:main", [], "nope.py: there is no such file (looked from"),
+        (".:main", [], ".: it is a folder, and not a file of Python"),
+        ("nope/:main", [], "nope/: there is no such file (looked from"),
         ("my_program.py", [], "'my_program.py' is not FILE.py:FUNCTION"),
         ("my_program.py:mian", ["1"], "has no 'mian'; there are main, later, items, both"),
         ("my_program.py:VALUE", [], "is of type int, which cannot be called"),
@@ -156,6 +158,42 @@ def test_processes_that_are_started_apart_are_workers_of_one_program(
     assert [line[:2] for line in said] == [[0, 2], [1, 2]]
     assert sum(line[2] for line in said) == sum(n * n for n in range(10))
     assert [each.returncode for each in started] == [0, 0]
+
+
+def test_a_worker_that_waits_says_once_who_came_with_another_secret(
+    command: list[str], program: Path, hosts: Path
+) -> None:
+    other = hosts.with_name("other")
+    other.write_text("another secret of some length\n")
+    other.chmod(0o600)
+
+    def started(index: int, secret: Path) -> subprocess.Popen[str]:
+        own = ["--process", str(index), "--hosts", str(hosts), "--secret", str(secret)]
+        line = [*command, "run", f"{program}:main", *own, "--", "10"]
+        return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    waits = started(0, hosts.with_name("secret"))
+    for _ in range(2):
+        refused = started(1, other)
+        assert "called worker 0" in refused.communicate(timeout=60)[1]
+        assert refused.returncode == 1
+    comes = started(1, hosts.with_name("secret"))
+    assert [comes.communicate(timeout=60)[1], comes.returncode] == ["", 0]
+    [said] = waits.communicate(timeout=60)[1].splitlines()
+    assert said.startswith("pointstamp: refused what called from 127.0.0.1, port ")
+    assert "as worker 1" in said
+    assert "secret" in said
+    assert waits.returncode == 0
+
+
+def test_the_error_of_a_port_that_is_taken_advises_what_a_hosts_file_allows(
+    run: Run, program: Path, hosts: Path
+) -> None:
+    last = hosts.read_text().splitlines()[-1].partition("#")[0].strip()
+    with socket.create_server(("127.0.0.1", int(last.rpartition(":")[2]))):
+        ran = run("run", "my_program.py:main", *PLACE[:1], "1", *PLACE[2:], "--", "10")
+    assert ran.status == 1
+    assert ran.err.endswith("and the port must be free\n")
 
 
 PLACE = ["--process", "0", "--hosts", "hosts", "--secret", "secret"]

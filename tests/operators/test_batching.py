@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 import pointstamp as ps
 from pointstamp.containers import Arrays
-from pointstamp.errors import SchemaError, WorkerError
+from pointstamp.errors import BuildError, SchemaError, WorkerError
 from pointstamp.testing import collect
 
 BATCHES = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)), max_size=8).map(sorted)
@@ -94,13 +95,27 @@ def test_a_list_that_waits_holds_its_time_and_no_longer() -> None:
     assert ps.execute(main) == [[4]]
 
 
-def test_sizes_and_timeouts_that_cannot_be_are_refused() -> None:
-    for options in ({"max_size": 0}, {"max_size": 2.0}, {"max_size": 1, "timeout": -1},
-                    {"max_size": 1, "timeout": "1"}, {"max_size": 1, "timeout": float("nan")},
-                    {"max_size": 1, "timeout": float("inf")},
-                    {"max_size": 1, "timeout": 10**400}):  # fmt: skip
-        with pytest.raises(WorkerError, match="operator 'Batch'"):
-            collect(lambda s, options=options: s.to_stream([1]).batch(**options))
+@pytest.mark.parametrize(
+    ("options", "refusal"),
+    [
+        ({"max_size": 0}, "max_size is an integer from 1 on, not 0"),
+        ({"max_size": 2.0}, "max_size is an integer from 1 on, not 2.0"),
+        *(
+            ({"max_size": 1, "timeout": timeout}, "timeout is a positive timedelta or number")
+            for timeout in (-1, "1", math.nan, math.inf, 10**400)
+        ),
+    ],
+)
+def test_sizes_and_timeouts_that_cannot_be_are_refused_where_they_are_given(
+    options: dict[str, Any], refusal: str
+) -> None:
+    def build(scope: Any) -> Any:
+        stream = scope.to_stream([1])
+        with pytest.raises(BuildError, match=f"operator 'Batch': {refusal}"):
+            stream.batch(**options)
+        return stream
+
+    assert collect(build) == [(0, 1)]
 
 
 def test_flattening_takes_lists_apart() -> None:
