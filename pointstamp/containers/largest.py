@@ -1,7 +1,8 @@
 """The k largest records of a batch, of each key: rows by a function, columns by a column.
 
 Of records that are equal where not all are among the k, those with the least stable hashes are
-chosen, so that the answer does not depend on the order in which they came.
+chosen, so that the answer does not depend on the order in which they came; but for those whose
+hashes are equal, too: records that are equal, and objects of which no hash is stable.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from pointstamp.containers.event_times import group_numbers
-from pointstamp.containers.keys import canonical_key, hash_keys
+from pointstamp.containers.keys import canonical_key, hash_key, hash_keys
 from pointstamp.containers.kind import Kind
 from pointstamp.containers.registry import kind_of
-from pointstamp.errors import BuildError, DataError
+from pointstamp.errors import BuildError, DataError, KeyHashError
+from pointstamp.kernels.hashing import Hashes
 
 
 def largest(batch: Any, k: int, by: Any, key: Any, operator: str, *, exactly: bool) -> Any:
@@ -43,7 +45,7 @@ def _of_rows(batch: list[Any], k: int, by: Any, key: Any, exactly: bool) -> list
     groups: dict[Any, list[tuple[Any, Any]]] = {}
     for record in batch:
         value = record if by is None else by(record)
-        if value == value:
+        if value is not None and value == value:
             of = None if key is None else canonical_key(key(record))
             groups.setdefault(of, []).append((value, record))
     found: list[Any] = []
@@ -53,13 +55,34 @@ def _of_rows(batch: list[Any], k: int, by: Any, key: Any, exactly: bool) -> list
             above = [pair for pair in valued if least < pair[0]]
             equal = [pair for pair in valued if not least < pair[0] and not pair[0] < least]
             if exactly and len(above) + len(equal) > k:
-                hashes = hash_keys([record for _, record in equal])
+                hashes = _tie_hashes([record for _, record in equal])
                 order = np.argsort(hashes, kind="stable")[: k - len(above)]
                 equal = [equal[place] for place in order.tolist()]
             valued = above + equal
         valued.sort(key=_value, reverse=True)
         found += [record for _, record in valued]
     return found
+
+
+def _tie_hashes(records: list[Any]) -> Hashes:
+    """The hashes by which records that are equal are ordered, whether they can be keys or not."""
+    try:
+        return hash_keys(records)
+    except KeyHashError:
+        return np.array(list(map(_tie_hash, records)), np.uint64)
+
+
+def _tie_hash(record: Any) -> int:
+    """The hash of a record, of dicts, lists and sets by what they hold; 0 where there is none."""
+    if isinstance(record, (list, tuple)):
+        return hash_key(tuple(map(_tie_hash, record)))
+    if isinstance(record, (dict, set, frozenset)):
+        members = record.items() if isinstance(record, dict) else record
+        return sum(map(_tie_hash, members)) % (1 << 64)  # in whatever order they are
+    try:
+        return hash_key(record)
+    except KeyHashError:
+        return 0
 
 
 def _value(valued: tuple[Any, Any]) -> Any:

@@ -184,6 +184,9 @@ class FoldMethods(StreamCore[T]):
             `pyarrow.TableGroupBy.aggregate`: the answer is a record batch with the columns
             of the key, then `{column}_{function}` for each. Only these columns are sent and
             kept; sums, counts, extremes and the like are combined before they are sent.
+            Arrow adds and multiplies integers in 64 bits and decimals in 128 (or 256), and does
+            not check: what goes beyond wraps around. Where that can be, cast to float64 or
+            decimal256 before.
         emit : callable, optional
             `emit(key, aggregate)` gives the record to send, by default the pair of
             them; for aggregates by name, `emit(batch)` gives the batch to send.

@@ -140,7 +140,7 @@ class ReduceMethods(FoldMethods[T]):
             How many, at least 1.
         by : callable or str, optional
             What they are compared by: on rows a function of the record (the default: the record
-            itself), on columns a column's name. Nulls and NaNs are left out.
+            itself), on columns a column's name. Nulls (None in rows) and NaNs are left out.
         key : callable, str, or sequence of str, optional
             The k largest of each key; without one, of all, which are on one worker then.
         name : str
@@ -150,7 +150,9 @@ class ReduceMethods(FoldMethods[T]):
         -------
         Stream
             The records as they came. Of those that are equal by `by` where not all are among
-            the k, the ones with the least stable hashes.
+            the k, the ones with the least stable hashes, whatever the number of workers.
+            Unspecified is which it is of records that hash alike, as 0.0 and -0.0 do, or 1 and
+            True in rows, and of objects that cannot be keys (dicts, lists and sets can be here).
 
         >>> import pointstamp as ps
         >>> ps.testing.collect(lambda scope: scope.to_stream([3, 9, 4, 1]).top_k(2))

@@ -110,6 +110,43 @@ def test_nulls_and_nans_are_in_no_top() -> None:
     assert rows == [(0, 1.0), (0, 3.0)]
 
 
+def test_rows_compared_by_none_are_in_no_top() -> None:
+    rows = [("a", None), ("b", 2), ("c", None), ("d", 1)]
+    assert collect(lambda s: s.to_stream(rows).top_k(3, by=lambda r: r[1])) == [
+        (0, ("b", 2)), (0, ("d", 1))]  # fmt: skip
+    assert collect(lambda s: s.to_stream([None, 3, None]).top_k(2)) == [(0, 3)]
+
+
+class Plain:
+    """Of which no hash is stable."""
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [{"a": 1, "b": b} for b in range(5)],
+        [{"a": 1, "b": [{b}, {"c": b}]} for b in range(5)],
+        [{"a": 1, "b": ({"c": b},)} for b in range(5)],
+    ],
+)
+def test_ties_of_rows_that_are_no_keys_are_cut_alike_whatever_their_order(rows: Any) -> None:
+    def found(rows: Any, workers: int) -> list[Any]:
+        def build(scope: Any) -> Any:
+            return stream_of(scope, as_rows, rows).top_k(2, by=lambda r: r["a"])
+
+        return sorted((record for _, record in collect(build, workers=workers)), key=repr)
+
+    expected = found(rows, 1)
+    assert len(expected) == 2
+    assert found(rows[::-1], 1) == found(rows[2:] + rows[:2], 2) == expected
+    assert found([dict(reversed(row.items())) for row in rows], 1) == expected
+
+
+def test_ties_of_objects_are_cut_too() -> None:
+    rows = [Plain(), Plain()]
+    assert len(collect(lambda s: s.to_stream(rows).top_k(1, by=lambda r: 1))) == 1
+
+
 def test_texts_and_times_can_be_the_largest() -> None:
     batch = pa.RecordBatch.from_pydict({"v": ["pear", "apple", "plum"], "n": [1, 2, 3]})
     assert collect(lambda s: s.batches_to_stream([batch]).top_k(2, "v")) == [
