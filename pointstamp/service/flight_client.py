@@ -138,7 +138,7 @@ class RemoteWorker(contextlib.AbstractContextManager["RemoteWorker"]):
 def _check_tls(address: str, certificates: Certificates | None) -> None:
     """Raise `AuthenticationError` if it is for certificates that a server cannot be reached.
 
-    gRPC does not tell a client that its certificate is refused: the server closes the connection,
+    A client of gRPC does not learn that its certificate is refused: the server closes its end,
     as one that ends does. So connections of our own look: a server that takes the certificate
     sends its settings first, and one that has ended takes no connection, or not a second one.
     """

@@ -130,7 +130,7 @@ class FlightServer(fl.FlightServerBase):  # type: ignore[misc]  # it is Any
 
 
 def _mutual_tls(certificates: Certificates | None) -> dict[str, Any]:
-    """How Flight is told to present a certificate, and to demand one of the same roots."""
+    """The options of a server that presents a certificate, and demands one of the same roots."""
     if certificates is None:
         return {}
     return {
