@@ -6,7 +6,6 @@ import re
 import traceback
 from pathlib import Path
 
-import pointstamp
 from pointstamp.errors import WorkerError
 
 _BETWEEN = re.compile(
@@ -14,7 +13,7 @@ _BETWEEN = re.compile(
     r"During handling of the above exception, another exception occurred):\n\n"
 )
 _FRAME = re.compile(r'^  File "(?P<file>[^"\n]*)", line \d+.*\n(?:    .*\n|\n)*', re.MULTILINE)
-_FOLDER = str(Path(pointstamp.__file__).parent)
+_FOLDER = str(Path(__file__).parents[1])
 
 
 def own_traceback(error: BaseException) -> str:

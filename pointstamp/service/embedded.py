@@ -51,7 +51,8 @@ def serve(
         Run the workers as threads of this process instead, which share an interpreter, and
         have no Flight servers for other programs.
     certificates : Certificates, optional
-        Have the Flight servers and the control connections of the workers encrypt.
+        Have the Flight servers of the workers encrypt, and demand of every client a certificate
+        of the same roots, besides the token (mutual TLS).
     checkpoint : path, URI or Checkpoint, optional
         A folder that commits are written to before they count. A service that begins with one
         admits again what was committed, with any number of workers, and its inputs go on

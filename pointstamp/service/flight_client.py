@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import socket
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pyarrow.flight
@@ -23,12 +25,18 @@ from pointstamp.service.protocol import (
     encode,
 )
 
+if TYPE_CHECKING:
+    from pointstamp.communication.tls import Certificates
+
 fl: Any = pyarrow.flight  # whose stubs say str where bytes go, and lack what we use
 
 Answer = TypeVar("Answer")
 
 ANSWER_S = 30.0
 """How long an answer may take, beyond the time that a worker is asked to wait."""
+
+DIAGNOSIS_S = 5.0
+"""How long finding out why a server cannot be reached may take, for each step."""
 
 _GONE = (
     fl.FlightUnavailableError,
@@ -47,14 +55,22 @@ class RemoteWorker(contextlib.AbstractContextManager["RemoteWorker"]):
         Of the server, as `grpc://host:port` or `grpc+tls://host:port`.
     token : str
         What to present.
-    roots : bytes, optional
-        By which to know the server's certificate: PEM.
+    certificates : Certificates, optional
+        What to present to a server that encrypts, and by which to know its certificate.
     """
 
-    def __init__(self, address: str, token: str, roots: bytes | None = None) -> None:
+    def __init__(self, address: str, token: str, certificates: Certificates | None = None) -> None:
         self.address = address
+        self._certificates = certificates
         self._headers = [(b"authorization", f"Bearer {token}".encode())]
-        self._client = fl.FlightClient(address, tls_root_certs=roots)
+        presented = {}
+        if certificates is not None:
+            presented = {
+                "tls_root_certs": certificates.roots,
+                "cert_chain": certificates.chain,
+                "private_key": certificates.key,
+            }
+        self._client = fl.FlightClient(address, **presented)
 
     def close(self) -> None:
         """Close the connection."""
@@ -112,9 +128,52 @@ class RemoteWorker(contextlib.AbstractContextManager["RemoteWorker"]):
                 f"the server at {self.address} does not take this token: {cause}"
             ) from cause
         except _GONE as cause:
+            if isinstance(cause, fl.FlightUnavailableError):
+                _check_tls(self.address, self._certificates)
             raise StoppedError(f"the worker at {self.address} does not answer: {cause}") from cause
         except fl.FlightServerError as cause:
             raise _refusal(cause.extra_info, str(cause)) from cause
+
+
+def _check_tls(address: str, certificates: Certificates | None) -> None:
+    """Raise `AuthenticationError` if it is for certificates that a server cannot be reached.
+
+    A client of gRPC does not learn that its certificate is refused: the server closes its end,
+    as one that ends does. So connections of our own look: a server that takes the certificate
+    sends its settings first, and one that has ended takes no connection, or not a second one.
+    """
+    found = urlsplit(address)
+    if found.scheme != "grpc+tls":
+        return
+    import ssl
+
+    from pointstamp.communication import tls
+
+    peer = found.hostname or "", found.port or 0
+    what = f"the server at {address} and this client do not take each other's certificates"
+    remedy = "both need one of the roots that the service was given"
+    if certificates is None:
+        remedy += ", and this client presents none"
+    try:
+        if certificates is None:
+            context = ssl.create_default_context()
+        else:
+            context = tls.context(certificates, initiated=True)
+        context.set_alpn_protocols(["h2"])
+        for _ in range(2):
+            with (
+                socket.create_connection(peer, DIAGNOSIS_S) as connection,
+                context.wrap_socket(connection, server_hostname=peer[0]) as encrypted,
+            ):
+                if encrypted.recv(1):
+                    return
+    except ssl.SSLEOFError:
+        return
+    except ssl.SSLError as cause:
+        raise AuthenticationError(f"{what}: {cause}; {remedy}") from cause
+    except OSError:
+        return
+    raise AuthenticationError(f"{what}: it closes the connection; {remedy}")
 
 
 def _refusal(extra: bytes | None, text: str) -> PointstampError:

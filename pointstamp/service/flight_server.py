@@ -1,8 +1,8 @@
 """The Arrow Flight server of a worker of a service.
 
 `docs/service.md` is its protocol, for clients in any language. Here a call is decoded, handed
-to the `ServiceWorker`, and the answer encoded; a client must present the token of the job.
-Arrow's own threads answer the calls.
+to the `ServiceWorker`, and the answer encoded; a client must present the token of the job,
+and where the server has certificates, one of the same roots. Arrow's own threads answer the calls.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.flight
 
+from pointstamp.communication.tls import Certificates
 from pointstamp.errors import PointstampError, ServiceError
 from pointstamp.service.connection_guard import ConnectionGuard
 from pointstamp.service.protocol import (
@@ -57,12 +58,11 @@ class FlightServer(fl.FlightServerBase):  # type: ignore[misc]  # it is Any
     def __init__(self, worker: ServiceWorker, config: FlightConfig) -> None:
         certificates = config.certificates
         scheme = "grpc" if certificates is None else "grpc+tls"
-        keys = [] if certificates is None else [(certificates.chain, certificates.key)]
         port = config.ports[worker.index] if config.ports else 0
         super().__init__(
             f"{scheme}://{config.host}:{port if _is_free(config.host, port) else 0}",
-            tls_certificates=keys or None,
             middleware={"token": _TokenCheck(token_of(config.secret))},
+            **_mutual_tls(certificates),
         )
         self._worker = worker
         self._guard = ConnectionGuard(self.port)
@@ -127,6 +127,17 @@ class FlightServer(fl.FlightServerBase):  # type: ignore[misc]  # it is Any
             name = type(error).__name__
             extra = json.dumps({"error": name, "message": str(error)}).encode()
             raise fl.FlightServerError(f"{name}: {error}", extra) from error
+
+
+def _mutual_tls(certificates: Certificates | None) -> dict[str, Any]:
+    """The options of a server that presents a certificate, and demands one of the same roots."""
+    if certificates is None:
+        return {}
+    return {
+        "tls_certificates": [(certificates.chain, certificates.key)],
+        "verify_client": True,
+        "root_certificates": certificates.roots,
+    }
 
 
 def _is_free(host: str, port: int) -> bool:

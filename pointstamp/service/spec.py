@@ -70,7 +70,7 @@ class FlightConfig:
     secret : bytes
         Of the service, the same in all its lives.
     certificates : Certificates, optional
-        Encrypt with these.
+        Encrypt with these, and demand of clients a certificate of the same roots.
     host : str
         The address of this machine to listen at.
     name : str, optional

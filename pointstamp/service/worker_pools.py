@@ -233,9 +233,8 @@ class WorkerPool:
         from pointstamp.service.flight_client import RemoteWorker
 
         assert self._flight is not None
-        certificates = self._flight.certificates
-        roots = None if certificates is None else certificates.roots
-        worker = RemoteWorker(reached_at, token_of(self._flight.secret), roots)
+        token = token_of(self._flight.secret)
+        worker = RemoteWorker(reached_at, token, self._flight.certificates)
         return self._connections.enter_context(worker)
 
     def _end(self) -> None:

@@ -1,7 +1,7 @@
 """How the tasks and the data source of Spark reach a service, by its name.
 
-The token is in neither options nor plans, which Spark shows: it travels in the class of
-the data source, and in the closures of tasks.
+The token and certificates are in neither options nor plans, which Spark shows: they travel in
+the class of the data source, and in the closures of tasks.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from pointstamp.communication.tls import Certificates
 from pointstamp.errors import SchemaError
 from pointstamp.service.flight_client import RemoteWorker
 from pointstamp.service.protocol import StageBatches, StagingHandle, encode
@@ -25,19 +26,22 @@ class Access:
     ----------
     endpoints : tuple of str
         By worker.
+    certificates : Certificates, optional
+        To present to endpoints that encrypt.
     inputs, outputs : dict of str to pyarrow.Schema
     """
 
     name: str
     endpoints: tuple[str, ...]
     token: str = field(repr=False)
-    roots: bytes | None
+    certificates: Certificates | None = field(repr=False)
     inputs: Mapping[str, pa.Schema]
     outputs: Mapping[str, pa.Schema]
 
     def worker(self, worker: int) -> RemoteWorker:
         """To one of the workers; the caller closes it."""
-        return RemoteWorker(self.endpoints[worker % len(self.endpoints)], self.token, self.roots)
+        endpoint = self.endpoints[worker % len(self.endpoints)]
+        return RemoteWorker(endpoint, self.token, self.certificates)
 
     def stage(
         self, input: str, epoch: int, partition: int, batches: Iterable[pa.RecordBatch]

@@ -61,7 +61,9 @@ def serve(
     name : str, optional
         By which `option("service", ...)` means it; one is made up if not given.
     certificates : Certificates, optional
-        Have the endpoints of the workers encrypt.
+        Have all connections of the workers encrypt: those to each other, to the driver, and of
+        clients, of which each has to present a certificate of the same roots (mutual TLS), as
+        Spark's tasks do. These get them as they get the token, over Spark's own channels.
     checkpoint : path, URI or Checkpoint, optional
         A folder that the driver and all executors reach; see `ps.serve`, as for what follows.
     snapshot_every : int, optional

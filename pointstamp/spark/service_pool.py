@@ -110,9 +110,8 @@ class Registration:
     ) -> None:
         self._spark = spark
         self._supervisor = supervisor
-        roots = None if flight.certificates is None else flight.certificates.roots
         token = token_of(flight.secret)
-        self._access = Access(name, (), token, roots, spec.inputs, spec.outputs)
+        self._access = Access(name, (), token, flight.certificates, spec.inputs, spec.outputs)
         supervisor.announce = self.announce
         supervisor.retire = self.retire
 

@@ -7,9 +7,12 @@ import json
 import os
 import re
 import signal
+import socket
 import sys
+import threading
 import time
 import typing
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,6 +20,7 @@ import pyarrow.flight as fl
 import pytest
 
 import pointstamp as ps
+from pointstamp.communication import tls
 from pointstamp.communication.control import ControlClient, ControlServer, WorkerConfig
 from pointstamp.errors import (
     AuthenticationError,
@@ -28,6 +32,7 @@ from pointstamp.errors import (
     UsageError,
     WorkerError,
 )
+from pointstamp.service import flight_client
 from pointstamp.service.coordinator import Coordinator
 from pointstamp.service.flight_client import RemoteWorker
 from pointstamp.service.protocol import (
@@ -279,13 +284,105 @@ def test_a_server_encrypts_when_it_is_given_certificates(certificates):
         service.input("numbers").send([{"n": 1}])
         service.input("numbers").advance_to(1)
         assert service.output("twice").collect(upto=0)["n"].to_pylist() == [2]
-        client = Bare(service.endpoints[0], service.token, tls_root_certs=certificates.roots)
+        client = Bare(service.endpoints[0], service.token, **shown(certificates))
         assert client.get(upto=0) == [(0, 2)]
         client.close()
-        stranger = Bare(service.endpoints[0], service.token)
-        with pytest.raises(fl.FlightUnavailableError):
-            stranger.act("status")
-        stranger.close()
+
+
+def shown(certificates):
+    """The options of a client of Flight that presents a certificate."""
+    return {
+        "tls_root_certs": certificates.roots,
+        "cert_chain": certificates.chain,
+        "private_key": certificates.key,
+    }
+
+
+@pytest.fixture(scope="module")
+def encrypted(certificates):
+    with serve(1, certificates=certificates) as running:
+        yield running
+
+
+def test_a_client_without_a_certificate_of_the_roots_is_refused_whatever_its_token(
+    encrypted, certificates, other_certificates
+):
+    (address,) = encrypted.endpoints
+    knows_roots = {"tls_root_certs": certificates.roots}
+    for options in ({}, knows_roots, shown(other_certificates) | knows_roots):
+        with contextlib.closing(Bare(address, encrypted.token, **options)) as stranger:
+            asked = (Bare.act, ("status",)), (Bare.get, ()), (Bare.put, ([1],))
+            for ask, told in asked:
+                with pytest.raises(fl.FlightUnavailableError):
+                    ask(stranger, *told)
+    with contextlib.closing(Bare(address, encrypted.token, **shown(certificates))) as client:
+        assert client.act("position", input="numbers") == {"epoch": 0}
+
+
+def test_a_client_with_a_certificate_still_needs_the_token(encrypted, certificates):
+    (address,) = encrypted.endpoints
+    with (
+        contextlib.closing(Bare(address, "wrong", **shown(certificates))) as client,
+        pytest.raises(fl.FlightUnauthenticatedError, match="authorization: Bearer TOKEN"),
+    ):
+        client.act("status")
+    with (
+        RemoteWorker(address, "wrong", certificates) as link,
+        pytest.raises(AuthenticationError, match="does not take this token"),
+    ):
+        link.ask(GetStatus())
+
+
+def test_a_remote_worker_says_that_it_is_refused_for_its_certificate(
+    encrypted, certificates, other_certificates
+):
+    (address,) = encrypted.endpoints
+    of_another_authority = replace(other_certificates, roots=certificates.roots)
+    for presented, said in [
+        (None, "certificates: .*self-signed.*, and this client presents none"),
+        (other_certificates, "each other's certificates: .*self-signed"),
+        (of_another_authority, "each other's certificates: it closes the connection"),
+    ]:
+        with (
+            RemoteWorker(address, encrypted.token, presented) as link,
+            pytest.raises(AuthenticationError, match=said),
+        ):
+            link.ask(GetStatus())
+    with RemoteWorker(address, encrypted.token, certificates) as link:
+        assert link.ask(GetStatus()).inputs == {"numbers": 0}
+
+
+def test_a_server_that_encrypts_and_is_gone_is_no_matter_of_certificates(certificates):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        gone = listener.getsockname()[1]
+    with (
+        RemoteWorker(f"grpc+tls://127.0.0.1:{gone}", "x", certificates) as link,
+        pytest.raises(StoppedError, match="does not answer"),
+    ):
+        link.ask(GetStatus())
+
+
+@pytest.mark.parametrize("n_taken", [1, 2])
+def test_a_server_that_ends_while_it_is_asked_has_not_refused_a_certificate(certificates, n_taken):
+    """It takes a connection, and not a second one, as the one that refuses does."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.settimeout(10)
+    address = f"grpc+tls://127.0.0.1:{listener.getsockname()[1]}"
+    context = tls.context(certificates, initiated=False)
+
+    def end():
+        for taken in range(1, n_taken + 1):
+            connection, _ = listener.accept()
+            with context.wrap_socket(connection, server_side=True):
+                if taken == n_taken:
+                    listener.close()
+
+    thread = threading.Thread(target=end)
+    thread.start()
+    refused = pytest.raises(AuthenticationError, match="it closes the connection")
+    with refused if n_taken == 2 else contextlib.nullcontext():
+        flight_client._check_tls(address, certificates)
+    thread.join()
 
 
 def test_a_client_may_stop_the_service_and_all_is_worked_off():

@@ -15,6 +15,7 @@ from pyspark.errors import PySparkException
 import pointstamp as ps
 import pointstamp.spark
 from pointstamp.errors import (
+    AuthenticationError,
     BuildError,
     ServiceError,
     SparkSetupError,
@@ -22,6 +23,8 @@ from pointstamp.errors import (
     UsageError,
     WorkerError,
 )
+from pointstamp.service.flight_client import RemoteWorker
+from pointstamp.service.protocol import GetStatus
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -125,6 +128,12 @@ def test_endpoints_encrypt_where_there_are_certificates(
         assert sorted(n for _, n in numbers(service, 0, 1)) == [0, 1, 2, 7]
         read = spark.read.format("pointstamp").options(service="secret", output="numbers").load()
         assert sorted(row.n for row in read.collect()) == [0, 1, 2, 7]
+        # That was Spark's tasks with a certificate: without one the token is not enough.
+        with (
+            RemoteWorker(service.endpoints[0], service.token) as stranger,
+            pytest.raises(AuthenticationError, match="this client presents none"),
+        ):
+            stranger.ask(GetStatus())
 
 
 def test_a_stream_goes_in_a_batch_an_epoch(service, epoch, files, tmp_path):
