@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -173,13 +174,16 @@ class ServiceWorker:
         now = Status(
             {name: feeder.time for name, feeder in self._feeders.items()},
             {name: self._frontier(probe) for name, probe in self._probes.items()},
-            {name: buffer.discarded for name, buffer in self.outputs.items()},
+            self._discarded(),
             self.end_epoch,
         )
         if now != self.now:
             with self.changed:
                 self.now = now
                 self.changed.notify_all()
+
+    def _discarded(self) -> dict[str, int]:
+        return {name: buffer.discarded for name, buffer in self.outputs.items()}
 
     def _frontier(self, probe: Probe) -> int | None:
         """The first epoch that is not complete there; what a snapshot has is, from the start."""
@@ -293,9 +297,13 @@ class ServiceWorker:
         }
 
     def status(self, request: GetStatus) -> Status:
-        """How far the service is, as this worker knows it."""
+        """How far the service is, as this worker knows it.
+
+        What `discard` took away is gone at once; the worker's step shows it only later.
+        """
         self.check_alive()
-        return self.now
+        with self.changed:
+            return replace(self.now, discarded=self._discarded())
 
     def probe(self, request: AwaitEpoch) -> bool:
         """Wait until an epoch is complete at an output, or at all for None; whether it is."""

@@ -179,6 +179,34 @@ def test_stop_drains_and_what_came_out_can_be_read_afterwards():
         service.probe.wait(0)
 
 
+def test_what_is_discarded_is_so_at_once_also_where_the_worker_is_at_work():
+    at_work, goes_on = threading.Event(), threading.Event()
+
+    def slow(batch):
+        if batch.column("word")[0].as_py() == "slow":
+            at_work.set()
+            goes_on.wait(30)
+        return batch
+
+    def build(scope, words):
+        return words.map_batches(slow)
+
+    with ps.serve(
+        build, 1, inputs={"words": WORD}, outputs={"words": WORD}, threads=True
+    ) as service:
+        service.input("words").send(rows("a"))
+        service.input("words").advance_to(1)
+        service.probe.wait(0)
+        service.input("words").send(rows("slow"))
+        service.input("words").advance_to(2)
+        assert at_work.wait(30)
+        try:
+            service.output("words").discard(0)
+            assert service.status().discarded == {"words": 0}
+        finally:
+            goes_on.set()
+
+
 def test_an_abort_waits_for_a_worker_that_is_at_work():
     at_work, goes_on = threading.Event(), threading.Event()
 
