@@ -29,6 +29,7 @@ from hypothesis import HealthCheck, settings
 from pointstamp import build_info
 from pointstamp.compiled import MODULES
 from pointstamp.errors import OperatorError, WorkerError
+from tests.os_processes import children
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -145,20 +146,7 @@ def _threads() -> dict[int, str]:
 
 def _children() -> dict[int, str]:
     """The processes whose parent is this one, the dead but unburied among them."""
-    found = {}
-    for listed in Path("/proc/self/task").glob("*/children"):
-        try:
-            numbers = listed.read_text().split()
-        except OSError:
-            continue  # the thread ended while we were looking
-        for number in numbers:
-            try:
-                command = Path("/proc", number, "cmdline").read_bytes()
-            except OSError:
-                continue  # so did the process
-            told = command.replace(b"\0", b" ").decode().strip()
-            found[int(number)] = told or "ended, not waited for"
-    return found
+    return {child.pid: " ".join(child.command) or "ended, not waited for" for child in children()}
 
 
 def _files() -> dict[tuple[int, str], str]:

@@ -18,6 +18,7 @@ import pytest
 
 from pointstamp.cli.app import app
 from pointstamp.kernels import jit
+from tests.os_processes import of_group
 
 # Two triangles that share the edge 2-3, and a tail; 1 -> 2 is there twice, once back.
 EDGES = """\
@@ -120,10 +121,10 @@ def a_long_search(
             assert begun, f"it ended, or {BEGIN_S:g} s passed, before it said {until!r}"
             with _killing_after(2 * END_S, running.pid):
                 yield running
-        wait_until(lambda: not processes(running.pid), "a process of its group is left")
+        wait_until(lambda: not of_group(running.pid), "a process of its group is left")
     finally:
-        for name in processes(running.pid):
-            print(f"left behind: {name}")
+        for left in of_group(running.pid):
+            print(f"left behind: {left.name}")
         _kill(running.pid)
         running.wait()
     assert list(folder.iterdir()) == [path]
@@ -144,22 +145,6 @@ def _killing_after(seconds: float, group: int) -> Iterator[None]:
 def _kill(group: int) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(group, signal.SIGKILL)
-
-
-def processes(group: int) -> list[str]:
-    """The names of the processes of a group that are alive, as `ps` has them."""
-    found = []
-    for process in Path("/proc").iterdir():
-        if not process.name.isdigit():
-            continue
-        try:
-            name, _, rest = (process / "stat").read_text().partition("(")[2].rpartition(")")
-        except OSError:
-            continue  # it ended while we were looking
-        state, _, its_group = rest.split()[:3]
-        if int(its_group) == group and state != "Z":
-            found.append(name)
-    return found
 
 
 def wait_until(condition: Callable[[], bool], what: str) -> None:

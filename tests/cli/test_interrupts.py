@@ -12,6 +12,7 @@ import pytest
 
 from pointstamp.cli.edge_reading import EdgeReading
 from tests.cli.conftest import END_S, Ran, a_long_search, wait_until
+from tests.os_processes import of_group
 
 Run = Callable[..., Ran]
 
@@ -66,16 +67,8 @@ def test_a_signal_while_java_starts_leaves_no_java(
 
 
 def _is_gateway(group: int) -> bool:
-    for process in Path("/proc").iterdir():
-        try:
-            if os.getpgid(int(process.name)) != group:
-                continue
-            command = (process / "cmdline").read_bytes().split(b"\0")
-        except (ValueError, OSError):
-            continue
-        if b"org.apache.spark.deploy.SparkSubmit" in command and b"-cp" in command:
-            return True
-    return False
+    commands = [process.command for process in of_group(group)]
+    return any("org.apache.spark.deploy.SparkSubmit" in one and "-cp" in one for one in commands)
 
 
 @pytest.mark.parametrize("is_ignored", [True, False], ids=["nohup", "heard"])

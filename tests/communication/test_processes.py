@@ -14,7 +14,6 @@ import subprocess
 import sys
 import textwrap
 import time
-from pathlib import Path
 
 import pytest
 
@@ -30,6 +29,7 @@ from pointstamp.errors import (
     WorkerError,
 )
 from tests.communication.runners import all_gather
+from tests.os_processes import is_running
 
 STOP_S = 20.0
 """The second that is promised, starting three interpreters, and a busy machine."""
@@ -433,12 +433,3 @@ def test_a_worker_whose_parent_died_before_it_asked_ends(monkeypatch):
         os._exit(0)
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == ORPHANED_STATUS
-
-
-def is_running(pid):
-    """Whether the process is there, and no zombie."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"

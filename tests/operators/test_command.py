@@ -26,6 +26,7 @@ from pointstamp.errors import (
     WorkerError,
 )
 from pointstamp.testing import collect
+from tests.os_processes import is_running
 
 TWICE = [sys.executable, str(Path(__file__).parent / "twice.py")]
 SED = ["sed", "-u", "s/^x/yy/"]
@@ -374,14 +375,6 @@ def test_what_cannot_run_is_refused_when_it_is_built(command: Any, options: Any,
 
 
 # How it ends.
-
-
-def is_running(pid: int) -> bool:
-    """Whether there is such a process, and not only what is left of it until it is waited for."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 @WAYS

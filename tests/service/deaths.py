@@ -15,7 +15,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tests.service.lives import Life, processes
+from tests.os_processes import of_session
+from tests.service.lives import Life
 
 PROGRAM = "import sys; from {} import main; main(*sys.argv[1:])"
 
@@ -82,9 +83,9 @@ def run(program: str, folder: Path, lives: list[Life]) -> float:
                 status = running.wait(LIFE_S * len(lives))
                 longest_s = max(longest_s, gone(running.pid))
             finally:
-                for left in processes(running.pid):
+                for left in of_session(running.pid):
                     with contextlib.suppress(ProcessLookupError):
-                        os.kill(left, signal.SIGKILL)
+                        os.kill(left.pid, signal.SIGKILL)
                 running.wait()
             said.seek(0)
             told = said.read()
@@ -104,6 +105,6 @@ def ends(folder: Path) -> list[dict[str, Any]]:
 def gone(session: int) -> float:
     """Wait until no process of the session is left; how long that took."""
     began = time.monotonic()
-    while left := processes(session):
+    while left := of_session(session):
         assert time.monotonic() < began + GONE_S, f"still there: {left}"
     return time.monotonic() - began

@@ -40,6 +40,7 @@ from pointstamp.service.protocol import Abort
 from pointstamp.service.service import Service, ServiceInput
 from pointstamp.service.service_worker import ServiceWorker
 from pointstamp.service.snapshotting import SnapshotWriter
+from tests.os_processes import of_session, running_children
 
 FACT = {"k": pa.int64(), "v": pa.int64()}
 RATE = {"k": pa.int64(), "w": pa.int64()}
@@ -241,10 +242,10 @@ def strike(life: Life, *, is_still: bool) -> None:
         file.write(json.dumps({**asdict(life), "at": time.time()}) + "\n")
     if life.who in ("group", "all"):
         # Of Spark, the Python workers are in a group of their own.
-        for other in processes(os.getsid(0)) if life.who == "all" else ():
-            with contextlib.suppress(ProcessLookupError):
-                if os.getpgid(other) != life.driver and other != me:
-                    os.kill(other, signal.SIGKILL)
+        for other in of_session(os.getsid(0)) if life.who == "all" else ():
+            if other.group != life.driver and other.pid != me:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(other.pid, signal.SIGKILL)
         os.killpg(life.driver, signal.SIGKILL)
     if life.who != "group":
         os.kill(victim_of(life, me), signal.SIGKILL)
@@ -258,50 +259,16 @@ def victim_of(life: Life, me: int) -> int:
         return life.driver
     if life.who == "all" or (life.who == "worker" and me != life.driver):
         return me
-    others = [pid for pid in children(life.driver) if pid != me]
+    others = [other.pid for other in running_children(life.driver) if other.pid != me]
     return others[(life.index if life.who == "worker" else life.nth) % len(others)]
 
 
 def strike_later(life: Life) -> None:
     """At a moment of the clock, but not before there is somebody to kill."""
     time.sleep(life.after_s)
-    while life.who in ("worker", "peer") and not children(life.driver):
+    while life.who in ("worker", "peer") and not running_children(life.driver):
         time.sleep(0.001)
     strike(life, is_still=False)
-
-
-def children(pid: int) -> list[int]:
-    """The processes that it has started, in their order, those that are dead left out."""
-    found = []
-    for listed in Path(f"/proc/{pid}/task").glob("*/children"):
-        try:
-            found += [int(number) for number in listed.read_text().split()]
-        except OSError:
-            continue  # the thread has ended meanwhile
-    return sorted(number for number in found if is_alive(number))
-
-
-def processes(session: int) -> dict[int, str]:
-    """The processes of a session that are alive, in whatever group: their names."""
-    found = {}
-    for process in Path("/proc").iterdir():
-        if not process.name.isdigit():
-            continue
-        try:
-            name, _, rest = (process / "stat").read_text().partition("(")[2].rpartition(")")
-        except OSError:
-            continue  # it ended while we were looking
-        state, _, _, its_session = rest.split()[:4]
-        if int(its_session) == session and state not in "ZX":
-            found[int(process.name)] = name
-    return found
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 # The points.
@@ -573,7 +540,7 @@ def main(folder: str, numbered: str) -> None:
             assert life.where is None or life.restarts, f"it ended by itself: {life}"
         if life.where == "any":
             clock.join()
-        assert not children(os.getpid()), "a worker is left"
+        assert not running_children(), "a worker is left"
         print(f"life {life.number}: {time.monotonic() - began:.2f} s", flush=True)
 
 

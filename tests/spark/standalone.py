@@ -28,6 +28,7 @@ from typing import IO, Any
 from pyspark.find_spark_home import _find_spark_home
 
 from pointstamp.spark import java
+from tests.os_processes import processes
 
 ROOT = Path(__file__).resolve().parents[2]
 MARK = "POINTSTAMP_TEST_CLUSTER"
@@ -168,15 +169,12 @@ def end_all(mark: str) -> None:
 
 def marked(mark: str) -> dict[int, str]:
     """The processes that have the mark of a cluster, with their command lines."""
-    found, wanted = {}, f"{MARK}={mark}".encode()
-    for process in Path("/proc").iterdir():
-        try:
-            if wanted in (process / "environ").read_bytes().split(b"\0"):
-                command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-                found[int(process.name)] = command
-        except (ValueError, OSError):
-            continue  # it is no process, is none of ours, or ended while we were looking
-    return found
+    wanted = f"{MARK}={mark}".encode()
+    return {
+        process.pid: " ".join(process.command)
+        for process in processes()
+        if wanted in process.read("environ").split(b"\0")
+    }
 
 
 class Program:
