@@ -12,18 +12,30 @@ What it does not do: the bytes that follow are neither encrypted nor signed. Wha
 can change packets on the way can change what workers send each other, as with
 Spark without `spark.network.crypto`.
 
-`Handshake` is pure: bytes in, bytes out. The connection, and how long to wait for
-the other end, are its caller's.
+`Handshake.receive` is pure: bytes in, bytes out. `Handshake.advance` does it over a
+connection that does not block; how long to wait for the other end is its caller's.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import secrets
 import struct
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from pointstamp.errors import AuthenticationError, RendezvousError, UsageError, VersionError
+from pointstamp.errors import (
+    AuthenticationError,
+    CommunicationError,
+    PeerLostError,
+    RendezvousError,
+    UsageError,
+    VersionError,
+)
+
+if TYPE_CHECKING:
+    from pointstamp.communication.tls import Stream
 
 MAGIC = b"\x93PtStamp"
 VERSION = 3
@@ -107,6 +119,8 @@ class Handshake:
         self._own = Hello(index, peers, secrets.token_bytes(32), wants, machine)
         self._received = bytearray()
         self._other: Hello | None = None
+        self.unsent = self.greeting
+        """What `advance` has still to send."""
         self.claimed: int | None = None
         """The index that the other end says it has, once its hello is here."""
         self.peer: int | None = None
@@ -148,6 +162,46 @@ class Handshake:
         if len(self._received) == _HELLO.size + _N_PROOF:
             self._check_proof(self._other, bytes(self._received[_HELLO.size :]))
         return b""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the other end has proved itself, and has from `advance` what it needs."""
+        return self.peer is not None and not self.unsent
+
+    def advance(self, stream: Stream) -> bool:
+        """Read and send as far as the connection lets us; whether that is all.
+
+        Not a byte more is read than the handshake: what follows belongs to the caller.
+
+        Raises
+        ------
+        PeerLostError
+            When the other end closes the connection.
+        AuthenticationError, VersionError, RendezvousError
+            As `receive`; what the other end should have of us to say the reason, too, is sent.
+        """
+        self._send(stream)
+        try:
+            self._read(stream)
+        except CommunicationError:
+            with contextlib.suppress(OSError):
+                self._send(stream)
+            raise
+        self._send(stream)
+        return self.is_done
+
+    def _read(self, stream: Stream) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while self.n_missing:
+                data = stream.recv(self.n_missing)
+                if not data:
+                    raise PeerLostError("it closed the connection before it proved itself")
+                self.unsent += self.receive(data)
+
+    def _send(self, stream: Stream) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while self.unsent:
+                self.unsent = self.unsent[stream.send(self.unsent) :]
 
     def _read_hello(self) -> bytes:
         received = bytes(self._received)

@@ -50,29 +50,12 @@ def authenticate(
     PeerLostError
         If the other end goes, or is too slow.
     AuthenticationError, VersionError, RendezvousError
-        See `Handshake.receive`.
+        See `Handshake.advance`.
     """
-    unsent = handshake.greeting
-    while handshake.n_missing or unsent:
-        try:
-            while unsent:
-                unsent = unsent[stream.send(unsent) :]
-        except BlockingIOError:
-            pass  # inside of TLS, nothing is taken before the other end has spoken
-        try:
-            while handshake.n_missing and not unsent:
-                data = stream.recv(handshake.n_missing)
-                if not data:
-                    raise PeerLostError(
-                        "the other end closed the connection before it proved itself"
-                    )
-                unsent += handshake.receive(data)
-        except BlockingIOError:
-            pass
-        if handshake.n_missing or unsent:
-            if not is_wanted() or time.monotonic() > until:
-                raise PeerLostError("the other end did not prove itself in time")
-            _wait(stream, select.POLLIN, LOOK_S)
+    while not handshake.advance(stream):
+        if not is_wanted() or time.monotonic() > until:
+            raise PeerLostError("the other end did not prove itself in time")
+        _wait(stream, select.POLLIN, LOOK_S)
 
 
 class BlockingStream:

@@ -32,14 +32,12 @@ from pointstamp.communication.framing import Buffer, Frame, FrameKind, FrameRead
 from pointstamp.communication.local_door import LocalDoor
 from pointstamp.communication.tls import Stream, TlsStream
 from pointstamp.errors import (
-    AuthenticationError,
     CommunicationError,
     FileFormatError,
     InternalError,
     PeerLostError,
     RendezvousError,
     UsageError,
-    VersionError,
 )
 
 Handler = Callable[["ControlConnection", Any], Any]
@@ -346,11 +344,10 @@ class ControlLoop:
             connection = ControlConnection(self, stream)
             connection.handshake = self.handshake()
             connection.until = time.monotonic() + HANDSHAKE_S
-            connection.unsent.append(connection.handshake.greeting)
             with self.lock:
                 self.connections[connection] = None
             self._watch(connection, selectors.EVENT_READ)
-            self._serve(connection, selectors.EVENT_WRITE)
+            self._serve(connection, selectors.EVENT_READ)  # which greets it
 
     def _admit(self, door: LocalDoor) -> None:
         while (accepted := door.accept()) is not None:
@@ -372,18 +369,13 @@ class ControlLoop:
                 self._read(connection)
             if connection.is_open:
                 self._write(connection)
-        except (AuthenticationError, VersionError, RendezvousError) as refusal:
-            with contextlib.suppress(OSError):  # so that the other end can say why, too
-                for piece in connection.unsent:
-                    connection.stream.send(piece)
-            self._lose(connection, str(refusal))
         except Exception as error:  # noqa: BLE001  (of this connection; the others go on)
             self._lose(connection, str(error) or type(error).__name__)
 
     def _read(self, connection: ControlConnection) -> None:
         with contextlib.suppress(BlockingIOError):
-            if connection.handshake is not None:
-                self._authenticate(connection, connection.handshake)
+            if connection.handshake is not None and connection.handshake.advance(connection.stream):
+                connection.handshake = None
             n_reads = 0
             while connection.is_open and connection.handshake is None:
                 n_reads += 1
@@ -396,16 +388,6 @@ class ControlLoop:
                 for found in connection.reader.advance(n_bytes):
                     if connection.is_open:
                         self._take(connection, found)
-
-    def _authenticate(self, connection: ControlConnection, handshake: Handshake) -> None:
-        # Not a byte more than the handshake: what follows are frames.
-        while handshake.n_missing:
-            data = connection.stream.recv(handshake.n_missing)
-            if not data:
-                raise PeerLostError("it closed the connection before it proved itself")
-            with self.lock:
-                connection.unsent.append(handshake.receive(data))
-        connection.handshake = None
 
     def _write(self, connection: ControlConnection) -> None:
         try:

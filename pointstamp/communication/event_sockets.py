@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from pointstamp.communication.authentication import Handshake
-from pointstamp.communication.blocking_stream import BlockingStream, authenticate
+from pointstamp.communication.blocking_stream import LOOK_S, BlockingStream, authenticate
 from pointstamp.communication.tls import Certificates, Stream, TlsStream, context, is_of_tls
 from pointstamp.errors import (
     AuthenticationError,
@@ -34,7 +34,6 @@ from pointstamp.errors import (
     PointstampError,
     RendezvousError,
     TruncatedError,
-    VersionError,
 )
 from pointstamp.formats.events import CapturedPart, Event
 
@@ -49,9 +48,6 @@ _PROOF_S = 5.0
 
 _CALL_S = 1.0
 """How long one attempt to connect may take."""
-
-_LOOK_S = 0.1
-"""How often one that waits for a connection looks whether it is still wanted."""
 
 _MAX_CANDIDATES = 64
 """How many connections that have not proved the secret are read at a time."""
@@ -231,23 +227,6 @@ class _Candidate:
     connection: Stream
     handshake: Handshake
     until: float
-    unsent: bytes
-
-    def is_proved(self) -> bool:
-        """Go on as far as the connection lets us; whether it has proved itself by then."""
-        with contextlib.suppress(BlockingIOError):
-            self._read()
-        with contextlib.suppress(BlockingIOError):
-            while self.unsent:
-                self.unsent = self.unsent[self.connection.send(self.unsent) :]
-        return self.handshake.peer is not None and not self.unsent
-
-    def _read(self) -> None:
-        while self.handshake.n_missing:
-            data = self.connection.recv(self.handshake.n_missing)
-            if not data:
-                raise PeerLostError("it closed the connection before it proved itself")
-            self.unsent += self.handshake.receive(data)
 
 
 class _Admission:
@@ -272,7 +251,7 @@ class _Admission:
 
     def step(self) -> BlockingStream | None:
         """Go on for a moment; a connection that has proved itself, if there is one."""
-        if not self._turn.acquire(timeout=_LOOK_S):
+        if not self._turn.acquire(timeout=LOOK_S):
             return None
         try:
             if not self._proved:
@@ -297,7 +276,7 @@ class _Admission:
             waiting = select.poll()
             for each in (self._listener, *(each.connection for each in self._candidates)):
                 waiting.register(each, select.POLLIN)
-            ready = {fd for fd, _ in waiting.poll(_LOOK_S * 1e3)}
+            ready = {fd for fd, _ in waiting.poll(LOOK_S * 1e3)}
             if self._listener.fileno() in ready:
                 self._accept()
         except (OSError, ValueError) as error:
@@ -320,18 +299,14 @@ class _Admission:
         stream = connection if self._tls is None else TlsStream(connection, self._tls)
         handshake = Handshake(self._secret, 0, 2, initiated=False)
         until = time.monotonic() + _PROOF_S
-        candidate = _Candidate(stream, handshake, until, handshake.greeting)
+        candidate = _Candidate(stream, handshake, until)
         self._candidates.append(candidate)
         self._go_on_with(candidate)
 
     def _go_on_with(self, candidate: _Candidate) -> None:
         try:
-            is_proved = candidate.is_proved()
-        except (AuthenticationError, VersionError, RendezvousError, PeerLostError) as error:
-            with contextlib.suppress(OSError):  # what we owe, so that it can say why, too
-                candidate.connection.send(candidate.unsent)
-            self._refuse(candidate, str(error))
-        except OSError as error:
+            is_proved = candidate.handshake.advance(candidate.connection)
+        except (CommunicationError, OSError) as error:
             self._refuse(candidate, str(error))
         else:
             if is_proved:
@@ -560,6 +535,6 @@ def _checked(secret: bytes) -> bytes:
 
 
 def _wait_a_moment(is_wanted: Callable[[], bool], name: str) -> None:
-    time.sleep(_LOOK_S)
+    time.sleep(LOOK_S)
     if not is_wanted():
         raise PeerLostError(f"{name} is not connected to any more: it was closed here")

@@ -38,6 +38,7 @@ from pointstamp.communication.tls import Certificates, Stream, TlsStream, contex
 from pointstamp.errors import (
     AuthenticationError,
     CommunicationError,
+    PeerLostError,
     RendezvousError,
     UsageError,
     VersionError,
@@ -214,11 +215,6 @@ class _PendingConnection:
     origin: Address | None = None
     """Where it was called from; None where we called."""
     is_open: bool = True
-    unsent: bytes = b""
-
-    @property
-    def is_proved(self) -> bool:
-        return self.handshake.peer is not None and not self.unsent
 
 
 @dataclass(eq=False)
@@ -289,11 +285,11 @@ class _Rendezvous:
                     raise self._too_late(timeout_s)
                 self._call_what_is_due(now)
                 self._give_up_the_slow(now)
-                for key, events in self._selector.select(self._wait_s(until)):
+                for key, _ in self._selector.select(self._wait_s(until)):
                     if key.data is None:
                         self._answer()
                     elif isinstance(key.data, _PendingConnection):
-                        self._talk(key.data, events)
+                        self._talk(key.data)
                     else:
                         self._look_after(key.data)
             self._drop_callers()
@@ -361,7 +357,6 @@ class _Rendezvous:
             self._hang_up(pending, "nothing listens")
         else:
             pending.is_open = True
-            pending.unsent = pending.handshake.greeting
             self._selector.unregister(pending.connection)  # which is another object from here on
             pending.connection = self._encrypted(pending.connection, initiated=True)
             self._selector.register(pending.connection, selectors.EVENT_WRITE, pending)
@@ -381,9 +376,7 @@ class _Rendezvous:
                 self._hang_up(next(iter(self.callers)), "too many call at a time")
             handshake = self._handshake(initiated=False)
             until = time.monotonic() + HANDSHAKE_S
-            pending = _PendingConnection(
-                connection, handshake, until, origin=origin[:2], unsent=handshake.greeting
-            )
+            pending = _PendingConnection(connection, handshake, until, origin=origin[:2])
             self.callers[pending] = None
             self._selector.register(
                 connection, selectors.EVENT_READ | selectors.EVENT_WRITE, pending
@@ -411,37 +404,26 @@ class _Rendezvous:
             machine=self.machine,
         )
 
-    def _talk(self, pending: _PendingConnection, events: int) -> None:
+    def _talk(self, pending: _PendingConnection) -> None:
         """Go on with a handshake as far as the connection lets us."""
         if pending.connection.fileno() < 0:
             return  # hung up since the selector saw it
         try:
             if not pending.is_open:
                 self._opened(pending)
-            if pending.is_open and events & selectors.EVENT_READ:
-                self._hear(pending)
-            if pending.is_open and pending.unsent:
-                pending.unsent = pending.unsent[pending.connection.send(pending.unsent) :]
-        except BlockingIOError:
-            pass
-        except OSError as error:
+            if pending.is_open:
+                pending.handshake.advance(pending.connection)
+        except (PeerLostError, OSError) as error:
             self._hang_up(pending, str(error))
         except (AuthenticationError, VersionError, RendezvousError) as refusal:
             self._refuse(pending, refusal)
-        if pending.is_proved:
+        if pending.handshake.is_done:
             self._welcome(pending)
         elif pending.connection.fileno() >= 0:
-            writing = selectors.EVENT_WRITE if pending.unsent or not pending.is_open else 0
+            writing = (
+                selectors.EVENT_WRITE if pending.handshake.unsent or not pending.is_open else 0
+            )
             self._selector.modify(pending.connection, selectors.EVENT_READ | writing, pending)
-
-    def _hear(self, pending: _PendingConnection) -> None:
-        # Not a byte more than the handshake: what follows belongs to the mesh.
-        while pending.handshake.n_missing:
-            data = pending.connection.recv(pending.handshake.n_missing)
-            if not data:
-                self._hang_up(pending, "it hung up before it had proved which worker it is")
-                return
-            pending.unsent += pending.handshake.receive(data)
 
     def _welcome(self, pending: _PendingConnection) -> None:
         """Count a connection that proved to be a peer's."""
@@ -492,9 +474,6 @@ class _Rendezvous:
 
     def _refuse(self, pending: _PendingConnection, refusal: _Refusal) -> None:
         """Hang up for a reason; an error if this worker called."""
-        # First what we owe, so that the other end can say the reason too.
-        with contextlib.suppress(OSError):
-            pending.connection.send(pending.unsent)
         self._hang_up(pending, str(refusal))
         if pending.called is not None:
             host, port = pending.called.address
