@@ -112,7 +112,9 @@ def a_long_search(
     path.write_text("\n".join(f"{i} {j}" for i in range(N_DENSE) for j in range(i)))
     search = ["cliques", "8", str(path), *options, "--out", str(folder / "out.parquet")]
     bounded = ["sh", "-c", f'ulimit -d {MOST_KIB}; exec "$@"', "sh", *command, *search]
-    running = subprocess.Popen(bounded, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    running = subprocess.Popen(
+        bounded, stderr=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=_hear
+    )
     try:
         assert running.stderr is not None
         with running.stderr:
@@ -128,6 +130,12 @@ def a_long_search(
         _kill(running.pid)
         running.wait()
     assert list(folder.iterdir()) == [path]
+
+
+def _hear() -> None:
+    """Hear the signals that we ourselves ignore where `nohup` or a shell's `&` has begun us."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @contextlib.contextmanager

@@ -89,7 +89,7 @@ def test_what_is_overlooked_counts_and_waits_as_a_list_says(
         return not kind.less_equal(frontier, time)
 
     own: Counter[Any] = Counter()
-    required: Counter[Any] = Counter()
+    required: list[tuple[Any, Any]] = []
     is_late = False
     actions = st.sampled_from(["ask", "ask", "ask", "require", "give", "look"])
     for action in data.draw(st.lists(actions, max_size=15)):
@@ -101,25 +101,24 @@ def test_what_is_overlooked_counts_and_waits_as_a_list_says(
                 own[time] += 1
             else:
                 notificator.notify_at(capabilities.add(later), time)
-                required[time] += 1
+                required.append((time, later))
             is_late = is_late or is_complete(time)
         elif action == "look":
-            waits = any(is_complete(time) for time in (own | required))
+            waits = any(map(is_complete, [*own, *(time for time, _ in required)]))
             assert notificator.overlooked() == (is_late and waits)
             is_late = False
         else:
+            due = Counter((time, n) for time, n in own.items() if is_complete(time))
+            due.update((later, 1) for time, later in required if is_complete(time))
+            given: Counter[Any] = Counter()
             for capability, count in notificator.counted():
+                given[capability.time, count] += 1
                 capability.drop()
-                if own[capability.time] and is_complete(capability.time):
-                    assert count in (own.pop(capability.time), 1)
-                else:
-                    assert count == 1
-            given_out = [time for time in own if is_complete(time)]
-            assert given_out == []
-            required = Counter({time: n for time, n in required.items() if not is_complete(time)})
-        expected = Counter({time: n for time, n in (own + required).items() if n})
-        assert dict(notificator.pending()) == dict(expected)
-        assert len(notificator) == len(+own) + required.total()
+            assert given == due
+            own = Counter({time: n for time, n in own.items() if not is_complete(time)})
+            required = [pair for pair in required if not is_complete(pair[0])]
+        assert dict(notificator.pending()) == own + Counter(time for time, _ in required)
+        assert len(notificator) == len(own) + len(required)
 
 
 def test_a_late_notification_is_not_forgotten_over_the_next_request() -> None:
