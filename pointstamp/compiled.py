@@ -13,7 +13,8 @@ Rules
    sources run, and `build_info` says so.
 3. `POINTSTAMP_COMPILED=0` in the environment has the sources run.
 
-It is read by `setup.py` too, without the package: it imports only the standard library.
+It is read by `setup.py` too, without the package: it imports only the standard library, and
+of that what is light, since every process of every worker begins here.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import hashlib
 import os
 import sys
 from collections.abc import Sequence
-from importlib.abc import MetaPathFinder
+from contextlib import suppress
 from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec
 from importlib.util import spec_from_file_location
 from pathlib import Path
@@ -73,6 +74,8 @@ MODULES = (
 )
 """What is compiled, in the order of the layers."""
 
+LAYERS = sorted({module.split(".")[1] for module in MODULES})
+
 SWITCH = "POINTSTAMP_COMPILED"
 DIGEST = "compiled.sha256"
 """The file in the package that says what its libraries were made of."""
@@ -88,23 +91,27 @@ def source(module: str, package: Path = _PACKAGE) -> Path:
 
 def libraries(package: Path = _PACKAGE) -> list[Path]:
     """The shared libraries that are there, for this Python."""
-    candidates = (
-        source(module, package).with_suffix(suffix)
+    found = {
+        f"{layer}/{name}": package / layer / name
+        for layer in LAYERS
+        for name in os.listdir(package / layer)  # noqa: PTH208  (it is quicker)
+    }
+    return [
+        found[name]
         for module in MODULES
         for suffix in EXTENSION_SUFFIXES
-    )
-    return [path for path in candidates if path.exists()]
+        if (name := "/".join(module.split(".")[1:]) + suffix) in found
+    ]
 
 
 def digest(package: Path = _PACKAGE) -> str:
     """Of all sources and declarations of types, and of the Python that they are for."""
     hashed = hashlib.sha256(EXTENSION_SUFFIXES[0].encode())
     for module in MODULES:
-        path = source(module, package)
-        hashed.update(path.read_bytes())
-        types = path.with_suffix(".pxd")
-        if types.exists():
-            hashed.update(types.read_bytes())
+        path = str(source(module, package))
+        for each in (path, path.removesuffix(".py") + ".pxd"):
+            with suppress(FileNotFoundError), open(each, "rb", buffering=0) as file:  # noqa: PTH123
+                hashed.update(file.read())
     return hashed.hexdigest()
 
 
@@ -125,7 +132,7 @@ def choose() -> None:
         sys.meta_path.insert(0, _Sources())
 
 
-class _Sources(MetaPathFinder):
+class _Sources:
     """Finds the sources of modules of which there are libraries, too."""
 
     def find_spec(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -47,10 +48,12 @@ def test_a_test_that_leaves_something_behind_fails(tmp_path, kind):
     answer = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", ".", "."],
         cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=False,
     )
+    assert "2 passed" in answer.stdout, answer.stdout + answer.stderr
     assert ("the test left behind" in answer.stdout) == (said is not None), answer.stdout
     if said is not None:
         assert said in answer.stdout

@@ -56,6 +56,21 @@ def test_workers_import_nothing_heavy_until_a_kernel_runs() -> None:
             assert HEAVY & {*modules} == set()
 
 
+def test_a_process_that_starts_workers_imports_nothing_that_they_need() -> None:
+    """It has them start the sooner: NumPy alone is a quarter of what a worker imports."""
+    start = "import pointstamp as ps\nassert ps.execute(abs_of, workers=2) == [0, 1]"
+    imported = modules_after(f"def abs_of(worker): return abs(worker.index)\n{start}")
+    assert "pointstamp.communication.processes" in imported
+    assert imported & (HEAVY | {"numpy"}) == set()
+    assert {name.split(".")[1] for name in imported if name.startswith("pointstamp.")} == {
+        "communication",
+        "compiled",
+        "dataflow",
+        "errors",
+        "runtime",
+    }
+
+
 def test_what_commits_a_batch_of_spark_imports_no_dataflow() -> None:
     """Spark has processes for it of its own, which the first batch waits for."""
     imported = modules_after("import pointstamp.spark.source")

@@ -29,10 +29,9 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pointstamp.communication.authentication import Handshake
-from pointstamp.communication.mesh import MeshCommunicator
 from pointstamp.communication.segment_sharing import ALONE, machine_number, share, sharing
 from pointstamp.communication.tls import Certificates, Stream, TlsStream, context
 from pointstamp.errors import (
@@ -43,6 +42,9 @@ from pointstamp.errors import (
     UsageError,
     VersionError,
 )
+
+if TYPE_CHECKING:
+    from pointstamp.communication.mesh import MeshCommunicator
 
 Address = tuple[str, int]
 """A host name or IP address, and a port."""
@@ -179,6 +181,8 @@ def connect(
             meeting.let_go()
             raise
     compressions = {peer: name for peer, wants in meeting.wants.items() if (name := _name(wants))}
+    from pointstamp.communication.mesh import MeshCommunicator  # with all that it carries
+
     return MeshCommunicator(
         index, len(addresses), connections, shared, compressions=compressions, members=members
     )

@@ -25,9 +25,6 @@ from typing import Any
 
 from pointstamp.containers import kind_of
 
-LIMIT_BYTES = 64 << 20
-"""In flight on one channel from one worker to another, by default."""
-
 N_WAITING = 64
 """Batches in a queue that are filled on this worker, from which sources wait."""
 

@@ -15,15 +15,16 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pointstamp.communication.communicator import Channel, Communicator
-from pointstamp.dataflow.backpressure import LIMIT_BYTES, Backpressure, InFlight
+from pointstamp.dataflow.backpressure import Backpressure, InFlight
 from pointstamp.dataflow.channels import BUDGET, Pusher, Queue
 from pointstamp.dataflow.durability import DataflowState
+from pointstamp.dataflow.limits import LIMIT_BYTES
 from pointstamp.dataflow.logging_protocol import Logger
 from pointstamp.progress.change_batch import ChangeBatch
-from pointstamp.progress.explanation import Holder
 
 if TYPE_CHECKING:
     from pointstamp.dataflow.event_loop import EventLoop
+    from pointstamp.progress.explanation import Holder
 
 
 class Closers(ExitStack):

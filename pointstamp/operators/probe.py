@@ -11,11 +11,11 @@ from pointstamp.dataflow.handles import Frontier, Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Pipeline
 from pointstamp.dataflow.stream_core import StreamCore, T
-from pointstamp.progress.explanation import Holder
 from pointstamp.progress.operate import Interest
 
 if TYPE_CHECKING:
     from pointstamp.dataflow.environment import Environment
+    from pointstamp.progress.explanation import Holder
 
 
 class Probe:

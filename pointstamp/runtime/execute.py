@@ -1,19 +1,22 @@
-"""`execute`: run a program on workers of this machine."""
+"""`execute`: run a program on workers of this machine.
+
+A process that starts workers runs none itself, so what a worker needs is imported where one runs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar, TypeVarTuple
+from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
 
-from pointstamp.communication.communicator import Communicator
-from pointstamp.communication.launch import run_single, run_threads
 from pointstamp.communication.target import check_main, check_workers
-from pointstamp.dataflow.backpressure import LIMIT_BYTES
-from pointstamp.dataflow.logging_protocol import LoggerFactory
+from pointstamp.dataflow.limits import LIMIT_BYTES
 from pointstamp.runtime.introspection import listening
 from pointstamp.runtime.run_options import check_options
-from pointstamp.runtime.run_worker import run_worker
-from pointstamp.runtime.worker import Worker
+
+if TYPE_CHECKING:
+    from pointstamp.communication.communicator import Communicator
+    from pointstamp.dataflow.logging_protocol import LoggerFactory
+    from pointstamp.runtime.worker import Worker
 
 Result = TypeVar("Result")
 Args = TypeVarTuple("Args")
@@ -85,6 +88,8 @@ def execute(
         log.prepare()
 
     def target(communicator: Communicator) -> Result:
+        from pointstamp.runtime.run_worker import run_worker
+
         return run_worker(
             communicator,
             main,
@@ -97,12 +102,14 @@ def execute(
 
     # What cannot be carried to the workers is reported under the name the caller knows.
     target.__qualname__ = getattr(main, "__qualname__", repr(main))
+    if workers > 1 and not threads:
+        from pointstamp.communication.processes import run_processes
+
+        with listening():
+            return run_processes(target, workers)
+    from pointstamp.communication.launch import run_single, run_threads
+
     if workers == 1:
         return run_single(target)
     with listening():
-        if threads:
-            return run_threads(target, workers)
-        # Imported here: what starts processes is a third of what a program on one worker imports.
-        from pointstamp.communication.processes import run_processes
-
-        return run_processes(target, workers)
+        return run_threads(target, workers)

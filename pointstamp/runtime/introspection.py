@@ -30,7 +30,6 @@ from pointstamp.communication.explanations import (
 )
 from pointstamp.communication.local_door import LocalDoor, enter, has_door, open_door
 from pointstamp.errors import CommunicationError
-from pointstamp.runtime.diagnostics import account
 from pointstamp.runtime.signal_handler import answering, in_words, print_directly
 
 if TYPE_CHECKING:
@@ -151,6 +150,8 @@ class ExplainListener:
 
 def accounts() -> str | None:
     """What all workers of this process wait for; None if it has none."""
+    from pointstamp.runtime.diagnostics import account  # most programs are never asked
+
     frames = sys._current_frames()
     lines = [
         account(worker, frames.get(thread))

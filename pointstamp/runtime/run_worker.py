@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pointstamp.communication.communicator import Communicator
 from pointstamp.communication.target import check_main, check_result, run_in_process
-from pointstamp.dataflow.backpressure import LIMIT_BYTES
+from pointstamp.dataflow.limits import LIMIT_BYTES
 from pointstamp.dataflow.logging_protocol import LoggerFactory
 from pointstamp.errors import UsageError
 from pointstamp.runtime import watchdog

@@ -21,7 +21,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pointstamp.errors import UsageError
-from pointstamp.runtime.diagnostics import account, frame_of, is_stalled
 
 if TYPE_CHECKING:
     from pointstamp.runtime.worker import Worker
@@ -96,11 +95,16 @@ class Watchdog:
                 state, since, has_barked = seen, now, False
             elif now - since >= self._after_s and not has_barked:
                 has_barked = True
-                if not self._is_patient or is_stalled(worker):
-                    self._bark(self._text(worker, now - since))
+                if (text := self._text(worker, now - since)) is not None:
+                    self._bark(text)
             del worker  # or it would live until the next look
 
-    def _text(self, worker: Worker, pause_s: float) -> str:
+    def _text(self, worker: Worker, pause_s: float) -> str | None:
+        """What there is to say of a pause; None if others hold back what is waited for."""
+        from pointstamp.runtime.diagnostics import account, frame_of, is_stalled
+
+        if self._is_patient and not is_stalled(worker):
+            return None
         said = account(worker, frame_of(self._watched))
         return f"nothing has advanced for {pause_s:.1f} s: {said}"
 

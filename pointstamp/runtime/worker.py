@@ -17,17 +17,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.communication.communicator import Communicator
-from pointstamp.dataflow.backpressure import LIMIT_BYTES, Backpressure
+from pointstamp.dataflow.backpressure import Backpressure
 from pointstamp.dataflow.durability import DataflowState
 from pointstamp.dataflow.environment import Environment
+from pointstamp.dataflow.limits import LIMIT_BYTES
 from pointstamp.dataflow.logging_protocol import Logger
 from pointstamp.errors import BuildError, InputError, UsageError
 from pointstamp.operators.probe import Probe
 from pointstamp.operators.scope import Scope
 from pointstamp.operators.sources import InputHandle
-from pointstamp.progress.explanation import Holder
 from pointstamp.progress.timestamp import Int, Timestamp
-from pointstamp.runtime import diagnostics
 from pointstamp.runtime.control_plane import ControlPlane
 from pointstamp.runtime.installed_dataflow import InstalledDataflow, unique_name
 from pointstamp.runtime.progress_exchange import ProgressExchange
@@ -38,6 +37,7 @@ from pointstamp.runtime.watchdog import Watchdog
 
 if TYPE_CHECKING:
     from pointstamp.checkpoint.durable import Durable
+    from pointstamp.progress.explanation import Holder
 
 
 class Worker:
@@ -576,10 +576,9 @@ class Worker:
         ]
 
     def explain(self) -> list[Holder]:
-        """What keeps the dataflows of this worker from their ends; see `Probe.explain`.
+        """What is outstanding and follows from nothing else that is; see `Probe.explain`."""
+        from pointstamp.runtime import diagnostics
 
-        Of all that is outstanding, what follows from nothing else that is.
-        """
         return diagnostics.all_causes(self)
 
     def stop_watching(self) -> None:
@@ -598,6 +597,8 @@ class Worker:
             raise UsageError(
                 "explain() was called while the dataflow is being built; call it after that"
             )
+        from pointstamp.runtime import diagnostics
+
         return diagnostics.holders(self, scope, node, time)
 
     def _fail(self, error: BaseException) -> None:
