@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from pointstamp.errors import UsageError
+
 if TYPE_CHECKING:
     import ssl
 
@@ -36,11 +38,19 @@ class Certificates:
         The certificate of the machines that workers run on, and its private key.
     roots : bytes
         By which the other end knows that certificate; it itself, if it has signed itself.
+
+    Raises
+    ------
+    UsageError
+        If one of them cannot be read, or the key is of another certificate or has a password.
     """
 
     chain: bytes
     key: bytes = field(repr=False)
     roots: bytes
+
+    def __post_init__(self) -> None:
+        context(self, initiated=True)  # or workers would wait for each other first
 
 
 def context(certificates: Certificates, *, initiated: bool) -> ssl.SSLContext:
@@ -52,13 +62,29 @@ def context(certificates: Certificates, *, initiated: bool) -> ssl.SSLContext:
     found.minimum_version = ssl.TLSVersion.TLSv1_3
     found.check_hostname = False  # see above
     found.verify_mode = ssl.CERT_REQUIRED
-    found.load_verify_locations(cadata=certificates.roots.decode("ascii"))
+    try:
+        found.load_verify_locations(cadata=certificates.roots.decode("ascii"))
+    except (AttributeError, ValueError, ssl.SSLError) as cause:
+        raise UsageError(
+            f"the roots should be certificates in PEM, as bytes, and cannot be read: {cause}"
+        ) from cause
     # The module reads keys from files only; this one is readable by us, and gone at once.
     with tempfile.NamedTemporaryFile() as file:
-        file.write(certificates.key + b"\n" + certificates.chain)
-        file.flush()
-        found.load_cert_chain(file.name)
+        try:
+            file.write(certificates.key + b"\n" + certificates.chain)
+            file.flush()
+            found.load_cert_chain(file.name, password=_refuse_password)
+        except (TypeError, ssl.SSLError) as cause:
+            raise UsageError(
+                "the key and the chain should be those of one certificate in PEM, as bytes, and "
+                f"are not: {cause}"
+            ) from cause
     return found
+
+
+def _refuse_password() -> str:
+    """Called in place of asking on the terminal, which workers have not."""
+    raise UsageError("the key has a password; workers need one that has none")
 
 
 class TlsStream:

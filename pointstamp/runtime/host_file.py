@@ -14,7 +14,7 @@ from typing import Any
 
 from pointstamp.communication import tcp
 from pointstamp.communication.target import run_target
-from pointstamp.communication.tls import Certificates, context
+from pointstamp.communication.tls import Certificates
 from pointstamp.errors import FileFormatError, UsageError
 from pointstamp.runtime.run_worker import run_worker
 
@@ -96,14 +96,12 @@ def read_certificates(folder: Path) -> Certificates:
     FileFormatError
         Also where they cannot be used.
     """
-    chain, key, roots = (folder / f"{name}.pem" for name in ("chain", "key", "roots"))
-    certificates = Certificates(_read(chain), _read(key), _read(roots))
-    _check_private(key, "key")
+    chain, key, roots = (_read(folder / f"{name}.pem") for name in ("chain", "key", "roots"))
+    _check_private(folder / "key.pem", "key")
     try:
-        context(certificates, initiated=True)
-    except (OSError, ValueError) as error:
+        return Certificates(chain, key, roots)
+    except UsageError as error:
         raise FileFormatError(f"{folder}: no certificates that can be used: {error}") from error
-    return certificates
 
 
 def _check_private(path: Path, what: str) -> None:
