@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp.communication.authentication import Handshake
 from pointstamp.communication.segment_sharing import ALONE, machine_number, share, sharing
-from pointstamp.communication.tls import Certificates, Stream, TlsStream, context
+from pointstamp.communication.tls import Certificates, Stream, TlsStream, context, is_of_tls
 from pointstamp.errors import (
     AuthenticationError,
     CommunicationError,
@@ -258,6 +258,7 @@ class _Rendezvous:
     refused: dict[int, _Refusal] = field(default_factory=dict)
     """The last reason to refuse one that claimed to be this peer."""
     refused_others: str = ""
+    refused_encryption: str = ""
     """The last reason to refuse one of which not even that is known."""
 
     def __post_init__(self) -> None:
@@ -418,6 +419,8 @@ class _Rendezvous:
             if pending.is_open:
                 pending.handshake.advance(pending.connection)
         except (PeerLostError, OSError) as error:
+            if self._tls and is_of_tls(error):
+                self._report_tls(pending, error)
             self._hang_up(pending, str(error))
         except (AuthenticationError, VersionError, RendezvousError) as refusal:
             self._refuse(pending, refusal)
@@ -503,6 +506,18 @@ class _Rendezvous:
             f"it: {refusal}"
         )
 
+    def _report_tls(self, pending: _PendingConnection, error: BaseException) -> None:
+        """Report, once, that another end and we do not take each other's certificates."""
+        place = pending.origin if pending.called is None else pending.called.address
+        assert place is not None  # where we did not call, we were called from somewhere
+        why = (
+            f"worker {self.index} and the other end at {place[0]}, port {place[1]}, do not take "
+            f"each other's certificates: {error}"
+        )
+        if self.warn is not None and not self.refused_encryption:
+            self.warn(f"{why}; wait on")
+        self.refused_encryption = f"; {why}"
+
     def _hang_up(self, pending: _PendingConnection, why: str) -> None:
         self._forget(pending)
         pending.is_open = False
@@ -546,7 +561,7 @@ class _Rendezvous:
         return RendezvousError(
             f"worker {self.index} waited {timeout_s:g} s for "
             f"{len(self.missing)} of {len(self.addresses) - 1} peers: {missing}"
-            f"{self.refused_others}"
+            f"{self.refused_others}{self.refused_encryption}"
         )
 
     def _absence(self, peer: int) -> str:

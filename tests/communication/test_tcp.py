@@ -381,3 +381,25 @@ def test_a_call_that_reached_its_own_socket_counts_as_not_answered():
         meeting._selector.close()
     assert call.last_error == "nothing listens"
     assert own.fileno() == -1
+
+
+def test_workers_that_do_not_take_each_others_certificates_say_so(certificates, other_certificates):
+    """Both, once, while they wait, and in the error in the end."""
+    addresses = free_addresses(2)
+    warnings = [[], []]
+
+    def meet(index):
+        own = (certificates, other_certificates)[index]
+        warn = warnings[index].append
+        return connect(index, addresses, SECRET, timeout_s=1.5, certificates=own, warn=warn)
+
+    thread, ended = in_a_thread(lambda: meet(1))
+    with pytest.raises(RendezvousError, match=r"of 1 peers: .* each other's certificates: .*SSL"):
+        meet(0)
+    thread.join()
+    assert isinstance(ended[0], RendezvousError)
+    assert "each other's certificates" in str(ended[0])
+    for index, said in enumerate(warnings):
+        (only,) = said
+        assert only.startswith(f"worker {index} and the other end at 127.0.0.1, port ")
+        assert only.endswith("; wait on")
