@@ -133,8 +133,7 @@ def a_long_search(
 
 
 def _hear() -> None:
-    """Hear the signals that we ourselves ignore where `nohup` or a shell's `&` has begun us."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Hear that a terminal closes, which we ourselves ignore where `nohup` has begun us."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
