@@ -18,11 +18,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -75,6 +75,11 @@ def is_of_core(path: Path) -> bool:
     if str(above) in ONCE:
         return False
     return any(str(folder) in CORE for folder in (above, *above.parents))
+
+
+def once_from(first: int, seeds: Iterable[int]) -> list[Any]:
+    """Parameters of a test: those from `first` on are run in one mode only."""
+    return [pytest.param(n, marks=pytest.mark.once) if n >= first else n for n in seeds]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

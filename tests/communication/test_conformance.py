@@ -64,6 +64,7 @@ def test_it_keeps_the_laws_between_processes(run_apart, name):
     check_communicator(functools.partial(run_tcp, run_apart, n_machines=APART[name]), BATCHES)
 
 
+@pytest.mark.once
 def test_it_keeps_the_laws_encrypted(certificates):
     for n_machines in (0, 2):
         run = functools.partial(

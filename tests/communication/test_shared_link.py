@@ -325,6 +325,7 @@ def test_a_worker_that_computes_learns_of_a_death_within_a_second(tmp_path):
     assert seconds_since(died) < STOP_S * slowdown()
 
 
+@pytest.mark.once
 def test_without_such_memory_messages_go_through_the_sockets(monkeypatch):
     monkeypatch.delattr(os, "memfd_create")
     assert segment.create(2) is None

@@ -150,6 +150,7 @@ def test_all_messages_of_a_graph_and_of_a_join_are_counted(
         assert throttled
 
 
+@pytest.mark.once
 def test_the_most_in_flight_does_not_grow_with_the_stream() -> None:
     short, long = (fast_into_slow("rows", LIMIT, n)[0] for n in (100, 400))
     assert long < 1.5 * short

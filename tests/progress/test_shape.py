@@ -101,6 +101,7 @@ def test_building_costs_in_proportion_to_what_is_connected(make: Any) -> None:
     assert large < 11 * small
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("make", [relay, region, chain])
 def test_ten_thousand_are_built_and_run(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of antichains there is a number for each port, and not for each pair of them."""

@@ -36,7 +36,7 @@ from tests.simulation.random_dataflows import (
 )
 
 N_CASES = 1000
-N_OF_SOURCES = 250
+N_OF_SOURCES = 100
 AT_A_TIME = 25
 N_PLANS = 500
 N_SOAK = int(os.environ.get("POINTSTAMP_SOAK", "10000"))
