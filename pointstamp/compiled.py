@@ -94,7 +94,7 @@ def libraries(package: Path = _PACKAGE) -> list[Path]:
     found = {
         f"{layer}/{name}": package / layer / name
         for layer in LAYERS
-        for name in os.listdir(package / layer)  # noqa: PTH208  (it is quicker)
+        for name in _names_in(package / layer)
     }
     return [
         found[name]
@@ -102,6 +102,13 @@ def libraries(package: Path = _PACKAGE) -> list[Path]:
         for suffix in EXTENSION_SUFFIXES
         if (name := "/".join(module.split(".")[1:]) + suffix) in found
     ]
+
+
+def _names_in(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)  # noqa: PTH208  (it is quicker)
+    except OSError:
+        return []  # the package is in an archive, where there are no libraries
 
 
 def digest(package: Path = _PACKAGE) -> str:
