@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,23 @@ def test_sources_that_changed_since_run_as_they_are(tmp_path):
     said, sources, changed = run(code, POINTSTAMP_COMPILED="1", PYTHONPATH="")
     assert said.startswith("interpreted: its files have changed")
     assert (sources, changed) == ("{True}", "True")
+
+
+def test_it_runs_from_an_archive(tmp_path):
+    """As Python imports it from one; there are no folders to look for libraries in."""
+    archive = tmp_path / "package.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        for module in PACKAGE.rglob("*.py"):
+            file.write(module, module.relative_to(PACKAGE.parent))
+    code = (
+        "import pointstamp as ps; print(ps.__file__); print(ps.build_info());"
+        "print(ps.execute(lambda worker: worker.index, workers=2))"
+    )
+    assert run(code, PYTHONPATH=str(archive), PYTHONSAFEPATH="1") == [
+        f"{archive}/pointstamp/__init__.py",
+        "interpreted: it was installed without a C compiler",
+        "[0, 1]",
+    ]
 
 
 def test_what_is_compiled_is_there_and_all_declared_types_are_of_it():
