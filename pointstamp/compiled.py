@@ -91,13 +91,9 @@ def source(module: str, package: Path = _PACKAGE) -> Path:
 
 def libraries(package: Path = _PACKAGE) -> list[Path]:
     """The shared libraries that are there, for this Python."""
-    found = {
-        f"{layer}/{name}": package / layer / name
-        for layer in LAYERS
-        for name in _names_in(package / layer)
-    }
+    found = {f"{layer}/{name}" for layer in LAYERS for name in _names_in(package / layer)}
     return [
-        found[name]
+        package / name
         for module in MODULES
         for suffix in EXTENSION_SUFFIXES
         if (name := "/".join(module.split(".")[1:]) + suffix) in found
@@ -115,10 +111,10 @@ def digest(package: Path = _PACKAGE) -> str:
     """Of all sources and declarations of types, and of the Python that they are for."""
     hashed = hashlib.sha256(EXTENSION_SUFFIXES[0].encode())
     for module in MODULES:
-        path = str(source(module, package))
-        for each in (path, path.removesuffix(".py") + ".pxd"):
-            with suppress(FileNotFoundError), open(each, "rb", buffering=0) as file:  # noqa: PTH123
-                hashed.update(file.read())
+        path = source(module, package)
+        hashed.update(path.read_bytes())
+        with suppress(FileNotFoundError):
+            hashed.update(path.with_suffix(".pxd").read_bytes())
     return hashed.hexdigest()
 
 

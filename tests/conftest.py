@@ -106,12 +106,12 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(20_000, 10, 50)
 
 
-# Machines that test are slow at times, so no example has a deadline; in CI a run
-# is the same each time, and `make soak` is where new examples are looked for.
 # A shell that begins us with `&` has us ignore it, and all programs under test with us.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Machines that test are slow at times, so no example has a deadline; in CI a run
+# is the same each time, and `make soak` is where new examples are looked for.
 settings.register_profile("dev", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 # Of what runs in both modes, the second with a quarter of the examples.

@@ -39,7 +39,8 @@ class OsProcess:
     @property
     def command(self) -> list[str]:
         """How it was called."""
-        return self.read("cmdline").decode(errors="replace").split("\0")[:-1]
+        words = self.read("cmdline").decode(errors="replace").rstrip("\0")
+        return words.split("\0") if words else []
 
 
 def process(pid: int) -> OsProcess | None:

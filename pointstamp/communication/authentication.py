@@ -195,7 +195,9 @@ class Handshake:
             while self.n_missing:
                 data = stream.recv(self.n_missing)
                 if not data:
-                    raise PeerLostError("it closed the connection before it proved itself")
+                    raise PeerLostError(
+                        "the other end closed the connection before it proved itself"
+                    )
                 self.unsent += self.receive(data)
 
     def _send(self, stream: Stream) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
 
 LOOK_S = 0.05
-"""How often to see whether a connection that does not prove itself is still wanted."""
+"""How often one that waits for a connection, or for its proof, looks whether it is still wanted."""
 
 FILE_BYTES = 1 << 16
 """How much a file of a connection collects before it is written, and reads ahead."""

@@ -40,6 +40,8 @@ from pointstamp.errors import (
     UsageError,
 )
 
+NO_GOODBYE = "the connection ended without a goodbye"
+
 Handler = Callable[["ControlConnection", Any], Any]
 """`handler(connection, message)`; what it returns answers a request."""
 
@@ -369,6 +371,8 @@ class ControlLoop:
                 self._read(connection)
             if connection.is_open:
                 self._write(connection)
+        except ConnectionError:  # so it shows where the other end had not read all
+            self._lose(connection, NO_GOODBYE)
         except Exception as error:  # noqa: BLE001  (of this connection; the others go on)
             self._lose(connection, str(error) or type(error).__name__)
 
@@ -383,7 +387,7 @@ class ControlLoop:
                     return
                 n_bytes = connection.stream.recv_into(connection.reader.space())
                 if n_bytes == 0:
-                    self._lose(connection, "the connection ended without a goodbye")
+                    self._lose(connection, NO_GOODBYE)
                     return
                 for found in connection.reader.advance(n_bytes):
                     if connection.is_open:

@@ -258,8 +258,9 @@ class _Rendezvous:
     refused: dict[int, _Refusal] = field(default_factory=dict)
     """The last reason to refuse one that claimed to be this peer."""
     refused_others: str = ""
-    refused_encryption: str = ""
     """The last reason to refuse one of which not even that is known."""
+    refused_encryption: str = ""
+    """What was said last of an end with which we do not agree on certificates."""
 
     def __post_init__(self) -> None:
         self._tls = {

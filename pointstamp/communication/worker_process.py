@@ -18,7 +18,7 @@ import socket
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped, unused-ignore]  # it has no annotations
 
@@ -26,10 +26,8 @@ from pointstamp.communication.control import ControlClient
 from pointstamp.communication.failure import UncarriedResult, dump, failure
 from pointstamp.communication.parent_death import ORPHANED_STATUS, die_with_parent
 from pointstamp.communication.publishing import set_own
+from pointstamp.communication.segment import Segment
 from pointstamp.communication.target import run_in_process
-
-if TYPE_CHECKING:
-    from pointstamp.communication.segment import Segment
 
 
 @dataclass(frozen=True)
@@ -107,8 +105,6 @@ def _mapped(fd: int | None, peers: int) -> Segment | None:
     """The memory that the workers share, without the descriptor that it came by."""
     if fd is None:
         return None
-    from pointstamp.communication.segment import Segment
-
     try:
         return Segment(fd, peers)
     finally:

@@ -102,14 +102,15 @@ def execute(
 
     # What cannot be carried to the workers is reported under the name the caller knows.
     target.__qualname__ = getattr(main, "__qualname__", repr(main))
-    if workers > 1 and not threads:
-        from pointstamp.communication.processes import run_processes
-
-        with listening():
-            return run_processes(target, workers)
-    from pointstamp.communication.launch import run_single, run_threads
-
     if workers == 1:
+        from pointstamp.communication.launch import run_single
+
         return run_single(target)
     with listening():
-        return run_threads(target, workers)
+        if threads:
+            from pointstamp.communication.launch import run_threads
+
+            return run_threads(target, workers)
+        from pointstamp.communication.processes import run_processes
+
+        return run_processes(target, workers)

@@ -170,7 +170,7 @@ BROKEN = {
     Loses: "a message did not come",
     Repeats: "in the order of sending, each once",
     Overtakes: "in the order of sending, each once",
-    ForgetsTheEarly: "a message did not come|arrives|messages arrive in the order",
+    ForgetsTheEarly: "a message did not come|arrives|message 0 was due",
     MixesUpChannels: "in the order of sending|channel",
     ChangesBatches: "a container arrives as it was sent",
     SleepsThroughUnparks: "unpark",
