@@ -73,7 +73,8 @@ def test_it_runs_from_an_archive(tmp_path):
         "import pointstamp as ps; print(ps.__file__); print(ps.build_info());"
         "print(ps.execute(lambda worker: worker.index, workers=2))"
     )
-    assert run(code, PYTHONPATH=str(archive), PYTHONSAFEPATH="1") == [
+    environment = {"PYTHONPATH": str(archive), "PYTHONSAFEPATH": "1", "POINTSTAMP_COMPILED": "1"}
+    assert run(code, **environment) == [
         f"{archive}/pointstamp/__init__.py",
         "interpreted: it was installed without a C compiler",
         "[0, 1]",
