@@ -6,12 +6,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 COMPILED := $(VENV)/.compiled
-WARM := $(VENV)/.warm
 CLASSES := $(VENV)/spark.jsa
 ENGINES := $(VENV)/.bench
 WHEELWRIGHTS := $(VENV)/.wheels
 SOURCES := setup.py pointstamp/compiled.py $(wildcard $(foreach layer, containers progress \
-	communication dataflow operators runtime, pointstamp/$(layer)/*.py pointstamp/$(layer)/*.pxd))
+	communication dataflow operators runtime kernels, pointstamp/$(layer)/*.py pointstamp/$(layer)/*.px[dy]))
 
 # What `make run` looks for, where, and with how many workers. Without EDGES it
 # reads the import graph of the Python installation that it runs on.
@@ -30,12 +29,13 @@ PYTEST_ARGS ?= -n 3 --dist loadgroup
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run check warm test soak bench bench-spark wheels changelog lock clean
+.PHONY: help setup run check classes test bounds soak bench bench-spark wheels changelog lock clean
 
 help:
 	@echo "make run    find the motifs of a graph on Spark (EDGES=file, PATTERN=..., WORKERS=2)"
 	@echo "make test   run the tests"
 	@echo "make check  format, lint, types, layers"
+	@echo "make bounds  test the kernels with checks of every index compiled in"
 	@echo "make soak   the long random runs"
 	@echo "make bench  measure all, beside its peers, and write docs/benchmarks.md (half an hour)"
 	@echo "make bench-spark  and what Spark takes long for: services, large graphs (half an hour)"
@@ -67,23 +67,29 @@ check: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_layers.py
 
-# What the tests would make again and again: compiled kernels, and the classes of Spark in
-# a form that a Java starts with in half the time.
-$(WARM): $(STAMP) $(wildcard pointstamp/kernels/*.py) | $(COMPILED)
-	@$(BIN)/pointstamp warm >/dev/null 2>&1 & \
-		test -f $(CLASSES) || $(BIN)/python -m tests.spark.archive $(CLASSES); wait
-	@touch $@
+# What the tests would make again and again: the classes of Spark in a form that a Java starts
+# with in half the time.
+$(CLASSES): $(STAMP) | $(COMPILED)
+	@$(BIN)/python -m tests.spark.archive $@
 
-warm: $(WARM)
+classes: $(CLASSES)
 
 # Every test once; and where the core is compiled, what exercises it as sources too (`CORE` in
 # tests/conftest.py says what that is). Pytest ends with 5 where PYTEST_ARGS name nothing of it.
-test: $(STAMP) $(COMPILED) $(WARM)
+test: $(STAMP) $(COMPILED) $(CLASSES)
 	@if test -f pointstamp/compiled.sha256; then \
 		POINTSTAMP_COMPILED=0 HYPOTHESIS_PROFILE=second \
 		$(BIN)/python -m pytest -m 'core and not soak' $(PYTEST_ARGS) \
 		|| test $$? -eq 5; fi
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+# Kernels, and what calls them most, with loops that look whether each index is in range.
+bounds: $(STAMP) $(COMPILED)
+	@if test -f pointstamp/compiled.sha256; then \
+		POINTSTAMP_BOUNDS=1 $(BIN)/python setup.py --quiet build_ext \
+		--build-lib build/bounds --build-temp build/bounds_objects && \
+		POINTSTAMP_BOUNDS=1 HYPOTHESIS_PROFILE=second \
+		$(BIN)/python -m pytest $(PYTEST_ARGS) tests/kernels tests/joins; fi
 
 soak: $(STAMP) $(COMPILED)
 	@HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -m soak $(PYTEST_ARGS)

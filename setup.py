@@ -15,6 +15,7 @@ import runpy
 import shutil
 import sys
 import sysconfig
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -23,13 +24,25 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).resolve().parent
-COMPILED: dict[str, Any] = runpy.run_path(str(ROOT / "pointstamp" / "compiled.py"))
+PACKAGE: dict[str, Any] = runpy.run_path(str(ROOT / "pointstamp" / "compiled.py"))
 
 DIRECTIVES = {
     "language_level": 3,
     # Types are declared in .pxd files; annotations are for readers and for mypy.
     "annotation_typing": False,
     "binding": True,
+}
+
+# Loops do not look whether an index is in range. `make bounds` builds those, and only those,
+# that do, into a folder of their own, and tests them.
+BOUNDS = "POINTSTAMP_BOUNDS"
+LOOP_DIRECTIVES = {
+    **DIRECTIVES,
+    "boundscheck": os.environ.get(BOUNDS) == "1",
+    "wraparound": False,
+    "initializedcheck": False,
+    "cdivision": True,
+    "show_performance_hints": False,
 }
 
 FLAGS = [
@@ -40,16 +53,19 @@ FLAGS = [
     "-Werror=incompatible-pointer-types",
     "-Wno-sign-compare",
 ]
+# Sums are the same on every machine: no product is added without being rounded.
+LOOP_FLAGS = [*FLAGS, "-O3", "-ffp-contract=off"]
 
 
 def at_hand() -> bool:
     """Whether all was compiled in place already, of these sources, and may be copied."""
-    digest = ROOT / "pointstamp" / COMPILED["DIGEST"]
+    digest = ROOT / "pointstamp" / PACKAGE["DIGEST"]
     return (
         "CC" not in os.environ
+        and BOUNDS not in os.environ
         and digest.exists()
-        and digest.read_text().strip() == COMPILED["digest"]()
-        and len(COMPILED["libraries"]()) == len(COMPILED["MODULES"])
+        and digest.read_text().strip() == PACKAGE["digest"]()
+        and len(PACKAGE["libraries"]()) == len(PACKAGE["COMPILED"])
     )
 
 
@@ -58,40 +74,49 @@ AT_HAND = at_hand()
 
 
 def _relative(module: str) -> str:
-    return str(COMPILED["source"](module).relative_to(ROOT))
+    return str(PACKAGE["source"](module).relative_to(ROOT))
 
 
 def extensions() -> list[Extension]:
     """One for each module; none where Cython is missing, or was told not to."""
-    if os.environ.get(COMPILED["SWITCH"]) == "0":
+    if os.environ.get(PACKAGE["SWITCH"]) == "0":
         return []
     if AT_HAND:
-        return [Extension(module, [_relative(module)]) for module in COMPILED["MODULES"]]
+        return [Extension(module, [_relative(module)]) for module in PACKAGE["COMPILED"]]
     compiler = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()[0]
     if shutil.which(compiler) is None and not use_zig():
         print(f"setup: no C compiler ({compiler}), so the core runs as it is", file=sys.stderr)
         return []
+    header = Path(sysconfig.get_path("include"), "Python.h")
+    if not header.exists():
+        print(f"setup: no {header}, so the core runs as it is", file=sys.stderr)
+        return []
     try:
-        from Cython.Build import cythonize
         from Cython.Compiler.Errors import CompileError
     except ImportError:
         print("setup: no Cython, so the core runs as it is", file=sys.stderr)
         return []
-    wanted = [
-        Extension(
-            module,
-            [_relative(module)],
-            extra_compile_args=FLAGS,
-        )
-        for module in COMPILED["MODULES"]
-    ]
     try:
-        return list(
-            cythonize(wanted, compiler_directives=DIRECTIVES, build_dir="build/cython", quiet=True)
-        )
+        if os.environ.get(BOUNDS) == "1":
+            return _generated(PACKAGE["LOOPS"], FLAGS, LOOP_DIRECTIVES)
+        return [
+            *_generated(PACKAGE["MODULES"], FLAGS, DIRECTIVES),
+            *_generated(PACKAGE["LOOPS"], LOOP_FLAGS, LOOP_DIRECTIVES),
+        ]
     except CompileError as error:
         print(f"setup: the core runs as it is, for Cython refuses {error}", file=sys.stderr)
         return []
+
+
+def _generated(
+    modules: Sequence[str], flags: list[str], directives: dict[str, Any]
+) -> list[Extension]:
+    """The modules with their C."""
+    from Cython.Build import cythonize
+
+    wanted = [Extension(m, [_relative(m)], extra_compile_args=flags) for m in modules]
+    folder = "build/cython_bounds" if os.environ.get(BOUNDS) == "1" else "build/cython"
+    return list(cythonize(wanted, compiler_directives=directives, build_dir=folder, quiet=True))
 
 
 def use_zig() -> bool:
@@ -115,8 +140,8 @@ class BuildAllOrNone(build_ext):
         """Build, and write down of what."""
         package = ROOT if self.inplace or self.editable_mode else Path(self.build_lib)
         package = package / "pointstamp"
-        written = package / COMPILED["DIGEST"]
-        if self.extensions:
+        written = package / PACKAGE["DIGEST"]
+        if self.extensions and BOUNDS not in os.environ:
             written.unlink(missing_ok=True)
         if self.extensions and not AT_HAND:
             print("setup: compiling the core (a minute the first time)", file=sys.stderr)
@@ -124,12 +149,12 @@ class BuildAllOrNone(build_ext):
             super().run()
         except (Exception, SystemExit) as error:  # noqa: BLE001  (whatever it is, we go on)
             print(f"setup: the core runs as it is, for compiling failed: {error}", file=sys.stderr)
-            for library in COMPILED["libraries"](package):
+            for library in PACKAGE["libraries"](package):
                 library.unlink()
             self.extensions = []
             return
-        if self.extensions:
-            written.write_text(COMPILED["digest"]() + "\n")
+        if self.extensions and BOUNDS not in os.environ:
+            written.write_text(PACKAGE["digest"]() + "\n")
 
     def build_extension(self, ext: Extension) -> None:
         """Compile a module, or copy its library."""
@@ -137,7 +162,7 @@ class BuildAllOrNone(build_ext):
             super().build_extension(ext)
             return
         target = Path(self.get_ext_fullpath(ext.name)).resolve()
-        source = COMPILED["source"](ext.name).with_name(target.name)
+        source = PACKAGE["source"](ext.name).with_name(target.name)
         if source != target:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, target)
@@ -146,7 +171,7 @@ class BuildAllOrNone(build_ext):
         """The digest belongs to them."""
         outputs = super().get_outputs()
         if self.extensions and not self.inplace:
-            outputs.append(str(Path(self.build_lib) / "pointstamp" / COMPILED["DIGEST"]))
+            outputs.append(str(Path(self.build_lib) / "pointstamp" / PACKAGE["DIGEST"]))
         return list(outputs)
 
 

@@ -2,8 +2,8 @@
 
 Both sides come in batches, in turns. Each batch is joined with what has come of the
 other side and kept for what will come, so that every pair is found once, as soon as
-both are there. The operator is one that a user would write: chained hash tables in
-NumPy columns, and three loops compiled by Numba. Engines join both sides as a whole.
+both are there. The operator is one of a user's own, on tables of the package. Engines join
+both sides as a whole.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from benchmarks.harness import inputs
 from benchmarks.harness.case import OURS, Benchmark, Case, Elsewhere, Quantity, Size, Target
 from benchmarks.harness.measure import Run, alone, on_workers
 from pointstamp.containers import Arrays
-from pointstamp.kernels.jit import kernel
+from pointstamp.kernels.hash_join import add_values, find_values, no_values
 
 RECORDS = {"tiny": 20_000, "small": 1_000_000, "full": 10_000_000}
 BATCH = 100_000
@@ -87,80 +87,19 @@ def join(capability: ps.Capability, info: Any) -> Any:
 
 
 class Table:
-    """Values by key: chains through columns that double when they are full."""
+    """Values by key, of one side."""
 
     def __init__(self) -> None:
-        self.n = 0
-        self.heads = np.full(1 << 16, -1, np.int32)
-        self.keys = np.empty(1 << 16, np.int64)
-        self.values = np.empty(1 << 16, np.int64)
-        self.next = np.empty(1 << 16, np.int32)
+        self.kept = no_values()
 
     def add(self, keys: Any, values: Any) -> None:
         """Keep records."""
-        n = self.n + len(keys)
-        if n > len(self.keys):
-            room = 1 << n.bit_length()
-            self.keys = np.resize(self.keys, room)
-            self.values = np.resize(self.values, room)
-            self.next = np.empty(room, np.int32)
-            self.heads = np.full(room, -1, np.int32)
-            chain(self.heads, self.next, self.keys, 0, self.n)
-        self.keys[self.n : n] = keys
-        self.values[self.n : n] = values
-        chain(self.heads, self.next, self.keys, self.n, n)
-        self.n = n
+        self.kept = add_values(self.kept, keys, values)
 
     def pairs(self, keys: Any, values: Any) -> tuple[Any, Any]:
         """(value, value here) of every pair of equal keys."""
-        keys, values = np.array(keys), np.array(values)
-        n_pairs = count_pairs(self.heads, self.next, self.keys, keys)
-        return find_pairs(self.heads, self.next, self.keys, self.values, keys, values, n_pairs)
-
-
-@kernel
-def slot_of(key: int, n_slots: int) -> int:
-    """Fibonacci hashing: the high bits of a product. `n_slots` is a power of two."""
-    mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
-    return np.int64((mixed >> np.uint64(20)) & np.uint64(n_slots - 1))
-
-
-@kernel
-def chain(heads: Any, following: Any, keys: Any, begin: int, end: int) -> None:
-    """Put records `begin` to `end` at the heads of their chains."""
-    for i in range(begin, end):
-        slot = slot_of(keys[i], len(heads))
-        following[i] = heads[slot]
-        heads[slot] = i
-
-
-@kernel
-def count_pairs(heads: Any, following: Any, kept: Any, keys: Any) -> int:
-    """How many pairs there will be."""
-    n = 0
-    for key in keys:
-        j = heads[slot_of(key, len(heads))]
-        while j >= 0:
-            n += kept[j] == key
-            j = following[j]
-    return n
-
-
-@kernel
-def find_pairs(
-    heads: Any, following: Any, kept: Any, kept_values: Any, keys: Any, values: Any, n: int
-) -> Any:
-    """The two values of each pair, int64[n] both."""
-    ours, theirs = np.empty(n, np.int64), np.empty(n, np.int64)
-    at = 0
-    for i in range(len(keys)):
-        j = heads[slot_of(keys[i], len(heads))]
-        while j >= 0:
-            if kept[j] == keys[i]:
-                ours[at], theirs[at] = values[i], kept_values[j]
-                at += 1
-            j = following[j]
-    return ours, theirs
+        records, others = find_values(self.kept, keys)
+        return values[records], others
 
 
 def _batches(side: str, index: int, peers: int) -> list[Arrays]:

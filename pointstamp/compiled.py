@@ -3,7 +3,8 @@
 The modules below are ordinary Python. Where a C compiler is at hand when the package
 is built, Cython also makes a shared library of each, with the types that the `.pxd`
 file beside it declares; Python takes that instead of the `.py` file. Nothing else
-differs: the same lines run.
+differs: the same lines run. The loops of the kernels are compiled only; what runs
+where they are not is said in `kernels/forms.py`.
 
 Rules
 -----
@@ -72,9 +73,18 @@ MODULES = (
     "pointstamp.runtime.progress_exchange",
     "pointstamp.runtime.worker",
 )
-"""What is compiled, in the order of the layers."""
+"""Python that is compiled, in the order of the layers."""
 
-LAYERS = sorted({module.split(".")[1] for module in MODULES})
+LOOPS = (
+    "pointstamp.kernels.graph_loops",
+    "pointstamp.kernels.hash_loops",
+    "pointstamp.kernels.join_loops",
+    "pointstamp.kernels.table_loops",
+)
+"""What is for Cython alone: `.pyx` files."""
+
+COMPILED = (*MODULES, *LOOPS)
+LAYERS = sorted({module.split(".")[1] for module in COMPILED})
 
 SWITCH = "POINTSTAMP_COMPILED"
 DIGEST = "compiled.sha256"
@@ -86,7 +96,8 @@ _reason = ""
 
 def source(module: str, package: Path = _PACKAGE) -> Path:
     """The file of a module."""
-    return package.joinpath(*module.split(".")[1:]).with_suffix(".py")
+    suffix = ".pyx" if module in LOOPS else ".py"
+    return package.joinpath(*module.split(".")[1:]).with_suffix(suffix)
 
 
 def libraries(package: Path = _PACKAGE) -> list[Path]:
@@ -94,7 +105,7 @@ def libraries(package: Path = _PACKAGE) -> list[Path]:
     found = {f"{layer}/{name}" for layer in LAYERS for name in _names_in(package / layer)}
     return [
         package / name
-        for module in MODULES
+        for module in COMPILED
         for suffix in EXTENSION_SUFFIXES
         if (name := "/".join(module.split(".")[1:]) + suffix) in found
     ]
@@ -110,7 +121,7 @@ def _names_in(folder: Path) -> list[str]:
 def digest(package: Path = _PACKAGE) -> str:
     """Of all sources and declarations of types, and of the Python that they are for."""
     hashed = hashlib.sha256(EXTENSION_SUFFIXES[0].encode())
-    for module in MODULES:
+    for module in COMPILED:
         path = source(module, package)
         hashed.update(path.read_bytes())
         with suppress(FileNotFoundError):
@@ -151,7 +162,7 @@ def _why_not() -> str:
     written = _PACKAGE / DIGEST
     if not written.exists():
         return "it was installed without a C compiler"
-    if len(libraries()) < len(MODULES):
+    if len(libraries()) < len(COMPILED):
         return "it was compiled for another Python"
     if written.read_text().strip() != digest():
         return "its files have changed since they were compiled; `make setup` compiles them"

@@ -41,7 +41,6 @@ LAYERS = [
 ]
 
 ONLY = {
-    "numba": {"kernels"},
     "pyarrow": {"containers", "formats", "checkpoint", "service", "spark"},
     "pyspark": {"spark"},
     "py4j": {"spark"},

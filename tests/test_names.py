@@ -36,7 +36,7 @@ WORD = re.compile(r"[A-Za-z_]\w+").findall
 
 def sources(package: Path) -> Iterator[Path]:
     """All files of the package that are written by hand."""
-    return (path for path in sorted(package.rglob("*")) if path.suffix in (".py", ".pxd"))
+    return (path for path in sorted(package.rglob("*")) if path.suffix in (".py", ".pxd", ".pyx"))
 
 
 def persons(package: Path) -> list[str]:

@@ -18,7 +18,6 @@ from pointstamp.cli.explain import explain
 from pointstamp.cli.launcher import run
 from pointstamp.cli.log_report import log
 from pointstamp.cli.request import Query, Request
-from pointstamp.cli.warm import warm
 
 app = typer.Typer(
     name="pointstamp",
@@ -135,7 +134,6 @@ def cliques(
 command(run, left="all workers have ended", runs_program=True)
 command(log)
 app.command()(explain)
-command(warm, left="what was compiled is kept")
 
 
 @app.callback(invoke_without_command=True)

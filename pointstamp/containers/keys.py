@@ -38,10 +38,10 @@ from pointstamp.kernels.hashing import (
     float_words,
     hash_column,
     hash_float,
-    hash_slices_plain,
+    hash_spans,
     hash_text,
+    hash_words,
     mix,
-    mix_all,
 )
 
 _NAN = math.nan
@@ -224,19 +224,16 @@ def checked_values(values: Any, n_records: int, function: Any) -> Any:
 
 
 def _hash_alike(kind: type, keys: Sequence[Any]) -> Hashes | None:
-    """The hashes of keys that all are of type `kind`; None if that needs one by one.
-
-    By NumPy and not by kernels: an exchange of rows should not import Numba.
-    """
+    """The hashes of keys that all are of type `kind`; None if that needs one by one."""
     if kind is float:
-        return mix_all(float_words(np.array(keys, np.float64)))
+        return hash_words(float_words(np.array(keys, np.float64)))
     if issubclass(kind, np.generic) and keys[0].dtype.kind in "iubfmM":
         return _hash_numpy_alike(np.array(keys))
     if not is_plain():
         return None
     if kind is int:
         try:
-            return mix_all(np.array(keys, np.int64).view(np.uint64))
+            return hash_words(np.array(keys, np.int64).view(np.uint64))
         except OverflowError:
             return None
     if kind is str or kind is bytes:
@@ -244,7 +241,7 @@ def _hash_alike(kind: type, keys: Sequence[Any]) -> Hashes | None:
         offsets = np.zeros(len(keys) + 1, np.int64)
         np.cumsum(list(map(len, encoded)), out=offsets[1:])
         octets = np.frombuffer(b"".join(encoded), np.uint8)
-        return hash_slices_plain(offsets[:-1], offsets[1:], octets)
+        return hash_spans(offsets[:-1], offsets[1:], octets)
     if issubclass(kind, tuple) and len(set(map(len, keys))) == 1 and len(keys[0]):
         first, *more = (hash_keys(part) for part in zip(*keys, strict=True))
         for part in more:
@@ -256,9 +253,9 @@ def _hash_alike(kind: type, keys: Sequence[Any]) -> Hashes | None:
 def _hash_numpy_alike(values: npt.NDArray[Any]) -> Hashes:
     if values.dtype.kind in "iub":
         wide = np.uint64 if values.dtype.kind == "u" else np.int64
-        return mix_all(values.astype(wide).view(np.uint64))
+        return hash_words(values.astype(wide).view(np.uint64))
     if values.dtype.kind == "f" and values.dtype.itemsize <= 8:
-        return mix_all(float_words(values.astype(np.float64)))
+        return hash_words(float_words(values.astype(np.float64)))
     return hash_column(values)
 
 

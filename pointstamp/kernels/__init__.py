@@ -1,6 +1,6 @@
 """Loops over arrays, compiled: arrays and scalars in, arrays out.
 
-The only folder that imports Numba, and only when a kernel is first called. Each
-kernel has a plain NumPy twin that is its oracle in the tests, and that runs in
-its place with `POINTSTAMP_NUMBA=0` or where Numba cannot be imported.
+Each kernel is a plain twin in NumPy, which is its oracle in the tests and runs where the core
+is not compiled, and a loop of the same name in one of four modules for Cython, a family each:
+`hash_loops`, `table_loops`, `graph_loops`, `join_loops`. `forms` chooses.
 """

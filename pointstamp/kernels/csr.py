@@ -17,8 +17,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from pointstamp.kernels.jit import kernel
-from pointstamp.kernels.key_tables import Rows, bits_of, row_of, with_room
+from pointstamp.kernels.forms import kernel
+from pointstamp.kernels.key_tables import Rows, with_room
 from pointstamp.kernels.lists import DenseIds, distinct, packed_pairs
 
 Ints = npt.NDArray[np.int64]
@@ -138,17 +138,7 @@ def _first_of_equal(ordered: Ints) -> npt.NDArray[np.bool_]:
     return first
 
 
-def _split_packed_plain(
-    packed: Ints, n_bits: int, source_low: int, target_low: int
-) -> tuple[Ints, Ints, Ints]:
-    distinct = packed[_first_of_equal(packed)]
-    row_of = distinct >> n_bits
-    begins = np.flatnonzero(_first_of_equal(row_of))
-    values = (distinct & ((1 << n_bits) - 1)) + target_low
-    return row_of[begins] + source_low, np.append(begins, len(distinct)), values
-
-
-@kernel(plain=_split_packed_plain)
+@kernel("table_loops")
 def split_packed(
     packed: Ints, n_bits: int, source_low: int, target_low: int
 ) -> tuple[Ints, Ints, Ints]:
@@ -158,41 +148,14 @@ def split_packed(
     n_bits : bits of a target · source_low, target_low : added to what is unpacked
     returns (keys, starts, values) as `build_csr` does.
     """
-    mask = (np.int64(1) << n_bits) - 1
-    n_keys = 1
-    for i in range(1, len(packed)):
-        n_keys += (packed[i] >> n_bits) != (packed[i - 1] >> n_bits)
-    keys = np.empty(n_keys, np.int64)
-    starts = np.empty(n_keys + 1, np.int64)
-    last = packed[0] - 1
-    n_values = 0
-    row = -1
-    for i in range(len(packed)):
-        pair = packed[i]
-        if pair == last:
-            continue
-        if row < 0 or (pair >> n_bits) != (last >> n_bits):
-            row += 1
-            keys[row] = (pair >> n_bits) + source_low
-            starts[row] = n_values
-        packed[n_values] = (pair & mask) + target_low
-        n_values += 1
-        last = pair
-    starts[n_keys] = n_values
-    return keys, starts, packed[:n_values]
+    distinct = packed[_first_of_equal(packed)]
+    row_of = distinct >> n_bits
+    begins = np.flatnonzero(_first_of_equal(row_of))
+    values = (distinct & ((1 << n_bits) - 1)) + target_low
+    return row_of[begins] + source_low, np.append(begins, len(distinct)), values
 
 
-def _find_spans_plain(
-    keys: Ints, starts: Ints, table: Rows, dense: bool, vertices: Ints
-) -> tuple[Ints, Ints]:
-    if len(keys) == 0:
-        return np.zeros(len(vertices), np.int64), np.zeros(len(vertices), np.int64)
-    rows = np.minimum(np.searchsorted(keys, vertices), len(keys) - 1)
-    found = keys[rows] == vertices
-    return np.where(found, starts[rows], 0), np.where(found, starts[rows + 1], 0)
-
-
-@kernel(plain=_find_spans_plain)
+@kernel("table_loops")
 def find_spans(
     keys: Ints, starts: Ints, table: Rows, dense: bool, vertices: Ints
 ) -> tuple[Ints, Ints]:
@@ -202,14 +165,8 @@ def find_spans(
     vertices : int64[m]
     returns (begins, ends), both int64[m]. Cost: one or two reads per vertex.
     """
-    begins = np.zeros(len(vertices), np.int64)
-    ends = np.zeros(len(vertices), np.int64)
     if len(keys) == 0:
-        return begins, ends
-    n_bits = bits_of(len(table))
-    for i in range(len(vertices)):
-        row = row_of(keys, table, dense, n_bits, vertices[i])
-        if row >= 0:
-            begins[i] = starts[row]
-            ends[i] = starts[row + 1]
-    return begins, ends
+        return np.zeros(len(vertices), np.int64), np.zeros(len(vertices), np.int64)
+    rows = np.minimum(np.searchsorted(keys, vertices), len(keys) - 1)
+    found = keys[rows] == vertices
+    return np.where(found, starts[rows], 0), np.where(found, starts[rows + 1], 0)

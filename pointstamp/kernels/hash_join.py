@@ -20,23 +20,16 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from pointstamp.kernels.forms import kernel
 from pointstamp.kernels.hashing import contiguous
-from pointstamp.kernels.jit import kernel
 from pointstamp.kernels.key_tables import (
-    BLOCK,
     FEW,
     Slots,
-    bits_of,
-    prefetch,
     reserved,
-    slot_of,
     with_room,
 )
 
 Ints = npt.NDArray[np.int64]
-
-_LEAST = 4
-"""How many values a list has room for at first."""
 
 _PIECE = 65_536
 """How many values room is made for at a time."""
@@ -89,7 +82,7 @@ def add_values(kept: Multimap, keys: Ints, values: Ints) -> Multimap:
         slots = reserved(slots, n, len(of))
         done = 0
         while done < len(of):
-            n, n_used, done = _add_values(slots, n, lists, n_used, of, new, done)
+            n, n_used, done = insert_values(slots, n, lists, n_used, of, new, done)
             if done < len(of):  # a list that had to move did not find room
                 lists = with_room(lists, n_used, len(lists) - n_used + 1)
     return Multimap(slots, n, lists, n_used)
@@ -109,7 +102,7 @@ def find_values(kept: Multimap, keys: Ints) -> tuple[Ints, Ints]:
         `values[i]` is one of `keys[records[i]]`; records ascend, and the values of each
         are in the order in which they were added.
     """
-    return _find_values(*kept, contiguous(keys))
+    return values_of(*kept, contiguous(keys))
 
 
 def _lists_of(slots: Slots, lists: Ints) -> dict[int, list[int]]:
@@ -117,9 +110,18 @@ def _lists_of(slots: Slots, lists: Ints) -> dict[int, list[int]]:
     return {key: lists[begin : begin + size].tolist() for key, size, begin, _ in used}
 
 
-def _add_values_plain(
+@kernel("table_loops")
+def insert_values(
     slots: Slots, n: int, lists: Ints, n_used: int, keys: Ints, values: Ints, done: int
 ) -> tuple[int, int, int]:
+    """Add a piece, from its record `done` on, until `lists` is full.
+
+    slots, n, lists, n_used : of `Multimap`, with slots for all keys; changed
+    keys, values : int64[m]
+    returns (n, n_used, done), done = m if all are added
+
+    The twin puts slots where no search would look, and adds all or nothing.
+    """
     found = _lists_of(slots, lists)
     added = zip(keys[done:].tolist(), values[done:].tolist(), strict=True)
     for key, value in added:
@@ -134,82 +136,10 @@ def _add_values_plain(
     return len(found), int(begins[-1]), len(keys)
 
 
-@kernel(plain=_add_values_plain)
-def _add_values(
-    slots: Slots, n: int, lists: Ints, n_used: int, keys: Ints, values: Ints, done: int
-) -> tuple[int, int, int]:
-    """Add a piece, from its record `done` on, until `lists` is full.
-
-    slots, n, lists, n_used : of `Multimap`, with slots for all keys; changed
-    keys, values : int64[m]
-    returns (n, n_used, done), done = m if all are added. Twin `_add_values_plain`, whose
-    slots are not where a search would look, and which adds all or nothing.
-    """
-    n_bits = bits_of(len(slots))
-    read = np.empty(BLOCK, np.int64)
-    ends = np.empty(BLOCK, np.int64)
-    for start in range(done, len(keys), BLOCK):
-        stop = min(start + BLOCK, len(keys))
-        prefetch(slots, n_bits, keys, start, stop, read)
-        for i in range(start, stop):
-            slot = slot_of(slots, n_bits, keys[i])
-            ends[i - start] = min(slots[slot, 2] + slots[slot, 1], len(lists) - 1)
-        for i in range(stop - start):  # nothing is decided here, so all are waited for at once
-            read[i] = lists[ends[i]]
-        for i in range(start, stop):
-            slot = slot_of(slots, n_bits, keys[i])
-            size, begin = slots[slot, 1], slots[slot, 2]
-            if size == 0 or (size >= _LEAST and size & (size - 1) == 0):  # no room for one more
-                room = max(2 * size, _LEAST)
-                if n_used + room > len(lists):
-                    return n, n_used, i
-                for k in range(size):
-                    lists[n_used + k] = lists[begin + k]
-                begin = n_used
-                n_used += room
-                n += size == 0
-                slots[slot, 0] = keys[i]
-                slots[slot, 2] = begin
-            lists[begin + size] = values[i]
-            slots[slot, 1] = size + 1
-    return n, n_used, len(keys)
-
-
-def _find_values_plain(
-    slots: Slots, n: int, lists: Ints, n_used: int, keys: Ints
-) -> tuple[Ints, Ints]:
+@kernel("table_loops")
+def values_of(slots: Slots, n: int, lists: Ints, n_used: int, keys: Ints) -> tuple[Ints, Ints]:
+    """`find_values`, on the parts of `Multimap`."""
     by_key = _lists_of(slots, lists)
     found = [by_key.get(key, []) for key in keys.tolist()]
     records = np.repeat(np.arange(len(keys)), np.array(list(map(len, found)), np.int64))
     return records, np.array([value for values in found for value in values], np.int64)
-
-
-@kernel(plain=_find_values_plain)
-def _find_values(slots: Slots, n: int, lists: Ints, n_used: int, keys: Ints) -> tuple[Ints, Ints]:
-    """`find_values`, on the parts of `Multimap`; twin `_find_values_plain`."""
-    n_bits = bits_of(len(slots))
-    begins = np.empty(len(keys), np.int64)
-    sizes = np.empty(len(keys), np.int64)
-    read = np.empty(BLOCK, np.int64)
-    n_found = 0
-    for start in range(0, len(keys), BLOCK):
-        stop = min(start + BLOCK, len(keys))
-        prefetch(slots, n_bits, keys, start, stop, read)
-        for i in range(start, stop):
-            slot = slot_of(slots, n_bits, keys[i])
-            sizes[i] = slots[slot, 1]
-            begins[i] = slots[slot, 2]
-            n_found += sizes[i]
-    records = np.empty(n_found, np.int64)
-    values = np.empty(n_found, np.int64)
-    at = 0
-    for start in range(0, len(keys), BLOCK):
-        stop = min(start + BLOCK, len(keys))
-        for i in range(start, stop):
-            read[i - start] = lists[begins[i]] + lists[begins[i] + max(sizes[i] - 1, 0)]
-        for i in range(start, stop):
-            for k in range(begins[i], begins[i] + sizes[i]):
-                records[at] = i
-                values[at] = lists[k]
-                at += 1
-    return records, values

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pointstamp.errors import KeyHashError
-from pointstamp.kernels.jit import kernel
+from pointstamp.kernels.forms import kernel
 
 Hashes = npt.NDArray[np.uint64]
 
@@ -39,14 +39,13 @@ _STEP = 0xD6E8FEB86659FD93
 _NAN_BITS = 0x7FF8000000000000
 _TEXT = 0x74657874
 
-# The same as NumPy scalars: mixing a Python int with a uint64 gives a float in Numba.
 _GAMMA_64 = np.uint64(_GAMMA)
 _FIRST_64 = np.uint64(_FIRST)
 _SECOND_64 = np.uint64(_SECOND)
 _STEP_64 = np.uint64(_STEP)
 _TEXT_64 = np.uint64(_TEXT)
 _27, _30, _31 = np.uint64(27), np.uint64(30), np.uint64(31)
-_ONE, _EIGHT = np.uint64(1), np.uint64(8)
+_EIGHT = np.uint64(8)
 
 _LEAST_INT = -float(1 << 63)
 _BEYOND_INT = float(1 << 63)
@@ -100,16 +99,17 @@ def hash_text(data: bytes) -> int:
 # Columns: kernels and their twins.
 
 
-@kernel
-def _mixed(word: np.uint64) -> np.uint64:
-    word = word + _GAMMA_64
-    word = (word ^ (word >> _30)) * _FIRST_64
-    word = (word ^ (word >> _27)) * _SECOND_64
-    return word ^ (word >> _31)
+@kernel("hash_loops")
+def hash_words(words: Hashes) -> Hashes:
+    """Mix each word.
+
+    words : uint64[n] (two's complement) · returns uint64[n]
+    """
+    return _mixed(words)
 
 
-def mix_all(words: Hashes) -> Hashes:
-    """The hash of each integer, uint64[n] (two's complement); by NumPy."""
+def _mixed(words: Hashes) -> Hashes:
+    """The same by NumPy, also where other twins need it."""
     words = words + _GAMMA_64
     words ^= words >> _30
     words *= _FIRST_64
@@ -119,24 +119,12 @@ def mix_all(words: Hashes) -> Hashes:
     return words
 
 
-def _hash_words_plain(words: Hashes) -> Hashes:
-    return mix_all(words)
-
-
-@kernel(plain=_hash_words_plain)
-def _hash_words(words: Hashes) -> Hashes:
-    """Mix each word.
-
-    words : uint64[n] (two's complement) · returns uint64[n] · twin `_hash_words_plain`
-    """
-    hashes = np.empty(len(words), np.uint64)
-    for i in range(len(words)):
-        hashes[i] = _mixed(words[i])
-    return hashes
-
-
+@kernel("hash_loops")
 def float_words(values: npt.NDArray[np.float64]) -> Hashes:
-    """The word to be mixed for each float, uint64[n]; by NumPy."""
+    """Make whole numbers that integer, every NaN the same; others are their bits.
+
+    values : float64[n] · returns uint64[n], to be hashed
+    """
     words = values.view(np.uint64).copy()
     whole = (values >= _LEAST_INT) & (values < _BEYOND_UINT)
     whole &= np.trunc(values) == values
@@ -148,29 +136,14 @@ def float_words(values: npt.NDArray[np.float64]) -> Hashes:
     return words
 
 
-@kernel(plain=float_words)
-def _float_words(values: npt.NDArray[np.float64]) -> Hashes:
-    """Make whole numbers that integer, every NaN the same; others are their bits.
-
-    values : float64[n] · returns uint64[n], to be hashed · twin `float_words`
-    """
-    words = values.view(np.uint64).copy()
-    for i in range(len(values)):
-        value = values[i]
-        if value != value:
-            words[i] = np.uint64(_NAN_BITS)
-        elif value == np.trunc(value) and value >= _LEAST_INT and value < _BEYOND_UINT:
-            if value < _BEYOND_INT:
-                words[i] = np.uint64(np.int64(value))
-            else:
-                words[i] = np.uint64(value)
-    return words
-
-
-def hash_slices_plain(
+@kernel("hash_loops")
+def hash_spans(
     starts: npt.NDArray[np.int64], stops: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]
 ) -> Hashes:
-    """The hash of `data[starts[i]:stops[i]]` for each i, uint64[n]; by NumPy."""
+    """Hash `data[starts[i]:stops[i]]` for each i.
+
+    starts, stops : int64[n] into data · data : uint8[m] · returns uint64[n]
+    """
     lengths = stops - starts
     hashes = _TEXT_64 + lengths.astype(np.uint64)
     shifts = _EIGHT * np.arange(8, dtype=np.uint64)
@@ -181,71 +154,19 @@ def hash_slices_plain(
         inside = at < stops[active][:, None]
         octets = np.where(inside, data[np.minimum(at, len(data) - 1)], 0).astype(np.uint64)
         words = np.bitwise_or.reduce(octets << shifts, axis=1)
-        hashes[active] = mix_all(hashes[active] * _STEP_64 + words)
+        hashes[active] = _mixed(hashes[active] * _STEP_64 + words)
         done += 8
         active = active[lengths[active] > done]
-    return mix_all(hashes)
+    return _mixed(hashes)
 
 
-@kernel(plain=hash_slices_plain)
-def _hash_slices(
-    starts: npt.NDArray[np.int64], stops: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]
-) -> Hashes:
-    """Hash `data[starts[i]:stops[i]]` for each i.
-
-    starts, stops : int64[n] into data · data : uint8[m] · returns uint64[n]
-    twin `hash_slices_plain`
-    """
-    hashes = np.empty(len(starts), np.uint64)
-    for i in range(len(starts)):
-        hashes[i] = hash_slice(data, starts[i], stops[i])
-    return hashes
-
-
-@kernel
-def hash_slice(data: npt.NDArray[np.uint8], start: int, stop: int) -> np.uint64:
-    """The hash of `data[start:stop]`."""
-    hash = _TEXT_64 + np.uint64(stop - start)
-    at = start
-    while at + 8 <= stop:
-        hash = _mixed(hash * _STEP_64 + _word_at(data, at))
-        at += 8
-    if at < stop:
-        n_bits = np.uint64(8 * (stop - at))
-        word = np.uint64(0)
-        if at + 8 <= len(data):  # read too much, and forget what is not ours
-            word = _word_at(data, at) & ((_ONE << n_bits) - _ONE)
-        else:
-            for k in range(stop - at):
-                word |= np.uint64(data[at + k]) << np.uint64(8 * k)
-        hash = _mixed(hash * _STEP_64 + word)
-    return _mixed(hash)
-
-
-@kernel
-def _word_at(data: npt.NDArray[np.uint8], at: int) -> np.uint64:
-    """Eight bytes, the first of them lowest; one read on machines that have them so."""
-    word = np.uint64(0)
-    for k in range(8):
-        word |= np.uint64(data[at + k]) << np.uint64(8 * k)
-    return word
-
-
+@kernel("hash_loops")
 def combine_all(hashes: Hashes, more: Hashes) -> Hashes:
-    """The hash of each key with one more part, uint64[n]; by NumPy."""
-    return mix_all(hashes * _STEP_64 + more)
-
-
-@kernel(plain=combine_all)
-def _combine_all(hashes: Hashes, more: Hashes) -> Hashes:
     """Add one part to each key.
 
-    hashes, more : uint64[n] · returns uint64[n] · twin `combine_all`
+    hashes, more : uint64[n] · returns uint64[n]
     """
-    combined = np.empty(len(hashes), np.uint64)
-    for i in range(len(hashes)):
-        combined[i] = _mixed(hashes[i] * _STEP_64 + more[i])
-    return combined
+    return _mixed(hashes * _STEP_64 + more)
 
 
 # What others call: any width, any layout.
@@ -258,12 +179,12 @@ def hash_ints(values: npt.NDArray[Any]) -> Hashes:
     ['0xe220a8397b1dcdaf']
     """
     wide = np.uint64 if values.dtype.kind == "u" else np.int64
-    return _hash_words(contiguous(values.astype(wide, copy=False).view(np.uint64)))
+    return hash_words(contiguous(values.astype(wide, copy=False).view(np.uint64)))
 
 
 def hash_floats(values: npt.NDArray[Any]) -> Hashes:
     """The hash of each float of a column of at most 64 bits, uint64[n]."""
-    return _hash_words(contiguous(_float_words(contiguous(values.astype(np.float64, copy=False)))))
+    return hash_words(contiguous(float_words(contiguous(values.astype(np.float64, copy=False)))))
 
 
 def hash_slices(
@@ -277,7 +198,7 @@ def hash_slices(
     data : uint8[m], the bytes of text or binaries.
     """
     first = contiguous(starts.astype(np.int64, copy=False))
-    return _hash_slices(first, contiguous(stops.astype(np.int64, copy=False)), contiguous(data))
+    return hash_spans(first, contiguous(stops.astype(np.int64, copy=False)), contiguous(data))
 
 
 def hash_bytes(offsets: npt.NDArray[Any], data: npt.NDArray[np.uint8]) -> Hashes:
@@ -300,7 +221,7 @@ def combine_columns(parts: Sequence[Hashes]) -> Hashes:
     """
     combined = parts[0]
     for part in parts[1:]:
-        combined = _combine_all(contiguous(combined), contiguous(part))
+        combined = combine_all(contiguous(combined), contiguous(part))
     return combined
 
 
@@ -341,11 +262,8 @@ def hash_column(values: npt.NDArray[Any]) -> Hashes:
 
 
 def contiguous(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """A contiguous, aligned, read-only view (or copy), for a kernel to read.
-
-    Numba compiles once per kind of array, and read-only is a kind of its own
-    that Arrow's columns have: giving kernels nothing else halves the compiling.
-    """
-    view = np.require(values, requirements=["C", "A"]).view()
-    view.flags.writeable = False
-    return view
+    """A contiguous and aligned array of the same values, for a kernel to read."""
+    flags = values.flags
+    if flags.c_contiguous and flags.aligned:
+        return values
+    return np.require(values, requirements=["C", "A"])

@@ -8,8 +8,8 @@
 Hashing is open addressing with linear probing; a key's first slot is the top of its
 product with an odd number near 2^64 / golden ratio. Large tables are read at random,
 and what costs is waiting for memory. A loop that goes on or not by what it has read
-waits for each read; so kernels that look up many keys touch the first slots of
-`BLOCK` keys before they look at any, and wait for all at once (half the time, with a
+waits for each read; so kernels that look up many keys ask for the first slots of
+a few hundred before they look at any, and wait for all at once (half the time, with a
 million keys). For the same reason tables are allocated here by NumPy, which asks
 for huge pages, and not inside a kernel.
 
@@ -23,25 +23,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pointstamp.kernels.forms import kernel
 from pointstamp.kernels.hashing import contiguous
-from pointstamp.kernels.jit import kernel
 
 Ints = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.int32]
 Slots = npt.NDArray[np.int64]
 
-BLOCK = 256
-"""How many keys are looked up at a time."""
-
-_SPREAD = np.int64(-7046029254386353131)  # 2^64 / golden ratio, odd
-
-
-def _first_slot_plain(key: int, n_bits: int) -> np.int64:
-    return np.int64(((int(key) * int(_SPREAD)) & (2**64 - 1)) >> (64 - int(n_bits)))
+_SPREAD = 0x9E3779B97F4A7C15  # 2^64 / golden ratio, odd
 
 
 def build_table(keys: Ints) -> tuple[Rows, bool]:
-    """A table that leads from each of `keys` to its row; for `row_of`.
+    """A table that leads from each of `keys` to its row; for `lists.find_numbers`.
 
     keys : int64[n], sorted, distinct, n < 2^31
     returns (table, dense). Where the keys lie close together (dense), the row of
@@ -61,57 +54,24 @@ def build_table(keys: Ints) -> tuple[Rows, bool]:
     return hash_rows(contiguous(keys), (2 * len(keys) - 1).bit_length()), False
 
 
-def _hash_rows_plain(keys: Ints, n_bits: int) -> Rows:
-    table = np.full(1 << n_bits, -1, np.int32)
-    for row, key in enumerate(keys.tolist()):
-        slot = _first_slot_plain(key, n_bits)
-        while table[slot] >= 0:
-            slot = (slot + 1) & (len(table) - 1)
-        table[slot] = row
-    return table
-
-
-@kernel(plain=_hash_rows_plain)
+@kernel("table_loops")
 def hash_rows(keys: Ints, n_bits: int) -> Rows:
     """A hash table of `2^n_bits` slots with the row of each key, -1 where empty.
 
-    keys : int64[n], distinct · n_bits : 1 to 31, 2^n_bits > n · twin `_hash_rows_plain`
+    keys : int64[n], distinct · n_bits : 1 to 31, 2^n_bits > n
     """
     table = np.full(1 << n_bits, -1, np.int32)
-    for row in range(len(keys)):
-        slot = first_slot(keys[row], n_bits)
+    for row, key in enumerate(keys.tolist()):
+        slot = first_slot(key, n_bits)
         while table[slot] >= 0:
             slot = (slot + 1) & (len(table) - 1)
         table[slot] = row
     return table
 
 
-@kernel(plain=_first_slot_plain)
-def first_slot(key: int, n_bits: int) -> np.int64:
-    """Where a key's search begins in a table of `2^n_bits` slots; twin `_first_slot_plain`."""
-    return np.int64(np.uint64(key * _SPREAD) >> np.uint64(64 - n_bits))
-
-
-@kernel
-def bits_of(n_slots: int) -> int:
-    """The exponent of the least power of two that is not below `n_slots`."""
-    n_bits = 0
-    while (1 << n_bits) < n_slots:
-        n_bits += 1
-    return n_bits
-
-
-@kernel
-def row_of(keys: Ints, table: Rows, dense: bool, n_bits: int, key: int) -> int:
-    """The row of `key`, or -1; `keys` has one at least, `n_bits` is `bits_of(len(table))`."""
-    if key < keys[0] or key > keys[len(keys) - 1]:
-        return -1
-    if dense:
-        return int(table[key - keys[0]])
-    slot = first_slot(key, n_bits)
-    while table[slot] >= 0 and keys[table[slot]] != key:
-        slot = (slot + 1) & (len(table) - 1)
-    return int(table[slot])
+def first_slot(key: int, n_bits: int) -> int:
+    """Where a key's search begins in a table of `2^n_bits` slots."""
+    return ((int(key) * _SPREAD) & (2**64 - 1)) >> (64 - n_bits)
 
 
 # Slots.
@@ -147,38 +107,12 @@ def with_room(values: npt.NDArray[Any], n: int, n_more: int) -> npt.NDArray[Any]
     return larger
 
 
-def _refill_plain(slots: Slots, larger: Slots) -> None:
+@kernel("table_loops")
+def refill(slots: Slots, larger: Slots) -> None:
+    """Put the records of `slots` into `larger`, int64[2^l, w], all zeros."""
     n_bits = (len(larger) - 1).bit_length()
     for record in slots[slots[:, 1] != 0]:
-        slot = _first_slot_plain(record[0], n_bits)
+        slot = first_slot(record[0], n_bits)
         while larger[slot, 1] != 0:
             slot = (slot + 1) & (len(larger) - 1)
         larger[slot] = record
-
-
-@kernel(plain=_refill_plain)
-def refill(slots: Slots, larger: Slots) -> None:
-    """Put the records of `slots` into `larger`, int64[2^l, w], all zeros; twin `_refill_plain`."""
-    n_bits = bits_of(len(larger))
-    for i in range(len(slots)):
-        if slots[i, 1] != 0:
-            slot = first_slot(slots[i, 0], n_bits)
-            while larger[slot, 1] != 0:
-                slot = (slot + 1) & (len(larger) - 1)
-            larger[slot] = slots[i]
-
-
-@kernel
-def slot_of(slots: Slots, n_bits: int, key: int) -> int:
-    """The slot that has `key`, or the empty one that it belongs in; `n_bits` of `len(slots)`."""
-    slot = first_slot(key, n_bits)
-    while slots[slot, 1] != 0 and slots[slot, 0] != key:
-        slot = (slot + 1) & (len(slots) - 1)
-    return int(slot)
-
-
-@kernel
-def prefetch(slots: Slots, n_bits: int, keys: Ints, start: int, stop: int, read: Ints) -> None:
-    """Have the first slots of `keys[start:stop]` brought near; `read` is int64[BLOCK], scratch."""
-    for i in range(start, stop):
-        read[i - start] = slots[first_slot(keys[i], n_bits), 1]

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pointstamp.kernels.forms import kernel
 from pointstamp.kernels.hashing import contiguous
-from pointstamp.kernels.jit import kernel
-from pointstamp.kernels.key_tables import bits_of, build_table, row_of
+from pointstamp.kernels.key_tables import build_table
 from pointstamp.kernels.sorting import unique_sorted
 
 Ints = npt.NDArray[np.int64]
@@ -48,7 +48,7 @@ def distinct(*parts: Ints) -> Ints:
         return _sorted_distinct(filled)
     present = np.zeros(high - low + 1, np.bool_)
     for part in filled:
-        _flag(contiguous(part), low, present)
+        flag(contiguous(part), low, present)
     return np.flatnonzero(present) + low
 
 
@@ -68,18 +68,13 @@ def _union(runs: list[Ints]) -> Ints:
     return filled[0] if len(filled) == 1 else unique_sorted(np.concatenate(filled))
 
 
-def _flag_plain(ids: Ints, low: int, present: Bools) -> None:
-    present[ids - low] = True
-
-
-@kernel(plain=_flag_plain)
-def _flag(ids: Ints, low: int, present: Bools) -> None:
-    """Set `present[id - low]` for each of `ids`; twin `_flag_plain`.
+@kernel("table_loops")
+def flag(ids: Ints, low: int, present: Bools) -> None:
+    """Set `present[id - low]` for each of `ids`.
 
     ids : int64[n], from `low` up to, not with, `low + len(present)` · present : bool[k], changed
     """
-    for i in range(len(ids)):
-        present[ids[i] - low] = True
+    present[ids - low] = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,23 +117,13 @@ def numbers_of(keys: Ints, ids: Ints) -> Numbers:
     return DenseIds.of(keys).numbers_of(ids)
 
 
-def _find_numbers_plain(keys: Ints, table: Numbers, dense: bool, ids: Ints) -> Numbers:
+@kernel("table_loops")
+def find_numbers(keys: Ints, table: Numbers, dense: bool, ids: Ints) -> Numbers:
+    """`numbers_of`, with the table of `build_table(keys)`."""
     if not len(keys):
         return np.full(len(ids), -1, np.int32)
     at = np.minimum(np.searchsorted(keys, ids), len(keys) - 1)
     return np.where(keys[at] == ids, at, -1).astype(np.int32)
-
-
-@kernel(plain=_find_numbers_plain)
-def find_numbers(keys: Ints, table: Numbers, dense: bool, ids: Ints) -> Numbers:
-    """`numbers_of`, with the table of `build_table(keys)`; twin `_find_numbers_plain`."""
-    found = np.full(len(ids), -1, np.int32)
-    if len(keys) == 0:
-        return found
-    n_bits = bits_of(len(table))
-    for i in range(len(ids)):
-        found[i] = row_of(keys, table, dense, n_bits, ids[i])
-    return found
 
 
 def group(numbers: Numbers, n: int, items: npt.NDArray[Any]) -> tuple[Ints, npt.NDArray[Any]]:
@@ -179,12 +164,18 @@ def place_into(
     >>> grouped.tolist(), places.tolist()
     ([20, 10, 30], [1, 3])
     """
-    _place(contiguous(numbers), contiguous(items), places, grouped)
+    if items.dtype.hasobject or items.dtype.itemsize not in (1, 2, 4, 8):
+        place_words.plain(numbers, items, places, grouped)  # type: ignore[attr-defined]
+        return
+    words = np.dtype(f"u{items.dtype.itemsize}")
+    place_words(contiguous(numbers), contiguous(items).view(words), places, grouped.view(words))
 
 
-def _place_plain(
+@kernel("table_loops")
+def place_words(
     numbers: Numbers, items: npt.NDArray[Any], places: Ints, grouped: npt.NDArray[Any]
 ) -> None:
+    """`place_into`."""
     order = np.argsort(numbers, kind="stable")
     ordered = numbers[order]
     which, begins, counts = np.unique(ordered, return_index=True, return_counts=True)
@@ -192,17 +183,6 @@ def _place_plain(
     before = np.arange(len(order)) - np.repeat(begins, counts)
     grouped[places[ordered] + before] = items[order]
     places[which] += counts
-
-
-@kernel(plain=_place_plain)
-def _place(
-    numbers: Numbers, items: npt.NDArray[Any], places: Ints, grouped: npt.NDArray[Any]
-) -> None:
-    """`place_into`; twin `_place_plain`."""
-    for i in range(len(items)):
-        place = places[numbers[i]]
-        grouped[place] = items[i]
-        places[numbers[i]] = place + 1
 
 
 def tally(numbers: Numbers, n: int) -> Ints:
@@ -220,18 +200,13 @@ def tally(numbers: Numbers, n: int) -> Ints:
 
 def count_into(counts: Ints, numbers: Numbers) -> None:
     """Add how often each number occurs to `counts`, int64[n]; numbers are int32[m]."""
-    _count(contiguous(numbers), counts)
+    tally_into(contiguous(numbers), counts)
 
 
-def _count_plain(numbers: Numbers, counts: Ints) -> None:
+@kernel("table_loops")
+def tally_into(numbers: Numbers, counts: Ints) -> None:
+    """`count_into`."""
     np.add.at(counts, numbers, 1)
-
-
-@kernel(plain=_count_plain)
-def _count(numbers: Numbers, counts: Ints) -> None:
-    """`count_into`; twin `_count_plain`."""
-    for i in range(len(numbers)):
-        counts[numbers[i]] += 1
 
 
 def packed_pairs(
@@ -272,32 +247,18 @@ def group_distinct(packed: Ints, n: int) -> tuple[Ints, Numbers]:
     ([0, 1, 3], [7, 8, 9])
     """
     packed.sort()
-    starts, found = _unpack(packed, n)
+    starts, found = unpack(packed, n)
     return starts, found if len(found) == len(packed) else found.copy()
 
 
-def _unpack_plain(packed: Ints, n: int) -> tuple[Ints, Numbers]:
+@kernel("table_loops")
+def unpack(packed: Ints, n: int) -> tuple[Ints, Numbers]:
+    """Starts and distinct items of sorted pairs `(number << 32) | item`."""
     first = np.ones(len(packed), np.bool_)
     np.not_equal(packed[1:], packed[:-1], out=first[1:])
     starts = np.zeros(n + 1, np.int64)
     np.cumsum(np.bincount(packed[first] >> 32, minlength=n), out=starts[1:])
     return starts, packed[first].astype(np.int32)
-
-
-@kernel(plain=_unpack_plain)
-def _unpack(packed: Ints, n: int) -> tuple[Ints, Numbers]:
-    """Starts and distinct items of sorted pairs `(number << 32) | item`; twin `_unpack_plain`."""
-    starts = np.zeros(n + 1, np.int64)
-    items = np.empty(len(packed), np.int32)
-    n_items = 0
-    for i in range(len(packed)):
-        if i == 0 or packed[i] != packed[i - 1]:
-            items[n_items] = np.int32(packed[i] & 0x7FFFFFFF)
-            n_items += 1
-            starts[(packed[i] >> 32) + 1] += 1
-    for i in range(n):
-        starts[i + 1] += starts[i]
-    return starts, items[:n_items]
 
 
 def positions(begins: Ints, ends: Ints) -> Ints:

@@ -5,43 +5,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from pointstamp.kernels.jit import kernel
+from pointstamp.kernels.forms import kernel
 from pointstamp.kernels.lists import Ints, Numbers
 
 Bools = npt.NDArray[np.bool_]
 
 
-def _peel_plain(
-    begins: Ints,
-    ends: Ints,
-    others: Numbers,
-    back_begins: Ints,
-    back_ends: Ints,
-    back_others: Numbers,
-    counts: Ints,
-    back_counts: Ints,
-    is_open: Bools,
-    fresh: Numbers,
-) -> Numbers:
-    closed = []
-    waiting = fresh.tolist()
-    while waiting:
-        place = waiting.pop()
-        ways = (
-            (others[begins[place] : ends[place]], counts),
-            (back_others[back_begins[place] : back_ends[place]], back_counts),
-        )
-        for heads, left in ways:
-            for head in heads.tolist():
-                left[head] -= 1
-                if left[head] == 0 and is_open[head]:
-                    is_open[head] = False
-                    closed.append(head)
-                    waiting.append(head)
-    return np.array(sorted(closed), np.int32)
-
-
-@kernel(plain=_peel_plain)
+@kernel("graph_loops")
 def peel(
     begins: Ints,
     ends: Ints,
@@ -61,34 +31,21 @@ def peel(
     counts, back_counts : int64[n], changed, how many edges from, and to, what is open
     is_open : bool[p], changed for rows
     fresh : int32[k], places closed before, whose edges are still counted
-    returns int32, the rows closed now, sorted. Twin `_peel_plain`.
+    returns int32, the rows closed now, sorted.
     """
-    stack = np.empty(len(begins) + len(fresh), np.int32)
-    closed = np.empty(len(counts), np.int32)
-    n_closed = 0
-    n_stacked = len(fresh)
-    stack[:n_stacked] = fresh
-    while n_stacked > 0:
-        n_stacked -= 1
-        place = stack[n_stacked]
-        for way in range(2):
-            if way == 0:
-                begin, end = begins[place], ends[place]
-            else:
-                begin, end = back_begins[place], back_ends[place]
-            for j in range(begin, end):
-                if way == 0:
-                    head = others[j]
-                    counts[head] -= 1
-                    left = counts[head]
-                else:
-                    head = back_others[j]
-                    back_counts[head] -= 1
-                    left = back_counts[head]
-                if left == 0 and is_open[head]:
+    closed = []
+    waiting = fresh.tolist()
+    while waiting:
+        place = waiting.pop()
+        ways = (
+            (others[begins[place] : ends[place]], counts),
+            (back_others[back_begins[place] : back_ends[place]], back_counts),
+        )
+        for heads, left in ways:
+            for head in heads.tolist():
+                left[head] -= 1
+                if left[head] == 0 and is_open[head]:
                     is_open[head] = False
-                    closed[n_closed] = head
-                    n_closed += 1
-                    stack[n_stacked] = head
-                    n_stacked += 1
-    return np.sort(closed[:n_closed])
+                    closed.append(head)
+                    waiting.append(head)
+    return np.array(sorted(closed), np.int32)

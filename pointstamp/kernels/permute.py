@@ -12,20 +12,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pointstamp.kernels.forms import kernel
 from pointstamp.kernels.hashing import contiguous
-from pointstamp.kernels.jit import kernel
 
 
-def _gather_plain(values: npt.NDArray[Any], order: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+@kernel("hash_loops")
+def gather_words(values: npt.NDArray[Any], order: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+    """`gather`, of unsigned integers."""
     found: npt.NDArray[Any] = values[order]
-    return found
-
-
-@kernel(plain=_gather_plain)
-def _gather(values: npt.NDArray[Any], order: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
-    found = np.empty(len(order), values.dtype)
-    for i in range(len(order)):
-        found[i] = values[order[i]]
     return found
 
 
@@ -39,13 +33,14 @@ def gather(values: npt.NDArray[Any], order: npt.NDArray[np.int64]) -> npt.NDArra
 
     Returns
     -------
-    [m] of the same dtype. Twin `_gather_plain`.
+    [m] of the same dtype.
 
     >>> gather(np.array([1.5, 2.5, 3.5]), np.array([2, 0]))
     array([3.5, 1.5])
     """
     width = values.dtype.itemsize
     if values.dtype.hasobject or width not in (1, 2, 4, 8):
-        return _gather_plain(values, order)
+        found: npt.NDArray[Any] = values[order]
+        return found
     words = contiguous(values).view(np.dtype(f"u{width}"))
-    return _gather(words, contiguous(order)).view(values.dtype)
+    return gather_words(words, contiguous(order)).view(values.dtype)

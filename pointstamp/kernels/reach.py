@@ -16,24 +16,14 @@ from collections import deque
 import numpy as np
 import numpy.typing as npt
 
-from pointstamp.kernels.jit import kernel
+from pointstamp.kernels.forms import kernel
 from pointstamp.kernels.lists import Ints, Numbers, positions
-from pointstamp.kernels.worklist import after, enqueue, fill
 
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 
 
-def _expand_plain(
-    begins: Ints, ends: Ints, others: Numbers, fresh: Numbers, levels: Ints, level: int
-) -> Numbers:
-    heads = others[positions(begins[fresh], ends[fresh])]
-    found = np.unique(heads[levels[heads] < 0])
-    levels[found] = level
-    return found.astype(np.int32)
-
-
-@kernel(plain=_expand_plain)
+@kernel("graph_loops")
 def expand(
     begins: Ints, ends: Ints, others: Numbers, fresh: Numbers, levels: Ints, level: int
 ) -> Numbers:
@@ -41,43 +31,15 @@ def expand(
 
     begins, ends : int64[p] · others : int32[m] · fresh : int32[k], places
     levels : int64[n], changed
-    returns int32, rows, each once, in no particular order. Twin `_expand_plain`.
+    returns int32, rows, each once, in no particular order.
     """
-    found = np.empty(len(levels), np.int32)
-    n_found = 0
-    for i in range(len(fresh)):
-        for j in range(begins[fresh[i]], ends[fresh[i]]):
-            head = others[j]
-            if levels[head] < 0:
-                levels[head] = level
-                found[n_found] = head
-                n_found += 1
-    return found[:n_found].copy()
+    heads = others[positions(begins[fresh], ends[fresh])]
+    found = np.unique(heads[levels[heads] < 0])
+    levels[found] = level
+    return found.astype(np.int32)
 
 
-def _spread_least_plain(
-    begins: Ints,
-    ends: Ints,
-    others: Numbers,
-    labels: Ints,
-    is_open: Bools,
-    fresh: Numbers,
-    queue: Numbers,
-    queued: Bools,
-) -> Numbers:
-    waiting = deque(fresh.tolist())
-    changed = set()
-    while waiting:
-        place = waiting.popleft()
-        for head in others[begins[place] : ends[place]].tolist():
-            if is_open[head] and labels[place] < labels[head]:
-                labels[head] = labels[place]
-                changed.add(head)
-                waiting.append(head)
-    return np.array(sorted(changed), np.int32)
-
-
-@kernel(plain=_spread_least_plain)
+@kernel("graph_loops")
 def spread_least(
     begins: Ints,
     ends: Ints,
@@ -94,45 +56,21 @@ def spread_least(
     labels : int64[p], changed for rows · is_open : bool[>= n], rows that may change
     fresh : int32[k], distinct places whose labels are lower than they were
     queue : int32[p + 1], any content · queued : bool[p], all false, and so again afterwards
-    returns int32, the rows whose labels are lower now, sorted. Twin `_spread_least_plain`.
+    returns int32, the rows whose labels are lower now, sorted.
     """
-    is_changed = np.zeros(len(labels), np.bool_)
-    first, last = 0, fill(queue, queued, fresh)
-    while first != last:
-        place = queue[first]
-        first = after(first, len(queue))
-        queued[place] = False
-        label = labels[place]
-        for j in range(begins[place], ends[place]):
-            head = others[j]
-            if label < labels[head] and is_open[head]:
-                labels[head] = label
-                is_changed[head] = True
-                last = enqueue(queue, queued, last, head)
-    return np.flatnonzero(is_changed).astype(np.int32)
-
-
-def _reach_alike_plain(
-    begins: Ints,
-    ends: Ints,
-    others: Numbers,
-    labels: Ints,
-    reached: Bools,
-    fresh: Numbers,
-) -> Numbers:
     waiting = deque(fresh.tolist())
-    found = []
+    changed = set()
     while waiting:
         place = waiting.popleft()
         for head in others[begins[place] : ends[place]].tolist():
-            if not reached[head] and labels[head] == labels[place]:
-                reached[head] = True
-                found.append(head)
+            if is_open[head] and labels[place] < labels[head]:
+                labels[head] = labels[place]
+                changed.add(head)
                 waiting.append(head)
-    return np.array(sorted(found), np.int32)
+    return np.array(sorted(changed), np.int32)
 
 
-@kernel(plain=_reach_alike_plain)
+@kernel("graph_loops")
 def reach_alike(
     begins: Ints,
     ends: Ints,
@@ -145,58 +83,25 @@ def reach_alike(
 
     begins, ends : int64[p] · others : int32[m] · labels : int64[p]
     reached : bool[p], changed for rows · fresh : int32[k], places
-    returns int32, the rows that are newly reached, sorted. Twin `_reach_alike_plain`.
+    returns int32, the rows that are newly reached, sorted.
     """
-    stack = np.empty(len(labels) + len(fresh), np.int32)
-    found = np.empty(len(labels), np.int32)
-    n_found = 0
-    n_stacked = len(fresh)
-    stack[:n_stacked] = fresh
-    while n_stacked > 0:
-        n_stacked -= 1
-        place = stack[n_stacked]
-        for j in range(begins[place], ends[place]):
-            head = others[j]
+    waiting = deque(fresh.tolist())
+    found = []
+    while waiting:
+        place = waiting.popleft()
+        for head in others[begins[place] : ends[place]].tolist():
             if not reached[head] and labels[head] == labels[place]:
                 reached[head] = True
-                found[n_found] = head
-                n_found += 1
-                stack[n_stacked] = head
-                n_stacked += 1
-    return np.sort(found[:n_found])
+                found.append(head)
+                waiting.append(head)
+    return np.array(sorted(found), np.int32)
 
 
 # The shortest way: a heap of places by distance, in which each place knows its position,
 # so that there is room for one entry each and no entry is out of date.
 
 
-def _shorten_plain(
-    begins: Ints,
-    ends: Ints,
-    others: Numbers,
-    weights: Floats,
-    distances: Floats,
-    fresh: Numbers,
-    heap: Numbers,
-    position: Numbers,
-) -> Numbers:
-    waiting = [(distances[place], place) for place in fresh.tolist()]
-    heapq.heapify(waiting)
-    changed = set()
-    while waiting:
-        distance, place = heapq.heappop(waiting)
-        if distance > distances[place]:
-            continue
-        for j in range(begins[place], ends[place]):
-            head = int(others[j])
-            if distance + weights[j] < distances[head]:
-                distances[head] = distance + weights[j]
-                changed.add(head)
-                heapq.heappush(waiting, (distances[head], head))
-    return np.array(sorted(changed), np.int32)
-
-
-@kernel(plain=_shorten_plain)
+@kernel("graph_loops")
 def shorten(
     begins: Ints,
     ends: Ints,
@@ -213,61 +118,19 @@ def shorten(
     distances : float64[p], changed for rows
     fresh : int32[k], distinct places whose distances are shorter than they were
     heap : int32[p], any content · position : int32[p], all -1, and so again afterwards
-    returns int32, the rows with shorter distances, sorted. Twin `_shorten_plain`.
+    returns int32, the rows with shorter distances, sorted.
     """
-    is_changed = np.zeros(len(distances), np.bool_)
-    size = 0
-    for i in range(len(fresh)):
-        _rise(heap, position, distances, fresh[i], size)
-        size += 1
-    while size > 0:
-        place = heap[0]
-        position[place] = -1
-        size -= 1
-        if size > 0:
-            _sink(heap, position, distances, heap[size], size)
+    waiting = [(distances[place], place) for place in fresh.tolist()]
+    heapq.heapify(waiting)
+    changed = set()
+    while waiting:
+        distance, place = heapq.heappop(waiting)
+        if distance > distances[place]:
+            continue
         for j in range(begins[place], ends[place]):
-            head = others[j]
-            distance = distances[place] + weights[j]
-            if distance < distances[head]:
-                distances[head] = distance
-                is_changed[head] = True
-                at = position[head]
-                if at < 0:
-                    at = size
-                    size += 1
-                _rise(heap, position, distances, head, at)
-    return np.flatnonzero(is_changed).astype(np.int32)
-
-
-@kernel
-def _rise(heap: Numbers, position: Numbers, distances: Floats, place: int, at: int) -> None:
-    """Put `place` at `at`, or as far above as its distance goes."""
-    while at > 0:
-        above = (at - 1) >> 1
-        if distances[heap[above]] <= distances[place]:
-            break
-        heap[at] = heap[above]
-        position[heap[at]] = at
-        at = above
-    heap[at] = place
-    position[place] = at
-
-
-@kernel
-def _sink(heap: Numbers, position: Numbers, distances: Floats, place: int, size: int) -> None:
-    """Put `place` at the top, or as far below as its distance goes."""
-    at = 0
-    while True:
-        below = 2 * at + 1
-        if below >= size:
-            break
-        if below + 1 < size and distances[heap[below + 1]] < distances[heap[below]]:
-            below += 1
-        if distances[place] <= distances[heap[below]]:
-            break
-        heap[at] = heap[below]
-        position[heap[at]] = at
-        at = below
-    heap[at] = place
-    position[place] = at
+            head = int(others[j])
+            if distance + weights[j] < distances[head]:
+                distances[head] = distance + weights[j]
+                changed.add(head)
+                heapq.heappush(waiting, (distances[head], head))
+    return np.array(sorted(changed), np.int32)

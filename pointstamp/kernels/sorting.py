@@ -9,27 +9,18 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from pointstamp.kernels.forms import kernel
 from pointstamp.kernels.hashing import contiguous
-from pointstamp.kernels.jit import kernel
 
 Ints = npt.NDArray[np.int64]
 
 
-def _distinct_plain(keys: Ints) -> Ints:
+@kernel("table_loops")
+def distinct_sorted(keys: Ints) -> Ints:
+    """The distinct of sorted `keys`."""
     first = np.ones(len(keys), np.bool_)
     np.not_equal(keys[1:], keys[:-1], out=first[1:])
     return keys[first]
-
-
-@kernel(plain=_distinct_plain)
-def _distinct(keys: Ints) -> Ints:
-    found = np.empty(len(keys), np.int64)
-    n_found = 0
-    for i in range(len(keys)):
-        if i == 0 or keys[i] != keys[i - 1]:
-            found[n_found] = keys[i]
-            n_found += 1
-    return found[:n_found].copy()
 
 
 def unique_sorted(keys: Ints) -> Ints:
@@ -41,9 +32,9 @@ def unique_sorted(keys: Ints) -> Ints:
 
     Returns
     -------
-    int64[m], strictly increasing. Twin `_distinct_plain`.
+    int64[m], strictly increasing.
 
     >>> unique_sorted(np.array([3, 1, 3, 2, 1])).tolist()
     [1, 2, 3]
     """
-    return _distinct(contiguous(np.sort(keys)))
+    return distinct_sorted(contiguous(np.sort(keys)))

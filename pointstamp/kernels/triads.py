@@ -5,38 +5,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from pointstamp.kernels.jit import kernel
+from pointstamp.kernels.forms import kernel
 from pointstamp.kernels.lists import Ints, Numbers
 
 Marks = npt.NDArray[np.int8]
 
 
-def _count_triads_plain(
-    tails: Numbers,
-    begins: Ints,
-    ends: Ints,
-    heads: Numbers,
-    marks: Marks,
-    own_begins: Ints,
-    own_ends: Ints,
-    own_heads: Numbers,
-    own_marks: Marks,
-    counts: Ints,
-) -> None:
-    n = len(own_begins)
-    for i, a in enumerate(tails.tolist()):
-        span = slice(begins[i], ends[i])
-        marked = dict(zip(heads[span].tolist(), marks[span].tolist(), strict=True))
-        for b in (head for head in marked if head < n):
-            for j in range(own_begins[b], own_ends[b]):
-                c = int(own_heads[j])
-                if c in marked:
-                    counts[a] += own_marks[j]
-                    counts[b] += marked[c]
-                    counts[c] += marked[b]
-
-
-@kernel(plain=_count_triads_plain)
+@kernel("graph_loops")
 def count_triads(
     tails: Numbers,
     begins: Ints,
@@ -58,26 +33,16 @@ def count_triads(
     own_begins, own_ends : int64[n], the lists of b, for places below n
     own_heads : int32[l] · own_marks : int8[l]
     counts : int64[p], changed
-    Cost: for each a -> b with b < n, the length of the list of b. Twin `_count_triads_plain`.
+    Cost: for each a -> b with b < n, the length of the list of b.
     """
     n = len(own_begins)
-    marked = np.zeros(len(counts), np.int8)
-    for i in range(len(tails)):
-        for j in range(begins[i], ends[i]):
-            marked[heads[j]] = marks[j]
-        at_a = 0
-        for j in range(begins[i], ends[i]):
-            b = heads[j]
-            if b >= n:
-                continue
-            at_b = 0
-            for k in range(own_begins[b], own_ends[b]):
-                c = own_heads[k]
-                if marked[c] > 0:
-                    at_a += own_marks[k]
-                    at_b += marked[c]
-                    counts[c] += marks[j]
-            counts[b] += at_b
-        counts[tails[i]] += at_a
-        for j in range(begins[i], ends[i]):
-            marked[heads[j]] = 0
+    for i, a in enumerate(tails.tolist()):
+        span = slice(begins[i], ends[i])
+        marked = dict(zip(heads[span].tolist(), marks[span].tolist(), strict=True))
+        for b in (head for head in marked if head < n):
+            for j in range(own_begins[b], own_ends[b]):
+                c = int(own_heads[j])
+                if c in marked:
+                    counts[a] += own_marks[j]
+                    counts[b] += marked[c]
+                    counts[c] += marked[b]

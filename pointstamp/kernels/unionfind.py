@@ -9,11 +9,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from pointstamp.kernels.jit import kernel
+from pointstamp.kernels.forms import kernel
 from pointstamp.kernels.lists import Numbers
 
 
-def _least_roots_plain(left: Numbers, right: Numbers, n: int) -> Numbers:
+@kernel("graph_loops")
+def least_roots(left: Numbers, right: Numbers, n: int) -> Numbers:
+    """The least number that each number is connected with, by way of the pairs.
+
+    left, right : int32[m], from 0 to n - 1 · returns int32[n]
+    Cost: of the order of m log n at most, in practice of m.
+    """
     roots = np.arange(n, dtype=np.int32)
     while True:
         lower = roots.copy()
@@ -22,33 +28,3 @@ def _least_roots_plain(left: Numbers, right: Numbers, n: int) -> Numbers:
         if (lower == roots).all():
             return roots
         roots = lower
-
-
-@kernel(plain=_least_roots_plain)
-def least_roots(left: Numbers, right: Numbers, n: int) -> Numbers:
-    """The least number that each number is connected with, by way of the pairs.
-
-    left, right : int32[m], from 0 to n - 1 · returns int32[n]
-    Cost: of the order of m log n at most, in practice of m. Twin `_least_roots_plain`.
-    """
-    parents = np.arange(n).astype(np.int32)
-    for i in range(len(left)):
-        a = _root(parents, left[i])
-        b = _root(parents, right[i])
-        if a < b:
-            parents[b] = a
-        else:
-            parents[a] = b
-    for i in range(n):
-        # A parent is less than its child, so it has its root already.
-        parents[i] = parents[parents[i]]
-    return parents
-
-
-@kernel
-def _root(parents: Numbers, number: int) -> int:
-    """The root of `number`, halving the path to it."""
-    while parents[number] != number:
-        parents[number] = parents[parents[number]]
-        number = parents[number]
-    return number

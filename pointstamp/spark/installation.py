@@ -3,8 +3,7 @@
 Spark can hand an archive to every executor, those that start later included, and
 unpacks it into a folder that is on the path of the Python of each task. An archive of
 the package that unpacks under the package's own name is therefore all that is needed;
-unlike a zip that Python imports from, it may hold compiled libraries, and Numba finds a
-folder to keep its kernels in.
+unlike a zip that Python imports from, it may hold compiled libraries.
 
 What executors have is asked of them by a function that travels by value, since they
 cannot import it, and as a plain UDF of Python objects, since they may lack Arrow too.
@@ -34,7 +33,7 @@ from pointstamp.spark.session import context_of, reason
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-NEEDED = ("cloudpickle", "numba", "numpy", "pyarrow")
+NEEDED = ("cloudpickle", "numpy", "pyarrow")
 """What a worker imports that is not ours, and not of Python."""
 
 FIRST_IMPORT = "pointstamp.spark.task"
@@ -44,7 +43,7 @@ PACKAGE = Path(__file__).resolve().parent.parent
 N_ASKED = 1024
 """In how many rows we ask; Spark makes of them a task per slot."""
 
-_SUFFIXES = {".py", ".pxd", ".typed"}
+_SUFFIXES = {".py", ".pxd", ".pyx", ".typed"}
 _SAME_MOMENT = (1980, 1, 1, 0, 0, 0)
 """When all files were written, so that the same files are the same archive."""
 
@@ -100,9 +99,7 @@ def install_on_executors(spark: SparkSession) -> bool:
     -----
     It costs a job of Spark, and another where something is sent: less than a megabyte of
     sources, or three with compiled libraries, which go where all executors have the same
-    Python and C library as this program. Numba compiles kernels again on each executor,
-    in seconds, as long as the application lives; an image that has the package installed
-    and warm (`pointstamp warm`) saves that.
+    Python and C library as this program.
 
     Examples
     --------

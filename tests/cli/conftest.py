@@ -17,7 +17,6 @@ from pathlib import Path
 import pytest
 
 from pointstamp.cli.app import app
-from pointstamp.kernels import jit
 from tests.os_processes import of_group
 
 # Two triangles that share the edge 2-3, and a tail; 1 -> 2 is there twice, once back.
@@ -70,18 +69,6 @@ def run() -> Callable[..., Ran]:
 def command() -> list[str]:
     """The command line as another process."""
     return [sys.executable, "-m", "pointstamp.cli"]
-
-
-@pytest.fixture
-def plain_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have programs and workers that are started run kernels as they are.
-
-    To import Numba takes each of them longer than all the rest. Where it is counted, of
-    real graphs and of this installation, they do; and this process goes on as before.
-    """
-    wanted = jit.numba_wanted()
-    monkeypatch.setattr(jit, "numba_wanted", lambda: wanted)
-    monkeypatch.setenv("POINTSTAMP_NUMBA", "0")
 
 
 # Searches to be stopped.

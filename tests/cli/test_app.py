@@ -46,7 +46,6 @@ def test_a_count_is_a_number_alone(run: Run, graph: Path) -> None:
     assert run("cliques", 2, graph, "--workers", 1, "--count").out == "6\n"
 
 
-@pytest.mark.usefixtures("plain_workers")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_json_has_everything_in_one_object(run: Run, graph: Path, workers: int) -> None:
     ran = run("motifs", "(x)-[]->(y); (y)-[]->(x)", graph, "--workers", workers, "--json")
@@ -80,7 +79,6 @@ def test_distinct_vertices_are_a_choice(run: Run, graph: Path) -> None:
     assert run("motifs", PATH, graph, "--workers", 1, "--count", "--distinct").out == "7\n"
 
 
-@pytest.mark.usefixtures("plain_workers")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_all_matches_are_written_to_one_file(run: Run, graph: Path, workers: int) -> None:
     out = graph.parent / "found.parquet"
@@ -123,7 +121,6 @@ def test_every_form_of_input_is_read(run: Run, tmp_path: Path, form: str) -> Non
     assert run("triangles", path, "--workers", 1, "--count").out == "2\n"
 
 
-@pytest.mark.usefixtures("plain_workers")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_standard_input_is_a_dash(command: list[str], workers: int) -> None:
     args = [*command, "triangles", "-", "--workers", str(workers), "--count"]
@@ -191,7 +188,6 @@ def test_a_caret_points_at_the_fault_of_a_pattern(run: Run, graph: Path) -> None
     assert pattern[caret.index("^") :] == ">(c)"
 
 
-@pytest.mark.usefixtures("plain_workers")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_bad_input_ends_with_2_names_the_line_and_leaves_no_file(
     run: Run, tmp_path: Path, workers: int
@@ -230,7 +226,6 @@ def test_where_an_error_came_from_is_shown_when_asked_for(run: Run, tmp_path: Pa
     assert "Traceback" in ran.err
 
 
-@pytest.mark.usefixtures("plain_workers")
 def test_a_closed_pipe_is_no_traceback(command: list[str], graph: Path) -> None:
     ran = subprocess.Popen(
         [*command, "triangles", str(graph), "--workers", "1"],

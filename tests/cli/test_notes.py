@@ -12,8 +12,6 @@ from tests.cli.conftest import Ran
 
 Run = Callable[..., Ran]
 
-pytestmark = pytest.mark.usefixtures("plain_workers")
-
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_header_that_could_be_an_edge_is_in_the_summary_and_in_the_object(

@@ -13,8 +13,6 @@ from tests.cli.conftest import Ran
 
 Run = Callable[..., Ran]
 
-pytestmark = pytest.mark.usefixtures("plain_workers")
-
 
 @pytest.mark.parametrize(
     ("out", "said"),

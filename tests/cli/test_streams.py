@@ -9,8 +9,6 @@ import pytest
 
 from tests.cli.conftest import EDGES, Ran
 
-pytestmark = pytest.mark.usefixtures("plain_workers")
-
 FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
 MATCHES = "a\tb\tc\n1\t2\t3\n2\t3\t4\n"
 

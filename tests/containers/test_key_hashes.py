@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
@@ -60,28 +57,3 @@ def test_an_exchange_in_one_call_splits_by_the_hashes(records: list[Any], peers:
         expected = kind.split(records, kind.hashes(records, key), peers)
         assert kind.exchange(records, key, peers) == expected
         assert split_by_hash(records, key, peers) == expected
-
-
-EXCHANGE = """
-import json
-import sys
-import numpy as np
-import pointstamp as ps
-
-def main(worker):
-    keys = (lambda x: x, lambda x: str(x), lambda x: (x, str(x)), lambda x: x / 3, np.int32, float)
-    with worker.dataflow() as scope:
-        stream = scope.to_stream(range(1000))
-        for key in keys:
-            stream = stream.exchange(key)
-        stream.count()
-    worker.run()
-
-ps.execute(main, workers=2, threads=True)
-print(json.dumps("numba" in sys.modules))
-"""
-
-
-def test_an_exchange_of_rows_imports_no_numba() -> None:
-    done = subprocess.run([sys.executable, "-c", EXCHANGE], capture_output=True, check=True)
-    assert json.loads(done.stdout) is False

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pointstamp as ps
+from pointstamp.compiled import build_info
 from pointstamp.containers import Arrays
 from pointstamp.joins import tactics
 from pointstamp.joins.adjacency import Adjacency, Graph
 from pointstamp.joins.generic_join import GenericJoin
 from pointstamp.joins.plan import make_plan
 from pointstamp.joins.replicated_lists import least_bits, offers, replicated_with, sizes_of
-from pointstamp.kernels.jit import numba_wanted
 
 graphs = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 30)), min_size=1, max_size=120)
 
@@ -72,7 +72,7 @@ def test_where_nothing_is_known_only_own_lists_are_here():
     assert not graph.all_have("forward", np.array([0, 10**6])).any()
 
 
-N_LEAVES = 1_000_000 if numba_wanted() else 10_000  # a loop of Python for each is slow
+N_LEAVES = 1_000_000 if build_info() == "compiled" else 10_000  # a loop of Python for each is slow
 TRIANGLE = make_plan(3, [(0, 1), (1, 2), (0, 2)])
 
 

@@ -67,8 +67,8 @@ def test_five_hashes_alike_in_every_width(dtype):
 
 @given(nps.arrays(np.uint64, st.integers(0, 50)))
 def test_words_agree_with_the_twin_and_one_by_one(words):
-    compiled = hashing._hash_words(hashing.contiguous(words))
-    assert compiled.tolist() == hashing._hash_words.plain(words).tolist()
+    compiled = hashing.hash_words(hashing.contiguous(words))
+    assert compiled.tolist() == hashing.hash_words.plain(words).tolist()
     assert compiled.tolist() == [reference_mix(word) for word in words.tolist()]
 
 
@@ -80,7 +80,7 @@ edge_floats = st.sampled_from(
 @given(st.lists(st.floats() | edge_floats))
 def test_floats_agree_with_the_twin_and_one_by_one(floats):
     values = hashing.contiguous(np.array(floats, np.float64))
-    assert hashing._float_words(values).tolist() == hashing._float_words.plain(values).tolist()
+    assert hashing.float_words(values).tolist() == hashing.float_words.plain(values).tolist()
     assert hashing.hash_floats(values).tolist() == [hashing.hash_float(v) for v in floats]
 
 
@@ -105,7 +105,7 @@ def test_narrow_floats_hash_by_value():
 def test_bytes_agree_with_the_twin_and_one_by_one(texts):
     offsets, data = packed(texts)
     compiled = hashing.hash_bytes(offsets, data)
-    plain = hashing._hash_slices.plain(offsets[:-1], offsets[1:], data)
+    plain = hashing.hash_spans.plain(offsets[:-1], offsets[1:], data)
     assert compiled.tolist() == plain.tolist() == [reference_text(text) for text in texts]
 
 
@@ -126,7 +126,7 @@ def test_combining_agrees_with_the_twin_and_one_by_one(pairs):
         )
     )
     compiled = hashing.combine_columns([first, more])
-    assert compiled.tolist() == hashing._combine_all.plain(first, more).tolist()
+    assert compiled.tolist() == hashing.combine_all.plain(first, more).tolist()
     assert compiled.tolist() == [hashing.combine(a, b) for a, b in pairs]
 
 

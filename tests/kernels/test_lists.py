@@ -51,7 +51,7 @@ def test_distinct_ids_are_a_sorted_set(ids):
 def test_flags_are_set_where_ids_are(form, values):
     ids = np.array(values, np.int64)
     present = np.zeros(40, np.bool_)
-    (lists._flag if form == "compiled" else lists._flag.plain)(contiguous(ids), -5, present)
+    (lists.flag if form == "compiled" else lists.flag.plain)(contiguous(ids), -5, present)
     assert (np.flatnonzero(present) - 5).tolist() == sorted(set(values))
 
 
@@ -79,7 +79,7 @@ def test_grouping_keeps_the_order_of_each_list(pairs):
 @pytest.mark.parametrize("form", ["compiled", "plain"])
 @given(pairs=pairs, cut=st.integers(0, 40))
 def test_lists_that_are_filled_in_parts_are_as_if_in_one(form, pairs, cut):
-    count = lists._count if form == "compiled" else lists._count.plain
+    count = lists.tally_into if form == "compiled" else lists.tally_into.plain
     place = place_into if form == "compiled" else place_plain
     numbers, items = columns(pairs)
     counts = np.zeros(8, np.int64)
@@ -94,7 +94,7 @@ def test_lists_that_are_filled_in_parts_are_as_if_in_one(form, pairs, cut):
 
 
 def place_plain(grouped, places, numbers, items):
-    lists._place.plain(numbers, items, places, grouped)
+    lists.place_words.plain(numbers, items, places, grouped)
 
 
 @given(pairs)
@@ -102,7 +102,7 @@ def test_grouping_distinct_items_sorts_each_list(pairs):
     numbers, items = columns(pairs)
     expected = [sorted({item for number, item in pairs if number == i}) for i in range(8)]
     packed = numbers.astype(np.int64) << 32 | items
-    assert lists_of(*lists._unpack.plain(np.sort(packed), 8)) == expected
+    assert lists_of(*lists.unpack.plain(np.sort(packed), 8)) == expected
     assert lists_of(*group_distinct(packed, 8)) == expected
 
 

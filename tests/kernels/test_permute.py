@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pointstamp.kernels.permute import _gather, gather
+from pointstamp.kernels.permute import gather, gather_words
 
 DTYPES = ["i1", "u2", "i4", "f4", "i8", "u8", "f8", "?", "M8[s]", "m8[ns]", "c16", "U3", "S5", "O"]
 
@@ -34,4 +34,4 @@ def test_of_nothing_there_is_nothing() -> None:
 def test_the_kernel_and_its_twin_agree(values: list[int], data: st.DataObject) -> None:
     column = np.array(values, np.uint8)
     order = np.array(data.draw(st.lists(st.integers(0, len(values) - 1))), np.int64)
-    assert _gather(column, order).tolist() == _gather.plain(column, order).tolist()
+    assert gather_words(column, order).tolist() == gather_words.plain(column, order).tolist()

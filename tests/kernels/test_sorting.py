@@ -19,4 +19,4 @@ def ints(values: list[int]) -> np.ndarray:
 def test_unique_sorted_is_a_sorted_set(keys):
     assert sorting.unique_sorted(ints(keys)).tolist() == sorted(set(keys))
     ordered = np.sort(ints(keys))
-    assert sorting._distinct.plain(ordered).tolist() == sorting._distinct(ordered).tolist()
+    assert sorting.distinct_sorted.plain(ordered).tolist() == sorted(set(keys))

@@ -329,8 +329,8 @@ SOURCE_MUTANTS = [
         ),
         (
             "A connection that is cut passes for one that was closed.",
-            "                if n_bytes == 0:\n                    self._lose(connection, NO_GOODBYE)",
-            "                if n_bytes == 0:\n                    self._close(connection, None)",
+            "if n_bytes == 0:\n                    self._lose(connection, NO_GOODBYE)",
+            "if n_bytes == 0:\n                    self._close(connection, None)",
         ),
         (
             "The goodbye is said before what was sent.",

@@ -54,7 +54,7 @@ class Cluster:
     other: str
     """Another one that has not, nor any of the processes of the first."""
     poor: str
-    """One that has not, nor Numba."""
+    """One that has not, nor a library that it needs."""
 
 
 @contextmanager
@@ -63,7 +63,7 @@ def cluster(folder: Path, java_options: str) -> Iterator[Cluster]:
     mark = uuid.uuid4().hex
     bare = python_without(folder / "bare", "pointstamp")
     other = python_without(folder / "other", "pointstamp")
-    poor = python_without(folder / "poor", "pointstamp", "numba")
+    poor = python_without(folder / "poor", "pointstamp", "cloudpickle")
     with ExitStack() as running:
         environment = {
             **{k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_"))},

@@ -373,7 +373,7 @@ def test_too_few_slots_are_said_before_anything_starts(ready: Program) -> None:
 
 
 def test_libraries_that_executors_lack_are_named(classic: Program, machines: Cluster) -> None:
-    with pytest.raises(Raised, match=r"SparkSetupError: executors lack numba \(.*Install"):
+    with pytest.raises(Raised, match=r"SparkSetupError: executors lack cloudpickle \(.*Install"):
         classic.call(ship_to, machines.poor)
 
 

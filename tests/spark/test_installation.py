@@ -72,11 +72,11 @@ def test_a_digest_is_of_the_sources_alone(tmp_path):
 def test_executors_that_lack_libraries_are_named_with_all_that_is_missing():
     check_libraries([HERE])
     lacking = [
-        replace(HERE, host="one", missing=("numba",)),
+        replace(HERE, host="one", missing=("cloudpickle",)),
         HERE,
         replace(HERE, host="two", missing=("pyarrow", "numpy")),
     ]
-    with pytest.raises(SparkSetupError, match=r"lack numba, numpy, pyarrow \(.* on one; .* on two"):
+    with pytest.raises(SparkSetupError, match=r"lack cloudpickle, numpy, pyarrow \(.* one; .* two"):
         check_libraries(lacking)
 
 

@@ -1,0 +1,306 @@
+"""Loops over columns: hashes, which records go to which worker, and columns in another order.
+
+What each function does is said by its plain twin, of the same name in `hashing`, `partition`
+and `permute`. The loops that a wider vector unit makes twice as fast are compiled twice, and
+the processor is asked once which it has.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcpy
+
+import numpy as np
+
+cdef extern from *:
+    """
+    #if defined(__x86_64__) && defined(__GNUC__)
+    #include <cpuid.h>
+    #define WIDE __attribute__((target("avx2")))
+    /* Whether the processor has AVX2 and the system keeps its registers: asked by hand, as not
+       every compiler's runtime has __builtin_cpu_supports. */
+    static int find_wide(void) {
+        unsigned a, b, c, d, low, high;
+        if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & (1u << 27)) || !(c & (1u << 28))) return 0;
+        __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+        if ((low & 6) != 6) return 0;
+        return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & (1u << 5)) != 0;
+    }
+    #else
+    #define WIDE
+    static int find_wide(void) { return 0; }
+    #endif
+    #define INLINED static inline __attribute__((always_inline))
+    #define STEP 0xD6E8FEB86659FD93ULL
+
+    INLINED uint64_t mixed(uint64_t word) {
+        word += 0x9E3779B97F4A7C15ULL;
+        word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9ULL;
+        word = (word ^ (word >> 27)) * 0x94D049BB133111EBULL;
+        return word ^ (word >> 31);
+    }
+
+    /* The body of a loop, once for any processor and once for a wide one. */
+    #define TWICE(name, parameters, arguments)                                   \
+        static void name##_any parameters { name##_body arguments; }             \
+        WIDE static void name##_wide parameters { name##_body arguments; }       \
+        static void name parameters {                                            \
+            if (is_wide) name##_wide arguments; else name##_any arguments;       \
+        }
+
+    static int is_wide = 0;
+    static void look_for_wide(void) { is_wide = find_wide(); }
+
+    INLINED void mix_words_body(const uint64_t *words, uint64_t *hashes, Py_ssize_t n) {
+        for (Py_ssize_t i = 0; i < n; i++) hashes[i] = mixed(words[i]);
+    }
+    TWICE(mix_words, (const uint64_t *words, uint64_t *hashes, Py_ssize_t n), (words, hashes, n))
+
+    INLINED void combine_words_body(
+        const uint64_t *hashes, const uint64_t *more, uint64_t *combined, Py_ssize_t n
+    ) {
+        for (Py_ssize_t i = 0; i < n; i++) combined[i] = mixed(hashes[i] * STEP + more[i]);
+    }
+    TWICE(
+        combine_words,
+        (const uint64_t *hashes, const uint64_t *more, uint64_t *combined, Py_ssize_t n),
+        (hashes, more, combined, n)
+    )
+
+    INLINED void mask_words_body(
+        const uint64_t *hashes, uint64_t mask, uint8_t *destinations, Py_ssize_t n
+    ) {
+        for (Py_ssize_t i = 0; i < n; i++) destinations[i] = (uint8_t)(hashes[i] & mask);
+    }
+    TWICE(
+        mask_words,
+        (const uint64_t *hashes, uint64_t mask, uint8_t *destinations, Py_ssize_t n),
+        (hashes, mask, destinations, n)
+    )
+
+    /* Eight bytes, the first of them lowest. */
+    INLINED uint64_t word_at(const uint8_t *data) {
+        uint64_t word;
+        memcpy(&word, data, 8);
+    #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+        word = __builtin_bswap64(word);
+    #endif
+        return word;
+    }
+
+    /* The numbers of one peer's records, one after the other: each is written, and kept by
+       going on. Without a branch, which the processor would guess wrong. */
+    static Py_ssize_t collect_peer(
+        const uint8_t *restrict near, uint8_t peer, int64_t *restrict order, Py_ssize_t n
+    ) {
+        Py_ssize_t at = 0;
+        for (Py_ssize_t i = 0; i < n; i++) {
+            order[at] = i;
+            at += near[i] == peer;
+        }
+        return at;
+    }
+
+    /* The upper half of a product. */
+    INLINED uint64_t high_product(uint64_t left, uint64_t right) {
+        return (uint64_t)(((unsigned __int128)left * right) >> 64);
+    }
+    """
+    uint64_t STEP
+    void look_for_wide() noexcept nogil
+    void mix_words_over "mix_words"(const uint64_t *, uint64_t *, Py_ssize_t) noexcept nogil
+    void combine_words(const uint64_t *, const uint64_t *, uint64_t *, Py_ssize_t) noexcept nogil
+    void mask_words(const uint64_t *, uint64_t, uint8_t *, Py_ssize_t) noexcept nogil
+    Py_ssize_t collect_peer(const uint8_t *, uint8_t, int64_t *, Py_ssize_t) noexcept nogil
+    uint64_t mixed(uint64_t) noexcept nogil
+    uint64_t word_at(const uint8_t *) noexcept nogil
+    uint64_t high_product(uint64_t, uint64_t) noexcept nogil
+
+look_for_wide()
+
+cdef enum:
+    FEW_PEERS = 4
+    TEXT = 0x74657874
+
+cdef uint64_t NAN_BITS = 0x7FF8000000000000
+cdef double LEAST_INT = -9223372036854775808.0
+cdef double BEYOND_INT = 9223372036854775808.0
+cdef double BEYOND_UINT = 18446744073709551616.0
+
+
+def hash_words(const uint64_t[::1] words):
+    cdef Py_ssize_t n = words.shape[0]
+    array = np.empty(n, np.uint64)
+    cdef uint64_t[::1] hashes = array
+    if n:
+        with nogil:
+            mix_words_over(&words[0], &hashes[0], n)
+    return array
+
+
+def combine_all(const uint64_t[::1] hashes, const uint64_t[::1] more):
+    cdef Py_ssize_t n = hashes.shape[0]
+    if more.shape[0] != n:
+        raise ValueError(f"{n} keys and {more.shape[0]} further parts of them")
+    array = np.empty(n, np.uint64)
+    cdef uint64_t[::1] combined = array
+    if n:
+        with nogil:
+            combine_words(&hashes[0], &more[0], &combined[0], n)
+    return array
+
+
+def float_words(const double[::1] values):
+    cdef Py_ssize_t i, n = values.shape[0]
+    cdef double value
+    cdef uint64_t word
+    array = np.empty(n, np.uint64)
+    cdef uint64_t[::1] words = array
+    with nogil:
+        for i in range(n):
+            value = values[i]
+            memcpy(&word, &value, 8)
+            if value != value:
+                word = NAN_BITS
+            elif LEAST_INT <= value < BEYOND_INT:
+                if <double><int64_t>value == value:
+                    word = <uint64_t><int64_t>value
+            elif BEYOND_INT <= value < BEYOND_UINT:
+                word = <uint64_t>value
+            words[i] = word
+    return array
+
+
+def hash_spans(
+    const int64_t[::1] starts, const int64_t[::1] stops, const uint8_t[::1] data
+):
+    cdef Py_ssize_t i, n = starts.shape[0], n_data = data.shape[0]
+    array = np.empty(n, np.uint64)
+    cdef uint64_t[::1] hashes = array
+    cdef const uint8_t *first = &data[0] if n_data else NULL
+    with nogil:
+        for i in range(n):
+            hashes[i] = hash_span(first, n_data, starts[i], stops[i])
+    return array
+
+
+cdef inline uint64_t hash_span(
+    const uint8_t *data, Py_ssize_t n_data, int64_t start, int64_t stop
+) noexcept nogil:
+    cdef uint64_t hash = <uint64_t>TEXT + <uint64_t>(stop - start)
+    cdef uint64_t word = 0
+    cdef int64_t at = start, k
+    while at + 8 <= stop:
+        hash = mixed(hash * STEP + word_at(data + at))
+        at += 8
+    if at < stop:
+        if at + 8 <= n_data:  # read too much, and forget what is not ours
+            word = word_at(data + at) & ((<uint64_t>1 << (8 * (stop - at))) - 1)
+        else:
+            for k in range(stop - at):
+                word |= <uint64_t>data[at + k] << (8 * k)
+        hash = mixed(hash * STEP + word)
+    return mixed(hash)
+
+
+def order_by_peer(const uint64_t[::1] hashes, int64_t peers):
+    cdef Py_ssize_t i, at, n = hashes.shape[0]
+    cdef int64_t peer
+    array = np.empty(n + 1, np.int64)  # what is to be written nowhere is written beyond
+    starts_array = np.zeros(peers + 1, np.int64)
+    cdef int64_t[::1] order = array, starts = starts_array
+    cdef uint8_t[::1] near
+    cdef int32_t[::1] destinations
+    cdef int64_t[::1] places
+    cdef uint64_t inverse = 0
+    cdef bint is_power = peers & (peers - 1) == 0
+    if not is_power:
+        inverse = <uint64_t>-1 // <uint64_t>peers
+    if n == 0:
+        return array[:0], starts_array
+    if peers <= FEW_PEERS:
+        near = np.empty(n, np.uint8)
+        with nogil:
+            if is_power:
+                mask_words(&hashes[0], <uint64_t>(peers - 1), &near[0], n)
+            else:
+                for i in range(n):
+                    near[i] = <uint8_t>remainder(hashes[i], <uint64_t>peers, inverse)
+            at = 0
+            for peer in range(peers):
+                at += collect_peer(&near[0], <uint8_t>peer, &order[at], n)
+                starts[peer + 1] = at
+        return array[:n], starts_array
+    destinations = np.empty(n, np.int32)
+    places = np.empty(peers, np.int64)
+    with nogil:
+        for i in range(n):
+            if is_power:
+                destinations[i] = <int32_t>(hashes[i] & <uint64_t>(peers - 1))
+            else:
+                destinations[i] = <int32_t>remainder(hashes[i], <uint64_t>peers, inverse)
+            starts[destinations[i] + 1] += 1
+        for peer in range(peers):
+            starts[peer + 1] += starts[peer]
+            places[peer] = starts[peer]
+        for i in range(n):
+            at = places[destinations[i]]
+            order[at] = i
+            places[destinations[i]] = at + 1
+    return array[:n], starts_array
+
+
+cdef inline uint64_t remainder(uint64_t value, uint64_t by, uint64_t inverse) noexcept nogil:
+    """`value % by`, where `inverse` is (2^64 - 1) // by and `by` no power of two.
+
+    The quotient by multiplication is right or one too low (Barrett's reduction).
+    """
+    cdef uint64_t rest = value - high_product(value, inverse) * by
+    return rest - by if rest >= by else rest
+
+
+ctypedef fused Word:
+    uint8_t
+    uint16_t
+    uint32_t
+    uint64_t
+
+
+cdef void gather_over(
+    const Word[::1] values, const int64_t[::1] order, Word[::1] found
+) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(order.shape[0]):
+        found[i] = values[order[i]]
+
+
+def gather_words(values, const int64_t[::1] order):
+    found = np.empty(order.shape[0], values.dtype)
+    cdef int width = values.itemsize
+    if width == 8:
+        gather_8(values, order, found)
+    elif width == 4:
+        gather_4(values, order, found)
+    elif width == 2:
+        gather_2(values, order, found)
+    else:
+        gather_1(values, order, found)
+    return found
+
+
+cdef gather_1(const uint8_t[::1] values, const int64_t[::1] order, uint8_t[::1] found):
+    with nogil:
+        gather_over[uint8_t](values, order, found)
+
+
+cdef gather_2(const uint16_t[::1] values, const int64_t[::1] order, uint16_t[::1] found):
+    with nogil:
+        gather_over[uint16_t](values, order, found)
+
+
+cdef gather_4(const uint32_t[::1] values, const int64_t[::1] order, uint32_t[::1] found):
+    with nogil:
+        gather_over[uint32_t](values, order, found)
+
+
+cdef gather_8(const uint64_t[::1] values, const int64_t[::1] order, uint64_t[::1] found):
+    with nogil:
+        gather_over[uint64_t](values, order, found)

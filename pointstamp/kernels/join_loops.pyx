@@ -1,0 +1,290 @@
+"""The intersections of many sorted lists at once, which is where a join spends its time.
+
+What each function does, and how, is said in `intersect`, which has its plain twin.
+"""
+
+from libc.stdint cimport INT64_MIN, int8_t, int32_t, int64_t, uint8_t
+
+import numpy as np
+
+ctypedef const int64_t[:, ::1] Spans
+ctypedef const int32_t[:, ::1] Bound
+ctypedef const int32_t[::1] Pool
+
+cdef int64_t FIRST = INT64_MIN
+
+cdef enum:
+    LONGER = 8  # a list this many times longer than the other is galloped through, not read
+    MARKED_LISTS = 8  # a mark has as many bits
+
+
+def extend(
+    Pool forward,
+    Pool reverse,
+    Pool carried,
+    const int8_t[::1] pool_of,
+    Spans begins,
+    Spans ends,
+    Bound bound,
+    uint8_t[::1] marks,
+    int64_t at,
+    int64_t resume,
+    int64_t budget,
+    bint counting,
+    int64_t[::1] parents,
+    int32_t[::1] found,
+):
+    cdef Py_ssize_t n_lists = begins.shape[0], n_prefixes = begins.shape[1]
+    cdef Py_ssize_t i, j, b, shortest, unmarked, chosen
+    cdef int64_t total = 0, room = found.shape[0]
+    cdef int64_t n_here, n_asked, n_read, n_kept, size, begin, end, base
+    cdef int needed
+    cdef Pool pool
+    # The span of the list last seen in each place, and whether it is marked.
+    cdef int64_t[::1] shown = np.full(n_lists, -1, np.int64)
+    cdef int64_t[::1] shown_end = np.zeros(n_lists, np.int64)
+    cdef uint8_t[::1] marked = np.zeros(n_lists, np.uint8)
+    with nogil:
+        while at < n_prefixes and budget > 0 and (counting or total < room):
+            n_here = 0
+            for j in range(n_lists):
+                n_here += ends[j, at] >= 0
+            if n_here > 1:
+                for j in range(min(n_lists, <Py_ssize_t>MARKED_LISTS)):
+                    if ends[j, at] < 0 or (
+                        begins[j, at] == shown[j] and ends[j, at] == shown_end[j]
+                    ):
+                        continue
+                    pool = pick(forward, reverse, carried, pool_of[j])
+                    if marked[j]:
+                        unmark(marks, pool, shown[j], shown_end[j], <uint8_t>(1 << j))
+                    shown[j] = begins[j, at]
+                    shown_end[j] = ends[j, at]
+                    marked[j] = worth_marking(begins, ends, j, at)
+                    if marked[j]:
+                        mark(marks, pool, shown[j], shown_end[j], <uint8_t>(1 << j))
+
+            # Which list to read: the shortest that is not marked, unless another is far shorter.
+            shortest = -1
+            unmarked = -1
+            for j in range(n_lists):
+                if ends[j, at] < 0:
+                    continue
+                size = ends[j, at] - begins[j, at]
+                if shortest < 0 or size < ends[shortest, at] - begins[shortest, at]:
+                    shortest = j
+                if not marked[j] and (
+                    unmarked < 0 or size < ends[unmarked, at] - begins[unmarked, at]
+                ):
+                    unmarked = j
+            chosen = unmarked
+            if unmarked < 0 or LONGER * (ends[shortest, at] - begins[shortest, at]) < (
+                ends[unmarked, at] - begins[unmarked, at]
+            ):
+                chosen = shortest
+            needed = 0
+            n_asked = 0  # lists that have to be merged with, or galloped through
+            for j in range(n_lists):
+                if ends[j, at] >= 0 and j != chosen:
+                    if marked[j]:
+                        needed |= 1 << j
+                    else:
+                        n_asked += 1
+
+            pool = pick(forward, reverse, carried, pool_of[chosen])
+            begin = begins[chosen, at]
+            end = ends[chosen, at]
+            if resume != FIRST:
+                begin = gallop(pool, begin, end, resume)
+
+            if counting and n_asked == 0 and (needed == 0 or bound.shape[0] == 0):
+                if needed == 0:
+                    total += end - begin
+                    for b in range(bound.shape[0]):
+                        if begin < end and contains(pool, begin, end, bound[b, at]):
+                            total -= 1
+                else:
+                    total += count_marked(marks, pool, begin, end, <uint8_t>needed)
+                    budget -= end - begin
+                budget -= 1
+                at += 1
+                resume = FIRST
+                continue
+
+            while begin < end and budget > 0 and (counting or total < room):
+                base = 0 if counting else total
+                n_read = min(end - begin, room - base)
+                n_kept = 0
+                if needed == 0:
+                    for i in range(n_read):
+                        found[base + i] = pool[begin + i]
+                    n_kept = n_read
+                else:
+                    # Written in any case, and kept by going on: without a branch that
+                    # the processor would guess wrong.
+                    for i in range(begin, begin + n_read):
+                        found[base + n_kept] = pool[i]
+                        n_kept += (marks[pool[i]] & needed) == needed
+                for j in range(n_lists):
+                    if n_kept > 0 and j != chosen and ends[j, at] >= 0 and not marked[j]:
+                        n_kept = keep_common(
+                            found,
+                            base,
+                            n_kept,
+                            pick(forward, reverse, carried, pool_of[j]),
+                            begins[j, at],
+                            ends[j, at],
+                        )
+                if bound.shape[0] > 0:
+                    n_kept = drop_bound(found, base, n_kept, bound, at)
+                if not counting:
+                    for i in range(base, base + n_kept):
+                        parents[i] = at
+                total += n_kept
+                budget -= n_read
+                begin += n_read
+            if begin < end:
+                resume = pool[begin]
+            else:
+                budget -= 1
+                at += 1
+                resume = FIRST
+        for j in range(n_lists):
+            if marked[j]:
+                pool = pick(forward, reverse, carried, pool_of[j])
+                unmark(marks, pool, shown[j], shown_end[j], <uint8_t>(1 << j))
+    return total, at, resume
+
+
+cdef inline bint worth_marking(Spans begins, Spans ends, Py_ssize_t j, int64_t at) noexcept nogil:
+    """Whether the prefixes from `at` on that share list j ask more of it than marking costs."""
+    cdef int64_t size = ends[j, at] - begins[j, at], asked = 0, least
+    cdef Py_ssize_t i, other
+    cdef bint is_asked
+    for i in range(at, begins.shape[1]):
+        if begins[j, i] != begins[j, at] or ends[j, i] != ends[j, at]:
+            break
+        least = size  # beyond its own size, a list is read instead of asked
+        is_asked = False
+        for other in range(begins.shape[0]):
+            if other != j and ends[other, i] >= 0:
+                is_asked = True
+                least = min(least, ends[other, i] - begins[other, i])
+        if is_asked:
+            asked += least
+        if asked > 2 * size:
+            return True
+    return False
+
+
+cdef inline Pool pick(Pool forward, Pool reverse, Pool carried, int8_t number) noexcept nogil:
+    if number == 0:
+        return forward
+    return reverse if number == 1 else carried
+
+
+cdef inline int64_t count_marked(
+    uint8_t[::1] marks, Pool pool, int64_t begin, int64_t end, uint8_t needed
+) noexcept nogil:
+    cdef int64_t total = 0
+    cdef Py_ssize_t i
+    for i in range(begin, end):
+        total += (marks[pool[i]] & needed) == needed
+    return total
+
+
+cdef inline void mark(
+    uint8_t[::1] marks, Pool pool, int64_t begin, int64_t end, uint8_t bit
+) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(begin, end):
+        marks[pool[i]] |= bit
+
+
+cdef inline void unmark(
+    uint8_t[::1] marks, Pool pool, int64_t begin, int64_t end, uint8_t bit
+) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(begin, end):
+        marks[pool[i]] &= 255 - bit
+
+
+cdef inline int64_t gallop(Pool pool, int64_t begin, int64_t end, int64_t value) noexcept nogil:
+    """The first position in `pool[begin:end]`, sorted, that holds `value` or more; or `end`.
+
+    Cost: the logarithm of how far it is.
+    """
+    cdef int64_t step = 1, high, middle
+    while begin + step < end and pool[begin + step] < value:
+        begin += step
+        step *= 2
+    high = min(begin + step, end)
+    while begin < high:
+        middle = (begin + high) >> 1
+        if pool[middle] < value:
+            begin = middle + 1
+        else:
+            high = middle
+    return begin
+
+
+cdef inline bint contains(Pool pool, int64_t begin, int64_t end, int64_t value) noexcept nogil:
+    cdef int64_t where = gallop(pool, begin, end, value)
+    return where < end and pool[where] == value
+
+
+cdef inline int64_t keep_common(
+    int32_t[::1] found, int64_t base, int64_t n, Pool other, int64_t begin, int64_t end
+) noexcept nogil:
+    """Keep of `found[base:base + n]` what is in `other[begin:end]`, in place; how many."""
+    cdef int64_t n_kept = 0, i
+    cdef int32_t mine, theirs
+    if end - begin > LONGER * n:
+        for i in range(base, base + n):
+            begin = gallop(other, begin, end, found[i])
+            if begin == end:
+                break
+            if other[begin] == found[i]:
+                found[base + n_kept] = found[i]
+                n_kept += 1
+        return n_kept
+    i = base
+    while i < base + n and begin < end:
+        mine = found[i]
+        theirs = other[begin]
+        if mine < theirs:
+            i += 1
+        elif theirs < mine:
+            begin += 1
+        else:
+            found[base + n_kept] = mine
+            n_kept += 1
+            i += 1
+            begin += 1
+    return n_kept
+
+
+cdef inline int64_t drop_bound(
+    int32_t[::1] found, int64_t base, int64_t n, Bound bound, int64_t at
+) noexcept nogil:
+    """Drop from `found[base:base + n]` the values of `bound[:, at]`, in place; how many stay."""
+    cdef int64_t n_kept = 0, i
+    cdef Py_ssize_t b
+    cdef bint is_bound
+    for i in range(base, base + n):
+        is_bound = False
+        for b in range(bound.shape[0]):
+            is_bound |= bound[b, at] == found[i]
+        found[base + n_kept] = found[i]
+        n_kept += not is_bound
+    return n_kept
+
+
+def are_members(Pool pool, const int64_t[::1] begins, const int64_t[::1] ends, Pool values):
+    cdef Py_ssize_t i, n = values.shape[0]
+    array = np.empty(n, np.bool_)
+    cdef uint8_t[::1] found = array
+    with nogil:
+        for i in range(n):
+            found[i] = begins[i] < ends[i] and contains(pool, begins[i], ends[i], values[i])
+    return array

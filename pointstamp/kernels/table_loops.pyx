@@ -1,0 +1,327 @@
+"""Loops over tables by key, and over lists end to end.
+
+What each function does, and of which types, is said by its plain twin, of the same name in
+`key_tables`, `hash_join`, `lists`, `csr` and `sorting`.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+
+import numpy as np
+
+cdef extern from *:
+    void __builtin_prefetch(const void *) noexcept nogil
+
+ctypedef const int64_t[::1] Ints
+ctypedef const int32_t[::1] Numbers
+
+cdef enum:
+    BLOCK = 256  # how many keys are looked up at a time
+    LEAST = 4  # how many values a list has room for at first
+
+
+cdef inline int64_t first_slot(int64_t key, int n_bits) noexcept nogil:
+    """Where a key's search begins in a table of `2^n_bits` slots, `n_bits` above 0."""
+    return <int64_t>((<uint64_t>key * <uint64_t>0x9E3779B97F4A7C15) >> (64 - n_bits))
+
+
+cdef inline int bits_of(int64_t n_slots) noexcept nogil:
+    """The exponent of the least power of two that is not below `n_slots`."""
+    cdef int n_bits = 0
+    while (<int64_t>1 << n_bits) < n_slots:
+        n_bits += 1
+    return n_bits
+
+
+def hash_rows(Ints keys, int n_bits):
+    cdef Py_ssize_t row
+    cdef int64_t slot, mask = (<int64_t>1 << n_bits) - 1
+    array = np.full(1 << n_bits, -1, np.int32)
+    cdef int32_t[::1] table = array
+    with nogil:
+        for row in range(keys.shape[0]):
+            slot = first_slot(keys[row], n_bits)
+            while table[slot] >= 0:
+                slot = (slot + 1) & mask
+            table[slot] = <int32_t>row
+    return array
+
+
+cdef inline int64_t row_of(
+    Ints keys, Numbers table, bint dense, int n_bits, int64_t key
+) noexcept nogil:
+    """The row of `key`, or -1; `keys` has one at least, `n_bits` is `bits_of` the table."""
+    cdef int64_t slot
+    if key < keys[0] or key > keys[keys.shape[0] - 1]:
+        return -1
+    if dense:
+        return table[key - keys[0]]
+    slot = first_slot(key, n_bits)
+    while table[slot] >= 0 and keys[table[slot]] != key:
+        slot = (slot + 1) & (table.shape[0] - 1)
+    return table[slot]
+
+
+def find_numbers(Ints keys, Numbers table, bint dense, Ints ids):
+    cdef Py_ssize_t i, n = ids.shape[0]
+    cdef int n_bits = bits_of(table.shape[0])
+    array = np.empty(n, np.int32)
+    cdef int32_t[::1] found = array
+    cdef int64_t low = keys[0] if keys.shape[0] else 0, n_slots = table.shape[0]
+    cdef uint64_t at
+    with nogil:
+        if dense:
+            for i in range(n):
+                at = <uint64_t>ids[i] - <uint64_t>low
+                found[i] = table[at] if at < <uint64_t>n_slots else -1
+        else:
+            for i in range(n):
+                found[i] = <int32_t>row_of(keys, table, dense, n_bits, ids[i])
+    return array
+
+
+def find_spans(Ints keys, Ints starts, Numbers table, bint dense, Ints vertices):
+    cdef Py_ssize_t i, n = vertices.shape[0]
+    cdef int64_t row = -1
+    cdef int n_bits = bits_of(table.shape[0])
+    begins_array = np.empty(n, np.int64)
+    ends_array = np.empty(n, np.int64)
+    cdef int64_t[::1] begins = begins_array, ends = ends_array
+    with nogil:
+        for i in range(n):
+            if keys.shape[0]:
+                row = row_of(keys, table, dense, n_bits, vertices[i])
+            begins[i] = starts[row] if row >= 0 else 0
+            ends[i] = starts[row + 1] if row >= 0 else 0
+    return begins_array, ends_array
+
+
+def refill(const int64_t[:, ::1] slots, int64_t[:, ::1] larger):
+    cdef Py_ssize_t i, k
+    cdef int64_t slot, mask = larger.shape[0] - 1
+    cdef int n_bits = bits_of(larger.shape[0])
+    with nogil:
+        for i in range(slots.shape[0]):
+            if slots[i, 1] != 0:
+                slot = first_slot(slots[i, 0], n_bits)
+                while larger[slot, 1] != 0:
+                    slot = (slot + 1) & mask
+                for k in range(slots.shape[1]):
+                    larger[slot, k] = slots[i, k]
+
+
+cdef inline int64_t slot_of(const int64_t[:, ::1] slots, int n_bits, int64_t key) noexcept nogil:
+    """The slot that has `key`, or the empty one that it belongs in; `n_bits` of the slots."""
+    cdef int64_t slot = first_slot(key, n_bits)
+    while slots[slot, 1] != 0 and slots[slot, 0] != key:
+        slot = (slot + 1) & (slots.shape[0] - 1)
+    return slot
+
+
+cdef inline void prefetch(
+    const int64_t[:, ::1] slots, int n_bits, Ints keys, Py_ssize_t start, Py_ssize_t stop
+) noexcept nogil:
+    """Have the first slots of `keys[start:stop]` brought near."""
+    cdef Py_ssize_t i
+    for i in range(start, stop):
+        __builtin_prefetch(&slots[first_slot(keys[i], n_bits), 0])
+
+
+def insert_values(
+    int64_t[:, ::1] slots,
+    int64_t n,
+    int64_t[::1] lists,
+    int64_t n_used,
+    Ints keys,
+    Ints values,
+    int64_t done,
+):
+    cdef Py_ssize_t start, stop, i, k
+    cdef int64_t slot, size, begin, room, last = lists.shape[0] - 1
+    cdef int n_bits = bits_of(slots.shape[0])
+    with nogil:
+        stop = done
+        while stop < keys.shape[0]:
+            start = stop
+            stop = min(start + BLOCK, keys.shape[0])
+            prefetch(slots, n_bits, keys, start, stop)
+            for i in range(start, stop):
+                slot = slot_of(slots, n_bits, keys[i])
+                __builtin_prefetch(&lists[min(slots[slot, 2] + slots[slot, 1], last)])
+            for i in range(start, stop):
+                slot = slot_of(slots, n_bits, keys[i])
+                size = slots[slot, 1]
+                begin = slots[slot, 2]
+                if size == 0 or (size >= LEAST and size & (size - 1) == 0):  # no room for more
+                    room = max(2 * size, <int64_t>LEAST)
+                    if n_used + room > lists.shape[0]:
+                        with gil:
+                            return n, n_used, i
+                    for k in range(size):
+                        lists[n_used + k] = lists[begin + k]
+                    begin = n_used
+                    n_used += room
+                    n += size == 0
+                    slots[slot, 0] = keys[i]
+                    slots[slot, 2] = begin
+                lists[begin + size] = values[i]
+                slots[slot, 1] = size + 1
+    return n, n_used, keys.shape[0]
+
+
+def values_of(const int64_t[:, ::1] slots, int64_t n, Ints lists, int64_t n_used, Ints keys):
+    cdef Py_ssize_t start, stop, i, k, at = 0, n_keys = keys.shape[0]
+    cdef int64_t slot, n_found = 0
+    cdef int n_bits = bits_of(slots.shape[0])
+    cdef int64_t[::1] begins = np.empty(n_keys, np.int64), sizes = np.empty(n_keys, np.int64)
+    with nogil:
+        stop = 0
+        while stop < n_keys:
+            start = stop
+            stop = min(start + BLOCK, n_keys)
+            prefetch(slots, n_bits, keys, start, stop)
+            for i in range(start, stop):
+                slot = slot_of(slots, n_bits, keys[i])
+                sizes[i] = slots[slot, 1]
+                begins[i] = slots[slot, 2]
+                n_found += sizes[i]
+    records_array = np.empty(n_found, np.int64)
+    values_array = np.empty(n_found, np.int64)
+    cdef int64_t[::1] records = records_array, values = values_array
+    with nogil:
+        stop = 0
+        while stop < n_keys:
+            start = stop
+            stop = min(start + BLOCK, n_keys)
+            for i in range(start, stop):
+                __builtin_prefetch(&lists[begins[i]])
+            for i in range(start, stop):
+                for k in range(begins[i], begins[i] + sizes[i]):
+                    records[at] = i
+                    values[at] = lists[k]
+                    at += 1
+    return records_array, values_array
+
+
+def flag(Ints ids, int64_t low, uint8_t[::1] present):
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(ids.shape[0]):
+            present[ids[i] - low] = True
+
+
+def tally_into(Numbers numbers, int64_t[::1] counts):
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(numbers.shape[0]):
+            counts[numbers[i]] += 1
+
+
+ctypedef fused Word:
+    uint8_t
+    uint16_t
+    uint32_t
+    uint64_t
+
+
+cdef void place_over(
+    Numbers numbers, const Word[::1] items, int64_t[::1] places, Word[::1] grouped
+) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef int64_t place
+    for i in range(items.shape[0]):
+        place = places[numbers[i]]
+        grouped[place] = items[i]
+        places[numbers[i]] = place + 1
+
+
+def place_words(Numbers numbers, items, int64_t[::1] places, grouped):
+    cdef int width = items.itemsize
+    if width == 8:
+        place_8(numbers, items, places, grouped)
+    elif width == 4:
+        place_4(numbers, items, places, grouped)
+    elif width == 2:
+        place_2(numbers, items, places, grouped)
+    else:
+        place_1(numbers, items, places, grouped)
+
+
+cdef place_1(Numbers numbers, const uint8_t[::1] items, int64_t[::1] places, uint8_t[::1] grouped):
+    with nogil:
+        place_over[uint8_t](numbers, items, places, grouped)
+
+
+cdef place_2(
+    Numbers numbers, const uint16_t[::1] items, int64_t[::1] places, uint16_t[::1] grouped
+):
+    with nogil:
+        place_over[uint16_t](numbers, items, places, grouped)
+
+
+cdef place_4(
+    Numbers numbers, const uint32_t[::1] items, int64_t[::1] places, uint32_t[::1] grouped
+):
+    with nogil:
+        place_over[uint32_t](numbers, items, places, grouped)
+
+
+cdef place_8(
+    Numbers numbers, const uint64_t[::1] items, int64_t[::1] places, uint64_t[::1] grouped
+):
+    with nogil:
+        place_over[uint64_t](numbers, items, places, grouped)
+
+
+def unpack(Ints packed, int64_t n):
+    cdef Py_ssize_t i, n_items = 0
+    starts_array = np.zeros(n + 1, np.int64)
+    array = np.empty(packed.shape[0], np.int32)
+    cdef int64_t[::1] starts = starts_array
+    cdef int32_t[::1] items = array
+    with nogil:
+        for i in range(packed.shape[0]):
+            if i == 0 or packed[i] != packed[i - 1]:
+                items[n_items] = <int32_t>(packed[i] & 0x7FFFFFFF)
+                n_items += 1
+                starts[(packed[i] >> 32) + 1] += 1
+        for i in range(n):
+            starts[i + 1] += starts[i]
+    return starts_array, array[:n_items]
+
+
+def split_packed(packed_array, int n_bits, int64_t source_low, int64_t target_low):
+    cdef int64_t[::1] packed = packed_array
+    cdef Py_ssize_t i, n_values = 0, n_keys = 1, row = -1
+    cdef int64_t pair, last = packed[0] - 1, mask = (<int64_t>1 << n_bits) - 1
+    with nogil:
+        for i in range(1, packed.shape[0]):
+            n_keys += (packed[i] >> n_bits) != (packed[i - 1] >> n_bits)
+    keys_array = np.empty(n_keys, np.int64)
+    starts_array = np.empty(n_keys + 1, np.int64)
+    cdef int64_t[::1] keys = keys_array, starts = starts_array
+    with nogil:
+        for i in range(packed.shape[0]):
+            pair = packed[i]
+            if pair == last:
+                continue
+            if row < 0 or (pair >> n_bits) != (last >> n_bits):
+                row += 1
+                keys[row] = (pair >> n_bits) + source_low
+                starts[row] = n_values
+            packed[n_values] = (pair & mask) + target_low
+            n_values += 1
+            last = pair
+        starts[n_keys] = n_values
+    return keys_array, starts_array, packed_array[:n_values]
+
+
+def distinct_sorted(Ints keys):
+    cdef Py_ssize_t i, n_found = 0
+    array = np.empty(keys.shape[0], np.int64)
+    cdef int64_t[::1] found = array
+    with nogil:
+        for i in range(keys.shape[0]):
+            if i == 0 or keys[i] != keys[i - 1]:
+                found[n_found] = keys[i]
+                n_found += 1
+    return array[:n_found].copy()
