@@ -46,6 +46,11 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
     assert len(imported) < 50
 
 
+def test_importing_the_graph_algorithms_imports_none_of_them() -> None:
+    imported = modules_after("import pointstamp.graph") - modules_after("import pointstamp")
+    assert imported == {"pointstamp.graph"}
+
+
 def test_workers_import_nothing_heavy_until_a_kernel_runs() -> None:
     """The only library that they all need is NumPy."""
     for workers in (1, 2):

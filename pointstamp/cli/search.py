@@ -12,8 +12,8 @@ from pointstamp.cli.request import Query, Wanted
 from pointstamp.cli.top_matches import top_columns, top_matches
 from pointstamp.errors import UsageError
 from pointstamp.formats.vertices import check_vertices
-from pointstamp.graph.cliques import MAX_CLIQUE, cliques, count_cliques
-from pointstamp.graph.motifs import count_motifs, motifs
+from pointstamp.graph.clique_search import MAX_CLIQUE, cliques, count_cliques
+from pointstamp.graph.motif_search import count_motifs, motifs
 from pointstamp.graph.patterns import parse_pattern
 from pointstamp.operators.scope import Scope
 from pointstamp.operators.stream import Stream

@@ -1,41 +1,65 @@
 """What people come for: patterns in graphs, and what is known of their vertices.
 
-All are dataflows over streams of edges; the graph of a time is the edges of that time.
+All are dataflows over streams of edges; the graph of a time is the edges of that time. Each name
+is imported when it is first used.
 """
 
 from __future__ import annotations
 
-from pointstamp.graph.bfs import bfs
-from pointstamp.graph.cliques import cliques, count_cliques
-from pointstamp.graph.clustering import local_clustering
-from pointstamp.graph.communities import communities
-from pointstamp.graph.components import connected_components
-from pointstamp.graph.core import core_numbers, k_core
-from pointstamp.graph.labels import components_by_labels
-from pointstamp.graph.motifs import count_motifs, motifs
-from pointstamp.graph.pagerank import pagerank
-from pointstamp.graph.patterns import Pattern, parse_pattern
-from pointstamp.graph.scc import strongly_connected_components
-from pointstamp.graph.sssp import sssp
-from pointstamp.graph.triangles import count_triangles, triangles
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "Pattern",
-    "bfs",
-    "cliques",
-    "communities",
-    "components_by_labels",
-    "connected_components",
-    "core_numbers",
-    "count_cliques",
-    "count_motifs",
-    "count_triangles",
-    "k_core",
-    "local_clustering",
-    "motifs",
-    "pagerank",
-    "parse_pattern",
-    "sssp",
-    "strongly_connected_components",
-    "triangles",
-]
+if TYPE_CHECKING:
+    from pointstamp.graph.breadth_first import bfs as bfs
+    from pointstamp.graph.clique_search import cliques as cliques
+    from pointstamp.graph.clique_search import count_cliques as count_cliques
+    from pointstamp.graph.clustering import local_clustering as local_clustering
+    from pointstamp.graph.components import connected_components as connected_components
+    from pointstamp.graph.core import core_numbers as core_numbers
+    from pointstamp.graph.core import k_core as k_core
+    from pointstamp.graph.label_propagation import communities as communities
+    from pointstamp.graph.labels import components_by_labels as components_by_labels
+    from pointstamp.graph.motif_search import count_motifs as count_motifs
+    from pointstamp.graph.motif_search import motifs as motifs
+    from pointstamp.graph.page_rank import pagerank as pagerank
+    from pointstamp.graph.patterns import Pattern as Pattern
+    from pointstamp.graph.patterns import parse_pattern as parse_pattern
+    from pointstamp.graph.scc import strongly_connected_components as strongly_connected_components
+    from pointstamp.graph.shortest_paths import sssp as sssp
+    from pointstamp.graph.triangle_search import count_triangles as count_triangles
+    from pointstamp.graph.triangle_search import triangles as triangles
+
+_HOMES = {
+    "Pattern": "patterns",
+    "bfs": "breadth_first",
+    "cliques": "clique_search",
+    "communities": "label_propagation",
+    "components_by_labels": "labels",
+    "connected_components": "components",
+    "core_numbers": "core",
+    "count_cliques": "clique_search",
+    "count_motifs": "motif_search",
+    "count_triangles": "triangle_search",
+    "k_core": "core",
+    "local_clustering": "clustering",
+    "motifs": "motif_search",
+    "pagerank": "page_rank",
+    "parse_pattern": "patterns",
+    "sssp": "shortest_paths",
+    "strongly_connected_components": "scc",
+    "triangles": "triangle_search",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'pointstamp.graph' has no attribute {name!r}")
+    value = getattr(import_module(f"pointstamp.graph.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

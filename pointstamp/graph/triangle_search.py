@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pointstamp.graph.cliques import cliques, count_cliques
+from pointstamp.graph.clique_search import cliques, count_cliques
 from pointstamp.operators.stream import Stream
 
 

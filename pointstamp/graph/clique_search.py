@@ -10,7 +10,7 @@ import numpy as np
 from pointstamp.containers import Arrays
 from pointstamp.containers.convert import to_arrow
 from pointstamp.errors import UsageError
-from pointstamp.graph.motifs import as_arrow
+from pointstamp.graph.motif_search import as_arrow
 from pointstamp.graph.orient import undirected
 from pointstamp.joins.generic_join import GenericJoin
 from pointstamp.joins.plan import Plan, make_plan
