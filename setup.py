@@ -154,7 +154,8 @@ class BuildAllOrNone(build_ext):
             self.extensions = []
             return
         if self.extensions and BOUNDS not in os.environ:
-            written.write_text(PACKAGE["digest"]() + "\n")
+            suffix = Path(self.get_ext_filename("_")).name.removeprefix("_")
+            written.write_text(PACKAGE["digest"](suffix=suffix) + "\n")
 
     def build_extension(self, ext: Extension) -> None:
         """Compile a module, or copy its library."""

@@ -118,9 +118,9 @@ def _names_in(folder: Path) -> list[str]:
         return []  # the package is in an archive, where there are no libraries
 
 
-def digest(package: Path = _PACKAGE) -> str:
+def digest(package: Path = _PACKAGE, suffix: str = EXTENSION_SUFFIXES[0]) -> str:
     """Of all sources and declarations of types, and of the Python that they are for."""
-    hashed = hashlib.sha256(EXTENSION_SUFFIXES[0].encode())
+    hashed = hashlib.sha256(suffix.encode())
     for module in COMPILED:
         path = source(module, package)
         hashed.update(path.read_bytes())

@@ -1,11 +1,11 @@
-"""Builds the wheels of a release into `dist/`: a pure one, and a compiled one for each Python.
+"""Builds the wheels of a release into `dist/`: a pure one, and compiled ones for each Python.
 
     .venv/bin/python scripts/wheels.py [FOLDER]
 
-ziglang compiles against the glibc of 2014 and for any x86-64, and auditwheel checks that the
-wheels need nothing newer, and names them so. Which Pythons: those of `VERSIONS` that are on the
-PATH, or that pyenv or uv have, with their headers. `uv build` makes each wheel in an environment
-of its own, so nothing but `make wheels` has to be installed.
+ziglang compiles for the machines of `TARGETS`, whichever this one is, against the glibc of 2014,
+and auditwheel checks that the wheels need nothing newer, and names them so. Which Pythons: those
+of `VERSIONS` that are on the PATH, or that pyenv or uv have, with their headers. `uv build` makes
+each wheel in an environment of its own, so nothing but `make wheels` has to be installed.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 VERSIONS = ("3.11", "3.12", "3.13", "3.14")
-PLATFORM = "manylinux_2_17_x86_64"
-ZIG = f"{sys.executable} -m ziglang cc -target x86_64-linux-gnu.2.17 -mcpu=x86_64"
+
+TARGETS = {"x86_64": "x86_64", "aarch64": "generic"}
+"""The machines, and the least processor of each: ziglang compiles for that of this machine
+where it is not told."""
 
 HAS_HEADERS = (
     "import sys, sysconfig, pathlib;"
@@ -66,16 +68,36 @@ def run(program: str, *arguments: str, **environment: str) -> None:
     )
 
 
+def for_machine(machine: str, version: str) -> dict[str, str]:
+    """What the environment says to compile for a machine.
+
+    Headers of Python are the same on all that have words of 64 bits.
+    """
+    zig = (
+        f"{sys.executable} -m ziglang cc -target {machine}-linux-gnu.2.17 -mcpu={TARGETS[machine]}"
+    )
+    return {
+        "CC": zig,
+        "LDSHARED": f"{zig} -shared",
+        "_PYTHON_HOST_PLATFORM": f"linux-{machine}",
+        "SETUPTOOLS_EXT_SUFFIX": f".cpython-{version.replace('.', '')}-{machine}-linux-gnu.so",
+    }
+
+
 def main(folder: Path) -> None:
     """Build all wheels into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     print(build(Path(sys.executable), folder, POINTSTAMP_COMPILED="0").name, flush=True)
-    for python in pythons().values():
-        with tempfile.TemporaryDirectory() as made:
-            wheel = build(python, Path(made), CC=ZIG, LDSHARED=f"{ZIG} -shared")
-            if wheel.stem.endswith("any"):
-                sys.exit(f"wheels: the core did not compile for {python}")
-            run("auditwheel", "repair", "--plat", PLATFORM, "--wheel-dir", str(folder), str(wheel))
+    for machine in TARGETS:
+        for version, python in pythons().items():
+            with tempfile.TemporaryDirectory() as made:
+                wheel = build(python, Path(made), **for_machine(machine, version))
+                if wheel.stem.endswith("any"):
+                    sys.exit(f"wheels: the core did not compile for {python}, {machine}")
+                run("auditwheel", "repair", "--wheel-dir", str(folder), str(wheel))
+                tag = wheel.name.removesuffix(f"linux_{machine}.whl")
+                if not [*folder.glob(f"{tag}manylinux*_2_17_{machine}.*")]:
+                    sys.exit(f"wheels: {wheel.name} needs a glibc that is newer than 2.17")
 
 
 if __name__ == "__main__":
