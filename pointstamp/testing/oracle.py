@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -56,12 +57,11 @@ class Place(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """A frontier says that only times from `frontier` on can come at a place."""
+    """What somebody's frontier says: only times from it on can come at a place."""
 
     believer: str
-    place: Place
     less_equal: Callable[[Any, Any], bool]
-    frontier: list[Any]
+    frontier: Callable[[], Sequence[Any]]
 
 
 Advance = Callable[[Any], Any]
@@ -100,6 +100,16 @@ class _Map:
     names: dict[tuple[tuple[int, ...], int], str] = field(default_factory=dict)
     initial: list[tuple[Place, Any]] = field(default_factory=list)
     """The capabilities that each worker starts with."""
+    claims: dict[Place, list[Claim]] = field(default_factory=dict)
+    """What all workers' instances believe, by what it is about."""
+    found: tuple[set[tuple[Place, Any]], dict[Place, list[Any]]] = field(default=(set(), {}))
+    """What was explored last, and where that leads: most steps change nothing of it."""
+
+    def leads_to(self, pointstamps: set[tuple[Place, Any]]) -> dict[Place, list[Any]]:
+        """The same as `explore`."""
+        if self.found[0] != pointstamps:
+            self.found = pointstamps, self.explore(pointstamps)
+        return self.found[1]
 
     def explore(self, pointstamps: set[tuple[Place, Any]]) -> dict[Place, list[Any]]:
         """The minimal times that `pointstamps` could lead to, everywhere."""
@@ -129,8 +139,9 @@ class _Map:
     ) -> None:
         less_equal = self.orders[place.scope]
         known = reached.setdefault(place, [])
-        if any(less_equal(other, time) for other in known):
-            return
+        for other in known:
+            if less_equal(other, time):
+                return
         known[:] = [other for other in known if not less_equal(time, other)]
         known.append(time)
         work.append((place, time))
@@ -145,6 +156,9 @@ class _Instance:
     scopes: dict[tuple[int, ...], Subgraph] = field(default_factory=dict)
     operators: dict[tuple[tuple[int, ...], int], Operator] = field(default_factory=dict)
     foreign: dict[tuple[tuple[int, ...], int], Foreign] = field(default_factory=dict)
+    queues: list[tuple[Place, Any]] = field(default_factory=list)
+    """Of all inputs: the queues in which their batches wait."""
+    outputs: list[tuple[Place, Any]] = field(default_factory=list)
     retired: bool = False
 
 
@@ -209,9 +223,7 @@ class Oracle:
             return
         self.n_checked += 1
         instance, scope, node = listener
-        name = self._maps[instance.number].names[scope, node]
-        believer = f"worker {instance.worker} has delivered to {name}"
-        self._check(instance.number, _claims(believer, scope, node, operator))
+        self._check(instance.number, self._claims_of(instance, scope, node, operator))
 
     # As an observer.
 
@@ -228,7 +240,7 @@ class Oracle:
         # Messages that move change neither what is true nor what is believed.
         if simulation.schedule.decisions[-1][0] == "run":
             for number in self._maps:
-                self._check(number, self._claims_of_scopes(number))
+                self._check(number)
         if self._found is not None:
             raise SafetyError(f"{self._found} ({simulation.where})")
         if len(simulation.schedule.decisions) % CHECK_EVERY == 0:
@@ -288,54 +300,77 @@ class Oracle:
 
     # What is believed.
 
-    def _claims_of_scopes(self, number: int) -> Iterator[Claim]:
-        """What the instances of all scopes know, and what was last delivered to operators."""
-        for (_, dataflow), instance in self._instances.items():
-            if dataflow != number:
-                continue
-            operators: dict[Any, Operator | Foreign] = {**instance.operators, **instance.foreign}
-            for (scope, node), operator in operators.items():
-                name = self._maps[number].names[scope, node]
-                believer = f"worker {instance.worker} has delivered to {name}"
-                yield from _claims(believer, scope, node, operator)
-            for scope, subgraph in instance.scopes.items():
-                yield from self._claims_of_scope(instance, scope, subgraph)
+    def _claims_of(
+        self, instance: _Instance, scope: tuple[int, ...], node: int, operator: Operator | Foreign
+    ) -> dict[Place, list[Claim]]:
+        """What an operator believes of its inputs."""
+        name = self._maps[instance.number].names[scope, node]
+        believer = f"worker {instance.worker} has delivered to {name}"
+        if isinstance(operator, Operator):
+            frontiers = [partial(_delivered, operator, n) for n in range(len(operator.frontiers))]
+        else:
+            frontiers = [partial(_believed, operator, n) for n in range(len(operator.queues))]
+        less_equal = operator.timestamp.less_equal
+        return {
+            Place(scope, node, port, True): [Claim(believer, less_equal, frontier)]
+            for port, frontier in enumerate(frontiers)
+        }
 
     def _claims_of_scope(
         self, instance: _Instance, scope: tuple[int, ...], subgraph: Subgraph
-    ) -> Iterator[Claim]:
+    ) -> dict[Place, list[Claim]]:
+        """What a scope knows of the inputs of its operators, and of itself."""
         believer = f"worker {instance.worker}, scope {subgraph.name!r}, knows"
-        less_equal = subgraph.timestamp.less_equal
-        for location, (node, port, is_target) in enumerate(subgraph.topology.ports):
-            if is_target is (node != 0):  # inputs of operators, and of the scope itself
-                frontier = [] if instance.retired else subgraph._tracker.frontier(location)
-                yield Claim(believer, Place(scope, node, port, is_target), less_equal, frontier)
+        return {
+            Place(scope, node, port, is_target): [
+                Claim(
+                    believer,
+                    subgraph.timestamp.less_equal,
+                    partial(_known, instance, subgraph, location),
+                )
+            ]
+            for location, (node, port, is_target) in enumerate(subgraph.topology.ports)
+            if is_target is (node != 0)
+        }
 
     # What is true.
 
-    def _check(self, number: int, claims: Iterator[Claim]) -> None:
+    def _check(self, number: int, claims: Mapping[Place, Sequence[Claim]] | None = None) -> None:
+        """Check some claims, or all there are."""
         if self._found is not None:
             return
         map_ = self._maps[number]
+        if claims is None:
+            claims = map_.claims
         pointstamps = self._pointstamps(number)
-        reached = map_.explore(pointstamps)
-        for claim in claims:
-            for time in reached.get(claim.place, ()):
-                if not any(claim.less_equal(element, time) for element in claim.frontier):
-                    self._found = self._explain(map_, claim, time, pointstamps)
-                    return
+        for place, times in map_.leads_to(pointstamps).items():
+            for claim in claims.get(place, ()):
+                _, less_equal, read = claim
+                frontier = read()
+                for time in times:
+                    for element in frontier:
+                        if less_equal(element, time):
+                            break
+                    else:
+                        self._found = self._explain(map_, claim, place, time, pointstamps)
+                        return
 
     def _explain(
-        self, map_: _Map, claim: Claim, time: Any, pointstamps: set[tuple[Place, Any]]
+        self,
+        map_: _Map,
+        claim: Claim,
+        at: Place,
+        time: Any,
+        pointstamps: set[tuple[Place, Any]],
     ) -> str:
         causes = [
             f"time {time_} at {map_.describe(place)}"
             for place, time_ in sorted(pointstamps, key=str)
-            if time in map_.explore({(place, time_)}).get(claim.place, ())
+            if time in map_.explore({(place, time_)}).get(at, ())
         ]
         return (
-            f"{claim.believer} that at {map_.describe(claim.place)} only times from "
-            f"{claim.frontier} on may come, but {time} still can, because of {'; '.join(causes)}"
+            f"{claim.believer} that at {map_.describe(at)} only times from "
+            f"{claim.frontier()} on may come, but {time} still can, because of {'; '.join(causes)}"
         )
 
     def _pointstamps(self, number: int) -> set[tuple[Place, Any]]:
@@ -380,8 +415,15 @@ class Oracle:
             _draw(map_, (), root)
         self._bind(instance, (), root)
 
+    def _listen(self, instance: _Instance, claims: Mapping[Place, list[Claim]]) -> None:
+        """Check these claims from now on."""
+        of_all = self._maps[instance.number].claims
+        for place, more in claims.items():
+            of_all.setdefault(place, []).extend(more)
+
     def _bind(self, instance: _Instance, scope: tuple[int, ...], subgraph: Subgraph) -> None:
         instance.scopes[scope] = subgraph
+        self._listen(instance, self._claims_of_scope(instance, scope, subgraph))
         for node, child in enumerate(subgraph.children, start=1):
             if isinstance(child, Subgraph):
                 self._bind(instance, (*scope, node), child)
@@ -401,7 +443,10 @@ class Oracle:
         for port, capabilities in enumerate(operator.capabilities):
             self._sources[id(capabilities)] = (number, Place(scope, node, port, False))
         for port, input_ in enumerate(operator._inputs):
-            self._bind_queue(number, input_._queue, Place(scope, node, port, True))
+            self._bind_queue(instance, input_._queue, Place(scope, node, port, True))
+        for port, output in enumerate(operator._outputs):
+            instance.outputs.append((Place(scope, node, port, False), output))
+        self._listen(instance, self._claims_of(instance, scope, node, operator))
 
     def _bind_foreign(
         self, instance: _Instance, scope: tuple[int, ...], node: int, foreign: Foreign
@@ -409,7 +454,7 @@ class Oracle:
         instance.foreign[scope, node] = foreign
         self._listeners[id(foreign)] = (instance, scope, node)
         for port, queue in enumerate(foreign.queues):
-            self._bind_queue(instance.number, queue, Place(scope, node, port, True))
+            self._bind_queue(instance, queue, Place(scope, node, port, True))
         for channel, meaning in foreign.channels().items():
 
             def place(tag: Any, meaning: Any = meaning) -> tuple[Place, Any]:
@@ -417,10 +462,12 @@ class Oracle:
                 return Place(scope, node, output, False), time
 
             self._channels[channel] = (instance.number, place)
+        self._listen(instance, self._claims_of(instance, scope, node, foreign))
 
-    def _bind_queue(self, number: int, queue: Any, place: Place) -> None:
+    def _bind_queue(self, instance: _Instance, queue: Any, place: Place) -> None:
+        instance.queues.append((place, queue))
         if queue._channel is not None:
-            self._channels[queue._channel.id] = (number, lambda tag: (place, tag))
+            self._channels[queue._channel.id] = (instance.number, lambda tag: (place, tag))
 
     def _operators(self) -> Iterator[Operator]:
         """All operators on all workers."""
@@ -430,32 +477,27 @@ class Oracle:
 
 def _inside(instance: _Instance) -> Iterator[tuple[Place, Any]]:
     """What waits in queues of one worker, and what it has collected to send."""
-    for (scope, node), operator in instance.operators.items():
-        for port, input_ in enumerate(operator._inputs):
-            for time, _ in input_._queue._local:
-                yield Place(scope, node, port, True), time
-        for port, output in enumerate(operator._outputs):
-            if len(output._builder):
-                yield Place(scope, node, port, False), output._time
+    for place, queue in instance.queues:
+        for time, _ in queue._local:
+            yield place, time
+    for place, output in instance.outputs:
+        if len(output._builder):
+            yield place, output._time
     for (scope, node), foreign in instance.foreign.items():
-        for port, queue in enumerate(foreign.queues):
-            for time, _ in queue._local:
-                yield Place(scope, node, port, True), time
-        for output_port, time in foreign.holds():
-            yield Place(scope, node, output_port, False), time
+        for port, time in foreign.holds():
+            yield Place(scope, node, port, False), time
 
 
-def _claims(
-    believer: str, scope: tuple[int, ...], node: int, operator: Operator | Foreign
-) -> Iterator[Claim]:
-    """What an operator believes of its inputs."""
-    if isinstance(operator, Operator):
-        frontiers = [counts.frontier for counts in operator.frontiers]
-    else:
-        frontiers = list(operator.believes())
-    less_equal = operator.timestamp.less_equal
-    for port, frontier in enumerate(frontiers):
-        yield Claim(believer, Place(scope, node, port, True), less_equal, frontier)
+def _delivered(operator: Operator, port: int) -> Sequence[Any]:
+    return operator.frontiers[port].frontier
+
+
+def _believed(foreign: Foreign, port: int) -> Sequence[Any]:
+    return foreign.believes()[port]
+
+
+def _known(instance: _Instance, subgraph: Subgraph, location: int) -> Sequence[Any]:
+    return () if instance.retired else subgraph._tracker.frontier(location)
 
 
 def _under_way(network: SimulatedNetwork) -> Iterator[tuple[int, Message]]:
