@@ -1,6 +1,6 @@
 """A question answered by worker processes of this machine.
 
-Worker 0 reads the edges and the dataflow spreads them. Matches that are to be
+Each worker reads a part of the edges, and the dataflow spreads them. Matches that are to be
 written go from each worker to a file of its own beside the final one, which puts
 them together: so no match crosses a process border to be written.
 """
@@ -12,8 +12,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from pointstamp.cli.display import Display
-from pointstamp.cli.edge_reading import EdgeReading, Facts, at_hand
+from pointstamp.cli.edge_reading import EdgeReading, Facts, VertexSet, at_hand, together
 from pointstamp.cli.outcome import Outcome
 from pointstamp.cli.request import Request
 from pointstamp.cli.search import Search
@@ -32,7 +34,7 @@ def answer(request: Request, display: Display) -> Outcome:
         stack.enter_context(display.working("searching"))
         search = Search(request.query, request.wanted)
         shares = execute(work, search, path, parts, **request.options())
-        outcome.facts, _ = shares[0]  # of the worker that read
+        outcome.facts = together([facts for facts, _ in shares])
         outcome.end("start", outcome.facts.began)
         outcome.end("read", outcome.facts.ended)
         outcome.reports = display.server.last_reports()
@@ -51,7 +53,7 @@ def answer(request: Request, display: Display) -> Outcome:
 def work(worker: Worker, search: Search, path: str, parts: Path | None) -> tuple[Facts, list[Any]]:
     """What each worker does: it gives what it knows of the graph, and of the matches."""
     batches: list[Any] = []
-    reading = EdgeReading(path)
+    reading = EdgeReading(path, worker.index, worker.peers)
     with ExitStack() as stack:
         take: Any = batches.append
         if parts is not None:
@@ -60,12 +62,27 @@ def work(worker: Worker, search: Search, path: str, parts: Path | None) -> tuple
         with worker.dataflow("search") as scope:
             edges, stream = scope.new_input("edges")
             search(scope, stream).inspect_batch(lambda _, batch: take(batch))
-        for batch in reading if worker.index == 0 else ():
+        for batch in reading:
             edges.send_batch(batch)
             worker.step()
         edges.close()
+        if worker.peers > 1:
+            reading.facts.vertices = own_share(worker, reading.vertices)
         worker.run()
     return reading.facts, batches
+
+
+def own_share(worker: Worker, vertices: VertexSet) -> int:
+    """How many vertices of all workers' are this one's to count."""
+    own = VertexSet()
+    with worker.dataflow("vertices") as scope:
+        table = pa.table({"vertex": vertices.sorted()})
+        counted = scope.batches_to_stream(table.to_batches(max_chunksize=1 << 16)).exchange(
+            "vertex"
+        )
+        probe = counted.inspect_batch(lambda _, batch: own.add(batch.column(0).to_numpy())).probe()
+    worker.step_while(lambda: not probe.done)
+    return own.count()
 
 
 def _part(parts: Path, index: int) -> Path:
