@@ -9,13 +9,12 @@ import numpy as np
 
 import pointstamp as ps
 from benchmarks import graphs
-from benchmarks.harness import inputs
+from benchmarks.harness import inputs, rust
 from benchmarks.harness.case import (
     OURS,
     At,
     Benchmark,
     Case,
-    Elsewhere,
     Quantity,
     Ratio,
     Size,
@@ -117,7 +116,15 @@ def cases(size: Size) -> list[Case]:
             for workers in (1, 2, 4)
         ]
         found += [
-            Case(NUMBA, alone(in_numba, scale), at=at, data=data),
+            *rust.race(
+                *("bfs", *graphs.raw(f"rmat-{scale}"), 1 << scale, partial(_source, scale)),
+                amount=lambda form: 1,
+                at=at,
+                data=data,
+                answer=rust.pair,
+                told="unlike",
+            ),
+            Case(NUMBA, alone(in_numba, scale), at=at, data=data, needs=("numba",)),
             Case(SCIPY, alone(in_scipy, scale), at=at, needs=("scipy",)),
             Case(NETWORKIT, alone(in_networkit, scale), at=at, needs=("networkit",)),
         ]
@@ -138,11 +145,6 @@ BENCHMARK = Benchmark(
     baselines=(NUMBA,),
     targets=(Target({"scale": 18, "workers": 1}, 0.6, 0.4),),
     ratios=(Ratio({"scale": 18, "workers": 1}, 1.5),),
-    elsewhere=(
-        Elsewhere("Numba, one thread", {"scale": 18}, 0.39),
-        Elsewhere("SciPy", {"scale": 18}, 1.1),
-        Elsewhere("Rust timely", {"scale": 18, "workers": 1}, 0.49),
-    ),
     axis="scale",
     prepare=prepare,
     input_bytes=input_bytes,

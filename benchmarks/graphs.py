@@ -10,7 +10,9 @@ mining", SDM 2004; the parameters are those of the Graph 500 benchmark.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -66,6 +68,11 @@ def save(name: str, edges: tuple[Ints, Ints]) -> None:
 def load(name: str, index: int = 0, peers: int = 1) -> tuple[Ints, Ints]:
     """The edges, or the share of them that worker `index` of `peers` has."""
     return inputs.load(name, "src", index, peers), inputs.load(name, "dst", index, peers)
+
+
+def raw(name: str) -> tuple[Callable[[], Path], Callable[[], Path]]:
+    """Where a program in Rust finds the columns, in a run in which they are there."""
+    return partial(inputs.raw, name, "src"), partial(inputs.raw, name, "dst")
 
 
 def batches(name: str, worker: ps.Worker) -> Iterator[Arrays]:

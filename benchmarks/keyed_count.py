@@ -19,12 +19,12 @@ from time import monotonic, perf_counter, sleep
 from typing import Any
 
 import pointstamp as ps
+from benchmarks.harness import rust
 from benchmarks.harness.case import (
     OURS,
     Benchmark,
     Case,
     Effort,
-    Elsewhere,
     Measure,
     Quantity,
     Reading,
@@ -267,6 +267,7 @@ def cases(size: Size) -> list[Case]:
             )
             for workers, n_epochs in ((1, n), (2, n // 2), (4, n // 10))
         ),
+        *rust.race("kcount", n, amount=lambda form: n),
         Case(PLAIN, alone(plain, n), n, {}, f"{n} epochs"),
         Case(BYTEWAX, alone(in_bytewax, n), n, {"workers": 1}, f"{n} epochs", ("bytewax",)),
         Case(BYTEWAX, in_two_of_bytewax(n), n, {"workers": 2}, None, ("bytewax",), samples=2),
@@ -296,12 +297,4 @@ BENCHMARK = Benchmark(
     baselines=(BYTEWAX, PLAIN),
     floors=(PLAIN,),
     targets=(Target({"workers": 1}, 43, 20), Target({"workers": 2}, 100, 40)),
-    elsewhere=(
-        Elsewhere("Bytewax", {"workers": 1}, 43),
-        Elsewhere("Bytewax", {"workers": 2}, 219),
-        Elsewhere("Pathway", {"workers": 1}, 288),
-        Elsewhere("Pathway", {"workers": 2}, 475),
-        Elsewhere("Spark, micro-batch", {"workers": 2}, 244_000),
-        Elsewhere("Spark, real-time mode", {"workers": 2}, 50_000),
-    ),
 )

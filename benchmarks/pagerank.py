@@ -13,13 +13,12 @@ import numpy as np
 
 import pointstamp as ps
 from benchmarks import graphs
-from benchmarks.harness import inputs
+from benchmarks.harness import inputs, rust
 from benchmarks.harness.case import (
     OURS,
     At,
     Benchmark,
     Case,
-    Elsewhere,
     Quantity,
     Ratio,
     Size,
@@ -131,7 +130,15 @@ def cases(size: Size) -> list[Case]:
             for workers in ((1, 2, 4) if n_edges < 10_000_000 else (1, 2))
         ]
         found += [
-            Case(NUMBA, alone(in_numba, n_edges), at=at, data=data),
+            *rust.race(
+                *("pagerank", *graphs.raw(f"uniform-{n_edges}"), n_edges // 10, ROUNDS),
+                amount=lambda form: 1,
+                at=at,
+                data=data,
+                answer=lambda text: _rounded(*rust.pair(text)),
+                told="unlike",
+            ),
+            Case(NUMBA, alone(in_numba, n_edges), at=at, data=data, needs=("numba",)),
             Case(SCIPY, alone(in_scipy, n_edges), at=at, data=data, needs=("scipy",)),
             Case(NETWORKIT, alone(in_networkit, n_edges), at=at, needs=("networkit",), samples=3),
         ]
@@ -159,13 +166,6 @@ BENCHMARK = Benchmark(
         Target({"edges": 10_000_000, "workers": 2}, 5.0, 3.0),
     ),
     ratios=(Ratio({"edges": 10_000_000, "workers": 1}, 1.25),),
-    elsewhere=(
-        Elsewhere("Numba, one thread", {"edges": 10_000_000}, 4.0),
-        Elsewhere("SciPy", {"edges": 10_000_000}, 6.4),
-        Elsewhere("NetworKit", {"edges": 10_000_000}, 19.6),
-        Elsewhere("Rust timely", {"edges": 10_000_000, "workers": 1}, 5.9),
-        Elsewhere("Rust timely", {"edges": 10_000_000, "workers": 2}, 6.6),
-    ),
     axis="edges",
     prepare=prepare,
     input_bytes=input_bytes,

@@ -50,7 +50,11 @@ def on_workers(
         parts = ps.execute(_attend, setup, args, effort, once, workers=workers, log=log)
         seconds = [max(sample) for sample in zip(*(part[0] for part in parts), strict=True)]
         answers = [part[1] for part in parts]
-        return Reading(seconds, [part[2] for part in parts], total(answers) if total else None)
+        peaks_ = [part[2] for part in parts]
+        if total is None:
+            return Reading(seconds, peaks_)
+        details = {"worker 0": answers[0]} if workers > 1 else {}
+        return Reading(seconds, peaks_, total(answers), details)
 
     return measure
 
