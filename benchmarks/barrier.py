@@ -28,10 +28,13 @@ def barrier(worker: ps.Worker, rounds: int) -> Run:
 
         return logic
 
-    with worker.dataflow("barrier") as scope:
-        loop, stream = scope.feedback(1)
-        loop.connect(stream.unary_notify(ps.Pipeline(), "Barrier", build, initial=[0]))
-    return worker.run
+    def run() -> None:
+        with worker.dataflow("barrier") as scope:
+            loop, stream = scope.feedback(1)
+            loop.connect(stream.unary_notify(ps.Pipeline(), "Barrier", build, initial=[0]))
+        worker.run()
+
+    return run
 
 
 def cases(size: Size) -> list[Case]:

@@ -117,7 +117,7 @@ def cases(size: Size) -> list[Case]:
         ]
         found += [
             *rust.race(
-                *("bfs", *graphs.raw(f"rmat-{scale}"), 1 << scale, partial(_source, scale)),
+                *("bfs", "of", *graphs.raw(f"rmat-{scale}"), 1 << scale, partial(_source, scale)),
                 amount=lambda form: 1,
                 at=at,
                 data=data,

@@ -85,13 +85,16 @@ def batches(name: str, worker: ps.Worker) -> Iterator[Arrays]:
 
 
 def solving(worker: ps.Worker, name: str, build: Any, tell: Any) -> Any:
-    """Set up `build(stream of edges)` on a graph; what to run, which gives `tell(batches)`."""
+    """What builds `build(stream of edges)` on a graph and runs it, and gives `tell(batches)`.
+
+    A source begins as soon as it is built, so that is done when the clock runs.
+    """
     found: list[Any] = []
-    edges = batches(name, worker)
-    with worker.dataflow("graph") as scope:
-        build(scope.batches_to_stream(edges)).inspect_batch(lambda time, b: found.append(b))
+    edges = list(batches(name, worker))
 
     def run() -> Any:
+        with worker.dataflow("graph") as scope:
+            build(scope.batches_to_stream(edges)).inspect_batch(lambda time, b: found.append(b))
         worker.run()
         return tell(found)
 

@@ -38,12 +38,12 @@ def integers(worker: ps.Worker, counted: Callable[[Any], Any]) -> Run:
     """Count this worker's share; (kinds, all records) that are its own."""
     found: list[Any] = []
     x = inputs.load("integers", "x", worker.index, worker.peers)
-    with worker.dataflow("integers") as scope:
-        batches = (Arrays(x=x[start : start + BATCH]) for start in range(0, len(x), BATCH))
-        counts = counted(scope.batches_to_stream(batches))
-        counts.inspect_batch(lambda time, batch: found.append(batch))
+    batches = [Arrays(x=x[start : start + BATCH]) for start in range(0, len(x), BATCH)]
 
     def run() -> tuple[int, int]:
+        with worker.dataflow("integers") as scope:
+            counts = counted(scope.batches_to_stream(batches))
+            counts.inspect_batch(lambda time, batch: found.append(batch))
         worker.run()
         n = sum(int(numbers(batch["x_count"]).sum()) for batch in found)
         return sum(map(len, found)), n
@@ -56,12 +56,12 @@ def integers_as_rows(worker: ps.Worker, counted: Callable[[Any], Any]) -> Run:
     found: list[Any] = []
     few = inputs.load("integers", "x", 0, FEW)
     x = few[len(few) * worker.index // worker.peers : len(few) * (worker.index + 1) // worker.peers]
-    with worker.dataflow("integers") as scope:
-        batches = [x[start : start + BATCH].tolist() for start in range(0, len(x), BATCH)]
-        counts = counted(scope.batches_to_stream(batches))
-        counts.inspect_batch(lambda time, batch: found.extend(batch))
+    batches = [x[start : start + BATCH].tolist() for start in range(0, len(x), BATCH)]
 
     def run() -> tuple[int, int]:
+        with worker.dataflow("integers") as scope:
+            counts = counted(scope.batches_to_stream(batches))
+            counts.inspect_batch(lambda time, batch: found.extend(batch))
         worker.run()
         return len(found), sum(n for _, n in found)
 

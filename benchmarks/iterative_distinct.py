@@ -51,14 +51,13 @@ def _reaching(worker: ps.Worker, source: str, starts: Any, lead: Any) -> Run:
         nonlocal n_found
         n_found += len(batch)
 
-    with worker.dataflow("reached") as scope, scope.iterative() as inner:
-        loop, again = inner.feedback(1)
-        start = getattr(scope, source)(starts).enter(inner)
-        found = start.concat(again).distinct(over_rounds=True)
-        loop.connect(lead(found))
-        found.leave().inspect_batch(note)
-
     def run() -> int:
+        with worker.dataflow("reached") as scope, scope.iterative() as inner:
+            loop, again = inner.feedback(1)
+            start = getattr(scope, source)(starts).enter(inner)
+            found = start.concat(again).distinct(over_rounds=True)
+            loop.connect(lead(found))
+            found.leave().inspect_batch(note)
         worker.run()
         return n_found
 

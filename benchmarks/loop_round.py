@@ -35,15 +35,15 @@ PLAIN, SPARK, PATHWAY = "plain Python loop", "Spark, a job per round", "Pathway,
 def loop(worker: ps.Worker, rounds: int) -> Run:
     """Go round `rounds` times; the largest record leaves some rounds before the least."""
     found: list[int] = []
-    with worker.dataflow("loop") as scope:
-        start = scope.to_stream(range(RECORDS) if worker.index == 0 else [])
-        with scope.iterative() as inner:
-            ring, cycle = inner.feedback(1)
-            again = start.enter(inner).concat(cycle).exchange(lambda x: x).map(_next)
-            ring.connect(again.filter(lambda x: x < rounds))
-            again.leave().inspect_batch(lambda time, batch: found.append(max(batch)))
 
     def run() -> int:
+        with worker.dataflow("loop") as scope:
+            start = scope.to_stream(range(RECORDS) if worker.index == 0 else [])
+            with scope.iterative() as inner:
+                ring, cycle = inner.feedback(1)
+                again = start.enter(inner).concat(cycle).exchange(lambda x: x).map(_next)
+                ring.connect(again.filter(lambda x: x < rounds))
+                again.leave().inspect_batch(lambda time, batch: found.append(max(batch)))
         worker.run()
         return max(found, default=0)
 

@@ -131,7 +131,7 @@ def cases(size: Size) -> list[Case]:
         ]
         found += [
             *rust.race(
-                *("pagerank", *graphs.raw(f"uniform-{n_edges}"), n_edges // 10, ROUNDS),
+                *("pagerank", "of", *graphs.raw(f"uniform-{n_edges}"), n_edges // 10, ROUNDS),
                 amount=lambda form: 1,
                 at=at,
                 data=data,

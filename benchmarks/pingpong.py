@@ -17,13 +17,17 @@ HOPS = {"tiny": 20, "small": 3_000, "full": 30_000}
 
 def pingpong(worker: ps.Worker, hops: int) -> Run:
     """Send one record round `hops` times."""
-    with worker.dataflow("pingpong") as scope:
-        loop, cycle = scope.feedback(1)
-        start = scope.to_stream([0] if worker.index == 0 else [])
-        moved = start.concat(cycle).exchange(to=lambda x: x).map(lambda x: x + 1)
-        _, again = moved.branch_when(lambda time: time < hops)
-        loop.connect(again)
-    return worker.run
+
+    def run() -> None:
+        with worker.dataflow("pingpong") as scope:
+            loop, cycle = scope.feedback(1)
+            start = scope.to_stream([0] if worker.index == 0 else [])
+            moved = start.concat(cycle).exchange(to=lambda x: x).map(lambda x: x + 1)
+            _, again = moved.branch_when(lambda time: time < hops)
+            loop.connect(again)
+        worker.run()
+
+    return run
 
 
 def cases(size: Size) -> list[Case]:

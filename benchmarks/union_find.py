@@ -57,13 +57,12 @@ def merges_of_rows(worker: ps.Worker) -> Run:
         nonlocal n_merges
         n_merges += len(batch)
 
-    with worker.dataflow("union-find") as scope:
-        stream = scope.to_stream(edges)
-        here = stream.unary(ps.Pipeline(), "Here", union_find)
-        of_all = here.unary(ps.Exchange(lambda edge: 0), "OfAll", union_find)
-        of_all.inspect_batch(note)
-
     def run() -> int:
+        with worker.dataflow("union-find") as scope:
+            stream = scope.to_stream(edges)
+            here = stream.unary(ps.Pipeline(), "Here", union_find)
+            of_all = here.unary(ps.Exchange(lambda edge: 0), "OfAll", union_find)
+            of_all.inspect_batch(note)
         worker.run()
         return n_merges
 
@@ -142,7 +141,7 @@ def cases(size: Size) -> list[Case]:
         *(ours(merges, workers, n) for workers in (1, 2)),
         *(ours(merges_of_rows, workers, n // FEW, of="rows") for workers in (1, 2)),
         *rust.race(
-            *("unionfind", *graphs.raw("edges")),
+            *("unionfind", "of", *graphs.raw("edges")),
             amount=lambda form: n,
             data=f"{n} edges",
             answer=rust.number,

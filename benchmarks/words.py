@@ -69,11 +69,11 @@ def words(worker: ps.Worker, counted: Callable[[Any], Any]) -> Run:
     """Count this worker's share; (kinds, all words) that are its own."""
     found: list[Any] = []
     batches = _batches(worker.index, worker.peers)
-    with worker.dataflow("words") as scope:
-        counts = counted(scope.batches_to_stream(batches))
-        counts.inspect_batch(lambda time, batch: found.append(batch))
 
     def run() -> tuple[int, int]:
+        with worker.dataflow("words") as scope:
+            counts = counted(scope.batches_to_stream(batches))
+            counts.inspect_batch(lambda time, batch: found.append(batch))
         worker.run()
         n = sum(int(numbers(batch["word_count"]).sum()) for batch in found)
         return sum(map(len, found)), n
@@ -84,12 +84,13 @@ def words(worker: ps.Worker, counted: Callable[[Any], Any]) -> Run:
 def words_as_rows(worker: ps.Worker, counted: Callable[[Any], Any]) -> Run:
     """The same with strings, a tenth of them."""
     found: list[Any] = []
-    batches = [batch["word"].to_pylist() for batch in _batches(one_in=FEW)]
-    with worker.dataflow("words") as scope:
-        counts = counted(scope.batches_to_stream(batches[worker.index :: worker.peers]))
-        counts.inspect_batch(lambda time, batch: found.extend(batch))
+    ours = _batches(one_in=FEW)[worker.index :: worker.peers]
+    batches = [batch["word"].to_pylist() for batch in ours]
 
     def run() -> tuple[int, int]:
+        with worker.dataflow("words") as scope:
+            counts = counted(scope.batches_to_stream(batches))
+            counts.inspect_batch(lambda time, batch: found.extend(batch))
         worker.run()
         return len(found), sum(n for _, n in found)
 

@@ -1,8 +1,9 @@
 """Measuring: a function again and again, in this process or on workers.
 
-Each sample is set up anew, outside of what is timed. The first is thrown away, unless
-it took so long that it is the only one: it imports, compiles kernels and warms caches,
-which is no part of any claim here.
+Each sample is set up anew, outside of what is timed; then workers meet, and step meanwhile.
+So a program whose dataflow begins by itself, as one with a source does, builds it when it is
+run. The first sample is thrown away, unless it took so long that it is the only one: it
+imports, compiles kernels and warms caches, which is no part of any claim here.
 """
 
 from __future__ import annotations

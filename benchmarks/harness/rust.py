@@ -286,7 +286,9 @@ def run(program: str, arguments: Sequence[Argument], form: Form) -> Ran:
                 time.sleep(LISTENING_S)
             command = [str(programs() / program), *given, *form.options(process, hosts)]
             began = time.perf_counter()
-            started = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+            started = subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            )
             processes.append(held.enter_context(started))
         held.callback(_kill, processes)
         limit = Timer(RUN_LIMIT_S, _kill, [processes])
@@ -296,7 +298,8 @@ def run(program: str, arguments: Sequence[Argument], form: Form) -> Ran:
         statuses = [process.wait() for process in processes]
         wall_s = time.perf_counter() - began
     if any(statuses):
-        raise RuntimeError(f"{program} {' '.join(given)} ended with {statuses}: {lines[-1:]}")
+        # Without the arguments, which name files: the page has it.
+        raise RuntimeError(f"{program} {given[0]} ended with {statuses}: {' '.join(lines)[-200:]}")
     return Ran(wall_s, lines, peaks)
 
 

@@ -123,9 +123,7 @@ def test_of_an_example_what_its_start_takes_is_subtracted(peers: Path) -> None:
 
 def test_a_program_that_fails_is_an_error_that_has_its_last_words(peers: Path) -> None:
     put(peers / "bin" / "race", "#!/bin/sh\necho no such graph\nexit 3\n")
-    with pytest.raises(
-        RuntimeError, match=r"race count 10 -- ended with \[3\]: \['no such graph'\]"
-    ):
+    with pytest.raises(RuntimeError, match=r"race count ended with \[3\]: no such graph"):
         cases()[0].measure(Effort(1))
 
 
