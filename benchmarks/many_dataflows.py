@@ -59,7 +59,9 @@ def _dataflow(worker: ps.Worker, length: int) -> tuple[Any, ps.Probe]:
             return input, stream.leave().probe()
 
 
-def moving(n_dataflows: int, length: int, rounds: int, at: dict[str, Any]) -> list[Case]:
+def moving(
+    n_dataflows: int, length: int, rounds: int, at: dict[str, Any], samples: int = 5
+) -> list[Case]:
     """Ours and Rust's at one point of the curve."""
     found = []
     for moves in (LAST, IN_TURN):
@@ -78,6 +80,7 @@ def moving(n_dataflows: int, length: int, rounds: int, at: dict[str, Any]) -> li
                     rounds,
                     {**here, "workers": 1},
                     in_both_modes=length == 1 and moves == LAST and sends == RECORD,
+                    samples=samples,
                 ),
                 *rust.race(
                     *(*program, rounds, turn),

@@ -95,9 +95,12 @@ def taking_turns(cases: Sequence[Case]) -> list[Case]:
 def _in_turns(
     benchmark: Benchmark, cases: Sequence[Case], size: Size, samples: int
 ) -> dict[str, Row]:
-    """Their rows by key. Each turn is a process of its own, and has its part of the samples."""
+    """Their rows by key. Each turn is a process of its own, and has its part of the samples.
+
+    Where a case is measured once, there is one turn.
+    """
     rows: dict[str, Row] = {}
-    turns = min(TURNS, samples)
+    turns = min([TURNS, samples, *(case.samples for case in cases)])
     for _ in range(turns):
         for case in cases:
             before = rows.get(case.key)

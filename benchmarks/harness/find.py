@@ -32,7 +32,7 @@ def find(name: str) -> Benchmark:
 ORDER = (
     # Coordination.
     "barrier", "record", "queue", "pingpong", "chain", "nested_scopes", "many_dataflows",
-    "event_driven", "loop_round", "keyed_count", "observed", "snapshots",
+    "loop_round", "keyed_count", "observed", "snapshots",
     # Throughput.
     "exchange", "epochs", "words", "integers", "hash_join", "iterative_distinct",
     "spark_bridge",
@@ -46,5 +46,5 @@ ORDER = (
     "service_latency", "service_throughput", "service_loop",
     "service_recovery", "service_soak",
     # Minutes for each case: only when it is named.
-    "spark_triangles", "spark_real_graphs",
+    "event_driven", "spark_triangles", "spark_real_graphs",
 )  # fmt: skip
