@@ -414,6 +414,8 @@ def _section(benchmark: Benchmark, results: Results) -> Iterator[str]:
             yield f"\nNot there: {named}: {absence}."
     if not _has_rust(benchmark):
         yield "\nThere is no program in Rust for this."
+    elif not any(row.is_rust for row in results.rows):
+        yield "\nRust was not run with these."
     yield ""
 
 

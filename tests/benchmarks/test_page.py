@@ -159,6 +159,12 @@ def test_where_rust_was_not_run_the_page_says_so_once_and_has_no_figure() -> Non
     assert not [line for line in told if "Rust timely" in line]
 
 
+def test_results_of_a_run_without_rust_say_so() -> None:
+    rows = [row for row in RESULTS.rows if not row.is_rust]
+    assert "Rust was not run with these." in lines(results=replace(RESULTS, rows=rows))
+    assert "Rust was not run with these." not in lines()
+
+
 def test_where_there_is_no_program_in_rust_the_page_says_so() -> None:
     rows = [row for row in RESULTS.rows if not row.is_rust]
     told = lines(replace(BENCHMARK, cases=lambda size: []), replace(RESULTS, rows=rows))
