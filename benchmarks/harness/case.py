@@ -18,6 +18,9 @@ SIZES: tuple[Size, ...] = ("tiny", "small", "full")
 OURS = "Pointstamp"
 RUST = "Rust"
 
+PART = "worker 0"
+"""The name in `Reading.details` of what that worker alone has of the answer."""
+
 At = Mapping[str, int | str]
 """Where a case is: how many workers, which graph, which point of a curve."""
 
@@ -45,7 +48,7 @@ class Quantity:
 class Reading:
     """What a case gives: seconds of each sample, peak bytes of each process, its answer.
 
-    `details` with the name "worker 0" are the part of the answer that this worker has.
+    Where it has several workers, `details[PART]` is what the first of them found.
     """
 
     seconds: list[float]

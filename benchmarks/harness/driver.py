@@ -25,16 +25,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness import inputs
-from benchmarks.harness.case import Benchmark, Case, Size
+from benchmarks.harness.case import PART, Benchmark, Case, Size
 from benchmarks.harness.machine import machine, mode, versions
 from benchmarks.harness.results import Results, Row, point
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LIMIT_S = 300.0
 """After so long a process is ended: no case is worth a sixth of the whole."""
-
-PART = "worker 0"
-"""The name in `Reading.details` of what that worker has of the answer."""
 
 FURTHER_S = 60.0
 """How much longer it may take for each further case that is measured in it."""

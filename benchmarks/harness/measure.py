@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import Any
 
 import pointstamp as ps
-from benchmarks.harness.case import Effort, Measure, Reading
+from benchmarks.harness.case import PART, Effort, Measure, Reading
 from benchmarks.harness.memory import peaks
 from pointstamp.observability.peak_memory import peak_bytes
 
@@ -54,7 +54,7 @@ def on_workers(
         peaks_ = [part[2] for part in parts]
         if total is None:
             return Reading(seconds, peaks_)
-        details = {"worker 0": answers[0]} if workers > 1 else {}
+        details = {PART: answers[0]} if workers > 1 else {}
         return Reading(seconds, peaks_, total(answers), details)
 
     return measure

@@ -55,7 +55,8 @@ How it is done:
   and back, or a loop in plain Python.
 - There are no figures from other machines. Programs in Rust (timely dataflow's own examples, and
   others on timely) are run with ours where their sources are, in `../shared/peers` beside the
-  checkout or where `POINTSTAMP_PEERS` says; they are no part of this project. They and what of
+  checkout or where `POINTSTAMP_PEERS` says; they are no part of this project, and are built by
+  the first run, which takes minutes more. They and what of
   ours does the same take turns, three times, on one worker and on two: ours are processes, theirs
   processes and, as rows of their own, threads. Rates are of all workers together. What Rust prints
   of the answer is compared with ours, on two workers where both send a record to the same one.

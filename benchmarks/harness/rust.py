@@ -30,7 +30,7 @@ from pathlib import Path
 from threading import Timer
 from typing import Any, Literal
 
-from benchmarks.harness.case import RUST, At, Case, Effort, Measure, Reading
+from benchmarks.harness.case import PART, RUST, At, Case, Effort, Measure, Reading
 from benchmarks.harness.memory import peak_of
 
 VARIABLE = "POINTSTAMP_PEERS"
@@ -187,7 +187,8 @@ def race(
         found = answer(rest) if answer else None
         if form.workers == 1 or told == "all":
             return Reading([wall_s], ran.peaks, found)
-        return Reading([wall_s], ran.peaks, None, {"worker 0": found} if told == "part" else {})
+        details = {PART: found} if answer and told == "part" else {}
+        return Reading([wall_s], ran.peaks, None, details)
 
     return [
         Case(
