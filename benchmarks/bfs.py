@@ -34,12 +34,12 @@ def prepare(size: Size) -> None:
         graphs.save(f"rmat-{scale}", graphs.rmat(scale))
 
 
-def ours(worker: ps.Worker, scale: int) -> Run:
+def ours(worker: ps.Worker, scale: int, *, as_rows: bool = False) -> Run:
     """(reached, the sum of levels) of this worker's vertices."""
     from pointstamp.graph import bfs
 
     build = partial(bfs, source=_source(scale), directed=False)
-    return graphs.solving(worker, f"rmat-{scale}", build, _told)
+    return graphs.solving(worker, f"rmat-{scale}", build, _told, as_rows=as_rows)
 
 
 def _told(batches: list[Any]) -> list[int]:
@@ -115,6 +115,17 @@ def cases(size: Size) -> list[Case]:
             )
             for workers in (1, 2, 4)
         ]
+        if scale == SCALES[size][0]:
+            as_rows = partial(ours, as_rows=True)
+            found += [
+                Case(
+                    OURS,
+                    on_workers(as_rows, scale, workers=workers, total=_total),
+                    at={**at, "workers": workers, "of": "rows"},
+                    data=data,
+                )
+                for workers in (1, 2)
+            ]
         found += [
             *rust.race(
                 *("bfs", "of", *graphs.raw(f"rmat-{scale}"), 1 << scale, partial(_source, scale)),

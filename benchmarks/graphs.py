@@ -84,13 +84,15 @@ def batches(name: str, worker: ps.Worker) -> Iterator[Arrays]:
     )
 
 
-def solving(worker: ps.Worker, name: str, build: Any, tell: Any) -> Any:
+def solving(worker: ps.Worker, name: str, build: Any, tell: Any, *, as_rows: bool = False) -> Any:
     """What builds `build(stream of edges)` on a graph and runs it, and gives `tell(batches)`.
 
     A source begins as soon as it is built, so that is done when the clock runs.
     """
     found: list[Any] = []
-    edges = list(batches(name, worker))
+    edges: list[Any] = list(batches(name, worker))
+    if as_rows:
+        edges = [list(zip(b["src"].tolist(), b["dst"].tolist(), strict=True)) for b in edges]
 
     def run() -> Any:
         with worker.dataflow("graph") as scope:

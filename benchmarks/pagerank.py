@@ -40,12 +40,12 @@ def prepare(size: Size) -> None:
         graphs.save(f"uniform-{n_edges}", graphs.uniform(n_edges // 10, n_edges))
 
 
-def ours(worker: ps.Worker, n_edges: int) -> Run:
+def ours(worker: ps.Worker, n_edges: int, *, as_rows: bool = False) -> Run:
     """The sum of the ranks of this worker's vertices, and the greatest."""
     from pointstamp.graph import pagerank
 
     build = partial(pagerank, rounds=ROUNDS, damping=DAMPING, dangling="drop")
-    return graphs.solving(worker, f"uniform-{n_edges}", build, _told)
+    return graphs.solving(worker, f"uniform-{n_edges}", build, _told, as_rows=as_rows)
 
 
 def _told(batches: list[Any]) -> list[float]:
@@ -129,6 +129,17 @@ def cases(size: Size) -> list[Case]:
             )
             for workers in ((1, 2, 4) if n_edges < 10_000_000 else (1, 2))
         ]
+        if n_edges == EDGES[size][0]:
+            as_rows = partial(ours, as_rows=True)
+            found += [
+                Case(
+                    OURS,
+                    on_workers(as_rows, n_edges, workers=workers, total=_total),
+                    at={**at, "workers": workers, "of": "rows"},
+                    data=data,
+                )
+                for workers in (1, 2)
+            ]
         found += [
             *rust.race(
                 *("pagerank", "of", *graphs.raw(f"uniform-{n_edges}"), n_edges // 10, ROUNDS),
