@@ -42,7 +42,7 @@ def cases(size: Size) -> list[Case]:
     rounds = ROUNDS[size]
     return [
         *plain.coordination(barrier, rounds),
-        *rust.example("example_barrier", rounds=lambda form: rust.enough(rounds, form)),
+        *rust.example("example_barrier", rounds=rounds),
         *plain.floors(rounds),
     ]
 

@@ -321,7 +321,7 @@ def cases(size: Size) -> list[Case]:
             )
             for workers in (1, 2)
         ),
-        *rust.race("kcount", n, amount=lambda form: n),
+        *rust.in_rounds("kcount", rounds=n),
         Case(PLAIN, alone(plain, n), n, {}, f"{n} epochs"),
         Case(BYTEWAX, alone(in_bytewax, n), n, {"workers": 1}, f"{n} epochs", ("bytewax",)),
         Case(BYTEWAX, in_two_of_bytewax(n), n, {"workers": 2}, None, ("bytewax",), samples=2),

@@ -129,7 +129,7 @@ def cases(size: Size) -> list[Case]:
             )
             for workers, n in ((1, rounds), (2, rounds), (4, max(10, rounds // 4)))
         ),
-        *rust.race("loop", rounds, amount=lambda form: rounds),
+        *rust.in_rounds("loop", rounds=rounds),
         Case(PLAIN, alone(plain, rounds), rounds, {}, f"{rounds} rounds"),
         Case(
             PATHWAY, in_pathway(PATHWAY_ROUNDS[size]), PATHWAY_ROUNDS[size], {}, None, ("pathway",)

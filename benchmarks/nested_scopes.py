@@ -54,7 +54,7 @@ def cases(size: Size) -> list[Case]:
             )
             for workers in (1, 2)
         ]
-        found += rust.race("nested", depth, rounds, amount=lambda form, n=rounds: n, at=at)
+        found += rust.in_rounds("nested", depth, rounds=rounds, at=at)
     return found
 
 

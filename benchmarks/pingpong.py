@@ -35,7 +35,7 @@ def cases(size: Size) -> list[Case]:
     hops = HOPS[size]
     return [
         *plain.coordination(pingpong, hops),
-        *rust.example("example_pingpong", 1, rounds=lambda form: rust.enough(hops, form)),
+        *rust.example("example_pingpong", 1, rounds=hops),
         *plain.floors(hops),
     ]
 

@@ -14,7 +14,6 @@ from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
 from time import perf_counter
 
-from benchmarks.harness import rust
 from benchmarks.harness.case import OURS, At, Case, Effort, Reading
 from benchmarks.harness.measure import Run, alone, on_workers
 from benchmarks.harness.memory import peaks
@@ -48,16 +47,6 @@ def coordination(
             in_both_modes=True,
         )
         for workers in SHARES
-    ]
-
-
-def in_rust(*arguments: object, rounds: int, at: At | None = None) -> list[Case]:
-    """The same of a program in Rust that takes the number of rounds after its `arguments`."""
-    return [
-        case
-        for form in rust.FORMS
-        for few in [rounds_of(form.workers, rounds)]
-        for case in rust.race(*arguments, few, amount=lambda _, n=few: n, at=at, forms=(form,))
     ]
 
 

@@ -10,6 +10,7 @@ from functools import partial
 
 import pointstamp as ps
 from benchmarks import plain
+from benchmarks.harness import rust
 from benchmarks.harness.case import Benchmark, Case, Quantity, Size, Target
 from benchmarks.harness.measure import Run
 
@@ -40,9 +41,9 @@ def cases(size: Size) -> list[Case]:
     rounds = ROUNDS[size]
     return [
         *plain.coordination(record, rounds, RECORD),
-        *plain.in_rust("queue", rounds=rounds, at=RECORD),
+        *rust.in_rounds("queue", rounds=rounds, at=RECORD),
         *plain.coordination(partial(record, sends=False), rounds, NOTHING),
-        *plain.in_rust("advance", rounds=rounds, at=NOTHING),
+        *rust.in_rounds("advance", rounds=rounds, at=NOTHING),
         *plain.floors(rounds),
     ]
 

@@ -56,6 +56,14 @@ class Form:
     workers: int
     processes: int = 1
 
+    def fewer(self, rounds: int) -> int:
+        """How many rounds there is time for, if one worker makes so many.
+
+        >>> Form("Rust", 1).fewer(1_000), Form("Rust", 2, processes=2).fewer(1_000)
+        (1000, 50)
+        """
+        return max(10, rounds // (20 if self.processes > 1 else 5 if self.workers > 1 else 1))
+
     def options(self, process: int, hosts: Path) -> list[str]:
         """timely's command line for one of the processes.
 
@@ -77,11 +85,6 @@ FORMS = (ALONE, TWO_THREADS, TWO_PROCESSES)
 Told = Literal["all", "part", "unlike"]
 """What two workers print of the answer: all of it; what worker 0 of ours has, too; or a part that
 worker 0 of ours does not have."""
-
-
-def enough(rounds: int, form: Form) -> int:
-    """So many rounds of an example, of some microseconds, that its start does not count."""
-    return max(20_000, rounds * {1: 20, 2: 5}[form.workers] // form.processes)
 
 
 class Absent(LookupError):
@@ -159,6 +162,16 @@ def pair(text: str) -> list[Any]:
 # Cases.
 
 
+def in_rounds(*arguments: Argument, rounds: int, at: At | None = None) -> list[Case]:
+    """Cases of `race` whose last argument is how many rounds it makes, of which one is measured."""
+    return [
+        case
+        for form in FORMS
+        for n in [form.fewer(rounds)]
+        for case in race(*arguments, n, amount=lambda _, n=n: n, at=at, forms=(form,))
+    ]
+
+
 def race(
     *arguments: Argument,
     amount: Callable[[Form], float],
@@ -203,19 +216,26 @@ def race(
     ]
 
 
-def example(program: str, *arguments: Argument, rounds: Callable[[Form], int]) -> list[Case]:
+ENOUGH_ROUNDS = 20_000
+"""So many rounds of an example, of some microseconds, that its start does not count."""
+
+
+def example(program: str, *arguments: Argument, rounds: int) -> list[Case]:
     """Cases of an example of timely's, whose first argument is how many rounds it makes."""
+
+    def often(form: Form) -> int:
+        return max(ENOUGH_ROUNDS, form.fewer(20 * rounds))
 
     def once(form: Form) -> Reading:
         nothing = run(program, (2, *arguments), form)
-        whole = run(program, (rounds(form), *arguments), form)
+        whole = run(program, (often(form), *arguments), form)
         return Reading([whole.wall_s - nothing.wall_s])
 
     return [
         Case(
             form.who,
             _repeated(partial(once, form)),
-            rounds(form) - 2,
+            often(form) - 2,
             {"workers": form.workers},
             absent=absent,
         )
