@@ -298,7 +298,7 @@ def beside_rust(measured: Sequence[Measured]) -> Iterator[str]:
             "less time.\n"
         )
         yield table(["work", "at", "", OURS, "Rust", "times Rust's time"], rows)
-    for absence in sorted(absences - {""}):
+    for absence in sorted(filter(_is_of_all_rust, absences)):
         yield f"\n{absence}."
     without = [_link(benchmark) for benchmark, _ in measured if not _has_rust(benchmark)]
     if without:
@@ -327,6 +327,11 @@ def _raced(benchmark: Benchmark, results: Results) -> Iterator[list[str]]:
                 f"{said(best.value(quantity))} ({best.who.removeprefix(RUST).strip()})",
                 f"**{said(times)}**" if times <= 1 else said(times),
             ]
+
+
+def _is_of_all_rust(absence: str) -> bool:
+    """Whether it says of all programs in Rust, and not of a case, why they were not run."""
+    return absence.startswith(f"{RUST} was not run")
 
 
 def _has_rust(benchmark: Benchmark) -> bool:
@@ -408,11 +413,8 @@ def _section(benchmark: Benchmark, results: Results) -> Iterator[str]:
         yield f"\nFloors: {', '.join(benchmark.floors)}."
     for absence in dict.fromkeys(row.missing for row in results.rows if row.missing):
         absent = [row for row in results.rows if row.missing == absence]
-        if all(row.is_rust for row in absent):
-            yield f"\n{absence}."
-        else:
-            named = "; ".join(f"{row.who} {where(row.at)}".strip() for row in absent)
-            yield f"\nNot there: {named}: {absence}."
+        named = "; ".join(f"{row.who} {where(row.at)}".strip() for row in absent)
+        yield f"\n{absence}." if _is_of_all_rust(absence) else f"\nNot there: {named}: {absence}."
     if not _has_rust(benchmark):
         yield "\nThere is no program in Rust for this."
     elif not any(row.is_rust for row in results.rows):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import event_driven
 from benchmarks.harness import rust
 from benchmarks.harness.case import Case, Effort
 from benchmarks.harness.driver import run
@@ -176,7 +177,21 @@ def test_what_rust_does_ours_does_on_as_many_workers(name: str) -> None:
     for case in all_cases:
         if case.is_rust:
             assert any(case.at.items() <= at.items() for at in ours)
-            assert case.absent is rust.absent
+            assert case.absent()  # there is none beside these tests
+
+
+def test_what_takes_more_memory_than_there_is_is_not_tried(
+    peers: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meminfo = peers / "meminfo"
+    meminfo.write_text("MemTotal:  24 kB\nMemAvailable:  4194304 kB\n")
+    assert event_driven.free_bytes(meminfo) == 1 << 32
+    assert event_driven.free_bytes(peers / "nothing") is None
+    monkeypatch.setattr(event_driven, "free_bytes", lambda path: 1 << 32)
+    tenth, _, ours, theirs = event_driven.cases("full")
+    assert not tenth.absent()
+    assert ours.absent() == "it may need 14.0 GiB of memory, of which 4.0 GiB are free"
+    assert theirs.absent() == ours.absent()
 
 
 @pytest.mark.skipif(not NAMED, reason="the peers are built where POINTSTAMP_PEERS names them")
