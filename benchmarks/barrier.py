@@ -10,7 +10,8 @@ from typing import Any
 
 import pointstamp as ps
 from benchmarks import plain
-from benchmarks.harness.case import Benchmark, Case, Elsewhere, Quantity, Size, Target
+from benchmarks.harness import rust
+from benchmarks.harness.case import Benchmark, Case, Quantity, Size, Target
 from benchmarks.harness.measure import Run
 
 ROUNDS = {"tiny": 20, "small": 5_000, "full": 50_000}
@@ -27,15 +28,23 @@ def barrier(worker: ps.Worker, rounds: int) -> Run:
 
         return logic
 
-    with worker.dataflow("barrier") as scope:
-        loop, stream = scope.feedback(1)
-        loop.connect(stream.unary_notify(ps.Pipeline(), "Barrier", build, initial=[0]))
-    return worker.run
+    def run() -> None:
+        with worker.dataflow("barrier") as scope:
+            loop, stream = scope.feedback(1)
+            loop.connect(stream.unary_notify(ps.Pipeline(), "Barrier", build, initial=[0]))
+        worker.run()
+
+    return run
 
 
 def cases(size: Size) -> list[Case]:
-    """One worker, two, and more than there are cores; what the machine takes for less."""
-    return [*plain.coordination(barrier, ROUNDS[size]), *plain.floors(ROUNDS[size])]
+    """One worker, two, and more than there are cores; Rust; what the machine takes for less."""
+    rounds = ROUNDS[size]
+    return [
+        *plain.coordination(barrier, rounds),
+        *rust.example("example_barrier", rounds=rounds),
+        *plain.floors(rounds),
+    ]
 
 
 BENCHMARK = Benchmark(
@@ -47,9 +56,4 @@ BENCHMARK = Benchmark(
     baselines=(plain.ASYNCIO, plain.PIPE),
     floors=(plain.ASYNCIO, plain.PIPE),
     targets=(Target({"workers": 1}, 2.2, 1.2), Target({"workers": 2}, 15, 5)),
-    elsewhere=(
-        Elsewhere("Rust timely", {"workers": 1}, 1.6),
-        Elsewhere("Rust timely, over TCP", {"workers": 2}, 34),
-        Elsewhere("Rust timely, two threads", {"workers": 2}, 5.2),
-    ),
 )

@@ -9,13 +9,12 @@ import numpy as np
 
 import pointstamp as ps
 from benchmarks import graphs
-from benchmarks.harness import inputs
+from benchmarks.harness import inputs, rust
 from benchmarks.harness.case import (
     OURS,
     At,
     Benchmark,
     Case,
-    Elsewhere,
     Quantity,
     Ratio,
     Size,
@@ -35,12 +34,12 @@ def prepare(size: Size) -> None:
         graphs.save(f"rmat-{scale}", graphs.rmat(scale))
 
 
-def ours(worker: ps.Worker, scale: int) -> Run:
+def ours(worker: ps.Worker, scale: int, *, as_rows: bool = False) -> Run:
     """(reached, the sum of levels) of this worker's vertices."""
     from pointstamp.graph import bfs
 
     build = partial(bfs, source=_source(scale), directed=False)
-    return graphs.solving(worker, f"rmat-{scale}", build, _told)
+    return graphs.solving(worker, f"rmat-{scale}", build, _told, as_rows=as_rows)
 
 
 def _told(batches: list[Any]) -> list[int]:
@@ -116,8 +115,27 @@ def cases(size: Size) -> list[Case]:
             )
             for workers in (1, 2, 4)
         ]
+        if scale == SCALES[size][0]:
+            as_rows = partial(ours, as_rows=True)
+            found += [
+                Case(
+                    OURS,
+                    on_workers(as_rows, scale, workers=workers, total=_total),
+                    at={**at, "workers": workers, "of": "rows"},
+                    data=data,
+                )
+                for workers in (1, 2)
+            ]
         found += [
-            Case(NUMBA, alone(in_numba, scale), at=at, data=data),
+            *rust.race(
+                *("bfs", "of", *graphs.raw(f"rmat-{scale}"), 1 << scale, partial(_source, scale)),
+                amount=lambda form: 1,
+                at=at,
+                data=data,
+                answer=rust.pair,
+                told="unlike",
+            ),
+            Case(NUMBA, alone(in_numba, scale), at=at, data=data, needs=("numba",)),
             Case(SCIPY, alone(in_scipy, scale), at=at, needs=("scipy",)),
             Case(NETWORKIT, alone(in_networkit, scale), at=at, needs=("networkit",)),
         ]
@@ -138,11 +156,6 @@ BENCHMARK = Benchmark(
     baselines=(NUMBA,),
     targets=(Target({"scale": 18, "workers": 1}, 0.6, 0.4),),
     ratios=(Ratio({"scale": 18, "workers": 1}, 1.5),),
-    elsewhere=(
-        Elsewhere("Numba, one thread", {"scale": 18}, 0.39),
-        Elsewhere("SciPy", {"scale": 18}, 1.1),
-        Elsewhere("Rust timely", {"scale": 18, "workers": 1}, 0.49),
-    ),
     axis="scale",
     prepare=prepare,
     input_bytes=input_bytes,

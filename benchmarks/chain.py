@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 import pointstamp as ps
-from benchmarks.harness.case import OURS, Benchmark, Case, Elsewhere, Quantity, Size, Target
+from benchmarks.harness import rust
+from benchmarks.harness.case import OURS, Benchmark, Case, Quantity, Size, Target
 from benchmarks.harness.measure import Run, alone, on_workers
 
 LENGTH = {"tiny": 5, "small": 1_000, "full": 1_000}
@@ -49,16 +50,20 @@ def _next(x: int) -> int:
 
 
 def cases(size: Size) -> list[Case]:
-    """One worker; there is nothing to exchange."""
+    """One worker and two, which exchange no record, and all progress."""
     length, rounds = LENGTH[size], ROUNDS[size]
     return [
-        Case(
-            OURS,
-            on_workers(chain, length, rounds, workers=1),
-            length * rounds,
-            {"workers": 1},
-            in_both_modes=True,
+        *(
+            Case(
+                OURS,
+                on_workers(chain, length, rounds, workers=workers),
+                length * rounds,
+                {"workers": workers},
+                in_both_modes=workers == 1,
+            )
+            for workers in (1, 2)
         ),
+        *rust.race("chain", length, rounds, amount=lambda form: length * rounds),
         Case(CALLS, alone(calls, length, rounds), length * rounds),
     ]
 
@@ -72,5 +77,4 @@ BENCHMARK = Benchmark(
     baselines=(CALLS,),
     floors=(CALLS,),
     targets=(Target({"workers": 1}, 2.5, 1.2),),
-    elsewhere=(Elsewhere("Rust timely", {"workers": 1}, 1.15),),
 )

@@ -81,8 +81,8 @@ def cases(size: Size) -> list[Case]:
             )
             for workers in ((1, 2, 4) if scale < 18 else (1, 2))
         ]
-        found.append(Case(NUMBA, alone(in_numba, name, n), at=at, data=data))
-        found.append(Case(MARKS, alone(in_marks, name, n), at=at, data=data))
+        found.append(Case(NUMBA, alone(in_numba, name, n), at=at, data=data, needs=("numba",)))
+        found.append(Case(MARKS, alone(in_marks, name, n), at=at, data=data, needs=("numba",)))
         if scale <= JOINED:
             found.append(
                 Case(DUCKDB, alone(in_duckdb, name, JOINS), at=at, data=data, needs=("duckdb",))

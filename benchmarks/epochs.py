@@ -2,14 +2,19 @@
 
 Every worker sends a batch per epoch and waits until the probe says that the epoch is
 over, everywhere. Small epochs show what an epoch costs, large ones what a record does.
+The batches are made before the clock starts, and the map and the filter read each record.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 import pointstamp as ps
-from benchmarks.harness.case import OURS, Benchmark, Case, Elsewhere, Quantity, Size, Target
+from benchmarks.columns import columns, row_batches
+from benchmarks.harness import rust
+from benchmarks.harness.case import OURS, Benchmark, Case, Quantity, Size, Target
 from benchmarks.harness.measure import Run, alone, on_workers
 from pointstamp.containers import Arrays
 
@@ -20,22 +25,38 @@ SIZES = {
 }
 RECORDS = {"tiny": 1_000, "small": 5_000_000, "full": 20_000_000}
 MOST_EPOCHS = 2_000
+MOST_ROWS = 100_000
+"""Rows take some hundred times as long: epochs of them are no larger, and a twentieth as many."""
 
 NUMPY, ARROW, POLARS = "NumPy, no dataflow", "pyarrow, no dataflow", "Polars, no dataflow"
 
 
 def epochs(worker: ps.Worker, n_epochs: int, n_records: int) -> Run:
     """`n_epochs`, each a batch of `n_records` from every worker."""
-    columns = _columns(n_records, worker.index)
+    batches = [Arrays(x=column) for column in columns(worker.index, n_records)]
+    return _counting(
+        *(worker, n_epochs, batches),
+        lambda stream: stream.exchange("x").map_batches(_plus_one).map_batches(_even),
+    )
+
+
+def epochs_of_rows(worker: ps.Worker, n_epochs: int, n_records: int) -> Run:
+    """The same with Python's integers, and a function call for each."""
+    return _counting(
+        *(worker, n_epochs, row_batches(worker.index, n_records)),
+        lambda stream: stream.exchange().map(lambda x: x + 1).filter(lambda x: not x & 1),
+    )
+
+
+def _counting(worker: ps.Worker, n_epochs: int, batches: list[Any], build: Any) -> Run:
     counts: list[int] = []
     with worker.dataflow("epochs") as scope:
         input, stream = scope.new_input()
-        even = stream.exchange("x").map_batches(_plus_one).map_batches(_even)
-        probe = even.count().inspect(counts.append).probe()
+        probe = build(stream).count().inspect(counts.append).probe()
 
     def run() -> int:
         for epoch in range(n_epochs):
-            input.send_batch(Arrays(x=columns[epoch % len(columns)]))
+            input.send_batch(batches[epoch % len(batches)])
             input.advance_to(epoch + 1)
             worker.step_while(lambda: probe.less_than(input.time))
         return sum(counts)
@@ -54,12 +75,11 @@ def _even(batch: Arrays) -> Arrays:
 
 def in_numpy(n_epochs: int, n_records: int) -> Run:
     """The same functions in a loop."""
-    columns = _columns(n_records)
+    batches = [Arrays(x=column) for column in columns(0, n_records)]
 
     def run() -> int:
         return sum(
-            len(_even(_plus_one(Arrays(x=columns[epoch % len(columns)]))))
-            for epoch in range(n_epochs)
+            len(_even(_plus_one(batches[epoch % len(batches)]))) for epoch in range(n_epochs)
         )
 
     return run
@@ -70,13 +90,13 @@ def in_arrow(n_epochs: int, n_records: int) -> Run:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    columns = [pa.array(column) for column in _columns(n_records)]
+    sources = [pa.array(column) for column in columns(0, n_records)]
     one, zero = pa.scalar(1, pa.uint64()), pa.scalar(0, pa.uint64())
 
     def run() -> int:
         n_found = 0
         for epoch in range(n_epochs):
-            x = pc.add(columns[epoch % len(columns)], one)
+            x = pc.add(sources[epoch % len(sources)], one)
             n_found += len(x.filter(pc.equal(pc.bit_wise_and(x, one), zero)))
         return n_found
 
@@ -87,7 +107,7 @@ def in_polars(n_epochs: int, n_records: int) -> Run:
     """The same as a lazy query per epoch; Polars may use all cores."""
     import polars as pl
 
-    frames = [pl.DataFrame({"x": column}) for column in _columns(n_records)]
+    frames = [pl.DataFrame({"x": column}) for column in columns(0, n_records)]
     next_x = pl.col("x") + 1
     query = [f.lazy().select(next_x).filter(pl.col("x") % 2 == 0).select(pl.len()) for f in frames]
 
@@ -97,14 +117,8 @@ def in_polars(n_epochs: int, n_records: int) -> Run:
     return run
 
 
-def _columns(n_records: int, index: int = 0) -> list:
-    # Below 2^63, so that adding one does not overflow where that is an error.
-    rng = np.random.default_rng(index)
-    return [rng.integers(0, 2**63, n_records, np.uint64) for _ in range(4)]
-
-
 def cases(size: Size) -> list[Case]:
-    """Sizes of epochs, and workers."""
+    """Sizes of epochs, and workers; columns and rows."""
     found = []
     for n_records in SIZES[size]:
         n_epochs = max(2, min(MOST_EPOCHS, RECORDS[size] // n_records))
@@ -117,15 +131,46 @@ def cases(size: Size) -> list[Case]:
                 on_workers(epochs, *args, workers=workers, total=sum),
                 workers * n_epochs * n_records,
                 {**at, "workers": workers},
-                data if workers == 1 else None,
+                f"{data}, {workers} workers",
                 in_both_modes=n_records == 100_000,
             )
             for workers in ((1, 2, 4) if n_records == 100_000 else (1, 2))
         ]
         found += [
-            Case(NUMPY, alone(in_numpy, *args), n_epochs * n_records, at, data),
-            Case(ARROW, alone(in_arrow, *args), n_epochs * n_records, at, data),
-            Case(POLARS, alone(in_polars, *args), n_epochs * n_records, at, data, ("polars",)),
+            case
+            for form in rust.FORMS
+            for case in rust.race(
+                *("epochs", n_records, n_epochs, "batch"),
+                amount=lambda form, n=n_epochs * n_records: form.workers * n,
+                at=at,
+                data=f"{data}, {form.workers} workers",
+                answer=rust.number,
+                forms=(form,),
+            )
+        ]
+        if n_records <= MOST_ROWS:
+            few = max(2, n_epochs // 20)
+            found += [
+                Case(
+                    OURS,
+                    on_workers(epochs_of_rows, few, n_records, workers=workers, total=sum),
+                    workers * few * n_records,
+                    {**at, "workers": workers, "of": "rows"},
+                    f"{few} epochs of {n_records}, {workers} workers",
+                )
+                for workers in (1, 2)
+            ]
+        found += [
+            Case(NUMPY, alone(in_numpy, *args), n_epochs * n_records, at, f"{data}, 1 workers"),
+            Case(ARROW, alone(in_arrow, *args), n_epochs * n_records, at, f"{data}, 1 workers"),
+            Case(
+                POLARS,
+                alone(in_polars, *args),
+                n_epochs * n_records,
+                at,
+                f"{data}, 1 workers",
+                ("polars",),
+            ),
         ]
     return found
 
@@ -141,10 +186,6 @@ BENCHMARK = Benchmark(
     targets=(
         Target({"epoch": 100_000, "workers": 1}, 100, 250),
         Target({"epoch": 100_000, "workers": 2}, 60, 200),
-    ),
-    elsewhere=(
-        Elsewhere("Rust timely", {"epoch": 100_000, "workers": 1}, 104),
-        Elsewhere("Rust timely, two processes", {"epoch": 100_000, "workers": 2}, 12),
     ),
     axis="epoch",
 )

@@ -10,7 +10,9 @@ mining", SDM 2004; the parameters are those of the Graph 500 benchmark.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -68,6 +70,11 @@ def load(name: str, index: int = 0, peers: int = 1) -> tuple[Ints, Ints]:
     return inputs.load(name, "src", index, peers), inputs.load(name, "dst", index, peers)
 
 
+def raw(name: str) -> tuple[Callable[[], Path], Callable[[], Path]]:
+    """Where a program in Rust finds the columns, in a run in which they are there."""
+    return partial(inputs.raw, name, "src"), partial(inputs.raw, name, "dst")
+
+
 def batches(name: str, worker: ps.Worker) -> Iterator[Arrays]:
     """A worker's share, in batches; read at once, before the clock starts."""
     sources, targets = load(name, worker.index, worker.peers)
@@ -77,14 +84,19 @@ def batches(name: str, worker: ps.Worker) -> Iterator[Arrays]:
     )
 
 
-def solving(worker: ps.Worker, name: str, build: Any, tell: Any) -> Any:
-    """Set up `build(stream of edges)` on a graph; what to run, which gives `tell(batches)`."""
+def solving(worker: ps.Worker, name: str, build: Any, tell: Any, *, as_rows: bool = False) -> Any:
+    """What builds `build(stream of edges)` on a graph and runs it, and gives `tell(batches)`.
+
+    A source begins as soon as it is built, so that is done when the clock runs.
+    """
     found: list[Any] = []
-    edges = batches(name, worker)
-    with worker.dataflow("graph") as scope:
-        build(scope.batches_to_stream(edges)).inspect_batch(lambda time, b: found.append(b))
+    edges: list[Any] = list(batches(name, worker))
+    if as_rows:
+        edges = [list(zip(b["src"].tolist(), b["dst"].tolist(), strict=True)) for b in edges]
 
     def run() -> Any:
+        with worker.dataflow("graph") as scope:
+            build(scope.batches_to_stream(edges)).inspect_batch(lambda time, b: found.append(b))
         worker.run()
         return tell(found)
 

@@ -1,24 +1,28 @@
 """Integers counted: ten million of a million kinds.
 
-NumPy columns in memory when the clock starts; counts at the worker of the integer
-when it stops.
+NumPy columns in memory when the clock starts, or for rows Python's integers; counts at the
+worker of the integer when it stops. As of words, they are counted before the exchange or after.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import pointstamp as ps
-from benchmarks.counting import counted
-from benchmarks.harness import inputs
-from benchmarks.harness.case import OURS, Benchmark, Case, Elsewhere, Quantity, Size, Target
+from benchmarks.harness import inputs, rust
+from benchmarks.harness.case import OURS, Benchmark, Case, Quantity, Size, Target
 from benchmarks.harness.measure import Run, alone, on_workers
+from benchmarks.words import AFTER, BEFORE, FEW, rows_after, rows_before
 from pointstamp.containers import Arrays
+from pointstamp.containers.convert import numbers
 
 RECORDS = {"tiny": 10_000, "small": 1_000_000, "full": 10_000_000}
 BATCH = 65_536
+COUNT = [("x", "count")]
 
 NUMPY, ARROW, DUCKDB, POLARS = "NumPy, unique", "pyarrow", "DuckDB", "Polars"
 
@@ -30,41 +34,48 @@ def prepare(size: Size) -> None:
     inputs.save("integers", x=kinds[rng.integers(0, len(kinds), RECORDS[size])])
 
 
-def integers(worker: ps.Worker) -> Run:
+def integers(worker: ps.Worker, counted: Callable[[Any], Any]) -> Run:
     """Count this worker's share; (kinds, all records) that are its own."""
     found: list[Any] = []
     x = inputs.load("integers", "x", worker.index, worker.peers)
-    with worker.dataflow("integers") as scope:
-        batches = (Arrays(x=x[start : start + BATCH]) for start in range(0, len(x), BATCH))
-        counts = counted(scope.batches_to_stream(batches), "x", _count, _add_up)
-        counts.inspect_batch(lambda time, batch: found.append(batch))
+    batches = [Arrays(x=x[start : start + BATCH]) for start in range(0, len(x), BATCH)]
 
     def run() -> tuple[int, int]:
+        with worker.dataflow("integers") as scope:
+            counts = counted(scope.batches_to_stream(batches))
+            counts.inspect_batch(lambda time, batch: found.append(batch))
         worker.run()
-        return sum(map(len, found)), sum(int(batch["n"].sum()) for batch in found)
+        n = sum(int(numbers(batch["x_count"]).sum()) for batch in found)
+        return sum(map(len, found)), n
 
     return run
 
 
-def _count(batches: list[Arrays]) -> Arrays:
-    keys = np.sort(np.concatenate([batch["x"] for batch in batches]))
-    starts = _starts(keys)
-    return Arrays(x=keys[starts], n=np.diff(starts, append=len(keys)))
+def integers_as_rows(worker: ps.Worker, counted: Callable[[Any], Any]) -> Run:
+    """The same with Python's integers, a tenth of them."""
+    found: list[Any] = []
+    few = inputs.load("integers", "x", 0, FEW)
+    x = few[len(few) * worker.index // worker.peers : len(few) * (worker.index + 1) // worker.peers]
+    batches = [x[start : start + BATCH].tolist() for start in range(0, len(x), BATCH)]
+
+    def run() -> tuple[int, int]:
+        with worker.dataflow("integers") as scope:
+            counts = counted(scope.batches_to_stream(batches))
+            counts.inspect_batch(lambda time, batch: found.extend(batch))
+        worker.run()
+        return len(found), sum(n for _, n in found)
+
+    return run
 
 
-def _add_up(batches: list[Arrays]) -> Arrays:
-    keys = np.concatenate([batch["x"] for batch in batches])
-    order = np.argsort(keys)
-    keys = keys[order]
-    starts = _starts(keys)
-    counts = np.concatenate([batch["n"] for batch in batches])[order]
-    return Arrays(x=keys[starts], n=np.add.reduceat(counts, starts))
+def before(stream: Any) -> Any:
+    """Columns: what aggregates by name do by themselves."""
+    return stream.aggregate(COUNT, key="x")
 
 
-def _starts(keys: Any) -> Any:
-    first = np.ones(len(keys), bool)
-    np.not_equal(keys[1:], keys[:-1], out=first[1:])
-    return np.flatnonzero(first)
+def after(stream: Any) -> Any:
+    """Columns: they are at their worker already when they are counted."""
+    return stream.exchange("x").aggregate(COUNT, key="x")
 
 
 def in_numpy() -> Run:
@@ -121,19 +132,29 @@ def in_polars() -> Run:
 
 
 def cases(size: Size) -> list[Case]:
-    """Ours on one worker, two and four, and engines on columns."""
-    n = RECORDS[size] / 1e7
+    """Ours on one worker, two and four, engines on columns, and rows on a tenth."""
+    n = RECORDS[size]
+
+    def ours(program: Any, how: Any, workers: int, n: int, **at: str) -> Case:
+        measure = on_workers(program, how, workers=workers, total=_totals)
+        return Case(OURS, measure, n / 1e7, {"workers": workers, **at}, f"{n} integers")
+
     return [
-        *(
-            Case(
-                OURS, on_workers(integers, workers=w, total=_totals), n, {"workers": w}, "integers"
-            )
-            for w in (1, 2, 4)
+        *(ours(integers, before, workers, n, **BEFORE) for workers in (1, 2, 4)),
+        *(ours(integers_as_rows, rows_before, w, n // FEW, **BEFORE, of="rows") for w in (1, 2)),
+        *(ours(integers, after, workers, n, **AFTER) for workers in (1, 2)),
+        *(ours(integers_as_rows, rows_after, w, n // FEW, **AFTER, of="rows") for w in (1, 2)),
+        *rust.race(
+            *("ints", "fx", partial(inputs.raw, "integers", "x")),
+            amount=lambda form: n / 1e7,
+            at=AFTER,
+            data=f"{n} integers",
+            answer=rust.pair,
         ),
-        Case(NUMPY, alone(in_numpy), n, {}, "integers"),
-        Case(ARROW, alone(in_arrow), n, {}, "integers"),
-        Case(DUCKDB, alone(in_duckdb), n, {}, "integers", ("duckdb",)),
-        Case(POLARS, alone(in_polars), n, {}, "integers", ("polars",)),
+        Case(NUMPY, alone(in_numpy), n / 1e7, {}, f"{n} integers"),
+        Case(ARROW, alone(in_arrow), n / 1e7, {}, f"{n} integers"),
+        Case(DUCKDB, alone(in_duckdb), n / 1e7, {}, f"{n} integers", ("duckdb",)),
+        Case(POLARS, alone(in_polars), n / 1e7, {}, f"{n} integers", ("polars",)),
     ]
 
 
@@ -144,16 +165,11 @@ def _totals(answers: list[tuple[int, int]]) -> list[int]:
 BENCHMARK = Benchmark(
     name="integers",
     title="Ten million integers of a million kinds, counted",
-    about="From NumPy columns in memory to a count for each, on the worker of the integer.",
+    about="From NumPy columns in memory to a count for each, on the worker of the integer. Rows "
+    "are a tenth of them.",
     quantity=Quantity("s for 10 M integers"),
     cases=cases,
     baselines=(NUMPY,),
-    targets=(Target({"workers": 1}, 0.6, 0.25),),
-    elsewhere=(
-        Elsewhere("Rust timely", {"workers": 1}, 1.5),
-        Elsewhere("Rust timely", {"workers": 2}, 0.74),
-        Elsewhere("NumPy", {}, 0.29),
-        Elsewhere("pyarrow", {}, 0.93),
-    ),
+    targets=(Target({**BEFORE, "workers": 1}, 0.6, 0.25),),
     prepare=prepare,
 )

@@ -13,13 +13,12 @@ import numpy as np
 
 import pointstamp as ps
 from benchmarks import graphs
-from benchmarks.harness import inputs
+from benchmarks.harness import inputs, rust
 from benchmarks.harness.case import (
     OURS,
     At,
     Benchmark,
     Case,
-    Elsewhere,
     Quantity,
     Ratio,
     Size,
@@ -41,12 +40,12 @@ def prepare(size: Size) -> None:
         graphs.save(f"uniform-{n_edges}", graphs.uniform(n_edges // 10, n_edges))
 
 
-def ours(worker: ps.Worker, n_edges: int) -> Run:
+def ours(worker: ps.Worker, n_edges: int, *, as_rows: bool = False) -> Run:
     """The sum of the ranks of this worker's vertices, and the greatest."""
     from pointstamp.graph import pagerank
 
     build = partial(pagerank, rounds=ROUNDS, damping=DAMPING, dangling="drop")
-    return graphs.solving(worker, f"uniform-{n_edges}", build, _told)
+    return graphs.solving(worker, f"uniform-{n_edges}", build, _told, as_rows=as_rows)
 
 
 def _told(batches: list[Any]) -> list[float]:
@@ -130,8 +129,27 @@ def cases(size: Size) -> list[Case]:
             )
             for workers in ((1, 2, 4) if n_edges < 10_000_000 else (1, 2))
         ]
+        if n_edges == EDGES[size][0]:
+            as_rows = partial(ours, as_rows=True)
+            found += [
+                Case(
+                    OURS,
+                    on_workers(as_rows, n_edges, workers=workers, total=_total),
+                    at={**at, "workers": workers, "of": "rows"},
+                    data=data,
+                )
+                for workers in (1, 2)
+            ]
         found += [
-            Case(NUMBA, alone(in_numba, n_edges), at=at, data=data),
+            *rust.race(
+                *("pagerank", "of", *graphs.raw(f"uniform-{n_edges}"), n_edges // 10, ROUNDS),
+                amount=lambda form: 1,
+                at=at,
+                data=data,
+                answer=lambda text: _rounded(*rust.pair(text)),
+                told="unlike",
+            ),
+            Case(NUMBA, alone(in_numba, n_edges), at=at, data=data, needs=("numba",)),
             Case(SCIPY, alone(in_scipy, n_edges), at=at, data=data, needs=("scipy",)),
             Case(NETWORKIT, alone(in_networkit, n_edges), at=at, needs=("networkit",), samples=3),
         ]
@@ -159,13 +177,6 @@ BENCHMARK = Benchmark(
         Target({"edges": 10_000_000, "workers": 2}, 5.0, 3.0),
     ),
     ratios=(Ratio({"edges": 10_000_000, "workers": 1}, 1.25),),
-    elsewhere=(
-        Elsewhere("Numba, one thread", {"edges": 10_000_000}, 4.0),
-        Elsewhere("SciPy", {"edges": 10_000_000}, 6.4),
-        Elsewhere("NetworKit", {"edges": 10_000_000}, 19.6),
-        Elsewhere("Rust timely", {"edges": 10_000_000, "workers": 1}, 5.9),
-        Elsewhere("Rust timely", {"edges": 10_000_000, "workers": 2}, 6.6),
-    ),
     axis="edges",
     prepare=prepare,
     input_bytes=input_bytes,

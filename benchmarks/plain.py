@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
 from time import perf_counter
 
-from benchmarks.harness.case import OURS, Case, Effort, Reading
+from benchmarks.harness.case import OURS, At, Case, Effort, Reading
 from benchmarks.harness.measure import Run, alone, on_workers
 from benchmarks.harness.memory import peaks
 from pointstamp import Worker
@@ -25,18 +25,28 @@ BARRIER = "multiprocessing.Barrier"
 FLOORS = (ASYNCIO, PIPE, BARRIER)
 
 
-def coordination(program: Callable[[Worker, int], Run], rounds: int) -> list[Case]:
+SHARES = {1: 1, 2: 5, 4: 20}
+"""By the number of workers: a round takes longer on more, so fewer are made."""
+
+
+def rounds_of(workers: int, rounds: int) -> int:
+    """How many rounds are made on so many workers, if one of them makes `rounds`."""
+    return max(10, rounds // SHARES[workers])
+
+
+def coordination(
+    program: Callable[[Worker, int], Run], rounds: int, at: At | None = None
+) -> list[Case]:
     """Cases of ours: `program` for `rounds` on one worker, for fewer where each takes longer."""
     return [
         Case(
             OURS,
-            on_workers(program, fewer, workers=workers),
-            fewer,
-            {"workers": workers},
+            on_workers(program, rounds_of(workers, rounds), workers=workers),
+            rounds_of(workers, rounds),
+            {**(at or {}), "workers": workers},
             in_both_modes=True,
         )
-        for workers, share in ((1, 1), (2, 5), (4, 20))
-        for fewer in [max(10, rounds // share)]
+        for workers in SHARES
     ]
 
 

@@ -91,7 +91,8 @@ def cases(size: Size) -> list[Case]:
                 )
                 for workers in (1, 2)
             ]
-            found.append(Case(NUMBA, alone(in_numba, name, form), at=at, data=data))
+            in_loops = alone(in_numba, name, form)
+            found.append(Case(NUMBA, in_loops, at=at, data=data, needs=("numba",)))
             if form == "undirected":
                 count = alone(_networkit, name)
                 found.append(Case(NETWORKIT, count, at=at, data=data, needs=("networkit",)))

@@ -63,7 +63,8 @@ def cases(size: Size) -> list[Case]:
         # Without an order by degree, a merge with the hub's row costs a million each time.
         n = LEAVES[size]
         if form == "undirected" or n <= 10_000:
-            found.append(Case(NUMBA, alone(in_numba, form, n), at=at, data=form))
+            in_loops = alone(in_numba, form, n)
+            found.append(Case(NUMBA, in_loops, at=at, data=form, needs=("numba",)))
     return found
 
 

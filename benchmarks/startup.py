@@ -62,7 +62,12 @@ def cases(size: Size) -> list[Case]:
     """The same for all sizes: it does not get smaller."""
     chosen = list(PROGRAMS.items())[: 2 if size == "tiny" else None]
     return [
-        Case(who, starting(program), at={"workers": workers} if workers else {})
+        Case(
+            who,
+            starting(program),
+            at={"workers": workers} if workers else {},
+            needs=("numba",) if who.startswith("Numba") else (),
+        )
         for (who, workers), program in chosen
     ]
 

@@ -19,7 +19,6 @@ from benchmarks.harness.case import (
     At,
     Benchmark,
     Case,
-    Elsewhere,
     Measure,
     Quantity,
     Ratio,
@@ -143,8 +142,8 @@ def cases(size: Size) -> list[Case]:
             for workers in ((1, 2, 4) if scale < 18 else (1, 2))
         ]
         found += [
-            Case(NUMBA, alone(in_numba, name, n), at=at, data=data),
-            Case(MARKS, alone(in_marks, name, n), at=at, data=data),
+            Case(NUMBA, alone(in_numba, name, n), at=at, data=data, needs=("numba",)),
+            Case(MARKS, alone(in_marks, name, n), at=at, data=data, needs=("numba",)),
             Case(
                 SCIPY,
                 alone(in_scipy, name, n),
@@ -190,7 +189,6 @@ BENCHMARK = Benchmark(
         Target({"scale": 18, "workers": 1}, 10, 5),
         Target({"scale": 18, "workers": 2}, 6, 3),
     ),
-    elsewhere=(Elsewhere("differential dataflow, generic join", {"scale": 18, "workers": 1}, 121),),
     axis="scale",
     prepare=prepare,
     input_bytes=input_bytes,

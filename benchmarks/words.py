@@ -1,20 +1,24 @@
 """Words counted: ten million of 97,000 kinds, as a text has them (few often, many rarely).
 
-The words are Arrow batches in memory when the clock starts. Ours counts on each
-worker with Arrow's kernel, sends counts to the worker of the word, and adds up there.
+The words are Arrow batches in memory when the clock starts, or for rows strings. Two ways: each
+worker counts the words that it has, and sends counts to the worker of the word (before the
+exchange); or it sends the words, which are counted where they arrive (after the exchange).
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from operator import add
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import pointstamp as ps
-from benchmarks.counting import counted
-from benchmarks.harness import inputs
-from benchmarks.harness.case import OURS, Benchmark, Case, Elsewhere, Quantity, Size, Target
+from benchmarks.harness import inputs, rust
+from benchmarks.harness.case import OURS, Benchmark, Case, Quantity, Size, Target
 from benchmarks.harness.measure import Run, alone, on_workers
 from pointstamp.containers.convert import numbers
 
@@ -25,6 +29,9 @@ FEW = 10
 
 ARROW, DUCKDB, POLARS = "pyarrow", "DuckDB", "Polars"
 COUNTER, BYTEWAX = "Counter of a list", "Bytewax"
+
+BEFORE, AFTER = {"counted": "before the exchange"}, {"counted": "after the exchange"}
+COUNT = [("word", "count")]
 
 
 def prepare(size: Size) -> None:
@@ -58,43 +65,68 @@ def _batches(index: int = 0, peers: int = 1, one_in: int = 1) -> list[Any]:
         return [reader.get_batch(i) for i in range(n) if i % peers == index]
 
 
-def words(worker: ps.Worker) -> Run:
+def words(worker: ps.Worker, counted: Callable[[Any], Any]) -> Run:
     """Count this worker's share; (kinds, all words) that are its own."""
     found: list[Any] = []
     batches = _batches(worker.index, worker.peers)
-    with worker.dataflow("words") as scope:
-        stream = scope.batches_to_stream(batches)
-        counts = counted(stream, "word", _count, _add_up)
-        counts.inspect_batch(lambda time, batch: found.append(batch))
 
     def run() -> tuple[int, int]:
+        with worker.dataflow("words") as scope:
+            counts = counted(scope.batches_to_stream(batches))
+            counts.inspect_batch(lambda time, batch: found.append(batch))
         worker.run()
-        return sum(map(len, found)), sum(int(numbers(batch["n"]).sum()) for batch in found)
+        n = sum(int(numbers(batch["word_count"]).sum()) for batch in found)
+        return sum(map(len, found)), n
 
     return run
 
 
-def _count(batches: list[Any]) -> Any:
+def words_as_rows(worker: ps.Worker, counted: Callable[[Any], Any]) -> Run:
+    """The same with strings, a tenth of them."""
+    found: list[Any] = []
+    ours = _batches(one_in=FEW)[worker.index :: worker.peers]
+    batches = [batch["word"].to_pylist() for batch in ours]
+
+    def run() -> tuple[int, int]:
+        with worker.dataflow("words") as scope:
+            counts = counted(scope.batches_to_stream(batches))
+            counts.inspect_batch(lambda time, batch: found.extend(batch))
+        worker.run()
+        return len(found), sum(n for _, n in found)
+
+    return run
+
+
+def before(stream: Any) -> Any:
+    """Columns: what aggregates by name do by themselves."""
+    return stream.aggregate(COUNT, key="word")
+
+
+def after(stream: Any) -> Any:
+    """Columns: they are at their worker already when they are counted."""
+    return stream.exchange("word").aggregate(COUNT, key="word")
+
+
+def rows_before(stream: Any) -> Any:
+    """Rows: a reduction reduces each batch before it is exchanged."""
+    return stream.map(lambda word: (word, 1)).reduce(add)
+
+
+def rows_after(stream: Any) -> Any:
+    """Rows: a fold is of single records, and so after the exchange."""
+    return stream.aggregate(lambda word, _, n: n + 1, key=lambda word: word, default=0)
+
+
+def _raw(part: str) -> Path:
+    """The bytes of all words, or where each begins and the last one ends, for Rust."""
     import pyarrow as pa
 
-    return _one_batch(pa.Table.from_batches(batches), [([], "count_all")])
-
-
-def _add_up(batches: list[Any]) -> Any:
-    import pyarrow as pa
-
-    return _one_batch(pa.Table.from_batches(batches), [("n", "sum")])
-
-
-def _one_batch(table: Any, aggregates: list[Any]) -> Any:
-    # A worker is one core; that there are two is for two workers to show.
-    result = (
-        table.group_by("word", use_threads=False)
-        .aggregate(aggregates)
-        .rename_columns(["word", "n"])
-    )
-    (batch,) = result.combine_chunks().to_batches()
-    return batch
+    path = inputs.folder() / f"words.{part}.raw"
+    if not path.exists():
+        column = pa.Table.from_batches(_batches())["word"].combine_chunks()
+        _, offsets, data = column.cast(pa.large_string()).buffers()
+        path.write_bytes(data if part == "data" else memoryview(offsets)[: 8 * len(column) + 8])
+    return path
 
 
 def in_arrow() -> Run:
@@ -165,20 +197,32 @@ def cases(size: Size) -> list[Case]:
     """Ours on one worker, two and four; engines on columns; what is slow on a tenth."""
     n = WORDS[size]
     few = min(n, max(1, -(-n // 65_536) // FEW) * 65_536)
+
+    def ours(program: Any, how: Any, workers: int, n: int, **at: str) -> Case:
+        measure = on_workers(program, how, workers=workers, total=_totals)
+        return Case(OURS, measure, n / 1e7, {"workers": workers, **at}, f"{n} words")
+
+    def in_rust(how: str, at: dict[str, str]) -> list[Case]:
+        # Strings are hashed otherwise there, so on two workers they are counted elsewhere.
+        return rust.race(
+            *("words", how, partial(_raw, "data"), partial(_raw, "offsets")),
+            amount=lambda form: n / 1e7,
+            at=at,
+            data=f"{n} words",
+            answer=rust.pair,
+            told="unlike",
+        )
+
     return [
-        *(
-            Case(
-                OURS,
-                on_workers(words, workers=workers, total=_totals),
-                n / 1e7,
-                {"workers": workers},
-                "words",
-            )
-            for workers in (1, 2, 4)
-        ),
-        Case(ARROW, alone(in_arrow), n / 1e7, {}, "words"),
-        Case(DUCKDB, alone(in_duckdb), n / 1e7, {}, "words", ("duckdb",)),
-        Case(POLARS, alone(in_polars), n / 1e7, {}, "words", ("polars",)),
+        *(ours(words, before, workers, n, **BEFORE) for workers in (1, 2, 4)),
+        *(ours(words_as_rows, rows_before, w, few, **BEFORE, of="rows") for w in (1, 2)),
+        *in_rust("pre", BEFORE),
+        *(ours(words, after, workers, n, **AFTER) for workers in (1, 2)),
+        *(ours(words_as_rows, rows_after, w, few, **AFTER, of="rows") for w in (1, 2)),
+        *in_rust("each", AFTER),
+        Case(ARROW, alone(in_arrow), n / 1e7, {}, f"{n} words"),
+        Case(DUCKDB, alone(in_duckdb), n / 1e7, {}, f"{n} words", ("duckdb",)),
+        Case(POLARS, alone(in_polars), n / 1e7, {}, f"{n} words", ("polars",)),
         Case(COUNTER, alone(in_counter), few / 1e7, {}, note="on a tenth of the words"),
         Case(BYTEWAX, alone(in_bytewax), few / 1e7, {}, None, ("bytewax",), note="on a tenth"),
     ]
@@ -191,16 +235,11 @@ def _totals(answers: list[tuple[int, int]]) -> list[int]:
 BENCHMARK = Benchmark(
     name="words",
     title="Ten million words of 97,000 kinds, counted",
-    about="From Arrow batches in memory to a count for each word, on the worker of the word.",
+    about="From Arrow batches in memory to a count for each word, on the worker of the word. Rows "
+    "are strings, a tenth of them.",
     quantity=Quantity("s for 10 M words"),
     cases=cases,
     baselines=(ARROW,),
-    targets=(Target({"workers": 1}, 1.0, 0.4),),
-    elsewhere=(
-        Elsewhere("Rust timely", {"workers": 1}, 3.6),
-        Elsewhere("Bytewax", {"workers": 1}, 39),
-        Elsewhere("DuckDB", {}, 0.5),
-        Elsewhere("pyarrow", {}, 0.7),
-    ),
+    targets=(Target({**BEFORE, "workers": 1}, 1.0, 0.4),),
     prepare=prepare,
 )

@@ -2,7 +2,8 @@
 
 A case is one contender on one input: it runs in a process of its own and gives a
 `Reading`. Cases of one benchmark whose `data` are the same must give the same
-answer, so that nobody is quick by being wrong.
+answer, so that none is quick by being wrong. Where a contender has only what its
+first worker found, that is compared with what ours found there.
 """
 
 from __future__ import annotations
@@ -15,6 +16,10 @@ Size = Literal["tiny", "small", "full"]
 SIZES: tuple[Size, ...] = ("tiny", "small", "full")
 
 OURS = "Pointstamp"
+RUST = "Rust"
+
+PART = "worker 0"
+"""The name in `Reading.details` of what that worker alone has of the answer."""
 
 At = Mapping[str, int | str]
 """Where a case is: how many workers, which graph, which point of a curve."""
@@ -41,7 +46,10 @@ class Quantity:
 
 @dataclass
 class Reading:
-    """What a case gives: seconds of each sample, peak bytes of each process, its answer."""
+    """What a case gives: seconds of each sample, peak bytes of each process, its answer.
+
+    Where it has several workers, `details[PART]` is what the first of them found.
+    """
 
     seconds: list[float]
     peaks: list[int] = field(default_factory=list)
@@ -76,6 +84,10 @@ PEER_PATIENCE_S = 3.0
 """Peers that take longer than this are measured three times, not five."""
 
 
+def _there() -> str:
+    return ""
+
+
 @dataclass(frozen=True)
 class Case:
     """One contender on one input.
@@ -88,6 +100,7 @@ class Case:
     amount : pieces of work in a sample, for `Quantity`.
     data : cases with the same must give the same answer; None if it has none.
     needs : modules that must be importable.
+    absent : why it cannot be measured here, or nothing; asked once, before the first case.
     in_both_modes : measured interpreted as well where the core is compiled.
     session : cases with the same, which follow each other, are measured in one process, as
         what they share takes longer to start than they do. Peaks are then of all so far.
@@ -103,6 +116,7 @@ class Case:
     samples: int = 5
     note: str = ""
     session: str = ""
+    absent: Callable[[], str] = _there
 
     @property
     def key(self) -> str:
@@ -118,6 +132,11 @@ class Case:
         """Whether this is Pointstamp."""
         return self.who.startswith(OURS)
 
+    @property
+    def is_rust(self) -> bool:
+        """Whether this is a program in Rust, which takes turns with ours."""
+        return self.who.startswith(RUST)
+
 
 @dataclass(frozen=True)
 class Target:
@@ -132,15 +151,6 @@ class Target:
 class Ratio:
     """How many times the baseline's time a case of ours may take."""
 
-    at: At
-    value: float
-
-
-@dataclass(frozen=True)
-class Elsewhere:
-    """A figure that was measured elsewhere, on a machine of this kind, not in this run."""
-
-    who: str
     at: At
     value: float
 
@@ -177,7 +187,6 @@ class Benchmark:
     floors: tuple[str, ...] = ()
     targets: tuple[Target, ...] = ()
     ratios: tuple[Ratio, ...] = ()
-    elsewhere: tuple[Elsewhere, ...] = ()
     axis: str | None = None
     draws_memory: bool = False
     growth: tuple[Target, ...] = ()

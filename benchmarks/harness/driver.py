@@ -1,5 +1,8 @@
 """Runs benchmarks: their cases one after the other, each in a new process.
 
+Programs in Rust and what of ours does the same work take turns, a few samples each, so that
+what the machine does meanwhile is the same for both.
+
 A case that needs what is not installed is said to be missing, one that fails or
 takes too long is said to have, and the others go on. Answers that differ where they
 should be equal are an error of the run.
@@ -14,15 +17,15 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from importlib.util import find_spec
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
 from benchmarks.harness import inputs
-from benchmarks.harness.case import Benchmark, Case, Size
+from benchmarks.harness.case import PART, Benchmark, Case, Size
 from benchmarks.harness.machine import machine, mode, versions
 from benchmarks.harness.results import Results, Row, point
 
@@ -32,6 +35,9 @@ LIMIT_S = 300.0
 
 FURTHER_S = 60.0
 """How much longer it may take for each further case that is measured in it."""
+
+TURNS = 3
+"""How often those that take turns have one."""
 
 INTERPRETED = {"POINTSTAMP_COMPILED": "0"}
 
@@ -67,8 +73,56 @@ def _rows(benchmark: Benchmark, cases: Sequence[Case], size: Size, samples: int)
             ours = {"mode": mode()} if case.is_ours else {}
             yield _row(case, {**asdict(found[case.key]), **ours}, "")
         return
+    in_turns = _in_turns(benchmark, taking_turns(cases), size, samples)
     for _, sharing in groupby(cases, lambda case: case.session or case.key):
-        yield from _measured(benchmark, list(sharing), size, samples)
+        yield from _measured(benchmark, list(sharing), size, samples, in_turns)
+
+
+def taking_turns(cases: Sequence[Case]) -> list[Case]:
+    """Rust's that can be measured, and ours of the same work on as many workers."""
+    rust = [case for case in cases if case.is_rust and not _absence(case)]
+    return [
+        case
+        for case in cases
+        if case in rust
+        or (case.is_ours and any(other.at.items() <= case.at.items() for other in rust))
+    ]
+
+
+def _in_turns(
+    benchmark: Benchmark, cases: Sequence[Case], size: Size, samples: int
+) -> dict[str, Row]:
+    """Their rows by key. Each turn is a process of its own, and has its part of the samples.
+
+    Where a case is measured once, there is one turn.
+    """
+    rows: dict[str, Row] = {}
+    turns = min([TURNS, samples, *(case.samples for case in cases)])
+    for _ in range(turns):
+        for case in cases:
+            before = rows.get(case.key)
+            if before is None or not before.missing:
+                ((_, row),) = _run(benchmark, [case], size, -(-samples // turns), {})
+                rows[case.key] = row if before is None else _joined(before, row)
+    return rows
+
+
+def _joined(before: Row, row: Row) -> Row:
+    """One row of a case's turns."""
+    if row.missing:
+        return row
+    if before.answer != row.answer:
+        raise RuntimeError(
+            f"{row.who} {row.at} answers {before.answer!r}, and in another turn {row.answer!r}"
+        )
+    peaks = max(before.peaks, row.peaks, key=sum)
+    return replace(before, seconds=before.seconds + row.seconds, peaks=peaks)
+
+
+def _absence(case: Case) -> str:
+    """Why a case cannot be measured here, or nothing."""
+    absent = [module for module in case.needs if find_spec(module) is None]
+    return f"{absent[0]} is not installed" if absent else case.absent()
 
 
 @contextmanager
@@ -91,19 +145,23 @@ def inputs_of(benchmark: Benchmark, size: Size) -> Iterator[None]:
 
 
 def _measured(
-    benchmark: Benchmark, cases: Sequence[Case], size: Size, samples: int
+    benchmark: Benchmark,
+    cases: Sequence[Case],
+    size: Size,
+    samples: int,
+    in_turns: dict[str, Row],
 ) -> Iterator[Row]:
     """A row for each; two if the core is compiled and the case asks for both modes."""
     there = []
     for case in cases:
-        absent = [module for module in case.needs if find_spec(module) is None]
-        if absent:
-            missing = f"{absent[0]} is not installed"
-            yield Row(case.who, dict(case.at), case.amount, missing=missing)
+        if absence := _absence(case):
+            yield Row(case.who, dict(case.at), case.amount, missing=absence)
         else:
             there.append(case)
     compiled = []
-    for case, row in _run(benchmark, there, size, samples, {}):
+    rest = [case for case in there if case.key not in in_turns]
+    turned = [(case, in_turns[case.key]) for case in there if case.key in in_turns]
+    for case, row in chain(turned, _run(benchmark, rest, size, samples, {})):
         yield row
         if case.in_both_modes and row.mode == "compiled":
             compiled.append(case)
@@ -170,17 +228,22 @@ def _read(result: Path) -> dict[str, Any]:
 
 def _check_answers(cases: Sequence[Case], rows: Sequence[Row]) -> None:
     data = {(case.who, *sorted(case.at.items())): case.data for case in cases}
-    first: dict[str, Row] = {}
+    first: dict[str, tuple[Row, Any]] = {}
     for row in rows:
         name = data[row.who, *sorted(row.at.items())]
         if name is None or not row.seconds:
             continue
-        other = first.setdefault(name, row)
-        if row.answer != other.answer:
-            raise RuntimeError(
-                f"on {name}, {row.who} {row.at} answers {row.answer!r} and {other.who} "
-                f"{other.at} {other.answer!r}"
-            )
+        # Two workers in Rust print what the first one has, and only that.
+        answers = {} if row.is_rust and row.answer is None else {name: row.answer}
+        if PART in row.details:
+            answers[f"{name}, {PART} of {row.at['workers']}"] = row.details[PART]
+        for of, answer in answers.items():
+            other, expected = first.setdefault(of, (row, answer))
+            if answer != expected:
+                raise RuntimeError(
+                    f"on {of}, {row.who} {row.at} answers {answer!r} and {other.who} "
+                    f"{other.at} {expected!r}"
+                )
 
 
 def _said(row: Row, benchmark: Benchmark) -> str:

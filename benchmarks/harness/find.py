@@ -31,12 +31,14 @@ def find(name: str) -> Benchmark:
 
 ORDER = (
     # Coordination.
-    "barrier", "record", "pingpong", "chain", "many_dataflows", "loop_round", "keyed_count",
-    "observed", "snapshots",
+    "barrier", "record", "queue", "pingpong", "chain", "nested_scopes", "many_dataflows",
+    "loop_round", "keyed_count", "observed", "snapshots",
     # Throughput.
-    "exchange", "epochs", "words", "integers", "hash_join", "spark_bridge",
+    "exchange", "epochs", "words", "integers", "hash_join", "iterative_distinct",
+    "spark_bridge",
     # Graphs.
-    "pagerank", "bfs", "triangles", "directed_triangles", "real_graphs", "algorithms", "skew",
+    "pagerank", "bfs", "union_find", "triangles", "directed_triangles", "real_graphs",
+    "algorithms", "skew",
     # How cost grows, and what starting costs.
     "idle_operators", "outstanding_times", "flow_control", "fairness", "simulated_workers",
     "startup",
@@ -44,5 +46,5 @@ ORDER = (
     "service_latency", "service_throughput", "service_loop",
     "service_recovery", "service_soak",
     # Minutes for each case: only when it is named.
-    "spark_triangles", "spark_real_graphs",
+    "event_driven", "spark_triangles", "spark_real_graphs",
 )  # fmt: skip

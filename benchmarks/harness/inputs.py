@@ -42,3 +42,14 @@ def load(name: str, column: str, index: int = 0, peers: int = 1) -> npt.NDArray[
 def n_bytes(name: str) -> int:
     """The bytes of all columns."""
     return sum(np.load(path, mmap_mode="r").nbytes for path in folder().glob(f"{name}.*.npy"))
+
+
+def raw(name: str, column: str) -> Path:
+    """A file of nothing but the numbers of a column, 64 bits each, for programs in Rust."""
+    path = folder() / f"{name}.{column}.raw"
+    if not path.exists():
+        values = load(name, column)
+        if values.dtype.itemsize != 8:
+            raise ValueError(f"column {column!r} of {name} is {values.dtype}, not of 64 bits")
+        values.tofile(path)
+    return path

@@ -10,6 +10,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from benchmarks.harness import rust
+
 PACKAGES = (
     "pointstamp", "numpy", "numba", "pyarrow", "scipy", "polars", "duckdb", "networkit",
     "bytewax", "pathway", "pyspark",
@@ -38,7 +40,7 @@ def versions(packages: Iterable[str] = PACKAGES) -> dict[str, str]:
             found[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return {**found, **rust.versions()}
 
 
 def mode() -> str:

@@ -1,8 +1,9 @@
 """Measuring: a function again and again, in this process or on workers.
 
-Each sample is set up anew, outside of what is timed. The first is thrown away, unless
-it took so long that it is the only one: it imports, compiles kernels and warms caches,
-which is no part of any claim here.
+Each sample is set up anew, outside of what is timed; then workers meet, and step meanwhile.
+So a program whose dataflow begins by itself, as one with a source does, builds it when it is
+run. The first sample is thrown away, unless it took so long that it is the only one: it
+imports, compiles kernels and warms caches, which is no part of any claim here.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from time import perf_counter
 from typing import Any
 
 import pointstamp as ps
-from benchmarks.harness.case import Effort, Measure, Reading
+from benchmarks.harness.case import PART, Effort, Measure, Reading
 from benchmarks.harness.memory import peaks
 from pointstamp.observability.peak_memory import peak_bytes
 
@@ -50,7 +51,11 @@ def on_workers(
         parts = ps.execute(_attend, setup, args, effort, once, workers=workers, log=log)
         seconds = [max(sample) for sample in zip(*(part[0] for part in parts), strict=True)]
         answers = [part[1] for part in parts]
-        return Reading(seconds, [part[2] for part in parts], total(answers) if total else None)
+        peaks_ = [part[2] for part in parts]
+        if total is None:
+            return Reading(seconds, peaks_)
+        details = {PART: answers[0]} if workers > 1 else {}
+        return Reading(seconds, peaks_, total(answers), details)
 
     return measure
 

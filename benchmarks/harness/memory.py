@@ -11,7 +11,7 @@ from pointstamp.observability.peak_memory import peak_bytes
 
 def peaks() -> list[int]:
     """Peak resident bytes of this process, then of each descendant that still runs."""
-    return [peak_bytes(), *(peak for pid in descendants() if (peak := _peak(pid)))]
+    return [peak_bytes(), *(peak for pid in descendants() if (peak := peak_of(pid)))]
 
 
 def descendants(pid: int | None = None) -> list[int]:
@@ -29,7 +29,8 @@ def _children(pid: int) -> list[int]:
     return found
 
 
-def _peak(pid: int) -> int:
+def peak_of(pid: int) -> int:
+    """Peak resident bytes of a process, or 0 if it does not run."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:

@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.harness import results as kept
-from benchmarks.harness.case import At, Benchmark, Elsewhere, Quantity
+from benchmarks.harness.case import OURS, RUST, At, Benchmark, Quantity
 from benchmarks.harness.find import find, names
 from benchmarks.harness.plots import draw
 from benchmarks.harness.results import Results, Row
@@ -53,8 +53,14 @@ How it is done:
   it has any data, so that only large graphs say what a graph takes.
 - *Floors* do less than we do, and nothing can be below them: a byte that goes to another process
   and back, or a loop in plain Python.
-- Figures marked *elsewhere* were not measured in this run, but on a machine of this kind before;
-  they are for orientation, mostly of programs in Rust, which this suite does not build.
+- There are no figures from other machines. Programs in Rust (timely dataflow's own examples, and
+  others on timely) are run with ours where their sources are, in `../shared/peers` beside the
+  checkout or where `POINTSTAMP_PEERS` says; they are no part of this project, and are built by
+  the first run, which takes minutes more. They and what of
+  ours does the same take turns, three times, on one worker and on two: ours are processes, theirs
+  processes and, as rows of their own, threads. Rates are of all workers together. What Rust prints
+  of the answer is compared with ours, on two workers where both send a record to the same one.
+- *Rows* are Python objects, one for each record; all else is columns.
 """
 
 
@@ -71,7 +77,8 @@ def write_page() -> list[Path]:
 
 def page(measured: Sequence[Measured]) -> str:
     """The whole page."""
-    parts = [HOW, *_machines(measured), *_glance(measured), *_losses(measured)]
+    parts = [HOW, *_machines(measured), *_glance(measured), *beside_rust(measured)]
+    parts += _losses(measured)
     for benchmark, results in measured:
         parts += _section(benchmark, results)
     return "\n".join(parts)
@@ -113,7 +120,7 @@ def _glance(measured: Sequence[Measured]) -> Iterator[str]:
         rows += _ratios(benchmark, results) + _memories(benchmark, results)
     yield table(
         ["work", "at", "compiled", "interpreted", "target", "stretch target", "",
-         "best other, this run", "elsewhere"],
+         "best other", RUST],
         rows,
     )  # fmt: skip
 
@@ -126,7 +133,11 @@ def _targets(benchmark: Benchmark, results: Results) -> list[list[str]]:
         if best is None:
             continue
         quantity = benchmark.quantity
-        others = [r for r in results.rows if _is_peer(r, benchmark) and _fits(r.at, target.at)]
+        others = [
+            row
+            for row in results.rows
+            if _is_peer(row, benchmark) and not row.is_rust and _fits(row.at, target.at)
+        ]
         leader = min(others, key=lambda r: r.value(Quantity("s")), default=None)
         rows.append(
             [
@@ -137,7 +148,7 @@ def _targets(benchmark: Benchmark, results: Results) -> list[list[str]]:
                 said(target.stretch) if target.stretch is not None else "",
                 kept.verdict(best, target, quantity),
                 f"{leader.who} {said(leader.value(quantity))}" if leader else "",
-                _elsewhere(benchmark.elsewhere, target.at),
+                _in_rust(results, target.at, quantity),
             ]
         )
     return rows
@@ -161,17 +172,17 @@ def _growths(benchmark: Benchmark, results: Results) -> list[list[str]]:
                 said(target.stretch) if target.stretch is not None else "",
                 "stretch target" if stretched else "target" if meets else "missed",
                 "",
-                _grown_elsewhere(benchmark, target.at),
+                _grown_in_rust(benchmark, results, target.at),
             ]
         )
     return rows
 
 
-def _grown_elsewhere(benchmark: Benchmark, at: At) -> str:
-    """The same of figures from elsewhere: the point in terms of the first."""
-    first, *_ = [*benchmark.elsewhere, None]
-    last = next((f for f in benchmark.elsewhere if f.at == at), None)
-    return f"{last.who} {said(last.value / first.value)} x" if first and last else ""
+def _grown_in_rust(benchmark: Benchmark, results: Results, at: At) -> str:
+    """The same of Rust: the point in terms of the first."""
+    rust = [row for row in results.rows if row.is_rust and row.seconds]
+    grown = _grown(benchmark, rust, at)
+    return f"{rust[0].who} {said(grown)} x" if grown else ""
 
 
 MODES = ("compiled", "interpreted")
@@ -180,11 +191,18 @@ MODES = ("compiled", "interpreted")
 def _growth(benchmark: Benchmark, results: Results, mode: str, at: At) -> float | None:
     """How many times its first point's time the point `at` takes."""
     rows = [row for row in results.rows if row.is_ours and row.mode == mode and row.seconds]
-    last = next((row for row in rows if row.at == at), None)
+    return _grown(benchmark, rows, at)
+
+
+def _grown(benchmark: Benchmark, rows: Sequence[Row], at: At) -> float | None:
+    """The time at `at` in terms of that at the first point of the same curve."""
+    rest = {name: value for name, value in at.items() if name != benchmark.axis}
+    curve = [row for row in rows if rest.items() <= row.at.items()]
+    last = next((row for row in curve if _fits(at, row.at)), None)
     if last is None:
         return None
     per_piece = Quantity("s")
-    return last.value(per_piece) / rows[0].value(per_piece)
+    return last.value(per_piece) / curve[0].value(per_piece)
 
 
 def _ratios(benchmark: Benchmark, results: Results) -> list[list[str]]:
@@ -256,12 +274,68 @@ def _value(row: Row | None, quantity: Quantity) -> str:
     return "" if row is None else said(row.value(quantity))
 
 
-def _elsewhere(figures: Sequence[Elsewhere], at: At) -> str:
-    return "; ".join(f"{f.who} {said(f.value)}" for f in figures if f.at == at)
+def _in_rust(results: Results, at: At, quantity: Quantity) -> str:
+    rows = [row for row in results.rows if row.is_rust and row.seconds and _fits(row.at, at)]
+    return "; ".join(f"{row.who} {_value(row, quantity)}" for row in rows)
 
 
 def _link(benchmark: Benchmark) -> str:
     return f"[{benchmark.name}](#{benchmark.name})"
+
+
+# Beside Rust.
+
+
+def beside_rust(measured: Sequence[Measured]) -> Iterator[str]:
+    """Each row of ours that a program in Rust does the work of, in the same run."""
+    yield "\n## Beside Rust\n"
+    rows = [line for benchmark, results in measured for line in _raced(benchmark, results)]
+    absences = {r.missing for _, results in measured for r in results.rows if r.is_rust}
+    if rows:
+        yield (
+            "Our best mode, and Rust's quickest program for the same work on as many workers (on "
+            "two of ours, processes: once its threads and once its processes). Below 1 we take "
+            "less time.\n"
+        )
+        yield table(["work", "at", "", OURS, "Rust", "times Rust's time"], rows)
+    for absence in sorted(filter(_is_of_all_rust, absences)):
+        yield f"\n{absence}."
+    without = [_link(benchmark) for benchmark, _ in measured if not _has_rust(benchmark)]
+    if without:
+        yield (
+            f"\nThere is no program in Rust, and so no figure, for {', '.join(without)}. For the "
+            "rest see the sections."
+        )
+    yield ""
+
+
+def _raced(benchmark: Benchmark, results: Results) -> Iterator[list[str]]:
+    per_piece, quantity = Quantity("s"), benchmark.quantity
+    for row in _best_modes(results):
+        rivals = [r for r in results.rows if r.is_rust and r.seconds and _fits(r.at, row.at)]
+        for kind in dict.fromkeys("threads" in rival.who for rival in rivals):
+            best = min(
+                (rival for rival in rivals if ("threads" in rival.who) == kind),
+                key=lambda rival: rival.value(per_piece),
+            )
+            times = row.value(per_piece) / best.value(per_piece)
+            yield [
+                _link(benchmark),
+                where(row.at),
+                quantity.unit,
+                said(row.value(quantity)),
+                f"{said(best.value(quantity))} ({best.who.removeprefix(RUST).strip()})",
+                f"**{said(times)}**" if times <= 1 else said(times),
+            ]
+
+
+def _is_of_all_rust(absence: str) -> bool:
+    """Whether it says of all programs in Rust, and not of a case, why they were not run."""
+    return absence.startswith(f"{RUST} was not run")
+
+
+def _has_rust(benchmark: Benchmark) -> bool:
+    return any(case.is_rust for case in benchmark.cases("full"))
 
 
 # Where we lose.
@@ -337,12 +411,14 @@ def _section(benchmark: Benchmark, results: Results) -> Iterator[str]:
         yield '\n"x input": the peak in terms of the graph as two columns of 64-bit integers.'
     if benchmark.floors:
         yield f"\nFloors: {', '.join(benchmark.floors)}."
-    if benchmark.elsewhere:
-        figures = [f"{f.who} {said(f.value)} ({where(f.at)})" for f in benchmark.elsewhere]
-        yield f"\nMeasured elsewhere, on a machine of this kind: {'; '.join(figures)}."
-    for row in results.rows:
-        if row.missing:
-            yield f"\nNot there: {row.who} {where(row.at)}: {row.missing}."
+    for absence in dict.fromkeys(row.missing for row in results.rows if row.missing):
+        absent = [row for row in results.rows if row.missing == absence]
+        named = "; ".join(f"{row.who} {where(row.at)}".strip() for row in absent)
+        yield f"\n{absence}." if _is_of_all_rust(absence) else f"\nNot there: {named}: {absence}."
+    if not _has_rust(benchmark):
+        yield "\nThere is no program in Rust for this."
+    elif not any(row.is_rust for row in results.rows):
+        yield "\nRust was not run with these."
     yield ""
 
 

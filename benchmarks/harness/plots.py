@@ -123,6 +123,7 @@ AXES = {
     "edges": "edges",
     "scale": "scale (2^scale vertices)",
     "seconds": "seconds since the start",
+    "depth": "scopes, each in another",
 }
 
 

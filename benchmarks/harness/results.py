@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.harness.case import OURS, At, Benchmark, Quantity, Target
+from benchmarks.harness.case import OURS, RUST, At, Benchmark, Quantity, Target
 
 FOLDER = Path(__file__).resolve().parent.parent / "results"
 
@@ -37,6 +37,11 @@ class Row:
     def is_ours(self) -> bool:
         """Whether this is Pointstamp."""
         return self.who.startswith(OURS)
+
+    @property
+    def is_rust(self) -> bool:
+        """Whether this is a program in Rust."""
+        return self.who.startswith(RUST)
 
     def value(self, quantity: Quantity) -> float:
         """The median, in the unit of `quantity`."""

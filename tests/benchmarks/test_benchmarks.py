@@ -74,7 +74,13 @@ def test_a_curve_has_points(benchmark: Benchmark) -> None:
     assert len(points) > 1
 
 
-@pytest.mark.parametrize("name", ["case", "machine", "text"])
+@pytest.mark.parametrize("benchmark", BENCHMARKS, ids=every)
+def test_what_runs_numba_says_that_it_needs_it(benchmark: Benchmark) -> None:
+    for case in benchmark.cases("full"):
+        assert ("numba" in case.needs) == ("Numba" in case.who)
+
+
+@pytest.mark.parametrize("name", ["case", "machine", "rust", "text"])
 def test_examples_of_the_harness_are_true(name: str) -> None:
     module = importlib.import_module(f"benchmarks.harness.{name}")
     failed, tried = doctest.testmod(module)

@@ -42,8 +42,11 @@ def test_a_case_of_ours_is_measured_on_each_number_of_workers() -> None:
     assert "numpy" in results.versions
 
 
+OURS_2 = "Pointstamp, workers 2, counted before the exchange"
+
+
 def test_inputs_are_made_for_the_run_and_answers_compared() -> None:
-    results = run(chosen("words", "Pointstamp, workers 2", "pyarrow"), "tiny", 1, lambda line: None)
+    results = run(chosen("words", OURS_2, "pyarrow"), "tiny", 1, lambda line: None)
     ours, arrow = results.rows
     assert ours.answer == arrow.answer
     assert ours.answer[1] == 10_000
@@ -67,7 +70,7 @@ def test_a_peer_that_is_not_installed_is_missing_and_no_failure() -> None:
 def test_a_case_that_fails_says_why_and_the_others_go_on() -> None:
     benchmark = find("chain")
     # The process that is to run it knows no case of that name.
-    cases = [Case("Unheard of", _measure), *benchmark.cases("tiny")[1:]]
+    cases = [Case("Unheard of", _measure), *benchmark.cases("tiny")[-1:]]
     failed, other = run(
         replace(benchmark, cases=lambda size: cases), "tiny", 1, lambda line: None
     ).rows
@@ -104,6 +107,77 @@ def test_cases_of_a_session_are_measured_in_one_process_and_one_that_fails_stops
     assert found["two"] == {"missing": "failed: ValueError: no such luck"}
     with pytest.raises(ValueError, match="no such luck"):
         child.main(str(result), "chain", "tiny", "5", "two")
+
+
+def test_rust_and_what_of_ours_does_the_same_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[tuple[str, int]] = []
+
+    def measured(benchmark, cases, size, samples, environment):
+        for case in cases:
+            ran.append((case.key, samples))
+            yield case, Row(case.who, dict(case.at), 1, [float(len(ran))], [len(ran)])
+
+    monkeypatch.setattr(driver, "_run", measured)
+    cases = [
+        Case("Pointstamp", _measure, at={"workers": 1}),
+        Case("Pointstamp", _measure, at={"workers": 1, "of": "rows"}),
+        Case("Pointstamp", _measure, at={"workers": 4}),
+        Case("Rust timely", _measure, at={"workers": 1}),
+        Case("Rust timely", _measure, at={"workers": 2}, absent=lambda: "Rust was not run"),
+        Case("Other", _measure),
+    ]
+    benchmark = replace(find("chain"), cases=lambda size: cases)
+    results = run(benchmark, "tiny", 5, lambda line: None)
+    in_turns = ["Pointstamp, workers 1", "Pointstamp, workers 1, of rows", "Rust timely, workers 1"]
+    assert ran == [
+        *[(key, 2) for _ in range(3) for key in in_turns],
+        ("Pointstamp, workers 4", 5),
+        ("Other", 5),
+    ]
+    assert [row.who for row in results.rows] == [case.who for case in cases]
+    assert [row.seconds for row in results.rows] == [
+        [1, 4, 7],
+        [2, 5, 8],
+        [10],
+        [3, 6, 9],
+        [],
+        [11],
+    ]
+    assert results.rows[0].peaks == [7]
+    assert results.rows[4].missing == "Rust was not run"
+
+
+def test_a_turn_that_fails_is_the_last_and_one_that_answers_otherwise_ends_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    turns = iter([Row("Rust", {}, 1, [0.1]), Row("Rust", {}, 1, missing="failed: no")])
+    monkeypatch.setattr(driver, "_run", lambda *args: [(case, next(turns)) for case in args[1]])
+    benchmark = replace(find("chain"), cases=lambda size: [Case("Rust", _measure)])
+    (row,) = run(benchmark, "tiny", 5, lambda line: None).rows
+    assert (row.missing, row.seconds) == ("failed: no", [])
+    turns = iter([Row("Rust", {}, 1, [0.1], answer=n) for n in range(5)])
+    with pytest.raises(RuntimeError, match="answers 0, and in another turn 1"):
+        run(benchmark, "tiny", 5, lambda line: None)
+
+
+def test_what_the_first_of_two_workers_has_is_compared_where_it_is_all_that_is_told() -> None:
+    at = {"workers": 2}
+    cases = [Case(who, _measure, at=at, data="it") for who in ("Pointstamp", "Rust")]
+    rows = [
+        Row("Pointstamp", at, 1, [0.1], answer=9, details={"worker 0": 4}),
+        Row("Rust", at, 1, [0.1], details={"worker 0": 4}),
+    ]
+    driver._check_answers(cases, rows)
+    rows[1].details["worker 0"] = 5
+    with pytest.raises(RuntimeError, match=r"on it, worker 0 of 2, Rust .* answers 5 and Pointst"):
+        driver._check_answers(cases, rows)
+
+
+def test_an_engine_without_an_answer_disagrees() -> None:
+    cases = [Case(who, _measure, data="it") for who in ("Pointstamp", "Other")]
+    rows = [Row("Pointstamp", {}, 1, [0.1], answer=9), Row("Other", {}, 1, [0.1])]
+    with pytest.raises(RuntimeError, match=r"Other .* answers None and Pointstamp"):
+        driver._check_answers(cases, rows)
 
 
 def _measure(effort: Effort) -> Reading:
