@@ -255,7 +255,7 @@ class Tracker:
         implied = self._implications[location]
         if implied.less_than(time):
             return True
-        own = 1 if time in self._pointstamps[location].frontier else 0
+        own = 1 if self._pointstamps[location].is_minimal(time) else 0
         return implied.count(time) > own
 
     def is_idle(self) -> bool:
