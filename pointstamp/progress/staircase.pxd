@@ -1,14 +1,14 @@
 cimport cython
 
 cdef Py_ssize_t _WIDTH
-cdef long long BEYOND
+cdef long long _BEYOND
 
 
 @cython.final
 cdef class _Block:
-    cdef list times
-    cdef list numbers
-    cdef long long least
+    cdef readonly list times
+    cdef readonly list numbers
+    cdef readonly long long least
 
 
 @cython.final
@@ -75,13 +75,10 @@ cdef long long _look_through(
 cdef Py_ssize_t _places_before(list times, long long outer, long long inner) except -1
 @cython.locals(low=Py_ssize_t, middle=Py_ssize_t, high=Py_ssize_t)
 cdef Py_ssize_t _places_to(list times, long long outer, long long inner) except -1
-@cython.locals(own_outer="long long", own_inner="long long")
-cdef bint _is_before(object time, long long outer, long long inner) except -1
-@cython.locals(own_outer="long long", own_inner="long long")
-cdef bint _is_after(object time, long long outer, long long inner) except -1
-@cython.locals(own_outer="long long", own_inner="long long")
-cdef bint _is(object time, long long outer, long long inner) except -1
-@cython.locals(outer="long long")
-cdef long long _outer(object time)
-@cython.locals(inner="long long")
-cdef long long _inner(object time)
+@cython.locals(own="long long")
+cdef bint _is_before(tuple time, long long outer, long long inner) except -1
+@cython.locals(own="long long")
+cdef bint _is_after(tuple time, long long outer, long long inner) except -1
+cdef bint _is(tuple time, long long outer, long long inner) except -1
+cdef long long _outer(tuple time)
+cdef long long _inner(tuple time)

@@ -36,6 +36,8 @@ _WIDTH = 32
 BEYOND = 2**62
 """More than any coordinate may be."""
 
+_BEYOND = BEYOND  # compiled, a number of C
+
 
 class _Block:
     """Some pairs that follow each other, each with its count."""
@@ -75,7 +77,7 @@ class Staircase:
     )
 
     def __init__(self) -> None:
-        self._blocks = [_Block([], [], BEYOND)]
+        self._blocks = [_Block([], [], _BEYOND)]
         self.n_times = 0
         self.frontier: list[Pair] = []
         """In order; always the same list."""
@@ -95,8 +97,10 @@ class Staircase:
         covered when it goes.
         """
         outer, inner = time
-        if outer >= BEYOND or inner >= BEYOND:
+        if outer >= _BEYOND or inner >= _BEYOND:
             raise OverflowError(f"{time} has a coordinate that is too large to be counted here")
+        if type(time) is not tuple:
+            time = (outer, inner)
         at = self._block_of(outer, inner)
         block = self._blocks[at]
         place = _places_before(block.times, outer, inner)
@@ -196,7 +200,7 @@ class Staircase:
         del block.times[place]
         del block.numbers[place]
         if not block.times:
-            block.least = BEYOND
+            block.least = _BEYOND
             if len(self._blocks) > 1:
                 del self._blocks[at]
 
@@ -234,7 +238,7 @@ class Staircase:
         place = _places_to(frontier, outer, inner) - 1
         if place < 0 or not _is(frontier[place], outer, inner):
             return False
-        below, until = BEYOND, BEYOND
+        below, until = _BEYOND, _BEYOND
         if place > 0:
             below = _inner(frontier[place - 1])
         if place + 1 < len(frontier):
@@ -272,7 +276,7 @@ class Staircase:
 def _look_through(block: _Block, inner: int, below: int, until: int, found: list[Pair]) -> int:
     """Add what is uncovered in a block to `found`; below what it has to be from there on."""
     times, numbers = block.times, block.numbers
-    least = BEYOND
+    least = _BEYOND
     for place in range(len(times)):
         number = numbers[place]
         if number <= 0:
@@ -316,29 +320,26 @@ def _places_to(times: list[Pair], outer: int, inner: int) -> int:
     return low
 
 
-# Of a pair that is there. Not by index: compiled, that is not checked.
+# Of a pair that is kept here, which is a tuple of two: compiled, no index is checked.
 
 
 def _is_before(time: Pair, outer: int, inner: int) -> bool:
-    own_outer, own_inner = time
-    return own_outer < outer or (own_outer == outer and own_inner < inner)
+    own = time[0]
+    return own < outer or (own == outer and _inner(time) < inner)
 
 
 def _is_after(time: Pair, outer: int, inner: int) -> bool:
-    own_outer, own_inner = time
-    return own_outer > outer or (own_outer == outer and own_inner > inner)
+    own = time[0]
+    return own > outer or (own == outer and _inner(time) > inner)
 
 
 def _is(time: Pair, outer: int, inner: int) -> bool:
-    own_outer, own_inner = time
-    return own_outer == outer and own_inner == inner
+    return _inner(time) == inner and _outer(time) == outer
 
 
 def _outer(time: Pair) -> int:
-    outer, _ = time
-    return outer
+    return time[0]
 
 
 def _inner(time: Pair) -> int:
-    _, inner = time
-    return inner
+    return time[1]
