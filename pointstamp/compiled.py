@@ -37,6 +37,7 @@ MODULES = (
     "pointstamp.containers.registry",
     "pointstamp.containers.rows",
     "pointstamp.progress.change_batch",
+    "pointstamp.progress.staircase",
     "pointstamp.progress.antichain",
     "pointstamp.progress.timestamp",
     "pointstamp.progress.operate",

@@ -72,7 +72,7 @@ class Input:
         counts: MutableAntichain,
         capabilities: list[CapabilityCounts],
         summaries: Mapping[int, Antichain],
-        identity: Any,
+        stays: set[int],
     ) -> None:
         self.name = name
         self.port = port
@@ -80,7 +80,7 @@ class Input:
         self.frontier = Frontier(counts)
         self.capabilities = capabilities
         self.summaries = summaries
-        self.stays = {output for output, paths in summaries.items() if list(paths) == [identity]}
+        self.stays = stays
         """The outputs at which times arrive as they are."""
         self.round = 0
         """Counts the operator's activations; what was received lasts for one."""

@@ -9,7 +9,9 @@ are one report, however the code in between is written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -25,7 +27,14 @@ from pointstamp.dataflow.pact import Pact
 from pointstamp.errors import BuildError, OperatorError
 from pointstamp.progress.antichain import Antichain, MutableAntichain
 from pointstamp.progress.change_batch import ChangeBatch
-from pointstamp.progress.operate import Changes, Interest, LocalOperator, ProgressReport, Summaries
+from pointstamp.progress.operate import (
+    Changes,
+    Interest,
+    LocalOperator,
+    ProgressReport,
+    Summaries,
+    distinct_rows,
+)
 from pointstamp.progress.timestamp import Timestamp, summary_less_equal
 
 if TYPE_CHECKING:
@@ -245,8 +254,8 @@ class Operator(LocalOperator):
         """What all workers must have declared alike, for `Scope.structure`."""
         identity = self.timestamp.identity
         is_plain = all(
-            len(row) == self.outputs and all(list(paths) == [identity] for paths in row.values())
-            for row in self._summaries
+            len(row) == self.outputs and len(_staying(row, identity)) == self.outputs
+            for row in distinct_rows(self._summaries)
         )
         rows = [
             {output: [_written(s) for s in row[output]] for output in sorted(row)}
@@ -271,6 +280,11 @@ class Operator(LocalOperator):
         return next(
             (input_.last_time for input_ in self._inputs if input_.last_time is not None), None
         )
+
+
+def _staying(row: Mapping[int, Antichain], identity: Any) -> set[int]:
+    """The outputs at which times of an input arrive as they are."""
+    return {output for output, paths in row.items() if list(paths) == [identity]}
 
 
 def _written(summary: Any) -> str:
@@ -314,9 +328,12 @@ class OperatorBuilder(Generic[S]):
         self._outputs: list[Output] = []
         self._summaries: dict[int, dict[int, Any]] = {}
         """By input and output: what was said of a way."""
-        self._by_default: list[tuple[bool, int, int]] = []
-        """(is it an input, its number, how many there were on the other side) of each port of
-        which nothing was said: it has a way to or from each of those."""
+        self._inputs_by_default: set[int] = set()
+        """Of which nothing was said: there is a way to each output that was there before."""
+        self._outputs_by_default: list[int] = []
+        """Likewise: there is a way from each input that was there before."""
+        self._n_outputs_before: list[int] = []
+        """Per input: how many outputs there were before it."""
         self._queues: list[Any] = []
         self.states = OperatorState(
             scope.environment.durable_state, scope.path_of(self._node), self._make_aligner
@@ -371,6 +388,7 @@ class OperatorBuilder(Generic[S]):
             number = self._scope.number
             self._log.connect(queue, operator, port, number, stream.source, pact.describe())
         operator.inputs += 1
+        self._n_outputs_before.append(operator.outputs)
         operator.consumed.append(consumed)
         operator.frontier_interest.append(interest)
         make = (
@@ -534,7 +552,10 @@ class OperatorBuilder(Generic[S]):
     ) -> None:
         """Note the ways between a new port and those of the other side."""
         if summaries is None:
-            self._by_default.append((is_input, port, n_others))
+            if is_input:
+                self._inputs_by_default.add(port)
+            else:
+                self._outputs_by_default.append(port)
             return
         if not isinstance(summaries, Mapping):
             if len(summaries) != n_others:
@@ -552,26 +573,46 @@ class OperatorBuilder(Generic[S]):
         identity = operator.timestamp.identity
         # One for all ways that leave times as they are: it never changes.
         stays = self._antichain(identity)
-        table: list[dict[int, Antichain]] = [{} for _ in range(operator.inputs)]
-        for is_input, port, n_others in self._by_default:
-            for other in range(n_others):
-                input_, output = (port, other) if is_input else (other, port)
-                table[input_][output] = stays
+        table = self._default_rows(stays)
         for input_, ways in self._summaries.items():
+            row = table[input_] = dict(table[input_])
             for output, summary in ways.items():
-                table[input_].pop(output, None)
+                row.pop(output, None)
                 paths = stays if summary is STAYS else self._antichain(summary)
                 if len(paths):
-                    table[input_][output] = paths
+                    row[output] = paths
         operator.set_summaries(table)
         if self._log is not None:
             self._log.summaries(operator, table)
+        staying = {id(row): _staying(row, identity) for row in distinct_rows(table)}
         self._inputs = [
-            Input(operator.name, port, queue, counts, operator.capabilities, table[port], identity)
-            for port, (queue, counts) in enumerate(
-                zip(self._queues, operator.frontiers, strict=True)
+            Input(operator.name, port, queue, counts, operator.capabilities, row, staying[id(row)])
+            for port, (queue, counts, row) in enumerate(
+                zip(self._queues, operator.frontiers, table, strict=True)
             )
         ]
+
+    def _default_rows(self, stays: Antichain) -> list[dict[int, Antichain]]:
+        """Per input the ways of which nothing was said: one dictionary for all that have the same.
+
+        A thousand ports have a million ways.
+        """
+        by_default = self._outputs_by_default
+        rows: dict[tuple[bool, int], dict[int, Antichain]] = {}
+        table = []
+        for input_, before in enumerate(self._n_outputs_before):
+            n_before = bisect_left(by_default, before)
+            if input_ in self._inputs_by_default:
+                # All but those later ones of which something was said.
+                key = True, before - n_before
+                outputs: Iterable[int] = chain(range(before), by_default[n_before:])
+            else:
+                key = False, n_before
+                outputs = by_default[n_before:]
+            if key not in rows:
+                rows[key] = dict.fromkeys(outputs, stays)
+            table.append(rows[key])
+        return table
 
     def _antichain(self, summary: Any) -> Antichain:
         summaries = summary if isinstance(summary, list) else [] if summary is None else [summary]

@@ -1,5 +1,7 @@
 cimport cython
 
+from pointstamp.progress.staircase cimport Staircase
+
 cdef Py_ssize_t _SLACK
 
 
@@ -17,6 +19,7 @@ cdef class MutableAntichain:
     cdef list _only
     cdef list _none
     cdef dict _counts
+    cdef Staircase _staircase
     cdef public list frontier
     cdef public list gone
     cdef public list came
@@ -32,6 +35,10 @@ cdef class MutableAntichain:
     cpdef Py_ssize_t n_times(self) except -1
     cpdef bint less_equal(self, object time) except -1
     cpdef bint less_than(self, object time) except -1
+    cpdef bint is_minimal(self, object time) except -1
+    @cython.locals(staircase=Staircase, has_changed=bint)
+    cdef bint _change_pair(self, object time, long long change) except -1
+    cdef _count_as_others(self)
     cdef bint _is_before(self, object a, object b) except -1
     @cython.locals(counts=dict, before="long long")
     cdef long long _add(self, object time, long long change)

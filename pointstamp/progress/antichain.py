@@ -16,7 +16,8 @@ Source: timely-dataflow `progress/frontier.rs`. Where Python's own `<` is a tota
 order that extends that of times, the counts are kept sorted by it: new times come
 nearly always at the end and old ones go at the beginning. If times are totally
 ordered the frontier is the first that is present, so that 10,000 outstanding times
-cost what one costs.
+cost what one costs. Pairs of integers, as the rounds of epochs are, have a structure of
+their own, `Staircase`, for the same end.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from pointstamp.progress.staircase import Staircase
 from pointstamp.progress.timestamp import Timestamp
 
 FrontierChanges = list[tuple[Any, int]]
@@ -102,6 +104,7 @@ class MutableAntichain:
         "_one_gone",
         "_only",
         "_pairs",
+        "_staircase",
         "_times",
         "_total",
         "came",
@@ -129,18 +132,23 @@ class MutableAntichain:
         self._one_came: list[Any] = [None]
         # Other times.
         self._counts: dict[Any, int] = {}
+        self._staircase: Staircase | None = None
+        """Of pairs, unless one came that is too large for it."""
         self.frontier: list[Any] = self._none
         self.gone: list[Any] = self._none
         """What the last change took from the frontier, until the next change."""
         self.came: list[Any] = self._none
         """What the last change brought to it, until the next."""
+        if self._pairs:
+            self._staircase = Staircase()
+            self.frontier = self._staircase.frontier
         for time, change in changes:
             self.change(time, change)
 
     def update(self, time: Any, change: int) -> FrontierChanges:
         """Add `change` to the count of `time`; how the frontier changed by it.
 
-        Cost: logarithmic in the number of times if they are totally ordered,
+        Cost: logarithmic in the number of times if they are totally ordered or pairs,
         else linear in it when a time of the frontier goes, constant otherwise.
         """
         if not self.change(time, change):
@@ -149,6 +157,8 @@ class MutableAntichain:
 
     def change(self, time: Any, change: int) -> bool:
         """Do the same; whether the frontier changed, and `gone` and `came` say how."""
+        if self._staircase is not None:
+            return self._change_pair(time, change)
         if not self._natural:
             before = self._add(time, change)
             is_first = False
@@ -176,6 +186,11 @@ class MutableAntichain:
         """The count of `time`."""
         if not self._natural:
             return self._counts.get(time, 0)
+        if self._staircase is not None:
+            try:
+                return self._staircase.count(time)
+            except OverflowError:
+                return 0
         place = self._find(time)
         return self._numbers[place] if self._found else 0
 
@@ -187,6 +202,11 @@ class MutableAntichain:
         """Whether some time of the frontier is at or before `time`."""
         if self._total:
             return self.frontier is not self._none and bool(self._only[0] <= time)
+        if self._staircase is not None:
+            try:
+                return self._staircase.less_equal(time)
+            except (OverflowError, TypeError):
+                pass  # compare as Python does: it may be later than all that is counted
         for element in self.frontier:
             if self._is_before(element, time):
                 return True
@@ -194,12 +214,28 @@ class MutableAntichain:
 
     def less_than(self, time: Any) -> bool:
         """Whether some time of the frontier is strictly before `time`."""
+        if self._staircase is not None:
+            try:
+                return self._staircase.less_than(time)
+            except (OverflowError, TypeError):
+                pass
         for element in self.frontier:
             if element != time and self._is_before(element, time):
                 return True
         return False
 
+    def is_minimal(self, time: Any) -> bool:
+        """Whether `time` is one of the frontier."""
+        if self._staircase is not None:
+            try:
+                return self._staircase.is_minimal(time)
+            except OverflowError:
+                return False
+        return time in self.frontier
+
     def __iter__(self) -> Iterator[tuple[Any, int]]:
+        if self._staircase is not None:
+            return iter(self._staircase)
         if self._natural:
             places = slice(self._first, self._end)
             return iter(list(zip(self._times[places], self._numbers[places], strict=True)))
@@ -210,6 +246,8 @@ class MutableAntichain:
 
     def n_times(self) -> int:
         """How many times have a count that is not zero."""
+        if self._staircase is not None:
+            return self._staircase.n_times
         return self._end - self._first if self._natural else len(self._counts)
 
     def __repr__(self) -> str:
@@ -225,6 +263,8 @@ class MutableAntichain:
         present = [time for time, count in counts.items() if count > 0]
         wanted = Antichain(self._less_equal, sorted(present, key=self._key))
         assert sorted(wanted, key=self._key) == sorted(self.frontier, key=self._key), self
+        if self._staircase is not None:
+            self._staircase.check()
 
     def _is_before(self, a: Any, b: Any) -> bool:
         """`less_equal` of two times, without a call where we know what it does."""
@@ -236,6 +276,30 @@ class MutableAntichain:
             b_outer, b_inner = b
             return bool(a_outer <= b_outer and a_inner <= b_inner)
         return self._less_equal(a, b)
+
+    # Pairs.
+
+    def _change_pair(self, time: Any, change: int) -> bool:
+        staircase = self._staircase
+        assert staircase is not None
+        try:
+            has_changed = staircase.change(time, change)
+        except OverflowError:
+            self._count_as_others()
+            return self.change(time, change)
+        self.gone = staircase.gone
+        self.came = staircase.came
+        return has_changed
+
+    def _count_as_others(self) -> None:
+        """Go on without a staircase, which has no place for a time that came."""
+        assert self._staircase is not None
+        counts = list(self._staircase)
+        self.frontier = list(self.frontier)
+        self._staircase = None
+        self._times = [time for time, _ in counts]
+        self._numbers = [number for _, number in counts]
+        self._end = len(counts)
 
     # Counting.
 

@@ -61,7 +61,14 @@ from pointstamp.progress.change_batch import ChangeBatch
 
 Summaries = Sequence[Mapping[int, Antichain]]
 """`summaries[from][to]`: the antichain of the summaries of all paths; what no path leads to is
-not there. So what is built and kept is in proportion to the connections that exist."""
+not there. So what is built and kept is in proportion to the connections that exist. Inputs that
+have one row in common, one and the same object, cost no more than its length together."""
+
+
+def distinct_rows(summaries: Summaries) -> list[Mapping[int, Antichain]]:
+    """The rows of a table of summaries, without those that are one and the same object."""
+    return list({id(row): row for row in summaries}.values())
+
 
 Changes = Sequence[ChangeBatch]
 """One batch of changes of times for each port."""

@@ -3,6 +3,8 @@ cimport cython
 from pointstamp.progress.antichain cimport MutableAntichain
 from pointstamp.progress.change_batch cimport ChangeBatch
 
+cdef long long _BEYOND
+
 
 cpdef _arrives(object time, object summary)
 
@@ -21,6 +23,7 @@ cdef class Tracker:
     cdef list is_delivered
     cdef object _key
     cdef bint _natural
+    cdef bint _pairs
     cdef readonly list _pointstamps
     cdef readonly list _implications
     cdef list _to_outputs
@@ -33,6 +36,8 @@ cdef class Tracker:
     cdef Py_ssize_t _work_end
     cdef list _work_times
     cdef list _work_keys
+    cdef long long[::1] _work_outers
+    cdef long long[::1] _work_inners
     cdef long long[::1] _work_places
     cdef long long[::1] _work_changes
     cdef long long[::1] moved_places
@@ -56,18 +61,31 @@ cdef class Tracker:
     @cython.locals(changes=ChangeBatch)
     cdef _imply_at_outputs(self, Py_ssize_t location, MutableAntichain counts)
     @cython.locals(
+        outer="long long",
+        inner="long long",
+        is_small=bint,
         keys=list,
         low=Py_ssize_t,
         middle=Py_ssize_t,
-        end=Py_ssize_t,
         high=Py_ssize_t,
         place=Py_ssize_t,
         is_before=bint,
     )
     cdef _push(self, Py_ssize_t location, object time, long long change)
+    @cython.locals(
+        low=Py_ssize_t,
+        middle=Py_ssize_t,
+        high=Py_ssize_t,
+        other="long long",
+        is_before=bint,
+    )
+    cdef _push_pair(
+        self, Py_ssize_t location, object time, long long outer, long long inner, long long change
+    )
+    @cython.locals(first=Py_ssize_t, end=Py_ssize_t, to=Py_ssize_t)
+    cdef Py_ssize_t _make_room(self, Py_ssize_t at) except -1
+    cdef _move(self, Py_ssize_t at, Py_ssize_t to)
     cdef _grow_work(self)
-    @cython.locals(times=list, keys=list, to=Py_ssize_t)
-    cdef int _make_room(self, Py_ssize_t at, Py_ssize_t end) except -1
     @cython.locals(
         times=list,
         first=Py_ssize_t,

@@ -21,7 +21,8 @@ Rules
 4. What waits to be passed on is sorted by (time, location), in arrays side by side,
    without an object for each entry: there are seldom more than a handful, and new
    ones come nearly always at the end. The arrays keep their places when they are
-   emptied: to let go of them costs more than a round of work does.
+   emptied: to let go of them costs more than a round of work does. Pairs of integers are
+   beside them as numbers, too, as each is compared with many.
 
 Source: timely-dataflow `progress/reachability.rs` (`Tracker`).
 """
@@ -33,6 +34,7 @@ from typing import Any
 
 from pointstamp.progress.antichain import MutableAntichain
 from pointstamp.progress.change_batch import ChangeBatch
+from pointstamp.progress.staircase import BEYOND
 from pointstamp.progress.timestamp import Advance, Both
 from pointstamp.progress.topology import Topology
 
@@ -70,6 +72,8 @@ def _grown(numbers: Any) -> Any:
     """A copy of an array of numbers with twice the places."""
     return array("q", [*numbers, *numbers])
 
+
+_BEYOND = BEYOND  # compiled, a number of C
 
 _PLACES = 8
 """How many entries the arrays have room for at first."""
@@ -119,12 +123,15 @@ class Tracker:
         "_noted_changes",
         "_noted_places",
         "_noted_times",
+        "_pairs",
         "_pointstamps",
         "_to_outputs",
         "_work_changes",
         "_work_end",
         "_work_first",
+        "_work_inners",
         "_work_keys",
+        "_work_outers",
         "_work_places",
         "_work_times",
         "is_delivered",
@@ -150,6 +157,7 @@ class Tracker:
         """Per location: whether its frontier is delivered to something."""
         self._key = timestamp.key
         self._natural = bool(timestamp.natural)
+        self._pairs = bool(timestamp.pairs)
         n = len(topology.ports)
         self._pointstamps = [MutableAntichain(timestamp) for _ in range(n)]
         self._implications = [MutableAntichain(timestamp) for _ in range(n)]
@@ -166,6 +174,9 @@ class Tracker:
         self._work_end = 0
         self._work_times: list[Any] = [None] * _PLACES
         self._work_keys: list[Any] = self._work_times if self._natural else [None] * _PLACES
+        self._work_outers = _no_numbers()
+        self._work_inners = _no_numbers()
+        """Of pairs, unless one is too large."""
         self._work_places = _no_numbers()
         self._work_changes = _no_numbers()
         # Changes of frontiers, `n_moved` of them, until they are drained.
@@ -255,7 +266,7 @@ class Tracker:
         implied = self._implications[location]
         if implied.less_than(time):
             return True
-        own = 1 if time in self._pointstamps[location].frontier else 0
+        own = 1 if self._pointstamps[location].is_minimal(time) else 0
         return implied.count(time) > own
 
     def is_idle(self) -> bool:
@@ -307,10 +318,19 @@ class Tracker:
 
     def _push(self, location: int, time: Any, change: int) -> None:
         """Have `change` passed on at (time, location), together with others there."""
+        if self._pairs:
+            try:
+                outer, inner = time
+                is_small = outer < _BEYOND and inner < _BEYOND
+            except OverflowError:  # compiled, these are of 64 bits
+                is_small = False
+            if is_small:
+                self._push_pair(location, time, outer, inner, change)
+                return
+            self._pairs = False
         keys = self._work_keys
         key = time if self._natural else self._key(time)
-        end = self._work_end
-        low, high = self._work_first, end
+        low, high = self._work_first, self._work_end
         middle = high - 1  # the last one first: most new entries are the latest
         while low < high:
             other = keys[middle]
@@ -327,38 +347,78 @@ class Tracker:
             else:
                 high = middle
             middle = (low + high) // 2
-        if low == self._work_first and low > 0:
-            self._work_first = low = low - 1  # where an entry was that is done
-        else:
-            if end == len(keys):
-                self._grow_work()
-            if low < end:
-                self._make_room(low, end)
-            self._work_end = end + 1
+        low = self._make_room(low)
         self._work_times[low] = time
         if not self._natural:
             keys[low] = key
         self._work_places[low] = location
         self._work_changes[low] = change
 
+    def _push_pair(self, location: int, time: Any, outer: int, inner: int, change: int) -> None:
+        """Do the same at `time`, which is the pair (outer, inner)."""
+        low, high = self._work_first, self._work_end
+        middle = high - 1
+        while low < high:
+            other = self._work_outers[middle]
+            if other == outer:
+                other = self._work_inners[middle]
+                if other == inner:
+                    other = self._work_places[middle]
+                    if other == location:
+                        self._work_changes[middle] += change
+                        return
+                    is_before = other < location
+                else:
+                    is_before = other < inner
+            else:
+                is_before = other < outer
+            if is_before:
+                low = middle + 1
+            else:
+                high = middle
+            middle = (low + high) // 2
+        low = self._make_room(low)
+        self._work_times[low] = time
+        self._work_outers[low] = outer
+        self._work_inners[low] = inner
+        self._work_places[low] = location
+        self._work_changes[low] = change
+
+    def _make_room(self, at: int) -> int:
+        """A place for an entry before that at `at`, from which those of one side have moved."""
+        first, end = self._work_first, self._work_end
+        if first > 0 and at - first <= end - at:
+            # Where entries were that are done. Mostly there are none to move, or few.
+            self._work_first = first - 1
+            for to in range(first - 1, at - 1):
+                self._move(to + 1, to)
+            return at - 1
+        if end == len(self._work_times):
+            self._grow_work()
+        self._work_end = end + 1
+        for to in range(end, at, -1):
+            self._move(to - 1, to)
+        return at
+
+    def _move(self, at: int, to: int) -> None:
+        self._work_times[to] = self._work_times[at]
+        self._work_places[to] = self._work_places[at]
+        self._work_changes[to] = self._work_changes[at]
+        if self._pairs:
+            self._work_outers[to] = self._work_outers[at]
+            self._work_inners[to] = self._work_inners[at]
+        elif not self._natural:
+            self._work_keys[to] = self._work_keys[at]
+
     def _grow_work(self) -> None:
         n = len(self._work_times)
         self._work_times.extend([None] * n)
         if not self._natural:
             self._work_keys.extend([None] * n)
+        self._work_outers = _grown(self._work_outers)
+        self._work_inners = _grown(self._work_inners)
         self._work_places = _grown(self._work_places)
         self._work_changes = _grown(self._work_changes)
-
-    def _make_room(self, at: int, end: int) -> None:
-        """Move the entries from `at` to `end` on by one place."""
-        times, keys = self._work_times, self._work_keys
-        for to in range(end, at, -1):
-            times[to] = times[to - 1]
-            self._work_places[to] = self._work_places[to - 1]
-            self._work_changes[to] = self._work_changes[to - 1]
-        if not self._natural:
-            for to in range(end, at, -1):
-                keys[to] = keys[to - 1]
 
     def _spread(self) -> None:
         """Pass on all that is to be passed on, the earliest first."""

@@ -5,6 +5,10 @@ Locations are numbered from 0, so that what changes later lives in lists. Node 0
 stands for the world outside: its targets are the scope's outputs, its sources
 the scope's inputs; the paths from one to the other run outside the scope.
 
+An operator of many ports mostly has a way from each input to each output, and they are all
+alike. To have each of these ways as a step would cost their number, a million for a thousand
+ports. So inputs that share their ways lead to a *hub*, and it leads to the outputs.
+
 All of this is fixed before the first record flows. What is computed here once:
 which cycles do not advance (an error), the summaries of the paths from every
 location to the scope's outputs, and of those from an operator back to itself.
@@ -15,15 +19,18 @@ Source: timely-dataflow `progress/reachability.rs` (`Builder`, `summarize_output
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pointstamp.errors import BuildError, CycleError
 from pointstamp.progress.antichain import Antichain
-from pointstamp.progress.operate import Summaries
+from pointstamp.progress.operate import Summaries, distinct_rows
 from pointstamp.progress.timestamp import Timestamp, followed_by, summary_less_equal
+
+_SAVED = 4
+"""How many times as many steps without a hub as with it are reason to have one."""
 
 Port = tuple[int, int]
 """(node, port); whether of a source or a target is said by where it stands."""
@@ -55,7 +62,7 @@ class PathStep(NamedTuple):
 
     to: int
     summary: Any
-    """How time advances; None where it stays (a stream from source to target)."""
+    """How time advances; None where it stays (a stream from source to target, a way to a hub)."""
 
 
 class Topology:
@@ -68,11 +75,12 @@ class Topology:
         self.first: list[int] = []
         """Per node: the location of its first port; its inputs come before its outputs."""
         self.ports: list[tuple[int, int, bool]] = []
-        """Per location: node, port, whether it is a target."""
+        """Per location: node, port, whether it is a target. Those of hubs are the last."""
         for index, node in enumerate(nodes):
             self.first.append(len(self.ports))
             self.ports.extend((index, port, True) for port in range(node.inputs))
             self.ports.extend((index, port, False) for port in range(node.outputs))
+        self._n_ports = len(self.ports)
         self.steps: list[list[PathStep]] = [[] for _ in self.ports]
         self.consumers: list[list[tuple[int, int]]] = [[] for _ in self.ports]
         """Per source: (target, copies) of every stream that leaves it."""
@@ -119,6 +127,7 @@ class Topology:
         cycle = _find_cycle(staying)
         if cycle is None:
             return
+        cycle = self._without_hubs(cycle)
         if not self.ports[cycle[0]][2]:  # from a source on: begin at a target
             cycle = [*cycle[1:], cycle[0]]
         first = self.describe_node(self.ports[cycle[0]][0])
@@ -143,7 +152,7 @@ class Topology:
         way = [end]
         while way[-1] != start and way[-1] in came_from:
             way.append(came_from[way[-1]])
-        return " -> ".join(self._describe_passages(way[-2:0:-1]))
+        return " -> ".join(self._describe_passages(self._without_hubs(way[-2:0:-1])))
 
     def summaries_to_outputs(self) -> list[list[tuple[int, Any]]]:
         """Per location, (scope output, summary) for each minimal path inside the scope."""
@@ -213,6 +222,9 @@ class Topology:
         left = _trim(_trim(set(range(len(self.ports))), backward, forward), forward, backward)
         return {self.ports[location][0] for location in left}
 
+    def _without_hubs(self, way: list[int]) -> list[int]:
+        return [location for location in way if location < self._n_ports]
+
     def _describe_passages(self, locations: list[int]) -> Iterator[str]:
         """The operators that are passed: each by a target, and then a source of it."""
         for target, source in zip(locations[::2], locations[1::2], strict=True):
@@ -230,17 +242,36 @@ class Topology:
         if index == 0:
             return
         if len(node.summaries) != node.inputs or any(
-            not 0 <= output < node.outputs for row in node.summaries for output in row
+            not 0 <= output < node.outputs
+            for row in distinct_rows(node.summaries)
+            for output in row
         ):
             raise BuildError(
                 f"operator {node.name!r} has {node.inputs} inputs and {node.outputs} outputs, "
                 "but its internal summary is of another shape"
             )
+        sharing: dict[int, list[int]] = defaultdict(list)
+        """By the identity of a row: the inputs that have it."""
         for port, row in enumerate(node.summaries):
-            steps = self.steps[self.target(index, port)]
+            sharing[id(row)].append(self.target(index, port))
+        for targets in sharing.values():
+            row = node.summaries[targets[0] - self.first[index]]
+            if len(targets) * len(row) >= _SAVED * (len(targets) + len(row)):
+                targets = [self._add_hub(index, targets)]
             for output, summaries in row.items():
                 source = self.source(index, output)
-                steps.extend(PathStep(source, summary) for summary in summaries)
+                for target in targets:
+                    self.steps[target].extend(PathStep(source, summary) for summary in summaries)
+
+    def _add_hub(self, index: int, targets: list[int]) -> int:
+        """Lead all of `targets` to one new location."""
+        hub = len(self.ports)
+        self.ports.append((index, 0, False))
+        self.steps.append([])
+        self.consumers.append([])
+        for target in targets:
+            self.steps[target].append(PathStep(hub, None))
+        return hub
 
     def _closure(
         self, start: int, steps: list[list[PathStep]], compose: Callable[[Any, Any], Any]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import pointstamp as ps
 from pointstamp.errors import BuildError, CapabilityError, CycleError, WorkerError
@@ -40,6 +42,35 @@ def two_by_two(scope: Any, streams: Any, *, inputs_last: bool) -> list[Any]:
 
     builder.build(make_logic)
     return results
+
+
+@given(st.lists(st.tuples(st.booleans(), st.sampled_from([None, None, {}, "each"])), max_size=12))
+def test_ports_have_the_ways_that_were_said_and_else_all(ports: list[tuple[bool, Any]]) -> None:
+    """Ports in any order; of each is said nothing, that it has no way, or one to each so far."""
+    expected: set[tuple[int, int]] = set()
+
+    def main(worker: Any) -> list[dict[int, Any]]:
+        with worker.dataflow() as scope:
+            stream = scope.to_stream([])
+            builder = scope.operator("Any")
+            counts = [0, 0]
+            for is_input, said in ports:
+                own, others = counts[not is_input], counts[is_input]
+                ways = [0] * others if said == "each" else said
+                if is_input:
+                    builder.new_input(stream, ps.Pipeline(), summaries=ways)
+                else:
+                    builder.new_output(summaries=ways, initial=False)
+                if said != {}:
+                    expected.update((own, i) if is_input else (i, own) for i in range(others))
+                counts[not is_input] += 1
+            builder.build(lambda capabilities, info: lambda inputs, outputs: None)
+        (drawn,) = [each for each in scope.subgraph.topology.nodes if each.name == "Any"]
+        return drawn.summaries
+
+    (found,) = ps.execute(main)
+    assert {(input_, output) for input_, row in enumerate(found) for output in row} == expected
+    assert all([*paths] == [ps.Int.identity] for row in found for paths in row.values())
 
 
 @pytest.mark.parametrize("inputs_last", [False, True])

@@ -13,9 +13,11 @@ from pointstamp.progress.antichain import Antichain, MutableAntichain
 from pointstamp.progress.timestamp import Int, Product
 
 NESTED = Product(Int, Int)
+_few = st.integers(0, 2)
 TYPES = [
     pytest.param(Int, st.integers(0, 6), id="Int"),
     pytest.param(NESTED, st.tuples(st.integers(0, 3), st.integers(0, 3)), id="Product"),
+    pytest.param(Product(NESTED, Int), st.tuples(st.tuples(_few, _few), _few), id="of a Product"),
 ]
 
 

@@ -112,6 +112,58 @@ def test_implied_times_are_what_brute_force_finds(data: Any) -> None:
             assert set(Antichain(NESTED.less_equal, counted)) == reached[topology.target(0, output)]
 
 
+@settings(max_examples=30, deadline=None)
+@given(st.data())
+def test_ports_that_share_their_ways_imply_what_those_with_ways_of_their_own_do(data: Any) -> None:
+    inputs, outputs = data.draw(st.integers(10, 14)), data.draw(st.integers(10, 14))
+    ways = st.sampled_from([paths(Both(Advance(a), Advance(b))) for a in (0, 1) for b in (0, 1)])
+    row = data.draw(st.dictionaries(st.integers(0, outputs - 1), ways, min_size=outputs - 1))
+    n_shared = data.draw(st.integers(inputs - 1, inputs))
+    nodes = [
+        Node("outside", 0, 0, ()),
+        Node("many", inputs, outputs, [row] * n_shared + [dict(row)] * (inputs - n_shared)),
+        Node("loop", 1, 1, [{0: paths(Both(Advance(0), Advance(1)))}]),
+    ]
+    edges = [Edge((1, outputs - 1), (2, 0)), Edge((2, 0), (1, 0)), Edge((2, 0), (1, 1))]
+    shared = Topology(NESTED, nodes, edges)
+    nodes[1] = Node("many", inputs, outputs, [dict(row) for _ in range(inputs)])
+    plain = Topology(NESTED, nodes, edges)
+    assert len(plain.ports) < len(shared.ports)
+    assert sum(map(len, shared.steps)) < sum(map(len, plain.steps))
+    assert plain.nodes_in_loops() == shared.nodes_in_loops()
+    summaries = [each.summaries_around(1) for each in (plain, shared)]
+    assert len({str(rows) for rows in summaries}) == 1
+    trackers = [Tracker(plain), Tracker(shared)]
+    times = st.tuples(st.integers(0, 2), st.integers(0, 2))
+    places = st.integers(0, len(plain.ports) - 1)
+    for updates in data.draw(
+        st.lists(st.lists(st.tuples(places, times, st.sampled_from([-1, 1, 2]))), max_size=6)
+    ):
+        moved = []
+        for tracker in trackers:
+            for update in updates:
+                tracker.update(*update)
+            tracker.propagate()
+            moved.append(dict(tracker.drain_frontier_changes()))
+        assert moved[0] == moved[1]
+        for place in range(len(plain.ports)):
+            assert {*trackers[0].frontier(place)} == {*trackers[1].frontier(place)}
+
+
+def test_a_loop_through_ports_that_share_their_ways_is_named_without_more_places() -> None:
+    row = {output: paths(Advance(0)) for output in range(9)}
+    nodes = [
+        Node("outside", 1, 1, ()),
+        Node("many", 9, 9, [row] * 9),
+        Node("back", 1, 1, [{0: paths(Advance(0))}]),
+    ]
+    graph = Topology(Int, nodes, [Edge((1, 4), (2, 0)), Edge((2, 0), (1, 7))])
+    with pytest.raises(CycleError, match=r": 'back' \[2\] -> 'many' \[1\] -> 'back' \[2\];"):
+        graph.check_cycles()
+    through = Topology(Int, nodes[:2], [Edge((0, 0), (1, 2)), Edge((1, 8), (0, 0))])
+    assert through.describe_way(0, 0, lambda summary: True) == "'many' [1]"
+
+
 def chain(*summaries: Any) -> Topology:
     """outside -> 1 -> 2 ... -> outside, each with one summary."""
     nodes = [Node("outside", 1, 1, ())]

@@ -52,6 +52,25 @@ def relay(scope: Any, streams: list[Any]) -> list[Any]:
     return results
 
 
+def dense(scope: Any, streams: list[Any]) -> list[Any]:
+    """An operator of as many ports as there are streams, with a way from each to each."""
+    builder = scope.operator("Dense")
+    for stream in streams:
+        builder.new_input(stream, ps.Pipeline())
+    results = [builder.new_output(initial=False) for _ in streams]
+
+    def build(capabilities: Any, info: Any) -> Any:
+        def logic(inputs: Any, outputs: Any) -> None:
+            for port, input in enumerate(inputs):
+                for time, batch in input:
+                    outputs[-1 - port].session(time).give_batch(batch)
+
+        return logic
+
+    builder.build(build)
+    return results
+
+
 def region(scope: Any, streams: list[Any]) -> list[Any]:
     """A region of as many ports as there are streams, each entering and leaving."""
     with scope.region("box") as box:
@@ -94,7 +113,7 @@ def work(make: Any, n: int) -> int:
 
 
 @pytest.mark.interpreted
-@pytest.mark.parametrize("make", [relay, region, chain, loop])
+@pytest.mark.parametrize("make", [relay, dense, region, chain, loop])
 def test_building_costs_in_proportion_to_what_is_connected(make: Any) -> None:
     n = 30 if make is loop else 100  # where all come round at once, the tracker sorts them
     small, large = work(make, n), work(make, 10 * n)
@@ -102,7 +121,7 @@ def test_building_costs_in_proportion_to_what_is_connected(make: Any) -> None:
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("make", [relay, region, chain])
+@pytest.mark.parametrize("make", [relay, dense, region, chain])
 def test_ten_thousand_are_built_and_run(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of antichains there is a number for each port, and not for each pair of them."""
     made = 0

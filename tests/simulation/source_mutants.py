@@ -122,6 +122,40 @@ SOURCE_MUTANTS = [
         ),
     ),
     *_of(
+        "progress.staircase",
+        progress.check_staircase,
+        (
+            "A pair that goes uncovers what the pair before it in the frontier covers still.",
+            "            below = _inner(frontier[place - 1])\n",
+            "            pass\n",
+        ),
+        (
+            "A pair that goes uncovers what the pair after it in the frontier covers still.",
+            "            until = _outer(frontier[place + 1])\n",
+            "            pass\n",
+        ),
+        (
+            "Of a block of pairs it is said that all are later than they are.",
+            "        if after > 0 and inner < block.least:\n",
+            "        if after > 0 and inner < block.least and not block.times:\n",
+        ),
+        (
+            "A pair stays in the frontier when one comes that is before it in one coordinate.",
+            "_inner(frontier[end]) >= inner:",
+            "_inner(frontier[end]) > inner:",
+        ),
+        (
+            "What has a count below zero is uncovered, too.",
+            "if number <= 0:",
+            "if number == 0:",
+        ),
+        (
+            "When all of a block of pairs are gone, it stays.",
+            "            if len(self._blocks) > 1:\n",
+            "            if len(self._blocks) > 9:\n",
+        ),
+    ),
+    *_of(
         "progress.change_batch",
         progress.check_counts,
         (

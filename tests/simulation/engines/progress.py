@@ -11,10 +11,12 @@ from pointstamp.dataflow.handles import Frontier
 from pointstamp.dataflow.notificator import Notificator
 from pointstamp.progress.antichain import MutableAntichain
 from pointstamp.progress.change_batch import ChangeBatch
+from pointstamp.progress.staircase import Staircase
 from pointstamp.progress.timestamp import Int, Product, Timestamp
 from tests.simulation.behaviour import later
 from tests.simulation.subsets import Subsets
 
+DEEP = Product(Product(Int, Int), Int)
 TIMESTAMPS: tuple[Timestamp, ...] = (Int, Product(Int, Int), Subsets())
 
 
@@ -33,7 +35,7 @@ def check_counts(seed: int) -> None:
     Tens of times at once, each counted up to some tens, and mostly given up from the first.
     """
     rng = Random(seed)
-    timestamp = TIMESTAMPS[seed % 3]
+    timestamp = (*TIMESTAMPS, DEEP)[seed % 4]
     counted, expected = MutableAntichain(timestamp), Counter[Any]()
     batch, added = ChangeBatch(), Counter[Any]()
     time = timestamp.minimum
@@ -71,6 +73,62 @@ def check_counts(seed: int) -> None:
             added.clear()
         if rng.random() < 0.1 and not is_tide:
             time = timestamp.minimum
+
+
+def check_staircase(seed: int) -> None:
+    """A `Staircase` of hundreds of pairs has the counts that were given, and the least as frontier.
+
+    They come anywhere, along the frontier, or one after the other, and go from anywhere or from
+    the frontier; some have counts below zero for long.
+    """
+    rng = Random(seed)
+    counted, expected = Staircase(), Counter[Any]()
+    width, moves_on = rng.choice([3, 20, 60]), rng.random() < 0.5
+    n_actions = 700
+    for number in range(n_actions):
+        goes = rng.random() < (0.3 if number < n_actions / 2 else 0.8)
+        if goes and expected:
+            several = counted.frontier if counted.frontier and rng.random() < 0.7 else [*expected]
+            time = rng.choice(several)
+            change = -expected[time]
+        else:
+            place = rng.randrange(width)
+            time = (place, rng.choice([width - place, rng.randrange(width)]))
+            change = rng.choice([1, 1, 1, 1, 2, -1, -2])
+        changes = [(time, change)]
+        if moves_on and change < 0 and rng.random() < 0.5:
+            changes.append(((time[0], time[1] + 1), 1))
+        for each in changes:
+            _count_pair(counted, expected, *each)
+        asked = (rng.randrange(width), rng.randrange(width))
+        at_or_before = {t for t in counted.frontier if t[0] <= asked[0] and t[1] <= asked[1]}
+        assert counted.less_equal(asked) == bool(at_or_before)
+        assert counted.less_than(asked) == bool(at_or_before - {asked})
+        assert counted.is_minimal(asked) == (asked in counted.frontier)
+        assert counted.count(asked) == expected[asked]
+    counted.check()
+    assert dict(counted) == {time: n for time, n in expected.items() if n}
+
+
+def _count_pair(counted: Staircase, expected: Counter[Any], time: Any, change: int) -> None:
+    before = set(counted.frontier)
+    has_changed = counted.change(time, change)
+    expected[time] += change
+    if not expected[time]:
+        del expected[time]
+    frontier, lowest = set(), None
+    for outer, inner in sorted(time for time, n in expected.items() if n > 0):
+        if lowest is None or inner < lowest:
+            frontier.add((outer, inner))
+            lowest = inner
+    assert set(counted.frontier) == frontier
+    assert len(counted.frontier) == len(frontier)
+    assert has_changed == (frontier != before)
+    if has_changed:
+        assert len(counted.gone) + len(counted.came) == len(frontier ^ before)
+        assert set(counted.gone) == before - frontier
+        assert set(counted.came) == frontier - before
+    assert counted.n_times == len(expected)
 
 
 def check_notifications(seed: int) -> None:
