@@ -44,6 +44,8 @@ cdef class Queue(Pusher):
     cdef _count(self, tuple item, Py_ssize_t sign)
     @cython.locals(n_records=Py_ssize_t)
     cpdef tuple take(self)
+    @cython.locals(n_records=Py_ssize_t, parts=list)
+    cdef tuple _merged(self, tuple item)
     cpdef abandon(self)
     cpdef bint renew(self) except -1
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 from pointstamp.communication.communicator import Channel
@@ -37,6 +38,9 @@ BUDGET = 65_536
 records, where a batch counts as `BATCH_COST` records more. The last batch is taken whole."""
 
 BATCH_COST = 64
+
+MERGED_RECORDS = 1024
+"""Lists that wait at the same time are put together up to so many records."""
 
 LARGE_RECORDS = 4 * PREFERRED_RECORDS
 """Batches of more are exchanged in pieces."""
@@ -244,6 +248,8 @@ class Queue(Pusher):
             return None
         if self._local:
             item = self._local.popleft()
+            if self._local and type(item[1]) is list:
+                item = self._merged(item)
             n_records = _length(item[1])
             if self._is_above_watermark and len(self._local) <= N_WAITING // 2:
                 self._fall_below()
@@ -258,6 +264,26 @@ class Queue(Pusher):
         self.consumed.update(item[0], n_records)
         self.last_time = item[0]
         return item
+
+    def _merged(self, item: tuple[Any, list[Any]]) -> tuple[Any, list[Any]]:
+        """`item` with what waits behind it at the same time, where these are short lists.
+
+        An exchange splits, and records that go round a loop are split again and again; were
+        they never put together, each would be a batch of its own in the end.
+        """
+        time, batch = item
+        n_records = len(batch)
+        parts = []
+        while self._local and n_records < MERGED_RECORDS:
+            next_time, next_batch = self._local[0]
+            if type(next_batch) is not list or next_time != time:
+                break
+            n_records += len(next_batch)
+            if n_records > MERGED_RECORDS:
+                break
+            parts.append(next_batch)
+            self._local.popleft()
+        return (time, [*batch, *chain.from_iterable(parts)]) if parts else item
 
     def abandon(self) -> None:
         """Throw away what waits here, and what comes: the dataflow was dropped."""
