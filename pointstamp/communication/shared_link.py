@@ -289,7 +289,7 @@ class SharedLink:
 
     def _take(self, kind: int, channel: int, data: bytes) -> None:
         """Do what a record asks for that is no message of values."""
-        if kind == _ROWS or kind == _DATA:
+        if kind in (_ROWS, _DATA):
             self._deliver(kind, channel, data)
         elif kind == _BLOCK:
             kind, number, start, n_bytes = _PLACE.unpack(data)

@@ -55,9 +55,9 @@ cdef class RowsReader:
     cdef Py_ssize_t _at
     cdef Py_ssize_t _stop
 
-    @cython.locals(i="long long", n_records="long long", batch=list)
     cpdef tuple read(self, Py_ssize_t at, Py_ssize_t stop)
-    @cython.locals(code=int, parts=list, i="long long", n_parts="long long")
+    cdef list _values(self, long long n)
+    @cython.locals(code=int)
     cdef _value(self)
     @cython.locals(at=Py_ssize_t, number=uint64_t, i=int)
     cdef uint64_t _number(self, int n_bytes) except? 77

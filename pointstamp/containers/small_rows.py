@@ -172,24 +172,22 @@ class RowsReader:
         self._at = at
         self._stop = stop
         tag = self._value()
-        batch: list[Any] = []
-        for _ in range(self._number(4)):
-            batch.append(self._value())
+        batch = self._values(self._number(4))
         if self._at != stop:
             raise SerializationError(
                 f"a message of rows in {stop - at} bytes ends {stop - self._at} before their end"
             )
         return tag, batch
 
+    def _values(self, n: int) -> list[Any]:
+        return [self._value() for _ in range(n)]
+
     def _value(self) -> Any:
         code = self._number(1)
         if code >= 64:
             return code - 128
         if code == _TUPLE:
-            parts = []
-            for _ in range(self._number(1)):
-                parts.append(self._value())
-            return tuple(parts)
+            return tuple(self._values(self._number(1)))
         if code == _SHORT:
             return self._signed(4)
         if code == _LONG:
@@ -202,7 +200,7 @@ class RowsReader:
             return self._data(self._number(2))
         if code == _NULL:
             return None
-        if code == _TRUE or code == _FALSE:
+        if code in (_TRUE, _FALSE):
             return code == _TRUE
         raise SerializationError(f"a message of rows has a value of the unknown code {code}")
 

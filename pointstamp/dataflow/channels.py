@@ -131,6 +131,7 @@ class Queue(Pusher):
         "_channel",
         "_in_flight",
         "_is_above_watermark",
+        "_later",
         "_left",
         "_local",
         "_wake",
@@ -141,6 +142,8 @@ class Queue(Pusher):
 
     def __init__(self, wake: Wake, consumed: ChangeBatch, channel: Channel | None = None) -> None:
         self._local: deque[tuple[Any, Any]] = deque()
+        self._later: list[tuple[Any, Any]] = []
+        """What `put_off_later_rounds` took out of `_local`."""
         self._wake = wake
         self._channel = channel
         self.consumed = consumed
@@ -210,7 +213,7 @@ class Queue(Pusher):
 
     def waiting(self) -> list[tuple[Any, int]]:
         """(time, number of records) of each batch that waits here."""
-        found = [(time, _length(batch)) for time, batch in list(self._local)]
+        found = [(time, _length(batch)) for time, batch in [*self._local, *self._later]]
         if self._channel is not None:
             found += [(m.tag, _length(m.batch)) for m in self._channel.waiting()]
         if self._aligner is not None:
@@ -265,6 +268,27 @@ class Queue(Pusher):
         self.last_time = item[0]
         return item
 
+    def put_off_later_rounds(self) -> bool:
+        """Have this activation take, of times (outer, round), the least round of each outer one.
+
+        Returns whether something is put off to the next activation.
+        """
+        local = self._local
+        if self._later:
+            local.extendleft(reversed(self._later))
+            self._later = []
+        if len(local) < 2:
+            return False
+        least: dict[Any, Any] = {}
+        for (outer, round), _ in local:
+            least[outer] = min(round, least.get(outer, round))
+        items = list(local)
+        local.clear()
+        for item in items:
+            outer, round = item[0]
+            (local if round == least[outer] else self._later).append(item)
+        return bool(self._later)
+
     def _merged(self, item: tuple[Any, list[Any]]) -> tuple[Any, list[Any]]:
         """`item` with what waits behind it at the same time, where these are short lists.
 
@@ -288,6 +312,7 @@ class Queue(Pusher):
     def abandon(self) -> None:
         """Throw away what waits here, and what comes: the dataflow was dropped."""
         self._local.clear()
+        self._later.clear()
         self._channel = None
         if self._aligner is not None:
             self._aligner.clear()

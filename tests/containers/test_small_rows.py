@@ -55,11 +55,16 @@ def test_plain_values_come_out_as_they_went_in(tag, batch):
 @pytest.mark.parametrize(
     "value",
     [
-        *(sign * (1 << bits) + more for bits in (6, 7, 31, 63) for sign in (1, -1)
-          for more in (-1, 0, 1) if -(1 << 63) <= sign * (1 << bits) + more < 1 << 63),
-        "", "\0", "ä\U0001f600", b"", b"\xff", 0.0, -0.0, math.inf, 5e-324, (), ((),), tuple(range(255)),
+        *(
+            sign * (1 << bits) + more
+            for bits in (6, 7, 31)
+            for sign in (1, -1)
+            for more in (-1, 0, 1)
+        ),
+        *(-(1 << 63), (1 << 63) - 1, 0.0, -0.0, math.inf, 5e-324),
+        *("", "\0", "ä\U0001f600", b"", b"\xff", (), ((),), tuple(range(255))),
     ],
-)  # fmt: skip
+)
 def test_values_at_the_ends_of_their_forms(value):
     found = through(value, [value, value])
     assert exact(found) == exact((value, [value, value]))
@@ -126,7 +131,7 @@ def test_what_was_cut_off_or_is_something_else_is_refused(tag, batch, data):
     memory = bytearray(ROOM)
     end = pack_rows(memoryview(memory), 0, ROOM, tag, batch)
     stop = data.draw(st.integers(0, end - 1))
-    with pytest.raises(SerializationError, match="cut off|unknown code"):
+    with pytest.raises(SerializationError, match=r"cut off|unknown code"):
         RowsReader(memory).read(0, stop)
     with pytest.raises(SerializationError, match="before their end"):
         RowsReader(memory).read(0, end + 1)
