@@ -65,6 +65,8 @@ class FrameKind(IntEnum):
     """The answer to the request of that number."""
     REFUSAL = 16
     """The exception that answering the request of that number raised."""
+    VALUES = 17
+    """A message of a few rows of plain values, as `containers.small_rows` writes it."""
 
 
 class Frame(NamedTuple):

@@ -1,7 +1,26 @@
+cimport cython
+
+cdef object _new
+
+
+cpdef message(object sender, object tag, object batch)
+
+
+cdef class ChannelEnd:
+    cdef readonly Py_ssize_t id
+    cdef object _forget
+    cdef Py_ssize_t _peers
+    cdef object _arrived
+    cdef object _carry
+
+    cpdef send(self, Py_ssize_t peer, object tag, object batch)
+    cpdef pull(self)
+
+
 cdef class Mailbox:
     cdef readonly dict _queues
     cdef readonly Py_ssize_t _n_made
     cdef readonly set _touched
 
-    cpdef put(self, object channel, object message)
+    cpdef put(self, object channel, object arrived)
     cpdef list touched_channels(self)

@@ -19,6 +19,18 @@ Carry = Callable[[int, int, Any, Any], None]
 """`carry(channel, peer, tag, batch)` takes a message from the worker to its carrier."""
 
 
+_new = tuple.__new__
+
+
+def message(sender: int, tag: Any, batch: Any) -> Message:
+    """A `Message`, past its constructor: that is of Python, and takes as long as its delivery.
+
+    >>> message(0, "tag", [1])
+    Message(sender=0, tag='tag', batch=[1])
+    """
+    return _new(Message, (sender, tag, batch))
+
+
 class ChannelEnd:
     """One worker's end of a channel: a queue to pull from and a carrier to send by."""
 
@@ -78,14 +90,14 @@ class Mailbox:
             self._touched.add(id)
         return ChannelEnd(id, peers, arrived, carry, self._forget)
 
-    def put(self, channel: int, message: Message) -> None:
+    def put(self, channel: int, arrived: Message) -> None:
         """Keep a message that arrived, unless its channel is closed."""
         queue = self._queues.get(channel)
         if queue is None:
             if channel < self._n_made:
                 return  # closed: with the message goes the memory in which it came
             queue = self._queues[channel] = deque()
-        queue.append(message)
+        queue.append(arrived)
         if channel < self._n_made:
             self._touched.add(channel)
 
@@ -103,6 +115,8 @@ class Mailbox:
         """The channels that got messages since the last call, each once, in order."""
         if not self._touched:
             return []
+        if len(self._touched) == 1:
+            return [self._touched.pop()]
         touched = sorted(self._touched)
         self._touched.clear()
         return touched

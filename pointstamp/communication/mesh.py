@@ -37,14 +37,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pointstamp.communication.arena import Arena
-from pointstamp.communication.communicator import Message
 from pointstamp.communication.failure import Notice, notice
 from pointstamp.communication.framing import FrameKind
 from pointstamp.communication.link import Link, end_writing, is_done
-from pointstamp.communication.mailbox import ChannelEnd, Mailbox
+from pointstamp.communication.mailbox import ChannelEnd, Mailbox, message
 from pointstamp.communication.segment import Segment
 from pointstamp.communication.shared_link import SharedLink
-from pointstamp.communication.spin import SPIN_S, Spin
+from pointstamp.communication.spin import Spin
 from pointstamp.communication.stream_link import StreamLink
 from pointstamp.communication.tls import Stream
 from pointstamp.errors import CommunicationError
@@ -55,8 +54,8 @@ LOOK_S = 0.05
 LINGER_S = 0.3
 """How long a worker that fails waits for its peers to take the reason."""
 
-N_LOOKS_PER_CLOCK = 16
-"""How often to look into the rings between two readings of the clock."""
+N_LOOKS = 32
+"""How often to look into the rings before others have the processor."""
 
 _READABLE = select.POLLIN | select.POLLHUP | select.POLLERR
 
@@ -142,7 +141,7 @@ class MeshCommunicator:
 
     def _carry(self, channel: int, peer: int, tag: Any, batch: Any) -> None:
         if peer == self.index:
-            self._mailbox.put(channel, Message(peer, tag, batch))
+            self._mailbox.put(channel, message(peer, tag, batch))
             return
         link = self._links.get(peer)
         if link is None or link.is_broken:
@@ -155,11 +154,7 @@ class MeshCommunicator:
 
     def receive(self) -> list[int]:
         """Take in what has arrived, without waiting; see `Communicator.receive`."""
-        for link in self._shared:
-            if link.has_records:
-                self._read(link)
-            if link.is_blocked:
-                link.write()
+        self._look()
         if self._was_polled:
             self._was_polled = False  # by `park`, a moment ago
         elif self._by_fd and (self._has_streams or time.monotonic() >= self._look_at):
@@ -176,48 +171,54 @@ class MeshCommunicator:
     def park(self, timeout_s: float | None = None) -> None:
         """Wait for something to receive or an `unpark`; write meanwhile what is left over."""
         self.flush()
-        if not self._is_roused:
+        if not self._is_roused():
             self._wait(timeout_s)
         self._clear_wake()
         if self._failure is not None:
             raise self._failure.as_error()
 
     def _wait(self, timeout_s: float | None) -> None:
-        until = None if timeout_s is None else time.monotonic() + timeout_s
+        began = time.monotonic()
+        until = math.inf if timeout_s is None else began + timeout_s
         if self._spin.is_due():
-            self._spin_for(SPIN_S if timeout_s is None else min(SPIN_S, timeout_s))
-        while not self._is_roused:
-            wait_ms = None if until is None else _milliseconds(until - time.monotonic())
+            self._look_until(min(until, began + self._spin.seconds))
+            if self._is_roused():
+                self._spin.paid()
+                return
+        while not self._is_roused():
+            wait_ms = None if timeout_s is None else _milliseconds(until - time.monotonic())
             self._sleep(wait_ms)
             self._was_polled = True
             if wait_ms == 0:
                 return
+        self._spin.slept(time.monotonic() - began)
 
-    @property
     def _is_roused(self) -> bool:
         """Whether there is a reason not to sleep."""
         return self._mailbox.has_touched or self._is_woken or self._failure is not None
 
-    def _spin_for(self, spin_s: float) -> None:
-        until = time.monotonic() + spin_s
-        while not self._is_roused and time.monotonic() < until:
-            if self._shared:
-                self._look_often()
+    def _look_until(self, until: float) -> None:
+        """Look again and again, and let others have the processor in between."""
+        while time.monotonic() < until:
+            for _ in range(N_LOOKS):
+                self._look()
+                if self._is_roused():
+                    return
             if self._has_streams:
                 self._serve(0)
                 self._was_polled = True
-        self._spin.learn(paid=self._is_roused)
-
-    def _look_often(self) -> None:
-        """Look into the rings, and take in what is there."""
-        for _ in range(N_LOOKS_PER_CLOCK):
-            for link in self._shared:
-                if link.has_records:
-                    self._read(link)
-                if link.can_write:
-                    link.write()
-            if self._is_roused:
+                if self._is_roused():
+                    return
+            if not self._spin.hand_over():
                 return
+
+    def _look(self) -> None:
+        """Take in what is in the rings, and put there what had no room."""
+        for link in self._shared:
+            if link.has_records():
+                self._read(link)
+            if link.can_write():
+                link.write()
 
     def _sleep(self, wait_ms: int | None) -> None:
         """Let the system wake us, unless the rings have something to do; None waits for ever."""
@@ -225,18 +226,20 @@ class MeshCommunicator:
         if segment is None:
             self._serve(wait_ms)
             return
-        parked_word = segment.layout.parked_word(self._ranks[self.index])
+        rank = self._ranks[self.index]
+        parked_word = segment.layout.parked_word(rank)
         segment.words[parked_word] = 1
         segment.fence.full()
         # What comes after this look finds that we are parked.
-        is_busy = any(link.has_records or link.can_write for link in self._shared)
-        self._serve(0 if is_busy else wait_ms)
-        segment.words[parked_word] = 0
         for link in self._shared:
-            if link.has_records:
-                self._read(link)
-            if link.is_blocked:
-                link.write()
+            if link.has_records() or link.can_write():
+                wait_ms = 0
+        self._serve(wait_ms)
+        if wait_ms != 0 and not segment.words[parked_word]:
+            woken = segment.words[segment.layout.woken_word(rank)]
+            self._spin.woken((time.monotonic_ns() - woken) * 1e-9)
+        segment.words[parked_word] = 0
+        self._look()
 
     def unpark(self) -> None:
         """End a `park`, this one or the next; callable from any thread."""

@@ -50,10 +50,24 @@ class RingWriter:
         self._tail = 0
         self._head = 0  # as last read
         self._published = 0
+        self._reserved = 0
+        self._at = 0
 
     def put(self, what: int, data: bytes | bytearray | memoryview) -> bool:
         """Add a record of `data`, whose `what` is `described`; False if it does not fit."""
         n_bytes = len(data)
+        at = self.reserve(n_bytes)
+        if at < 0:
+            return False
+        self._memory[at : at + n_bytes] = data
+        self.commit(what, n_bytes)
+        return True
+
+    def reserve(self, n_bytes: int) -> int:
+        """Where in the memory a record's bytes go, if they are that many at most; -1 for nowhere.
+
+        It is a record with `commit`, and forgotten if another is reserved before.
+        """
         n_whole = n_bytes + 15 & -8
         tail = self._tail
         at = tail & _MASK
@@ -63,16 +77,19 @@ class RingWriter:
         if tail + n_skipped + n_whole - self._head > RING_BYTES:
             self._head = self._words[self._head_word]
             if tail + n_skipped + n_whole - self._head > RING_BYTES:
-                return False
+                return -1
             self._fence.between()
         if n_skipped:
             self._words[self._start + at >> 3] = _SKIP
             at = 0
-        at += self._start
-        self._words[at >> 3] = what | n_bytes
-        self._memory[at + 8 : at + 8 + n_bytes] = data
-        self._tail = tail + n_skipped + n_whole
-        return True
+        self._at = self._start + at
+        self._reserved = tail + n_skipped
+        return self._at + 8
+
+    def commit(self, what: int, n_bytes: int) -> None:
+        """Make a record of the first bytes of what was reserved."""
+        self._words[self._at >> 3] = what | n_bytes
+        self._tail = self._reserved + (n_bytes + 15 & -8)
 
     def has_room_for(self, n_bytes: int) -> bool:
         """Whether `put` would take that many bytes now."""
@@ -84,7 +101,6 @@ class RingWriter:
             self._fence.between()
         return needed <= self._head
 
-    @property
     def n_unpublished(self) -> int:
         """How many bytes the reader does not know of yet."""
         return self._tail - self._published
@@ -98,9 +114,8 @@ class RingWriter:
         """Ask the reader to say when it made room; True if it has some already."""
         self._words[self._starved_word] = 1
         self._fence.full()
-        return self.has_more_room
+        return self.has_more_room()
 
-    @property
     def has_more_room(self) -> bool:
         """Whether the reader took something since a record did not fit."""
         return bool(self._words[self._head_word] != self._head)
@@ -124,8 +139,11 @@ class RingReader:
         """Of the record that was taken last."""
         self.channel = 0
         """Of the record that was taken last."""
+        self.at = 0
+        """Where the bytes of the record that was taken last lie in the memory."""
+        self.n_bytes = 0
+        """How many these are."""
 
-    @property
     def has_records(self) -> bool:
         """Whether there is a record to take."""
         return bool(self._words[self._tail_word] != self._head)
@@ -137,9 +155,19 @@ class RingReader:
 
     def take(self) -> bytes | None:
         """The bytes of the next record, or None if that is behind what `look` saw."""
+        if not self.advance():
+            return None
+        return self.data()
+
+    def data(self) -> bytes:
+        """The bytes of the record that was taken last."""
+        return self._memory[self.at : self.at + self.n_bytes]
+
+    def advance(self) -> bool:
+        """Take the next record, which stays where it is until `release`; False if there is none."""
         head = self._head
         if head == self._tail:
-            return None
+            return False
         at = head & _MASK
         word = self._words[self._start + at >> 3]
         if word == _SKIP:
@@ -149,9 +177,10 @@ class RingReader:
         n_bytes = word & _SIZE_MASK
         self.kind = word >> 56
         self.channel = word >> 32 & MAX_CHANNEL
-        at += self._start + 8
+        self.at = self._start + at + 8
+        self.n_bytes = n_bytes
         self._head = head + (n_bytes + 15 & -8)
-        return self._memory[at : at + n_bytes]
+        return True
 
     def release(self) -> bool:
         """Give the room of what was taken to the writer; whether that waits for it.

@@ -4,7 +4,7 @@ What starts the workers makes the file (`create`) and hands its descriptor down;
 it is nowhere in a file system, so that the last process to end, however it ends,
 takes it along. Here is only where things lie in it:
 
-    parked flags     a line of 64 bytes for each worker
+    parked flags     a line of 64 bytes for each worker, with when it was woken last
     ring controls    two lines for each ordered pair of workers: what the writer
                      says (tail, starved), and what the reader says (head)
     rings            RING_BYTES for each ordered pair
@@ -107,6 +107,10 @@ class _Layout:
     def parked_word(self, worker: int) -> int:
         """Whether `worker` sleeps, and has to be woken."""
         return worker * LINE_WORDS
+
+    def woken_word(self, worker: int) -> int:
+        """When `worker` was woken last, in nanoseconds of the system's monotonic clock."""
+        return worker * LINE_WORDS + 1
 
     def tail_word(self, source: int, target: int) -> int:
         """How many bytes `source` has put into its ring to `target`, ever."""

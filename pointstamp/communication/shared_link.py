@@ -23,15 +23,15 @@ is reported.
 from __future__ import annotations
 
 import struct
+import time
 from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pointstamp.communication.arena import Arena
-from pointstamp.communication.communicator import Message
 from pointstamp.communication.framing import Buffer, FrameKind, unset_bytes
 from pointstamp.communication.link import Shutdown
-from pointstamp.communication.mailbox import Mailbox
+from pointstamp.communication.mailbox import Mailbox, message
 from pointstamp.communication.ring import (
     MAX_CHANNEL,
     MAX_RECORD_BYTES,
@@ -42,6 +42,7 @@ from pointstamp.communication.ring import (
 from pointstamp.communication.segment import Segment
 from pointstamp.communication.tls import Stream
 from pointstamp.containers.codec import decode, decode_rows, encode, encode_rows
+from pointstamp.containers.small_rows import RowsReader, is_quicker, pack_rows
 from pointstamp.errors import FileFormatError, SerializationError
 
 if TYPE_CHECKING:
@@ -50,10 +51,17 @@ if TYPE_CHECKING:
 INLINE_BYTES = 1 << 15
 """Messages up to this size lie in the ring: copying them costs less than leasing a block."""
 
+VALUES_BYTES = 1 << 12
+"""Messages of rows of plain values up to this size are written as these are, see `small_rows`."""
+
+MAX_RECORDS = 1 << 8
+
 EAGER_BYTES = 1 << 16
 """With this much put, and not published, `send` publishes: the peer may begin to read."""
 
 _ROWS = int(FrameKind.ROWS)
+_VALUES = int(FrameKind.VALUES)
+_WRITES_VALUES = is_quicker()
 _DATA = int(FrameKind.DATA)
 _BLOCK = int(FrameKind.BLOCK)
 _START = int(FrameKind.START)
@@ -104,9 +112,12 @@ class SharedLink:
         self._mailbox = mailbox
         self._words = segment.words
         self._memory = segment.memory
+        self._octets = memoryview(segment.memory)
+        self._rows = RowsReader(segment.memory)
         self._fence = segment.fence
         self._arena = arena
         self._parked_word = segment.layout.parked_word(ranks[peer])
+        self._woken_word = segment.layout.woken_word(ranks[peer])
         self._segment = segment
         self._peer_rank = ranks[peer]
         self._n_sharing = len(ranks)
@@ -126,6 +137,8 @@ class SharedLink:
             )
         # Rows have a framing of their own in a ring, one pickle with the tag; see `encode_rows`.
         if type(batch) is list:
+            if _WRITES_VALUES and not self.n_unsent and self._put_values(channel, tag, batch):
+                return
             data = encode_rows(batch, tag)
             if len(data) <= INLINE_BYTES:
                 self._put_small(_ROWS, channel, data)
@@ -139,6 +152,21 @@ class SharedLink:
         else:
             self._put_large(_Unsent(_DATA, channel, buffers, n_bytes))
 
+    def _put_values(self, channel: int, tag: Any, batch: list[Any]) -> bool:
+        """Write a message of a few plain values where it is read; whether it is one, and fits."""
+        if len(batch) > MAX_RECORDS:
+            return False
+        at = self._writer.reserve(VALUES_BYTES)
+        if at < 0:
+            return False
+        end = pack_rows(self._octets, at, at + VALUES_BYTES, tag, batch)
+        if end < 0:
+            return False
+        self._writer.commit(described(_VALUES, channel), end - at)
+        if self._writer.n_unpublished() > EAGER_BYTES:
+            self._publish()
+        return True
+
     def say(self, kind: FrameKind, body: bytes = b"") -> None:
         """Put a word into the ring."""
         self._put_small(int(kind), 0, body)
@@ -146,7 +174,7 @@ class SharedLink:
     def _put_small(self, kind: int, channel: int, data: bytes) -> None:
         if self.n_unsent or not self._writer.put(described(kind, channel), data):
             self._keep(_Unsent(kind, channel, [data], len(data)))
-        elif self._writer.n_unpublished > EAGER_BYTES:
+        elif self._writer.n_unpublished() > EAGER_BYTES:
             self._publish()
 
     def _put_large(self, message: _Unsent) -> None:
@@ -163,7 +191,7 @@ class SharedLink:
         """Put what the ring takes, and let the peer have it."""
         if self.n_unsent:
             self._put_unsent()
-        if self._writer.n_unpublished:
+        if self._writer.n_unpublished():
             self._publish()
 
     def _put_unsent(self) -> None:
@@ -211,7 +239,7 @@ class SharedLink:
                 self._pieces[0] = piece[MAX_RECORD_BYTES:]
             else:
                 self._pieces.popleft()
-            if self._writer.n_unpublished > EAGER_BYTES:
+            if self._writer.n_unpublished() > EAGER_BYTES:
                 self._publish()
         return True
 
@@ -223,6 +251,7 @@ class SharedLink:
 
     def _wake(self) -> None:
         """Wake the peer, which is about to sleep or does."""
+        self._words[self._woken_word] = time.monotonic_ns()
         self._words[self._parked_word] = 0
         try:
             self.connection.send(b"\0")
@@ -232,17 +261,15 @@ class SharedLink:
             self.is_broken = True  # reading shows it
             self._forget()
 
-    @property
     def can_write(self) -> bool:
         """Whether it is blocked no more."""
-        return self.is_blocked and self._writer.has_more_room
+        return self.is_blocked and self._writer.has_more_room()
 
     # Receiving.
 
-    @property
     def has_records(self) -> bool:
         """Whether there is something in the ring."""
-        return self._reader.has_records
+        return self._reader.has_records()
 
     def read(self) -> None:
         """Take in what is in the ring."""
@@ -251,18 +278,18 @@ class SharedLink:
         reader = self._reader
         reader.look()
         try:
-            while (data := reader.take()) is not None:
-                if reader.kind == _ROWS:
-                    self._deliver(_ROWS, reader.channel, data)
+            while reader.advance():
+                if reader.kind == _VALUES:
+                    self._deliver_values(reader.channel, reader.at, reader.n_bytes)
                 else:
-                    self._take(reader.kind, reader.channel, data)
+                    self._take(reader.kind, reader.channel, reader.data())
         finally:
             if reader.release() and self._words[self._parked_word]:
                 self._wake()
 
     def _take(self, kind: int, channel: int, data: bytes) -> None:
-        """Do what a record asks for that is no small message of rows."""
-        if kind == _DATA:
+        """Do what a record asks for that is no message of values."""
+        if kind in (_ROWS, _DATA):
             self._deliver(kind, channel, data)
         elif kind == _BLOCK:
             kind, number, start, n_bytes = _PLACE.unpack(data)
@@ -279,7 +306,12 @@ class SharedLink:
     def _deliver(self, kind: int, channel: int, body: Buffer) -> None:
         if not self.discards_input:
             tag, batch = decode_rows(body) if kind == _ROWS else decode([body])
-            self._mailbox.put(channel, Message(self.peer, tag, batch))
+            self._mailbox.put(channel, message(self.peer, tag, batch))
+
+    def _deliver_values(self, channel: int, at: int, n_bytes: int) -> None:
+        if not self.discards_input:
+            tag, batch = self._rows.read(at, at + n_bytes)
+            self._mailbox.put(channel, message(self.peer, tag, batch))
 
     def _borrow(self, number: int, start: int, n_bytes: int) -> memoryview:
         if self._leases is None:

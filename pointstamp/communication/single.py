@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pointstamp.communication.communicator import Message
-from pointstamp.communication.mailbox import ChannelEnd, Mailbox
+from pointstamp.communication.mailbox import ChannelEnd, Mailbox, message
 from pointstamp.communication.signal import Signal
 
 
@@ -35,7 +34,7 @@ class SingleCommunicator:
         return self._mailbox.make(1, self._carry)
 
     def _carry(self, channel: int, peer: int, tag: Any, batch: Any) -> None:
-        self._mailbox.put(channel, Message(peer, tag, batch))
+        self._mailbox.put(channel, message(peer, tag, batch))
 
     def receive(self) -> list[int]:
         """The channels that were sent to since the last call."""

@@ -14,10 +14,9 @@ from collections import deque
 from itertools import islice
 from typing import Any
 
-from pointstamp.communication.communicator import Message
 from pointstamp.communication.framing import Buffer, Frame, FrameKind, FrameReader, frame
 from pointstamp.communication.link import Shutdown
-from pointstamp.communication.mailbox import Mailbox
+from pointstamp.communication.mailbox import Mailbox, message
 from pointstamp.communication.tls import Stream, TlsStream
 from pointstamp.containers.codec import decode, encode
 from pointstamp.errors import FileFormatError
@@ -153,7 +152,7 @@ class StreamLink:
             return
         if not self.discards_input:
             tag, batch = decode(buffers)
-            self._mailbox.put(found.channel, Message(self.peer, tag, batch))
+            self._mailbox.put(found.channel, message(self.peer, tag, batch))
 
     def close(self) -> None:
         """Close the socket; what was not written is lost."""

@@ -33,7 +33,14 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp.communication.authentication import Handshake
 from pointstamp.communication.segment_sharing import ALONE, machine_number, share, sharing
-from pointstamp.communication.tls import Certificates, Stream, TlsStream, context, is_of_tls
+from pointstamp.communication.tls import (
+    Certificates,
+    Stream,
+    TlsStream,
+    context,
+    is_of_tls,
+    waits_for_room,
+)
 from pointstamp.errors import (
     AuthenticationError,
     CommunicationError,
@@ -428,9 +435,8 @@ class _Rendezvous:
         if pending.handshake.is_done:
             self._welcome(pending)
         elif pending.connection.fileno() >= 0:
-            writing = (
-                selectors.EVENT_WRITE if pending.handshake.unsent or not pending.is_open else 0
-            )
+            has_more = pending.handshake.unsent and waits_for_room(pending.connection)
+            writing = selectors.EVENT_WRITE if has_more or not pending.is_open else 0
             self._selector.modify(pending.connection, selectors.EVENT_READ | writing, pending)
 
     def _welcome(self, pending: _PendingConnection) -> None:

@@ -102,6 +102,8 @@ class TlsStream:
             suppress_ragged_eofs=True,
         )
         self._socket.setblocking(False)
+        self.waits_to_read = False
+        """Whether what was sent last was not taken because the other end has to say something."""
 
     def fileno(self) -> int:
         """The descriptor, for `poll`; -1 once it is closed."""
@@ -134,9 +136,11 @@ class TlsStream:
 
     def send(self, data: Buffer) -> int:
         """Write as much of `data` as is taken. Raises `BlockingIOError` if nothing is."""
+        self.waits_to_read = False
         try:
             return self._socket.send(data)
-        except _unready():
+        except _unready() as reason:
+            self.waits_to_read = type(reason).__name__ == "SSLWantReadError"
             raise BlockingIOError from None
 
     def sendmsg(self, pieces: Iterable[Buffer]) -> int:
@@ -187,6 +191,15 @@ def is_of_tls(error: BaseException) -> bool:
     import ssl
 
     return isinstance(error, ssl.SSLError)
+
+
+def waits_for_room(stream: Stream) -> bool:
+    """Whether a stream that took less than it was given takes more when its socket has room.
+
+    In its handshake TLS takes nothing until the other end has answered; a loop that waited for
+    room meanwhile, which there is, would not wait.
+    """
+    return not (isinstance(stream, TlsStream) and stream.waits_to_read)
 
 
 Stream = socket.socket | TlsStream

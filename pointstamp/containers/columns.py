@@ -26,6 +26,7 @@ from pointstamp.containers.expressions import evaluate, filter_batch, is_express
 from pointstamp.containers.flat import is_flat, put_together, take_apart
 from pointstamp.containers.keys import checked_values, column_names, hash_keys
 from pointstamp.containers.kind import Buffer, Key, Kind, check_new, columns_of_right
+from pointstamp.containers.small_columns import SmallSplits
 from pointstamp.errors import ContainerError, KeyHashError, SchemaError
 from pointstamp.kernels.hashing import (
     NULL_HASH,
@@ -65,6 +66,7 @@ class ColumnsKind(Kind[pa.RecordBatch]):
 
     def __init__(self, *, takes_apart: bool = False) -> None:
         self._takes_apart = takes_apart
+        self._small_splits = SmallSplits()
 
     def length(self, batch: pa.RecordBatch) -> int:
         """How many rows."""
@@ -204,6 +206,11 @@ class ColumnsKind(Kind[pa.RecordBatch]):
         if not chosen:
             return np.zeros(batch.num_rows, np.uint64)
         return combine_columns(list(map(hash_arrow, chosen)))
+
+    def exchange(self, batch: pa.RecordBatch, key: Key, peers: int) -> list[pa.RecordBatch]:
+        """As `split` by `hashes`; a small batch in one go."""
+        parts = self._small_splits.split(batch, key, peers)
+        return super().exchange(batch, key, peers) if parts is None else parts
 
     def split(self, batch: pa.RecordBatch, numbers: Hashes, n_parts: int) -> list[pa.RecordBatch]:
         """One gather per column, then views."""

@@ -25,6 +25,7 @@ cdef class Tee:
 
 cdef class Queue(Pusher):
     cdef readonly object _local
+    cdef list _later
     cdef object _wake
     cdef readonly object _channel
     cdef readonly ChangeBatch consumed
@@ -44,6 +45,9 @@ cdef class Queue(Pusher):
     cdef _count(self, tuple item, Py_ssize_t sign)
     @cython.locals(n_records=Py_ssize_t)
     cpdef tuple take(self)
+    @cython.locals(n_records=Py_ssize_t, parts=list)
+    cdef tuple _merged(self, tuple item)
+    cpdef bint put_off_later_rounds(self) except -1
     cpdef abandon(self)
     cpdef bint renew(self) except -1
 

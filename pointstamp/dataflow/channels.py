@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 from pointstamp.communication.communicator import Channel
@@ -37,6 +38,9 @@ BUDGET = 65_536
 records, where a batch counts as `BATCH_COST` records more. The last batch is taken whole."""
 
 BATCH_COST = 64
+
+MERGED_RECORDS = 1024
+"""Lists that wait at the same time are put together up to so many records."""
 
 LARGE_RECORDS = 4 * PREFERRED_RECORDS
 """Batches of more are exchanged in pieces."""
@@ -127,6 +131,7 @@ class Queue(Pusher):
         "_channel",
         "_in_flight",
         "_is_above_watermark",
+        "_later",
         "_left",
         "_local",
         "_wake",
@@ -137,6 +142,8 @@ class Queue(Pusher):
 
     def __init__(self, wake: Wake, consumed: ChangeBatch, channel: Channel | None = None) -> None:
         self._local: deque[tuple[Any, Any]] = deque()
+        self._later: list[tuple[Any, Any]] = []
+        """What `put_off_later_rounds` took out of `_local`."""
         self._wake = wake
         self._channel = channel
         self.consumed = consumed
@@ -206,7 +213,7 @@ class Queue(Pusher):
 
     def waiting(self) -> list[tuple[Any, int]]:
         """(time, number of records) of each batch that waits here."""
-        found = [(time, _length(batch)) for time, batch in list(self._local)]
+        found = [(time, _length(batch)) for time, batch in [*self._local, *self._later]]
         if self._channel is not None:
             found += [(m.tag, _length(m.batch)) for m in self._channel.waiting()]
         if self._aligner is not None:
@@ -244,6 +251,8 @@ class Queue(Pusher):
             return None
         if self._local:
             item = self._local.popleft()
+            if self._local and type(item[1]) is list:
+                item = self._merged(item)
             n_records = _length(item[1])
             if self._is_above_watermark and len(self._local) <= N_WAITING // 2:
                 self._fall_below()
@@ -259,9 +268,51 @@ class Queue(Pusher):
         self.last_time = item[0]
         return item
 
+    def put_off_later_rounds(self) -> bool:
+        """Have this activation take, of times (outer, round), the least round of each outer one.
+
+        Returns whether something is put off to the next activation.
+        """
+        local = self._local
+        if self._later:
+            local.extendleft(reversed(self._later))
+            self._later = []
+        if len(local) < 2:
+            return False
+        least: dict[Any, Any] = {}
+        for (outer, round), _ in local:
+            least[outer] = min(round, least.get(outer, round))
+        items = list(local)
+        local.clear()
+        for item in items:
+            outer, round = item[0]
+            (local if round == least[outer] else self._later).append(item)
+        return bool(self._later)
+
+    def _merged(self, item: tuple[Any, list[Any]]) -> tuple[Any, list[Any]]:
+        """`item` with what waits behind it at the same time, where these are short lists.
+
+        An exchange splits, and records that go round a loop are split again and again; were
+        they never put together, each would be a batch of its own in the end.
+        """
+        time, batch = item
+        n_records = len(batch)
+        parts = []
+        while self._local and n_records < MERGED_RECORDS:
+            next_time, next_batch = self._local[0]
+            if type(next_batch) is not list or next_time != time:
+                break
+            n_records += len(next_batch)
+            if n_records > MERGED_RECORDS:
+                break
+            parts.append(next_batch)
+            self._local.popleft()
+        return (time, [*batch, *chain.from_iterable(parts)]) if parts else item
+
     def abandon(self) -> None:
         """Throw away what waits here, and what comes: the dataflow was dropped."""
         self._local.clear()
+        self._later.clear()
         self._channel = None
         if self._aligner is not None:
             self._aligner.clear()

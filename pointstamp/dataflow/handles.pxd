@@ -27,6 +27,7 @@ cdef class Input:
 
     cpdef bint end_round(self) except -1
     cpdef tuple pull(self)
+    cpdef bint put_off_later_rounds(self) except -1
     cpdef next(self)
     cpdef abandon(self)
 

@@ -118,6 +118,10 @@ class Input:
         """The next (plain time, batch), or None; for operators that only pass times on."""
         return self._queue.pull()
 
+    def put_off_later_rounds(self) -> bool:
+        """Leave to the next activation what is of a later round than others that wait."""
+        return self._queue.put_off_later_rounds()
+
     def next(self) -> tuple[InputCapability, Any] | None:
         """The next (time, batch), or None; for operators that take one at a time."""
         item = self._queue.pull()

@@ -19,7 +19,7 @@ from pointstamp.dataflow.scope_core import ScopeCore
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import BuildError, FeedbackError, LoopWarning
 from pointstamp.progress.operate import Interest
-from pointstamp.progress.timestamp import Summary, Timestamp
+from pointstamp.progress.timestamp import Int, Product, Summary, Timestamp
 
 if TYPE_CHECKING:
     from pointstamp.operators.stream import Stream
@@ -57,19 +57,24 @@ class Loop:
             )
         summary = self._summary
         watch = _watch(self.scope, self.name, summary, self._expect)
+        has_rounds = _has_rounds(self.scope.timestamp)
         self._builder.new_input(stream, Pipeline(), Interest.NEVER)
         self._builder.connect(0, 0, summary)
 
         def make_logic(
             capabilities: list[Capability], info: OperatorInfo
-        ) -> Callable[[list[Input], list[Output]], None]:
-            def logic(inputs: list[Input], outputs: list[Output]) -> None:
+        ) -> Callable[[list[Input], list[Output]], bool]:
+            def logic(inputs: list[Input], outputs: list[Output]) -> bool:
+                # Records of a later round wait for those that are behind, and go on with
+                # them: each round that is under way has to be counted by itself.
+                has_later = has_rounds and inputs[0].put_off_later_rounds()
                 while (item := inputs[0].pull()) is not None:
                     time = summary.results_in(item[0])
                     if time is not None:
                         if watch is not None:
                             watch.see(time)
                         outputs[0].push(time, item[1])
+                return has_later
 
             return logic
 
@@ -88,6 +93,11 @@ class Loop:
         first, epochs = self.scope.timestamp.minimum, self.scope.epochs()
         time = self._summary.results_in(first)
         return time is not None and epochs.of(time) != epochs.of(first)
+
+
+def _has_rounds(timestamp: Timestamp) -> bool:
+    """Whether times are pairs of a time outside and a number of rounds."""
+    return isinstance(timestamp, Product) and timestamp.inner is Int
 
 
 def _watch(scope: ScopeCore[Any], name: str, summary: Summary, expect: int | None) -> _Watch | None:

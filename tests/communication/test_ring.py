@@ -51,12 +51,12 @@ def test_what_was_put_is_there_once_it_is_published(ring):
     writer, reader = ring
     assert writer.put(described(1, 7), b"seven")
     assert writer.put(described(127, MAX_CHANNEL), b"")
-    assert not reader.has_records
+    assert not reader.has_records()
     assert taken(reader) == []
     writer.publish()
-    assert reader.has_records
+    assert reader.has_records()
     assert taken(reader) == [(1, 7, b"seven"), (127, MAX_CHANNEL, b"")]
-    assert not reader.has_records
+    assert not reader.has_records()
 
 
 def test_a_full_ring_refuses_until_room_is_made(ring):
@@ -74,10 +74,10 @@ def test_a_full_ring_refuses_until_room_is_made(ring):
     assert not reader.release()  # too little to tell of
     for _ in range(RELEASE_BYTES // len(data)):
         assert reader.take() == data
-    assert not writer.has_more_room  # taken, and not released yet
+    assert not writer.has_more_room()  # taken, and not released yet
     assert reader.release()  # and the writer is to be told
     assert not reader.release()  # once
-    assert writer.has_more_room
+    assert writer.has_more_room()
 
 
 def test_a_writer_that_starves_too_late_sees_the_room(ring):
@@ -122,7 +122,7 @@ def test_the_ring_is_a_queue(actions):
                 assert not writer.starve()
                 assert taken(reader) == list(published)
                 published.clear()
-                assert writer.has_more_room
+                assert writer.has_more_room()
                 assert writer.has_room_for(len(record[2]))
     writer.publish()
     assert taken(reader) == [*published, *put]

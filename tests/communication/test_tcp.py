@@ -273,6 +273,29 @@ def test_a_stranger_who_says_nothing_is_hung_up_on(monkeypatch):
     assert isinstance(ended[0], RendezvousError)
 
 
+@pytest.mark.parametrize("is_encrypted", [False, True])
+def test_while_the_other_end_says_nothing_the_loop_waits(is_encrypted, certificates, monkeypatch):
+    """The socket has room all the time, of which there is no use before an answer."""
+    talks = []
+    talk = tcp._Rendezvous._talk
+
+    def counted(meeting, pending):
+        talks.append(pending)
+        talk(meeting, pending)
+
+    monkeypatch.setattr(tcp._Rendezvous, "_talk", counted)
+    own = certificates if is_encrypted else None
+    # It calls one end that says nothing, and is called by another.
+    with socket.create_server(("127.0.0.1", 0)) as silent, listen() as listener:
+        addresses = [silent.getsockname(), listener.address, ("127.0.0.1", 0)]
+        with (
+            socket.create_connection(listener.address),
+            pytest.raises(RendezvousError, match="workers 0, 2"),
+        ):
+            connect(1, addresses, SECRET, listener=listener, timeout_s=0.5, certificates=own)
+    assert 2 <= len(talks) <= 10
+
+
 def test_strangers_who_call_in_masses_are_heard_a_few_at_a_time(monkeypatch):
     monkeypatch.setattr(tcp, "MAX_CALLERS", 3)
     listener = listen()
