@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pointstamp.containers.convert import arrow_array, numbers, one_zero
 from pointstamp.containers.keys import canonical_key, column_names
@@ -157,6 +156,8 @@ def check_aggregates(aggregates: Sequence[Any], operator: str) -> None:
     BuildError
         With the functions that there are.
     """
+    import pyarrow.compute as pc
+
     if not isinstance(aggregates, (list, tuple)):
         raise BuildError(
             f"{operator} folds by a function, or by a list of aggregates of columns such as "

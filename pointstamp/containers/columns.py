@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pointstamp.containers.arrays import hash_array
 from pointstamp.containers.arrow_groups import grouped
@@ -140,6 +139,8 @@ class ColumnsKind(Kind[pa.RecordBatch]):
         suffix: str,
     ) -> pa.RecordBatch:
         """With nulls where there is no record."""
+        import pyarrow.compute as pc
+
         indices: list[ArrowArray] = [pa.array(side, mask=side < 0) for side in places]
         at_left, at_right = indices
         is_left = pa.array(places[0] >= 0)
@@ -336,7 +337,7 @@ def _hash_fixed(column: ArrowArray, width: int) -> Hashes:
 def _hash_dictionary(column: ArrowArray) -> Hashes:
     """Each distinct value hashed once; the last entry stands for null indices."""
     of_values = np.append(hash_arrow(column.dictionary), np.uint64(NULL_HASH))
-    indices = pc.fill_null(column.indices.cast(pa.int64()), len(column.dictionary))
+    indices = column.indices.cast(pa.int64()).fill_null(len(column.dictionary))
     hashes: Hashes = of_values[numbers(indices)]
     return hashes
 
