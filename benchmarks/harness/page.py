@@ -17,6 +17,9 @@ DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 PAGE = DOCS / "benchmarks.md"
 PLOTS = DOCS / "benchmarks"
 
+BUSY = 0.15
+"""With more of the processors taken by others, figures say little, of several workers least."""
+
 Measured = tuple[Benchmark, Results]
 
 HOW = """\
@@ -397,6 +400,11 @@ def _section(benchmark: Benchmark, results: Results) -> Iterator[str]:
     yield f"{benchmark.about} In {unit}. {source}\n"
     if results.size != "full":
         yield f"*A trial run with inputs of size {results.size!r}: figures to be replaced.*\n"
+    if results.others_share > BUSY:
+        yield (
+            f"*Other programs took {results.others_share:.0%} of the processors before this run or "
+            "after it: figures to be replaced.*\n"
+        )
     yield f"![{benchmark.title}](benchmarks/{benchmark.name}.svg)\n"
     with_input = bool(results.input_bytes)
     header = ["who", "at", "mode", "median"] + ["p99"] * benchmark.tells_p99

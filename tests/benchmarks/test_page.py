@@ -177,6 +177,13 @@ def test_a_trial_run_says_that_it_is_one() -> None:
     assert "*A trial run with inputs of size 'small': figures to be replaced.*" in told
 
 
+def test_a_run_beside_other_programs_says_that_it_was_one() -> None:
+    said = "*Other programs took 62% of the processors before this run or after it: figures to be "
+    told = lines(results=replace(RESULTS, others_share=0.62))
+    assert [line for line in told if line.startswith(said)]
+    assert not [line for line in lines() if line.startswith("*Other programs")]
+
+
 DRAW = """
 import sys
 from dataclasses import replace
