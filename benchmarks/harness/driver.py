@@ -26,7 +26,7 @@ from typing import Any
 
 from benchmarks.harness import inputs
 from benchmarks.harness.case import PART, Benchmark, Case, Size
-from benchmarks.harness.machine import machine, mode, versions
+from benchmarks.harness.machine import machine, mode, others_share, versions
 from benchmarks.harness.results import Results, Row, point
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -35,6 +35,9 @@ LIMIT_S = 300.0
 
 FURTHER_S = 60.0
 """How much longer it may take for each further case that is measured in it."""
+
+LOOK_S: dict[Size, float] = {"tiny": 0.01, "small": 1.0, "full": 1.0}
+"""How long we look, before a run and after it, whether other programs are at work."""
 
 TURNS = 3
 """How often those that take turns have one."""
@@ -54,6 +57,7 @@ def run(benchmark: Benchmark, size: Size, samples: int, say: Say) -> Results:
     """
     cases = benchmark.cases(size)
     rows: list[Row] = []
+    others = others_share(LOOK_S[size])
     with inputs_of(benchmark, size):
         for row in _rows(benchmark, cases, size, samples):
             rows.append(row)
@@ -63,7 +67,8 @@ def run(benchmark: Benchmark, size: Size, samples: int, say: Say) -> Results:
             sizes = {point(case.at): benchmark.input_bytes(size, case.at) for case in cases}
     _check_answers(cases, rows)
     date = datetime.now(UTC).strftime("%Y-%m-%d")
-    return Results(benchmark.name, size, date, machine(), versions(), rows, sizes)
+    others = round(max(others, others_share(LOOK_S[size])), 2)
+    return Results(benchmark.name, size, date, machine(), versions(), rows, sizes, others)
 
 
 def _rows(benchmark: Benchmark, cases: Sequence[Case], size: Size, samples: int) -> Iterator[Row]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
+import time
 from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
@@ -41,6 +42,30 @@ def versions(packages: Iterable[str] = PACKAGES) -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return {**found, **rust.versions()}
+
+
+def others_share(seconds: float) -> float:
+    """How much of the processors other programs take, from 0 to 1, while this one waits.
+
+    Nothing where the system does not say.
+    """
+    before = _ticks(_STAT)
+    time.sleep(seconds)
+    after = _ticks(_STAT)
+    if before is None or after is None or after[1] == before[1]:
+        return 0.0
+    return 1 - (after[0] - before[0]) / (after[1] - before[1])
+
+
+_STAT = Path("/proc/stat")
+
+
+def _ticks(stat: Path) -> tuple[int, int] | None:
+    """Since the start of the machine: (idle, all), of all processors."""
+    if not stat.exists():
+        return None
+    ticks = [int(word) for word in stat.read_text().split("\n", 1)[0].split()[1:9]]
+    return ticks[3] + ticks[4], sum(ticks)
 
 
 def mode() -> str:

@@ -17,6 +17,9 @@ DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 PAGE = DOCS / "benchmarks.md"
 PLOTS = DOCS / "benchmarks"
 
+BUSY = 0.15
+"""With more of the processors taken by others, figures say little, of several workers least."""
+
 Measured = tuple[Benchmark, Results]
 
 HOW = """\
@@ -397,6 +400,16 @@ def _section(benchmark: Benchmark, results: Results) -> Iterator[str]:
     yield f"{benchmark.about} In {unit}. {source}\n"
     if results.size != "full":
         yield f"*A trial run with inputs of size {results.size!r}: figures to be replaced.*\n"
+    if not _is_of_these_cases(benchmark, results):
+        yield (
+            "*Results of an earlier form of this benchmark, which had other cases: figures to be "
+            "replaced.*\n"
+        )
+    if results.others_share > BUSY:
+        yield (
+            f"*Other programs took {results.others_share:.0%} of the processors before this run or "
+            "after it: figures to be replaced.*\n"
+        )
     yield f"![{benchmark.title}](benchmarks/{benchmark.name}.svg)\n"
     with_input = bool(results.input_bytes)
     header = ["who", "at", "mode", "median"] + ["p99"] * benchmark.tells_p99
@@ -420,6 +433,12 @@ def _section(benchmark: Benchmark, results: Results) -> Iterator[str]:
     elif not any(row.is_rust for row in results.rows):
         yield "\nRust was not run with these."
     yield ""
+
+
+def _is_of_these_cases(benchmark: Benchmark, results: Results) -> bool:
+    """Whether all that was measured is what would be measured now."""
+    cases = [(case.who, case.at) for case in benchmark.cases(results.size)]
+    return all((row.who, row.at) in cases for row in results.rows)
 
 
 def _told(row: Row, benchmark: Benchmark, results: Results) -> list[str]:

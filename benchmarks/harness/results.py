@@ -69,6 +69,8 @@ class Results:
     versions: dict[str, str]
     rows: list[Row]
     input_bytes: dict[str, int] = field(default_factory=dict)
+    others_share: float = 0.0
+    """How much of the processors other programs took, before the run or after it."""
 
     def save(self, folder: Path = FOLDER) -> Path:
         """Write it to its file; the file."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.harness import child, driver
+from benchmarks.harness import child, driver, machine
 from benchmarks.harness.case import Benchmark, Case, Effort, Reading, Size
 from benchmarks.harness.driver import run
 from benchmarks.harness.find import find
@@ -171,6 +171,19 @@ def test_what_the_first_of_two_workers_has_is_compared_where_it_is_all_that_is_t
     rows[1].details["worker 0"] = 5
     with pytest.raises(RuntimeError, match=r"on it, worker 0 of 2, Rust .* answers 5 and Pointst"):
         driver._check_answers(cases, rows)
+
+
+def test_what_other_programs_take_is_what_is_not_idle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stat = tmp_path / "stat"
+    monkeypatch.setattr(machine, "_STAT", stat)
+    assert machine.others_share(0) == 0
+    # user, nice, system, idle, waiting, interrupts (hard and soft), stolen; guests are users, too
+    stat.write_text("cpu  10 0 5 80 5 0 0 0 7 0\ncpu0 1 1 1 1 1 1 1 1 1 1\n")
+    more = "cpu  40 0 15 125 15 0 0 5 9 0\n"
+    monkeypatch.setattr(machine.time, "sleep", lambda seconds: stat.write_text(more))
+    assert machine.others_share(3) == pytest.approx(0.45)
 
 
 def test_an_engine_without_an_answer_disagrees() -> None:

@@ -177,6 +177,21 @@ def test_a_trial_run_says_that_it_is_one() -> None:
     assert "*A trial run with inputs of size 'small': figures to be replaced.*" in told
 
 
+def test_results_of_other_cases_are_said_to_be_of_an_earlier_form() -> None:
+    said = "*Results of an earlier form of this benchmark"
+    cases = [Case(row.who, _measure, at=row.at) for row in RESULTS.rows]
+    benchmark = replace(BENCHMARK, cases=lambda size: cases)
+    assert not [line for line in lines(benchmark) if line.startswith(said)]
+    assert [line for line in lines() if line.startswith(said)]
+
+
+def test_a_run_beside_other_programs_says_that_it_was_one() -> None:
+    said = "*Other programs took 62% of the processors before this run or after it: figures to be "
+    told = lines(results=replace(RESULTS, others_share=0.62))
+    assert [line for line in told if line.startswith(said)]
+    assert not [line for line in lines() if line.startswith("*Other programs")]
+
+
 DRAW = """
 import sys
 from dataclasses import replace

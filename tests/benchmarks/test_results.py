@@ -95,7 +95,9 @@ def test_a_verdict_knows_which_way_is_better(
 
 def test_results_are_read_back_as_they_were_written(tmp_path: Path) -> None:
     row = Row(OURS, {"workers": 1}, 3.0, [0.1], [7], "compiled", [1, "x"], {"a": 1}, "note", "")
-    results = Results("some", "tiny", "2024-01-01", {"cores": 2}, {"numpy": "2"}, [row], {"": 16})
+    results = Results(
+        "some", "tiny", "2024-01-01", {"cores": 2}, {"numpy": "2"}, [row], {"": 16}, 0.5
+    )
     assert load(results.save(tmp_path)) == results
 
 
