@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pointstamp.communication.communicator import Channel, Communicator
 from pointstamp.progress.change_batch import ChangeBatch
-from pointstamp.progress.operate import Operate
+from pointstamp.progress.operate import CountObserver, Operate
 from pointstamp.progress.topology import Port
 
 if TYPE_CHECKING:
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
 class Logger(Protocol):
     """The log of one worker, used from that worker's thread alone."""
-
-    now: Callable[[], int]
-    """The moment, in the log's unit: nanoseconds, or the ticks of a simulation."""
 
     # While a dataflow is built. Scopes go by their numbers, operators by scope and node.
 
@@ -61,13 +58,16 @@ class Logger(Protocol):
     def summaries(self, operator: Operator, table: Sequence[Mapping[int, Any]]) -> None:
         """An operator is built, with its path summaries by input and output."""
 
-    def updates(self, scope: int) -> Callable[[int, int, bool, Any, int], None]:
-        """What a scope calls with its updates: (node, port, is an input, time, change)."""
+    def observer(self, scope: int) -> CountObserver:
+        """What a scope reports the changes of its counts to."""
 
     def stream(self, scope: ScopeCore[Any], what: str, name: str = "") -> Any:
         """The events of one type, in a dataflow of this worker."""
 
     # While it runs.
+
+    def now(self) -> int:
+        """The moment, in the log's unit: nanoseconds, or the ticks of a simulation."""
 
     def visited(self, scope: int, began: int) -> None:
         """The worker has visited a dataflow, by the number of its scope."""

@@ -330,7 +330,7 @@ class ScopeCore(Generic[S]):
             entered=self._entered,
             share=partial(self.environment.share, self.number),
             wake=self._wake,
-            on_update=None if self._log is None else self._log.updates(self.number),
+            observer=None if self._log is None else self._log.observer(self.number),
         )
         for activation in self._activations:
             activation.subgraph = self.subgraph

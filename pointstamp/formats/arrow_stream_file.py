@@ -33,8 +33,8 @@ def schema_of(columns: Mapping[str, str]) -> Any:
     return pa.schema([(name, alias(kind)) for name, kind in columns.items()])
 
 
-def batch_of(schema: Any, columns: Sequence[Column]) -> Any:
-    """The record batch of these columns, numbers without a copy.
+def batch_of(schema: Any, columns: Sequence[Any]) -> Any:
+    """The record batch of these columns, numbers without a copy; each may be an array of Arrow's.
 
     >>> schema = schema_of({"a": "int64", "b": "bool", "c": "string"})
     >>> columns = [np.array([1, 2]), np.array([True, False]), ["x", "yz"]]
@@ -44,7 +44,30 @@ def batch_of(schema: Any, columns: Sequence[Column]) -> Any:
     return pa.RecordBatch.from_arrays([_arrow(column) for column in columns], schema=schema)
 
 
-def _arrow(column: Column) -> Any:
+def texts_of(integers: npt.NDArray[np.int64], others: Sequence[tuple[int, Any]]) -> Any:
+    """The texts of n objects, of which most are integers, as a column for `batch_of`.
+
+    Parameters
+    ----------
+    integers : int64[n]
+        Those of the others may be any.
+    others : sequence of (place, object)
+        In order.
+
+    >>> texts_of(np.array([7, 0, -3]), [(1, (0, 2))])
+    ['7', '(0, 2)', '-3']
+    """
+    if not others:
+        return arrow_array(integers).cast(pa.string())  # in one go
+    texts = list(map(str, integers.tolist()))
+    for place, other in others:
+        texts[place] = str(other)
+    return texts
+
+
+def _arrow(column: Any) -> Any:
+    if isinstance(column, pa.Array):
+        return column
     # As buffers and not by `pa.array`, which would import pandas; see `convert`.
     if isinstance(column, list):
         texts = [text.encode() for text in column]

@@ -52,6 +52,11 @@ class EventType:
         return f"{OWN if self.is_own else ''}{self.name}{SUFFIX}"
 
     @property
+    def has_time(self) -> bool:
+        """Whether its only text is a time of a dataflow."""
+        return not self.is_own and self.texts == ("time",)
+
+    @property
     def columns(self) -> dict[str, str]:
         """All columns with their Arrow types."""
         return {**self.numbers, **dict.fromkeys(self.texts, "string")}

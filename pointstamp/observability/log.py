@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
-from time import perf_counter_ns, time_ns
 
 from pointstamp.communication.communicator import Communicator
 from pointstamp.errors import FileFormatError, UsageError
+from pointstamp.observability.clock import LogClock
 from pointstamp.observability.event_types import EVENTS, OWN, SUFFIX, own_type, worker_folder
-from pointstamp.observability.worker_log import LogClock, WorkerLog
+from pointstamp.observability.worker_log import WorkerLog
 
 
 @dataclass(frozen=True)
@@ -83,18 +83,13 @@ class Log:
 
     def begin(self, communicator: Communicator) -> WorkerLog:
         """The log of one worker."""
-        if self.ticks is not None:
-            clock = LogClock(self.ticks, 0, "ticks")
-        else:
-            # What each worker's own clock shows, as the moments of one that all have.
-            clock = LogClock(perf_counter_ns, time_ns() - perf_counter_ns(), "ns")
         folder = None
         if self.path is not None:
             folder = worker_folder(self.path, communicator.index)
             # With its parents: on another machine than that of the program nothing is there.
             folder.mkdir(parents=True, exist_ok=True)
         own = [own_type(name, columns) for name, columns in self.events.items()]
-        return WorkerLog(communicator.index, communicator.peers, clock, folder, own)
+        return WorkerLog(communicator.index, communicator.peers, LogClock(self.ticks), folder, own)
 
 
 def _check_is_log(folder: Path, found: Path) -> None:

@@ -1,3 +1,4 @@
+# cython: boundscheck=False, wraparound=False
 """The classes that record in a log what they do, made in place of those that do not.
 
 Each does what the class that it is made of does, and records it; nothing here decides
@@ -8,7 +9,7 @@ the clock nothing is received before it was sent.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pointstamp.communication.communicator import Channel, Message
@@ -17,63 +18,64 @@ from pointstamp.dataflow.capability import Capability, CapabilityCounts
 from pointstamp.dataflow.channels import Queue
 from pointstamp.dataflow.operator import Operator
 from pointstamp.observability.buffer import Buffer
+from pointstamp.observability.clock import LogClock
 from pointstamp.observability.event_types import NONE
 from pointstamp.progress.change_batch import ChangeBatch
-from pointstamp.progress.operate import Changes, Operate, ProgressReport
-
-Clock = Callable[[], int]
+from pointstamp.progress.operate import Changes, CountObserver, Operate, ProgressReport
 
 
 class LoggedOperator(Operator):
     """Records when it is active, and the frontiers that are delivered to it."""
 
-    __slots__ = ("_frontiers", "_now", "_schedules", "number")
+    __slots__ = ("_clock", "_frontiers", "_schedules", "number")
 
     def __init__(
-        self, number: int, now: Clock, schedules: Buffer, frontiers: Buffer, *args: Any
+        self, number: int, clock: LogClock, schedules: Buffer, frontiers: Buffer, *args: Any
     ) -> None:
         super().__init__(*args)
         self.number = number
-        self._now = now
+        self._clock = clock
         self._schedules = schedules
         self._frontiers = frontiers
 
     def push_external_progress(self, changes: Changes) -> None:
         """As `Operator`."""
         for port, batch in enumerate(changes):
-            if batch:
-                at = self._now()
-                for time, change in batch:
-                    self._frontiers.add_with((time,), at, self.number, port, change)
-        super().push_external_progress(changes)
+            n_changes = batch.gather()
+            if n_changes:
+                at = self._clock.now()
+                for place in range(n_changes):
+                    time, change = batch.items[place], batch.changes[place]
+                    self._frontiers.add_at(time, at, self.number, port, change, 0, 0)
+        Operator.push_external_progress(self, changes)
 
     def pull_internal_progress(self) -> ProgressReport:
         """As `Operator`; what fails was active, too."""
-        began = self._now()
+        began = self._clock.now()
         try:
-            return super().pull_internal_progress()
+            return Operator.pull_internal_progress(self)
         finally:
-            self._schedules.add(self._now(), began, self.number)
+            self._schedules.add(self._clock.now(), began, self.number, 0, 0, 0)
 
 
 class LoggedOperate:
     """Records when something else is active: a scope, or an operator of another make."""
 
-    __slots__ = ("_now", "_number", "_operate", "_schedules")
+    __slots__ = ("_clock", "_number", "_operate", "_schedules")
 
-    def __init__(self, number: int, now: Clock, schedules: Buffer, operate: Operate) -> None:
+    def __init__(self, number: int, clock: LogClock, schedules: Buffer, operate: Operate) -> None:
         self._number = number
-        self._now = now
+        self._clock = clock
         self._schedules = schedules
         self._operate = operate
 
     def pull_internal_progress(self) -> ProgressReport:
         """As the other."""
-        began = self._now()
+        began = self._clock.now()
         try:
             return self._operate.pull_internal_progress()
         finally:
-            self._schedules.add(self._now(), began, self._number)
+            self._schedules.add(self._clock.now(), began, self._number, 0, 0, 0)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._operate, name)
@@ -82,54 +84,91 @@ class LoggedOperate:
 class LoggedCapabilities(CapabilityCounts):
     """Records the capabilities that an operator holds."""
 
-    __slots__ = ("_buffer", "_lost", "_now", "_number")
+    __slots__ = ("_buffer", "_clock", "_lost", "_number")
 
     def __init__(
         self,
         number: int,
-        now: Clock,
+        clock: LogClock,
         buffer: Buffer,
         lost: deque[tuple[int, int, Any]],
         *args: Any,
     ) -> None:
         super().__init__(*args)
         self._number = number
-        self._now = now
+        self._clock = clock
         self._buffer = buffer
         self._lost = lost
 
     def add(self, time: Any) -> Capability:
         """As `CapabilityCounts`."""
-        self._buffer.add_with((time,), self._now(), self._number, self.output, +1)
-        return super().add(time)
+        self._buffer.add_at(time, self._clock.now(), self._number, self.output, +1, 0, 0)
+        return CapabilityCounts.add(self, time)
 
     def remove(self, time: Any) -> None:
         """As `CapabilityCounts`."""
-        self._buffer.add_with((time,), self._now(), self._number, self.output, -1)
-        super().remove(time)
+        self._buffer.add_at(time, self._clock.now(), self._number, self.output, -1, 0, 0)
+        CapabilityCounts.remove(self, time)
 
     def move(self, time: Any, new_time: Any) -> None:
         """As `CapabilityCounts`."""
-        at = self._now()
-        self._buffer.add_with((new_time,), at, self._number, self.output, +1)
-        self._buffer.add_with((time,), at, self._number, self.output, -1)
-        super().move(time, new_time)
+        at = self._clock.now()
+        self._buffer.add_at(new_time, at, self._number, self.output, +1, 0, 0)
+        self._buffer.add_at(time, at, self._number, self.output, -1, 0, 0)
+        CapabilityCounts.move(self, time, new_time)
 
     def collected(self, time: Any) -> None:
         """See `CapabilityCounts`. Logged later, by the worker: this may be any thread."""
         self._lost.append((self._number, self.output, time))
-        super().collected(time)
+        CapabilityCounts.collected(self, time)
+
+
+class LoggedCounts(CountObserver):
+    """Records the changes of the counts of a scope."""
+
+    __slots__ = ("_buffer", "_clock", "_number_of", "_operators", "_ports", "_scope", "_within")
+
+    def __init__(
+        self,
+        scope: int,
+        within: int,
+        operators: Mapping[tuple[int, int], int],
+        clock: LogClock,
+        buffer: Buffer,
+    ) -> None:
+        self._scope = scope
+        self._within = within
+        self._operators = operators
+        self._clock = clock
+        self._buffer = buffer
+        self._number_of: list[int] = []
+        """Per location: that of the operator."""
+        self._ports: list[tuple[int, int, bool]] = []
+
+    def lay_out(self, ports: Sequence[tuple[int, int, bool]]) -> None:
+        """See `CountObserver`."""
+        self._ports = list(ports)
+        self._number_of = [
+            self._operators.get((self._scope, node), NONE) if node else self._within
+            for node, _, _ in ports
+        ]
+
+    def changed(self, location: int, time: Any, change: int) -> None:
+        """See `CountObserver`."""
+        _, port, is_input = self._ports[location]
+        number = self._number_of[location]
+        self._buffer.add_at(time, self._clock.now(), self._within, number, port, is_input, change)
 
 
 class LoggedChannel:
     """Records what one worker sends to others, and receives."""
 
-    __slots__ = ("_channel", "_index", "_messages", "_now", "id", "number")
+    __slots__ = ("_channel", "_clock", "_index", "_messages", "id", "number")
 
-    def __init__(self, channel: Channel, index: int, now: Clock, messages: Buffer) -> None:
+    def __init__(self, channel: Channel, index: int, clock: LogClock, messages: Buffer) -> None:
         self._channel = channel
         self._index = index
-        self._now = now
+        self._clock = clock
         self._messages = messages
         self.id = channel.id
         self.number = NONE
@@ -138,8 +177,8 @@ class LoggedChannel:
     def send(self, peer: int, tag: Any, batch: Any) -> None:
         """As the channel."""
         if self.number != NONE:
-            self._messages.add_with(
-                (tag,), self._now(), self.number, n_records(batch), self._index, peer, True
+            self._messages.add_at(
+                tag, self._clock.now(), self.number, n_records(batch), self._index, peer, True
             )
         self._channel.send(peer, tag, batch)
 
@@ -148,8 +187,8 @@ class LoggedChannel:
         message = self._channel.pull()
         if message is not None and self.number != NONE:
             sender, tag, batch = message
-            self._messages.add_with(
-                (tag,), self._now(), self.number, n_records(batch), sender, self._index, False
+            self._messages.add_at(
+                tag, self._clock.now(), self.number, n_records(batch), sender, self._index, False
             )
         return message
 
@@ -165,12 +204,12 @@ class LoggedChannel:
 class LoggedQueue(Queue):
     """Records what one worker sends to itself; what comes from others its channel records."""
 
-    __slots__ = ("_add", "_index", "_now", "number")
+    __slots__ = ("_clock", "_index", "_messages", "number")
 
     def __init__(
         self,
         index: int,
-        now: Clock,
+        clock: LogClock,
         messages: Buffer,
         wake: Callable[[], None],
         consumed: ChangeBatch,
@@ -178,8 +217,8 @@ class LoggedQueue(Queue):
     ) -> None:
         super().__init__(wake, consumed, channel)
         self._index = index
-        self._now = now
-        self._add = messages.add_with  # looked up once: it is called for every batch
+        self._clock = clock
+        self._messages = messages
         self.number = NONE
 
     def connect(self, number: int) -> None:
@@ -192,15 +231,19 @@ class LoggedQueue(Queue):
         """As `Queue`."""
         if self.number != NONE:
             index = self._index
-            self._add((time,), self._now(), self.number, n_records(batch), index, index, True)
-        super().push(time, batch)
+            self._messages.add_at(
+                time, self._clock.now(), self.number, n_records(batch), index, index, True
+            )
+        Queue.push(self, time, batch)
 
     def take(self) -> tuple[Any, Any] | None:
         """As `Queue`; what has to wait has been received all the same."""
         if not self._local:
-            return super().take()
-        item = super().take()
+            return Queue.take(self)
+        item = Queue.take(self)
         if item is not None and self.number != NONE:
             index = self._index
-            self._add((item[0],), self._now(), self.number, n_records(item[1]), index, index, False)
+            self._messages.add_at(
+                item[0], self._clock.now(), self.number, n_records(item[1]), index, index, False
+            )
         return item

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,11 +24,13 @@ from pointstamp.communication.communicator import Channel
 from pointstamp.errors import UsageError
 from pointstamp.formats.arrow_stream_file import StreamFile
 from pointstamp.observability.buffer import Buffer
+from pointstamp.observability.clock import LogClock
 from pointstamp.observability.event_types import EVENTS, NONE, VERSION, EventType
 from pointstamp.observability.live import LogSource, log_source
 from pointstamp.observability.logged import (
     LoggedCapabilities,
     LoggedChannel,
+    LoggedCounts,
     LoggedOperate,
     LoggedOperator,
     LoggedQueue,
@@ -51,17 +52,6 @@ STREAM_EVERY_S = 0.01
 """The same for the streams."""
 
 
-@dataclass(frozen=True)
-class LogClock:
-    """What the moments of a log are."""
-
-    now: Callable[[], int]
-    offset: int
-    """What makes those of a worker comparable with those of others."""
-    unit: str
-    """ "ns" or "ticks"."""
-
-
 class WorkerLog:
     """What one worker records; see `pointstamp.dataflow.logging_protocol.Logger`."""
 
@@ -74,7 +64,6 @@ class WorkerLog:
         own: Sequence[EventType] = (),
     ) -> None:
         types = {**EVENTS, **{of.name: of for of in own}}
-        self.now = clock.now
         self._clock = clock
         self._index = index
         self._peers = peers
@@ -88,8 +77,9 @@ class WorkerLog:
         self._sources: dict[str, list[LogSource]] = {name: [] for name in types}
         self._kept: dict[str, list[Any]] = {name: [] for name, of in types.items() if of.is_kept}
         self._lost: deque[tuple[int, int, Any]] = deque()
+        self._is_timed = clock.unit == "ns"
         self._every = 0
-        self._last = self.now()
+        self._last = self._clock.now()
         self._n_operators = 0
         self._n_channels = 0
         self._scopes: dict[int, int] = {}
@@ -114,7 +104,7 @@ class WorkerLog:
         return partial(
             LoggedOperator,
             self._made("operator", scope, node, name),
-            self.now,
+            self._clock,
             self._schedules,
             self._buffers["frontiers"],
         )
@@ -124,22 +114,22 @@ class WorkerLog:
         number = self._operators.get((scope, node))
         if number is None:  # a scope was recorded when it began
             number = self._made("operator", scope, node, operator.name)
-        return LoggedOperate(number, self.now, self._schedules, operator)
+        return LoggedOperate(number, self._clock, self._schedules, operator)
 
     def capabilities(self, operator: Any) -> Callable[..., LoggedCapabilities]:
         """See `Logger`."""
         capabilities = self._buffers["capabilities"]
-        return partial(LoggedCapabilities, operator.number, self.now, capabilities, self._lost)
+        return partial(LoggedCapabilities, operator.number, self._clock, capabilities, self._lost)
 
     def channel(self, channel: Channel) -> Channel:
         """See `Logger`."""
-        return LoggedChannel(channel, self._index, self.now, self._messages)
+        return LoggedChannel(channel, self._index, self._clock, self._messages)
 
     def queue(
         self, wake: Callable[[], None], consumed: ChangeBatch, channel: Channel | None
     ) -> Queue:
         """See `Logger`."""
-        return LoggedQueue(self._index, self.now, self._messages, wake, consumed, channel)
+        return LoggedQueue(self._index, self._clock, self._messages, wake, consumed, channel)
 
     def connect(
         self, queue: Any, operator: Any, port: int, scope: int, source: Port, pact: str
@@ -153,7 +143,7 @@ class WorkerLog:
         within = self._scopes[scope]
         sender = self._operators.get((scope, node), NONE) if node else within
         self._buffers["channels"].add_with(
-            (pact,), self.now(), number, within, sender, output, operator.number, port
+            (pact,), self._clock.now(), number, within, sender, output, operator.number, port
         )
 
     def summaries(self, operator: Any, table: Sequence[Mapping[int, Any]]) -> None:
@@ -162,17 +152,12 @@ class WorkerLog:
         for port, row in enumerate(table):
             for output, paths in row.items():
                 text = " or ".join(map(str, paths))
-                buffer.add_with((text,), self.now(), operator.number, port, output)
+                buffer.add_with((text,), self._clock.now(), operator.number, port, output)
 
-    def updates(self, scope: int) -> Callable[[int, int, bool, Any, int], None]:
+    def observer(self, scope: int) -> LoggedCounts:
         """See `Logger`."""
-        buffer, within = self._buffers["reachability"], self._scopes[scope]
-
-        def log(node: int, port: int, is_input: bool, time: Any, change: int) -> None:
-            number = self._operators.get((scope, node), NONE) if node else within
-            buffer.add_with((time,), self.now(), within, number, port, is_input, change)
-
-        return log
+        within, buffer = self._scopes[scope], self._buffers["reachability"]
+        return LoggedCounts(scope, within, self._operators, self._clock, buffer)
 
     def stream(self, scope: Scope, what: str, name: str = "") -> Stream[Any]:
         """See `Scope.log_stream`."""
@@ -211,21 +196,25 @@ class WorkerLog:
             self._addresses.append((dataflow, f"{around}/{node}"))
         dataflow, address = self._addresses[number]
         self._buffers["operators"].add_with(
-            (kind, name, address), self.now(), number, scope, dataflow
+            (kind, name, address), self._clock.now(), number, scope, dataflow
         )
         return number
 
     # While it runs.
 
+    def now(self) -> int:
+        """See `Logger`."""
+        return self._clock.now()
+
     def visited(self, scope: int, began: int) -> None:
         """See `Logger`."""
-        self._schedules.add(self.now(), began, self._scopes[scope])
+        self._schedules.add(self._clock.now(), began, self._scopes[scope], 0, 0, 0)
 
     def progress_sent(self, scope: int, n_updates: int) -> None:
         """See `Logger`."""
         number = self._scopes.get(scope)
         if number is not None:
-            at = self.now()
+            at = self._clock.now()
             for peer in range(self._peers):
                 if peer != self._index:
                     self._progress.add(at, number, n_updates, self._index, peer, True)
@@ -234,20 +223,20 @@ class WorkerLog:
         """See `Logger`."""
         number = self._scopes.get(scope)
         if number is not None:
-            self._progress.add(self.now(), number, n_updates, sender, self._index, False)
+            self._progress.add(self._clock.now(), number, n_updates, sender, self._index, False)
 
     def park(self, park: Callable[[float | None], None], timeout_s: float | None) -> None:
         """See `Logger`."""
         if self._every and self._has_unwritten():
             until_s = self._every / 1e9
             timeout_s = until_s if timeout_s is None else min(timeout_s, until_s)
-        began = self.now()
+        began = self._clock.now()
         park(timeout_s)
-        self._parks.add(self.now(), began)
+        self._parks.add(self._clock.now(), began, 0, 0, 0, 0)
 
     def text(self, text: str) -> None:
         """See `Logger`."""
-        self._buffers["texts"].add_with((text,), self.now())
+        self._buffers["texts"].add_with((text,), self._clock.now())
 
     def own(self, name: str, values: Mapping[str, Any]) -> None:
         """See `Logger`."""
@@ -263,21 +252,21 @@ class WorkerLog:
             )
         assert buffer is not None
         numbers = (values[column] for column in list(of.numbers)[1:])
-        buffer.add_with(tuple(values[column] for column in of.texts), self.now(), *numbers)
+        buffer.add_with(tuple(values[column] for column in of.texts), self._clock.now(), *numbers)
 
     def tick(self) -> None:
         """See `Logger`."""
         if self._lost:
             self._record_lost()
-        if self._clock.unit == "ns":
-            if self.now() - self._last < self._every:
+        if self._is_timed:
+            if self._clock.now() - self._last < self._every:
                 return
         elif not any(self._sources.values()):
             return  # nothing waits for the files of a simulation
         if self._has_unwritten():
             self._empty_all()
         else:
-            self._last = self.now()
+            self._last = self._clock.now()
 
     def end_streams(self) -> None:
         """See `Logger`."""
@@ -305,10 +294,10 @@ class WorkerLog:
     # Out of the buffers.
 
     def _write_every(self, seconds: float) -> None:
-        self._every = int(seconds * 1e9) if self._clock.unit == "ns" else 0
+        self._every = int(seconds * 1e9) if self._is_timed else 0
 
     def _moment(self) -> int:
-        return self.now() + self._clock.offset
+        return self._clock.now() + self._clock.offset
 
     def _has_unwritten(self) -> bool:
         """Whether anything but parks waits to be written."""
@@ -319,12 +308,12 @@ class WorkerLog:
         capabilities = self._buffers["capabilities"]
         while self._lost:
             number, output, time = self._lost.popleft()
-            capabilities.add_with((time,), self.now(), number, output, -1)
+            capabilities.add_at(time, self._clock.now(), number, output, -1, 0, 0)
 
     def _empty_all(self) -> None:
         for buffer in self._buffers.values():
             self._empty(buffer, self._moment())
-        self._last = self.now()
+        self._last = self._clock.now()
 
     def _full(self, buffer: Buffer) -> None:
         # Not until now: what records several things at once has looked at the clock before.

@@ -15,3 +15,8 @@ cdef class LocalOperator:
     cpdef bint holds(self) except -1
     cpdef bint is_complete(self) except -1
     cpdef abandon(self)
+
+
+cdef class CountObserver:
+    cpdef lay_out(self, object ports)
+    cpdef changed(self, Py_ssize_t location, object time, long long change)

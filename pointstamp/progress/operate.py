@@ -54,7 +54,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 from pointstamp.progress.antichain import Antichain
 from pointstamp.progress.change_batch import ChangeBatch
@@ -130,6 +130,23 @@ class LocalOperator:
 
     def abandon(self) -> None:
         """Let go of everything, and report nothing: the dataflow was dropped."""
+
+
+class CountObserver:
+    """What a scope reports each change of its counts to, if to anything.
+
+    A class and not a protocol, so that compiled code calls it directly.
+    """
+
+    __slots__ = ()
+
+    def lay_out(self, ports: Sequence[tuple[int, int, bool]]) -> None:
+        """Take in, by location: the child, the port, whether it is an input. Called once."""
+        raise NotImplementedError
+
+    def changed(self, location: int, time: Any, change: int) -> None:
+        """The count at (time, location) has changed by `change`."""
+        raise NotImplementedError
 
 
 class Operate(Protocol):

@@ -2,7 +2,7 @@ cimport cython
 
 from pointstamp.progress.antichain cimport MutableAntichain
 from pointstamp.progress.change_batch cimport ChangeBatch
-from pointstamp.progress.operate cimport LocalOperator, ProgressReport
+from pointstamp.progress.operate cimport CountObserver, LocalOperator, ProgressReport
 from pointstamp.progress.reachability cimport Tracker
 
 
@@ -43,7 +43,7 @@ cdef class Subgraph:
     cdef readonly object entered
     cdef object _share_updates
     cdef object _wake
-    cdef object _on_update
+    cdef CountObserver _observer
     cdef _Turns _next
     cdef list _is_queued
     cdef _Turns _round

@@ -48,6 +48,7 @@ from pointstamp.progress.antichain import Antichain, MutableAntichain
 from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.operate import (
     Changes,
+    CountObserver,
     Interest,
     LocalOperator,
     Operate,
@@ -139,8 +140,8 @@ class Subgraph:
         Takes the changes that the peers are to hear of, one batch at a time.
     wake : callable
         Called when the instance has something to do and should be visited.
-    on_update : callable, optional
-        Called with each change of a count: (node, port, whether it is an input, time, change).
+    observer : CountObserver, optional
+        What gets each change of a count.
     """
 
     local = False
@@ -161,7 +162,7 @@ class Subgraph:
         entered: Sequence[ChangeBatch] = (),
         share: Callable[[Updates], None] = lambda updates: None,
         wake: Callable[[], None] = lambda: None,
-        on_update: Callable[[int, int, bool, Any, int], None] | None = None,
+        observer: CountObserver | None = None,
     ) -> None:
         refinement = timestamp.refines(outer)
         if refinement is None:
@@ -194,7 +195,7 @@ class Subgraph:
         self.entered = entered
         self._share_updates = share
         self._wake = wake
-        self._on_update = on_update
+        self._observer = observer
         self.n_changes = 0
         """How many changes of counts it has seen: as long as that moves, something goes on."""
         self._next = _Turns()
@@ -245,6 +246,8 @@ class Subgraph:
         self.topology = Topology(self.timestamp, nodes, self.edges)
         self._first, self._ports = self.topology.first, self.topology.ports
         self._consumers = self.topology.consumers
+        if self._observer is not None:
+            self._observer.lay_out(self._ports)
         self.topology.check_cycles(self.name)
         to_outputs = self.topology.summaries_to_outputs()
         self._tracker = Tracker(self.topology, to_outputs)
@@ -619,8 +622,8 @@ class Subgraph:
 
     def _update(self, location: int, time: Any, change: int, own: int) -> None:
         self._tracker.update(location, time, change)
-        if self._on_update is not None:
-            self._on_update(*self._ports[location], time, change)
+        if self._observer is not None:
+            self._observer.changed(location, time, change)
         if self._views:
             for node, view in self._views.items():
                 if node != own:

@@ -1,0 +1,14 @@
+cimport cython
+
+cdef Py_ssize_t _TUPLE
+cdef Py_ssize_t _FLOAT
+cdef Py_ssize_t _INT
+cdef long long _WORD
+
+
+@cython.locals(size=Py_ssize_t, n_sampled=Py_ssize_t, place=Py_ssize_t)
+cdef Py_ssize_t _mean_n_bytes(list batch, Py_ssize_t step) except -1
+@cython.locals(size=Py_ssize_t)
+cdef Py_ssize_t _n_bytes_of(object record) except -1
+@cython.locals(small="long long")
+cdef Py_ssize_t _n_bytes_alone(object record) except -1

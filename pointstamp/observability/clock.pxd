@@ -1,0 +1,10 @@
+from cpython.time cimport PyTime_PerfCounterRaw as _perf_counter_in_c
+
+
+cdef class LogClock:
+    cdef object _ticks
+    cdef bint _is_compiled
+    cdef readonly object unit
+    cdef readonly long long offset
+
+    cpdef long long now(self)

@@ -1,0 +1,73 @@
+cimport cython
+
+from pointstamp.dataflow.capability cimport Capability, CapabilityCounts
+from pointstamp.dataflow.channels cimport Queue
+from pointstamp.dataflow.operator cimport Operator
+from pointstamp.observability.buffer cimport Buffer
+from pointstamp.observability.clock cimport LogClock
+from pointstamp.progress.change_batch cimport ChangeBatch
+from pointstamp.progress.operate cimport CountObserver, ProgressReport
+
+
+cdef class LoggedOperator(Operator):
+    cdef readonly Py_ssize_t number
+    cdef LogClock _clock
+    cdef Buffer _schedules
+    cdef Buffer _frontiers
+
+    @cython.locals(
+        port=Py_ssize_t,
+        batch=ChangeBatch,
+        n_changes=Py_ssize_t,
+        place=Py_ssize_t,
+        at="long long",
+    )
+    cpdef push_external_progress(self, object changes)
+    @cython.locals(began="long long")
+    cpdef ProgressReport pull_internal_progress(self)
+
+
+cdef class LoggedCapabilities(CapabilityCounts):
+    cdef Py_ssize_t _number
+    cdef LogClock _clock
+    cdef Buffer _buffer
+    cdef object _lost
+
+    cpdef Capability add(self, object time)
+    cpdef remove(self, object time)
+    cpdef collected(self, object time)
+    @cython.locals(at="long long")
+    cpdef move(self, object time, object new_time)
+
+
+cdef class LoggedCounts(CountObserver):
+    cdef Py_ssize_t _scope
+    cdef Py_ssize_t _within
+    cdef object _operators
+    cdef LogClock _clock
+    cdef Buffer _buffer
+    cdef list _number_of
+    cdef list _ports
+
+    cpdef lay_out(self, object ports)
+    cpdef changed(self, Py_ssize_t location, object time, long long change)
+
+
+cdef class LoggedChannel:
+    cdef object _channel
+    cdef Py_ssize_t _index
+    cdef LogClock _clock
+    cdef Buffer _messages
+    cdef readonly object id
+    cdef public Py_ssize_t number
+
+
+cdef class LoggedQueue(Queue):
+    cdef Py_ssize_t _index
+    cdef LogClock _clock
+    cdef Buffer _messages
+    cdef readonly Py_ssize_t number
+
+    cpdef push(self, object time, object batch)
+    @cython.locals(index=Py_ssize_t)
+    cpdef tuple take(self)

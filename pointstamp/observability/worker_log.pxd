@@ -1,0 +1,35 @@
+cimport cython
+
+from pointstamp.observability.buffer cimport Buffer
+from pointstamp.observability.clock cimport LogClock
+
+
+cdef class WorkerLog:
+    cdef LogClock _clock
+    cdef Py_ssize_t _index
+    cdef Py_ssize_t _peers
+    cdef object _folder
+    cdef dict _files
+    cdef dict _buffers
+    cdef Buffer _schedules
+    cdef Buffer _messages
+    cdef Buffer _progress
+    cdef Buffer _parks
+    cdef readonly dict _sources
+    cdef dict _kept
+    cdef object _lost
+    cdef bint _is_timed
+    cdef long long _every
+    cdef long long _last
+    cdef Py_ssize_t _n_operators
+    cdef Py_ssize_t _n_channels
+    cdef dict _scopes
+    cdef dict _operators
+    cdef list _addresses
+
+    cpdef long long now(self)
+    cpdef visited(self, Py_ssize_t scope, long long began)
+    @cython.locals(at="long long", peer=Py_ssize_t)
+    cpdef progress_sent(self, Py_ssize_t scope, Py_ssize_t n_updates)
+    cpdef progress_received(self, Py_ssize_t scope, Py_ssize_t sender, Py_ssize_t n_updates)
+    cpdef tick(self)

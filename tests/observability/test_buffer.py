@@ -1,0 +1,90 @@
+"""Events in a buffer come out as they went in."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pointstamp.observability.buffer import CAPACITY, Buffer
+from pointstamp.observability.event_types import (
+    CAPABILITIES,
+    MESSAGES,
+    PARKS,
+    PROGRESS,
+    REACHABILITY,
+    SCHEDULES,
+    own_type,
+)
+
+INTS = st.integers(-(2**31), 2**31 - 1)
+TIMES = st.integers() | st.booleans() | st.tuples(st.integers(0, 9), st.integers()) | st.text()
+OFFSET = 10
+
+
+def columns(of: Any, numbers: list[int]) -> dict[str, Any]:
+    """What an event of these numbers is read as."""
+    kinds = {"int32": int, "int64": int, "bool": bool}
+    event = {
+        name: kinds[kind](number)
+        for (name, kind), number in zip(of.numbers.items(), numbers, strict=False)
+    }
+    return {k: v + OFFSET if k in ("at", "began") else v for k, v in event.items()}
+
+
+@pytest.mark.parametrize("of", [SCHEDULES, PARKS, PROGRESS], ids=lambda of: of.name)
+@given(st.lists(st.lists(INTS, min_size=6, max_size=6), min_size=1, max_size=20))
+def test_numbers_are_in_their_columns(of: Any, events: list[list[int]]) -> None:
+    buffer = Buffer(of, OFFSET, lambda buffer: None)
+    for _ in range(2):  # the second time over what was there
+        for numbers in events:
+            n = len(of.numbers)
+            buffer.add(*numbers[:n], *[0] * (6 - n))
+        assert buffer.last == events[-1][0] + OFFSET
+        assert buffer.take().to_pylist() == [columns(of, numbers) for numbers in events]
+        assert buffer.n == 0
+
+
+@pytest.mark.parametrize("of", [CAPABILITIES, MESSAGES, REACHABILITY], ids=lambda of: of.name)
+@given(st.lists(st.tuples(TIMES, st.lists(INTS, min_size=6, max_size=6)), max_size=20))
+def test_times_are_texts_whatever_they_are(of: Any, events: list[Any]) -> None:
+    buffer = Buffer(of, OFFSET, lambda buffer: None)
+    for _ in range(2):
+        for time, numbers in events:
+            buffer.add_at(time, *numbers)
+        assert buffer.take().to_pylist() == [
+            {**columns(of, numbers), "time": str(time)} for time, numbers in events
+        ]
+
+
+def test_a_buffer_that_is_full_says_so_and_takes_more() -> None:
+    taken: list[Any] = []
+    buffer = Buffer(REACHABILITY, 0, lambda buffer: taken.append(buffer.take()))
+    for number in range(2 * CAPACITY + 3):
+        buffer.add_at(number, number, 1, 2, 3, 0, -number)
+    taken.append(buffer.take())
+    assert [batch.num_rows for batch in taken] == [CAPACITY, CAPACITY, 3]
+    rows = [row for batch in taken for row in batch.to_pylist()]
+    assert [(row["at"], row["change"], row["time"]) for row in rows] == [
+        (number, -number, str(number)) for number in range(2 * CAPACITY + 3)
+    ]
+    assert {row["is_input"] for row in rows} == {False}
+
+
+def test_what_does_not_fit_in_its_column_is_refused_and_leaves_nothing() -> None:
+    kinds = ["int32", "float64", "bool", "int64", "int64", "int64", "int64", "string"]
+    of = own_type("wide", {f"c{i}": kind for i, kind in enumerate(kinds)})
+    buffer = Buffer(of, 0, lambda buffer: None)
+    buffer.add_with(("x",), 1, 2, 0.25, True, 3, -4, 5, 2**62)
+    for wrong in (2**31, "1", None):
+        with pytest.raises(struct.error):
+            buffer.add_with(("y",), 1, wrong, 0.25, True, 3, 4, 5, 6)
+    buffer.add_with((7,), 2, -2, -1e300, False, 0, 0, 0, -(2**62))
+    values = [list(row.values()) for row in buffer.take().to_pylist()]
+    assert values == [
+        [1, 2, 0.25, True, 3, -4, 5, 2**62, "x"],
+        [2, -2, -1e300, False, 0, 0, 0, -(2**62), "7"],
+    ]
