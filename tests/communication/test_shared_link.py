@@ -215,7 +215,7 @@ def test_wake_ups_are_never_lost():
     """Two workers that pass one message back and forth, and sleep each time."""
 
     def target(communicator):
-        communicator._spin.is_due = lambda: False
+        communicator._spin.is_allowed = False
         channel, peer = communicator.channel(), 1 - communicator.index
         for number in range(5_000):
             if communicator.index == number % 2:
