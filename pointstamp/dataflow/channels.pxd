@@ -45,7 +45,7 @@ cdef class Queue(Pusher):
     cdef tuple _pull_admitted(self)
     @cython.locals(n_records=Py_ssize_t)
     cdef _count(self, tuple item, Py_ssize_t sign)
-    @cython.locals(n_records=Py_ssize_t)
+    @cython.locals(n_records=Py_ssize_t, n_waiting=Py_ssize_t)
     cpdef tuple take(self)
     @cython.locals(waiting=list, least=dict, batches_at=dict, batches=list)
     cpdef bint put_off_later_rounds(self) except -1

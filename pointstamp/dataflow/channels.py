@@ -260,7 +260,8 @@ class Queue(Pusher):
         if self._local:
             item = self._local.popleft()
             n_records = _length(item[1])
-            if self._is_above_watermark and len(self._local) <= N_WAITING // 2:
+            n_waiting = len(self._local) + len(self._later)
+            if self._is_above_watermark and n_waiting <= N_WAITING // 2:
                 self._fall_below()
         elif self._channel is not None and (message := self._channel.pull()) is not None:
             item = (message.tag, message.batch)
