@@ -18,8 +18,8 @@ Looking is given up in two cases.
 - *Crowded*: between two looks the processor is handed to whatever else wants it, and it
   came back late. What waits has other work beside it then, and only a sleep is out of its
   way; so a number of waits begin with one, twice as many each time that it is so, and
-  half as many when it is not. What wants the processor and hands it back soon is a peer that waits, too: more workers than
-  processors do spin.
+  half as many when it is not. What wants the processor and hands it back soon is a peer
+  that waits, too: more workers than processors do spin.
 """
 
 from __future__ import annotations
