@@ -183,7 +183,6 @@ class MeshCommunicator:
         if self._spin.is_due():
             self._look_until(min(until, began + self._spin.seconds))
             if self._is_roused():
-                self._spin.paid()
                 return
         while not self._is_roused():
             wait_ms = None if timeout_s is None else _milliseconds(until - time.monotonic())

@@ -17,9 +17,9 @@ Looking is given up in two cases.
   lasts longer than it: the first that is quick again ends it, though it was slept through.
 - *Crowded*: between two looks the processor is handed to whatever else wants it, and it
   came back late. What waits has other work beside it then, and only a sleep is out of its
-  way; so a number of waits begin with one, and twice as many each time that it is so. What
-  wants the processor and hands it back soon is a peer that waits, too: more workers than
-  processors do spin.
+  way; so a number of waits begin with one, twice as many each time that it is so, and
+  half as many when it is not. What wants the processor and hands it back soon is a peer
+  that waits, too: more workers than processors do spin.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ class Spin:
         self._n_turns = -(-peers // n_processors())
         self._wake_up_s = WAKE_UP_S
         self._is_soon = True
+        self._was_handed_over = False
         self._penalty = 0
         self._to_skip = 0
         self.seconds = 0.0
@@ -70,6 +71,7 @@ class Spin:
         if self._to_skip:
             self._to_skip -= 1
             return False
+        self._was_handed_over = False
         return self.is_allowed and self._is_soon
 
     def hand_over(self) -> bool:
@@ -77,14 +79,13 @@ class Spin:
         before = monotonic()
         _hand_over()
         if monotonic() - before < LATE_S * self._n_turns:
+            if not self._was_handed_over:
+                self._was_handed_over = True
+                self._penalty //= 2
             return True
         self._penalty = min(2 * self._penalty + 1, MAX_SKIPPED)
         self._to_skip = self._penalty
         return False
-
-    def paid(self) -> None:
-        """What was waited for came while looking."""
-        self._penalty = 0
 
     def slept(self, seconds: float) -> None:
         """Take in how long a wait was that ended in a sleep."""

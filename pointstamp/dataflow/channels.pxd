@@ -5,6 +5,8 @@ from pointstamp.progress.change_batch cimport ChangeBatch
 
 cdef Py_ssize_t _length(object batch) except -1
 
+cdef list _merged(list batches)
+
 
 cdef class Pusher:
     cpdef push(self, object time, object batch)
@@ -43,10 +45,9 @@ cdef class Queue(Pusher):
     cdef tuple _pull_admitted(self)
     @cython.locals(n_records=Py_ssize_t)
     cdef _count(self, tuple item, Py_ssize_t sign)
-    @cython.locals(n_records=Py_ssize_t)
+    @cython.locals(n_records=Py_ssize_t, n_waiting=Py_ssize_t)
     cpdef tuple take(self)
-    @cython.locals(n_records=Py_ssize_t, parts=list)
-    cdef tuple _merged(self, tuple item)
+    @cython.locals(waiting=list, least=dict, batches_at=dict, batches=list)
     cpdef bint put_off_later_rounds(self) except -1
     cpdef abandon(self)
     cpdef bint renew(self) except -1

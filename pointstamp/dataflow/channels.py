@@ -40,7 +40,7 @@ records, where a batch counts as `BATCH_COST` records more. The last batch is ta
 BATCH_COST = 64
 
 MERGED_RECORDS = 1024
-"""Lists that wait at the same time are put together up to so many records."""
+"""Up to so many records the lists that go round a loop at one time are put together."""
 
 LARGE_RECORDS = 4 * PREFERRED_RECORDS
 """Batches of more are exchanged in pieces."""
@@ -54,6 +54,14 @@ def _length(batch: Any) -> int:
     As `registry.n_records`; a C function here, since it is asked for each message.
     """
     return len(batch) if type(batch) is list else kind_of(batch).length(batch)
+
+
+def _merged(batches: list[Any]) -> list[Any]:
+    """One list of several short ones; others as they are."""
+    if len(batches) == 1 or type(batches[0]) is not list:
+        return batches
+    merged = list(chain.from_iterable(batches))
+    return [merged] if len(merged) <= MERGED_RECORDS else batches
 
 
 class Pusher:
@@ -251,10 +259,9 @@ class Queue(Pusher):
             return None
         if self._local:
             item = self._local.popleft()
-            if self._local and type(item[1]) is list:
-                item = self._merged(item)
             n_records = _length(item[1])
-            if self._is_above_watermark and len(self._local) <= N_WAITING // 2:
+            n_waiting = len(self._local) + len(self._later)
+            if self._is_above_watermark and n_waiting <= N_WAITING // 2:
                 self._fall_below()
         elif self._channel is not None and (message := self._channel.pull()) is not None:
             item = (message.tag, message.batch)
@@ -271,43 +278,29 @@ class Queue(Pusher):
     def put_off_later_rounds(self) -> bool:
         """Have this activation take, of times (outer, round), the least round of each outer one.
 
-        Returns whether something is put off to the next activation.
+        Returns whether something is put off to the next activation. Short lists of one time are
+        put together: an exchange splits what goes round a loop again and again, and in
+        the end each record would be a batch of its own.
         """
-        local = self._local
-        if self._later:
-            local.extendleft(reversed(self._later))
-            self._later = []
-        if len(local) < 2:
+        if not self._later and len(self._local) < 2:
             return False
+        waiting = [*self._later, *self._local]
         least: dict[Any, Any] = {}
-        for (outer, round), _ in local:
+        for (outer, round), _ in waiting:
             least[outer] = min(round, least.get(outer, round))
-        items = list(local)
-        local.clear()
-        for item in items:
+        self._later = []
+        self._local.clear()
+        batches_at: dict[Any, list[Any]] = {}
+        for item in waiting:
             outer, round = item[0]
-            (local if round == least[outer] else self._later).append(item)
+            if round == least[outer]:
+                batches_at.setdefault(item[0], []).append(item[1])
+            else:
+                self._later.append(item)
+        for time, batches in batches_at.items():
+            for batch in _merged(batches):
+                self._local.append((time, batch))
         return bool(self._later)
-
-    def _merged(self, item: tuple[Any, list[Any]]) -> tuple[Any, list[Any]]:
-        """`item` with what waits behind it at the same time, where these are short lists.
-
-        An exchange splits, and records that go round a loop are split again and again; were
-        they never put together, each would be a batch of its own in the end.
-        """
-        time, batch = item
-        n_records = len(batch)
-        parts = []
-        while self._local and n_records < MERGED_RECORDS:
-            next_time, next_batch = self._local[0]
-            if type(next_batch) is not list or next_time != time:
-                break
-            n_records += len(next_batch)
-            if n_records > MERGED_RECORDS:
-                break
-            parts.append(next_batch)
-            self._local.popleft()
-        return (time, [*batch, *chain.from_iterable(parts)]) if parts else item
 
     def abandon(self) -> None:
         """Throw away what waits here, and what comes: the dataflow was dropped."""

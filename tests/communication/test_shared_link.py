@@ -20,7 +20,7 @@ from pointstamp.communication.mesh import MeshCommunicator
 from pointstamp.communication.processes import run_processes
 from pointstamp.communication.ring import MAX_CHANNEL, RING_BYTES
 from pointstamp.communication.segment import ARENA_BYTES, Segment
-from pointstamp.communication.shared_link import INLINE_BYTES
+from pointstamp.communication.shared_link import INLINE_BYTES, MAX_RECORDS, VALUES_BYTES
 from pointstamp.containers import Arrays
 from pointstamp.errors import PeerLostError, SerializationError, WorkerError
 from pointstamp.testing import check_communicator
@@ -215,7 +215,7 @@ def test_wake_ups_are_never_lost():
     """Two workers that pass one message back and forth, and sleep each time."""
 
     def target(communicator):
-        communicator._spin.is_due = lambda: False
+        communicator._spin.is_allowed = False
         channel, peer = communicator.channel(), 1 - communicator.index
         for number in range(5_000):
             if communicator.index == number % 2:
@@ -246,6 +246,33 @@ def test_what_a_peer_published_before_it_died_is_read(ends):
     with pytest.raises(PeerLostError, match="worker 1 lost worker 0"):
         go_on()
     assert [other.pull().tag, other.pull().tag] == ["last", "large"]
+
+
+def test_rows_of_plain_values_and_others_come_as_they_were_and_in_order(ends):
+    """Those that are written where they are read, those that are pickled, and what is full."""
+    zero, one = ends
+    channel, other = zero.channel(), one.channel()
+    batches = [
+        [1, (2, "three"), None, 4.5, True, b"six"],
+        [[1], {"a": 2}],
+        list(range(MAX_RECORDS)),
+        list(range(MAX_RECORDS + 1)),
+        ["x" * VALUES_BYTES],
+        [],
+        ["x" * (VALUES_BYTES - 30)],
+    ]
+    sent = []
+    while not zero._links[1].n_unsent:
+        for batch in batches:
+            sent.append(((len(sent), 0), batch))
+            channel.send(1, *sent[-1])
+    got = []
+    while len(got) < len(sent):
+        zero.flush()
+        got += [(message.tag, message.batch) for message in pulled(one, other)]
+        zero.receive()  # which goes on writing
+    assert got == sent
+    assert [type(value) for value in got[0][1]] == [type(value) for value in sent[0][1]]
 
 
 def test_a_channel_without_a_number_is_refused(ends):

@@ -184,9 +184,9 @@ SOURCE_MUTANTS = [
         ),
         (
             "A reader takes what is put and not published.",
-            "        if head == self._tail:\n            return None\n",
+            "        if head == self._tail:\n            return False\n",
             "        if self._words[self._start + (head & _MASK) >> 3] == 0:\n"
-            "            return None\n",
+            "            return False\n",
         ),
         (
             "The upper half of a channel's number is cut off.",
