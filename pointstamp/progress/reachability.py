@@ -83,6 +83,9 @@ def _no_numbers() -> Any:
     return array("q", bytes(8 * _PLACES))
 
 
+_UNUSED = _no_numbers()
+
+
 class _Step:
     """A way from one location to another, with what it adds to a time; None: nothing."""
 
@@ -174,8 +177,8 @@ class Tracker:
         self._work_end = 0
         self._work_times: list[Any] = [None] * _PLACES
         self._work_keys: list[Any] = self._work_times if self._natural else [None] * _PLACES
-        self._work_outers = _no_numbers()
-        self._work_inners = _no_numbers()
+        self._work_outers = _no_numbers() if self._pairs else _UNUSED
+        self._work_inners = _no_numbers() if self._pairs else _UNUSED
         """Of pairs, unless one is too large."""
         self._work_places = _no_numbers()
         self._work_changes = _no_numbers()
@@ -415,8 +418,9 @@ class Tracker:
         self._work_times.extend([None] * n)
         if not self._natural:
             self._work_keys.extend([None] * n)
-        self._work_outers = _grown(self._work_outers)
-        self._work_inners = _grown(self._work_inners)
+        if self._pairs:
+            self._work_outers = _grown(self._work_outers)
+            self._work_inners = _grown(self._work_inners)
         self._work_places = _grown(self._work_places)
         self._work_changes = _grown(self._work_changes)
 

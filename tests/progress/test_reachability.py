@@ -150,6 +150,24 @@ def test_ports_that_share_their_ways_imply_what_those_with_ways_of_their_own_do(
             assert {*trackers[0].frontier(place)} == {*trackers[1].frontier(place)}
 
 
+def test_pairs_too_large_for_64_bits_are_passed_on_among_others() -> None:
+    later = [{0: paths(Both(Advance(0), Advance(1)))}]
+    nodes = [Node("outside", 1, 1, ()), Node("later", 1, 1, later), Node("again", 1, 1, later)]
+    edges = [Edge((0, 0), (1, 0)), Edge((1, 0), (2, 0)), Edge((2, 0), (0, 0))]
+    tracker = Tracker(Topology(NESTED, nodes, edges))
+    for base in (0, 2**62 - 3, 2**80):
+        times = [(outer, base + 20 - outer) for outer in range(20)]
+        for time in times[::-1]:
+            tracker.update(tracker.topology.source(0, 0), time, 1)
+        tracker.propagate()
+        end = tracker.topology.target(0, 0)
+        assert {*tracker.frontier(end)} == {(outer, inner + 2) for outer, inner in times}
+        for time in times:
+            tracker.update(tracker.topology.source(0, 0), time, -1)
+        tracker.propagate()
+        assert tracker.frontier(end) == []
+
+
 def test_a_loop_through_ports_that_share_their_ways_is_named_without_more_places() -> None:
     row = {output: paths(Advance(0)) for output in range(9)}
     nodes = [
