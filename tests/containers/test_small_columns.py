@@ -141,6 +141,7 @@ def test_memory_lives_as_long_as_what_refers_to_it_and_no_longer():
     for own in kept[::2]:
         for each in own:
             each.validate(full=True)
+    del own, each
     thread = threading.Thread(target=kept.clear)
     thread.start()
     thread.join()
