@@ -10,7 +10,6 @@ Columns of numbers, times and text can be split so, where none of the values is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pointstamp.containers.keys import column_names
-from pointstamp.kernels.forms import kernel
+from pointstamp.kernels.partition import split_small
 
 SMALL_RECORDS = 1 << 8
 """Batches of up to so many are split here."""
@@ -35,26 +34,6 @@ class _Plan(NamedTuple):
     widths: npt.NDArray[np.uint8]
     keys: npt.NDArray[np.int32]
     fits: bool
-
-
-@kernel("hash_loops")
-def split_small(
-    batch: pa.RecordBatch,
-    imported: Callable[[int, pa.Schema], pa.RecordBatch],
-    kinds: npt.NDArray[np.uint8],
-    widths: npt.NDArray[np.uint8],
-    keys: npt.NDArray[np.int32],
-    peers: int,
-) -> list[pa.RecordBatch] | None:
-    """The records for each of `peers` workers; None if there are nulls.
-
-    imported : what makes a batch of the struct at an address
-    kinds, widths : uint8[columns], what values are and how many bytes each has
-    keys : int32[k], the numbers of the columns whose hash is the key's, k > 0
-
-    Where this is not compiled it leaves all batches to the split of large ones.
-    """
-    return None
 
 
 class SmallSplits:

@@ -11,6 +11,9 @@ Source: the counting sort of any textbook; stable, which exchanges rely on.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -28,6 +31,26 @@ def order_by_peer(hashes: npt.NDArray[np.uint64], peers: int) -> Order:
     starts = np.zeros(peers + 1, np.int64)
     np.cumsum(np.bincount(destinations.astype(np.int64), minlength=peers), out=starts[1:])
     return order, starts
+
+
+@kernel("hash_loops")
+def split_small(
+    batch: Any,
+    imported: Callable[[int, Any], Any],
+    kinds: npt.NDArray[np.uint8],
+    widths: npt.NDArray[np.uint8],
+    keys: npt.NDArray[np.int32],
+    peers: int,
+) -> list[Any] | None:
+    """A small Arrow record batch as one for each of `peers` workers; None if there are nulls.
+
+    imported : what makes a batch of the struct at an address, and a schema
+    kinds, widths : uint8[columns], what values are and how many bytes each has
+    keys : int32[k], the numbers of the columns whose hash is the key's, k > 0
+
+    It saves the objects that NumPy needs, so the twin leaves all to `partition`.
+    """
+    return None
 
 
 def partition(hashes: npt.NDArray[np.uint64], peers: int) -> Order:
