@@ -27,7 +27,7 @@ cdef class Tee:
 
 cdef class Queue(Pusher):
     cdef readonly object _local
-    cdef list _later
+    cdef readonly list _later
     cdef object _wake
     cdef readonly object _channel
     cdef readonly ChangeBatch consumed

@@ -42,6 +42,9 @@ BATCH_COST = 64
 MERGED_RECORDS = 1024
 """Up to so many records the lists that go round a loop at one time are put together."""
 
+MOST_PUT_OFF = 1024
+"""Of so many batches that wait none is put off to a later round."""
+
 LARGE_RECORDS = 4 * PREFERRED_RECORDS
 """Batches of more are exchanged in pieces."""
 
@@ -285,6 +288,12 @@ class Queue(Pusher):
         if not self._later and len(self._local) < 2:
             return False
         waiting = [*self._later, *self._local]
+        if len(waiting) > MOST_PUT_OFF:
+            # To look through all of them for each round would cost more than it saves.
+            self._later = []
+            self._local.clear()
+            self._local.extend(waiting)
+            return False
         least: dict[Any, Any] = {}
         for (outer, round), _ in waiting:
             least[outer] = min(round, least.get(outer, round))

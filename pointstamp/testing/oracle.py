@@ -480,6 +480,8 @@ def _inside(instance: _Instance) -> Iterator[tuple[Place, Any]]:
     for place, queue in instance.queues:
         for time, _ in queue._local:
             yield place, time
+        for time, _ in queue._later:
+            yield place, time
     for place, output in instance.outputs:
         if len(output._builder):
             yield place, output._time

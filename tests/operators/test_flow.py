@@ -276,8 +276,8 @@ def test_a_worker_that_only_passes_on_holds_back_the_sources_of_others() -> None
     assert sizes.most < 10 * LIMIT  # all are 36 times that
 
 
-def test_an_input_says_when_it_should_wait() -> None:
-    def main(worker: Any) -> list[int]:
+def test_an_input_says_when_it_should_wait_and_when_no_longer() -> None:
+    def main(worker: Any) -> int:
         worker.environment.in_flight_bytes = LIMIT
         with worker.dataflow() as scope:
             input, stream = scope.new_input()
@@ -289,14 +289,13 @@ def test_an_input_says_when_it_should_wait() -> None:
                 worker.step_while(lambda: input.is_throttled)
                 input.send_batch(batch)
                 worker.step()
+        worker.step_while(lambda: input.is_throttled)  # until what is in flight is taken
         input.close()
         worker.step_while(lambda: not probe.done)
-        return [waited, input.is_throttled]
+        return waited
 
-    for seed in range(5):
-        first, second = ps.simulate(main, workers=2, seed=seed)
-        assert not first[1]
-        assert not second[0]
+    waits = [ps.simulate(main, workers=2, seed=seed)[0] for seed in range(5)]
+    assert sum(waits) > 5  # with some schedules the other is as quick
 
 
 @pytest.mark.parametrize("workers", [1, 2])
