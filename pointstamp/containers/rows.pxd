@@ -3,6 +3,8 @@ cimport cython
 cdef Py_ssize_t _TUPLE
 cdef Py_ssize_t _FLOAT
 cdef Py_ssize_t _INT
+cdef Py_ssize_t _SMALL_INT
+cdef long long _DIGIT
 cdef long long _WORD
 
 

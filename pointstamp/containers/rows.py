@@ -24,8 +24,8 @@ from pointstamp.errors import ContainerError, SerializationError
 
 _N_SAMPLES = 16
 
-_TUPLE, _FLOAT, _INT = map(sys.getsizeof, ((), 0.0, 2**59))
-_WORD = 2**62
+_DIGIT, _WORD = 2**30, 2**60
+_TUPLE, _FLOAT, _SMALL_INT, _INT = map(sys.getsizeof, ((), 0.0, 1, _DIGIT))
 
 
 class RowsKind(Kind[list[Any]]):
@@ -242,7 +242,9 @@ def _n_bytes_alone(record: Any) -> int:
         # Compiled, a conversion that fails, and no comparison of objects.
         try:
             small = record
-            if -_WORD <= small < _WORD:
+            if -_DIGIT < small < _DIGIT:
+                return _SMALL_INT
+            if -_WORD < small < _WORD:
                 return _INT
         except OverflowError:
             pass
