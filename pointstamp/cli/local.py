@@ -12,8 +12,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from pointstamp.cli.display import Display
 from pointstamp.cli.edge_reading import EdgeReading, Facts, VertexSet, at_hand, together
 from pointstamp.cli.outcome import Outcome
@@ -21,6 +19,7 @@ from pointstamp.cli.request import Request
 from pointstamp.cli.search import Search
 from pointstamp.formats.atomic_file import folder_beside
 from pointstamp.formats.parquet import PartFile, batches_of
+from pointstamp.formats.vertices import vertex_batches
 from pointstamp.runtime.execute import execute
 from pointstamp.runtime.worker import Worker
 
@@ -76,10 +75,8 @@ def own_share(worker: Worker, vertices: VertexSet) -> int:
     """How many vertices of all workers' are this one's to count."""
     own = VertexSet()
     with worker.dataflow("vertices") as scope:
-        table = pa.table({"vertex": vertices.sorted()})
-        counted = scope.batches_to_stream(table.to_batches(max_chunksize=1 << 16)).exchange(
-            "vertex"
-        )
+        batches = vertex_batches(vertices.sorted())
+        counted = scope.batches_to_stream(batches).exchange("vertex")
         probe = counted.inspect_batch(lambda _, batch: own.add(batch.column(0).to_numpy())).probe()
     worker.step_while(lambda: not probe.done)
     return own.count()

@@ -10,7 +10,7 @@ Where vertices are names, each gets the next integer when it first appears, and
 `Edges.names` gives the names back.
 
 Several readers can share the work: `batches(index, readers)` are the edges of one of them. All
-look at how each file begins, so that all agree on who reads what.
+look at how each file begins, so that all agree on which reads what.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class Edges:
             yield batch
 
     def _check_kind(self, ends: Ends, where: str) -> None:
-        """Check that all files have names, or none, whoever reads them."""
+        """Check that all files have names, or none, in whichever reader."""
         named = not pa.types.is_integer(ends[0].type)
         if self._named not in (None, named):
             raise FileFormatError(
@@ -230,7 +230,7 @@ class _Reading:
     notes: list[str]
 
     def ends_in(self, source: Source) -> Iterator[Ends]:
-        """The ends of this reader's edges; at times none, which tell of what kind they are."""
+        """The ends of this reader's edges; at times none, which say of what kind they are."""
         where = self.where
         try:
             with _opened(source) as file:
@@ -264,7 +264,7 @@ class _Reading:
     # Text.
 
     def _ends_in_text(self, file: BinaryIO, size: int | None) -> Iterator[Ends]:
-        """Of a text of `size` bytes; or of which nobody knows how many there are."""
+        """Of a text of `size` bytes; or of an unknown number."""
         pieces = _pieces(file, self.where)
         head, n_bytes = b"", 0  # comments, until the first line of data shows the form
         form: Form | None = None

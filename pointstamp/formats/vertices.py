@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -62,6 +63,16 @@ def check_vertices(batch: Any, where: str) -> None:
         least = pc.min(column).as_py()
         if least is not None and least < 0:
             raise FileFormatError(f"{where}: column {name!r}: {least} is no vertex; {RANGE}")
+
+
+def vertex_batches(vertices: npt.NDArray[np.int64], rows: int = 1 << 16) -> list[pa.RecordBatch]:
+    """Record batches of at most `rows` of the vertices, int64[n], in a column `vertex`.
+
+    >>> [batch.num_rows for batch in vertex_batches(np.arange(5), rows=3)]
+    [3, 2]
+    """
+    table = pa.table({"vertex": vertices})
+    return table.to_batches(max_chunksize=rows)
 
 
 def _can_be_vertices(kind: pa.DataType) -> bool:

@@ -57,7 +57,7 @@ class Place(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """What somebody's frontier says: only times from it on can come at a place."""
+    """What a frontier says: only times from it on can come at a place."""
 
     believer: str
     less_equal: Callable[[Any, Any], bool]
