@@ -133,9 +133,17 @@ def combined(
     >>> combined(answers, "k", [("x", "count")], "an example").to_pydict()
     {'k': [7, 9], 'x_count': [5, 1]}
     """
-    again = [(_answer_name(pair), _AGAIN[pair[1]]) for pair in aggregates]
-    answer = aggregated(_concat(answers), key, again, operator)
+    answer = aggregated(_concat(answers), key, again(aggregates), operator)
     return answer.rename_columns([*listed(key), *map(_answer_name, aggregates)])
+
+
+def again(aggregates: Sequence[Any]) -> list[tuple[str, str]]:
+    """What makes of the columns of parts those of the whole.
+
+    >>> again([("x", "count"), ("y", "max")])
+    [('x_count', 'sum'), ('y_max', 'max')]
+    """
+    return [(_answer_name(pair), _AGAIN[pair[1]]) for pair in aggregates]
 
 
 def _concat(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

@@ -8,12 +8,14 @@ from typing import Any
 import pyarrow as pa
 
 from pointstamp.containers.arrow_groups import (
+    again,
     aggregated,
     can_combine,
     combined,
     listed,
     named_columns,
 )
+from pointstamp.containers.group_totals import GroupTotals, is_small_key, total_of
 from pointstamp.containers.keys import column_names
 from pointstamp.containers.registry import kind_of
 
@@ -93,6 +95,23 @@ class AggregatesByName:
             return combined(parts, self._key, self._aggregates, self._operator)
         whole = kind_of(parts[0]).concat(parts)
         return aggregated(whole, self._key, self._aggregates, self._operator)
+
+    def totals(self, part: pa.RecordBatch) -> GroupTotals | None:
+        """What adds up parts like this one as they come, if their types allow it.
+
+        >>> counts = AggregatesByName("k", [("x", "count")], "an example")
+        >>> part = counts.part([pa.RecordBatch.from_pydict({"k": [7, 9, 7], "x": [1, None, 3]})])
+        >>> totals = counts.totals(part)
+        >>> totals.add(part), totals.batch().to_pydict()
+        (True, {'k': [7, 9], 'x_count': [2, 0]})
+        """
+        schema = part.schema
+        if not self.combines or len(listed(self._key)) != 1 or not is_small_key(schema.types[0]):
+            return None
+        functions = [function for _, function in again(self._aggregates)]
+        if any(map(lambda *of: total_of(*of) is None, functions, schema.types[1:])):
+            return None
+        return GroupTotals(schema, functions)
 
     def _of_each_record(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """As `aggregated`, were all keys different."""

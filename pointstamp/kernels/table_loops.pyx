@@ -1,7 +1,7 @@
 """Loops over tables by key, and over lists end to end.
 
 What each function does, and of which types, is said by its plain twin, of the same name in
-`key_tables`, `hash_join`, `lists`, `csr` and `sorting`.
+`key_tables`, `group_tables`, `hash_join`, `lists`, `csr` and `sorting`.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
@@ -200,6 +200,71 @@ def values_of(const int64_t[:, ::1] slots, int64_t n, Ints lists, int64_t n_used
                     values[at] = lists[k]
                     at += 1
     return records_array, values_array
+
+
+def number_keys(
+    int64_t[:, ::1] slots, int64_t n, int64_t[::1] distinct, Ints keys, int32_t[::1] groups
+):
+    cdef Py_ssize_t start, stop, i
+    cdef int64_t slot
+    cdef int n_bits = bits_of(slots.shape[0])
+    with nogil:
+        stop = 0
+        while stop < keys.shape[0]:
+            start = stop
+            stop = min(start + BLOCK, keys.shape[0])
+            prefetch(slots, n_bits, keys, start, stop)
+            for i in range(start, stop):
+                slot = slot_of(slots, n_bits, keys[i])
+                if slots[slot, 1] == 0:
+                    distinct[n] = keys[i]
+                    n += 1
+                    slots[slot, 0] = keys[i]
+                    slots[slot, 1] = n
+                groups[i] = <int32_t>(slots[slot, 1] - 1)
+    return n
+
+
+cdef inline void prefetch_totals(Numbers groups, const void *totals, Py_ssize_t start) noexcept nogil:
+    """Have the totals of a block of records brought near."""
+    cdef Py_ssize_t i
+    for i in range(start, min(start + BLOCK, groups.shape[0])):
+        __builtin_prefetch(<const char *>totals + 8 * <Py_ssize_t>groups[i])
+
+
+def add_ints(Numbers groups, Ints values, int64_t[::1] totals):
+    cdef Py_ssize_t i, start = 0
+    with nogil:
+        while start < groups.shape[0]:
+            prefetch_totals(groups, &totals[0], start)
+            for i in range(start, min(start + BLOCK, groups.shape[0])):
+                # Without a sign: there, what goes beyond wraps around.
+                totals[groups[i]] = <int64_t>(<uint64_t>totals[groups[i]] + <uint64_t>values[i])
+            start += BLOCK
+
+
+def add_floats(Numbers groups, const double[::1] values, double[::1] totals):
+    cdef Py_ssize_t i, start = 0
+    with nogil:
+        while start < groups.shape[0]:
+            prefetch_totals(groups, &totals[0], start)
+            for i in range(start, min(start + BLOCK, groups.shape[0])):
+                totals[groups[i]] += values[i]
+            start += BLOCK
+
+
+def lower_ints(Numbers groups, Ints values, int64_t[::1] totals):
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(groups.shape[0]):
+            totals[groups[i]] = min(totals[groups[i]], values[i])
+
+
+def raise_ints(Numbers groups, Ints values, int64_t[::1] totals):
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(groups.shape[0]):
+            totals[groups[i]] = max(totals[groups[i]], values[i])
 
 
 def flag(Ints ids, int64_t low, uint8_t[::1] present):

@@ -48,6 +48,7 @@ from pointstamp.operators.validation import validated_keys
 from pointstamp.progress.operate import Interest
 
 if TYPE_CHECKING:
+    from pointstamp.containers.group_totals import GroupTotals
     from pointstamp.containers.named_aggregates import AggregatesByName
     from pointstamp.operators.stream import Stream
 
@@ -463,20 +464,33 @@ class _OfColumns:
 
 
 class _Named:
-    """The parts of a time, of which Arrow makes the aggregates that were named.
+    """The parts of a time, and the aggregates that were named of them.
 
-    Where parts can be combined, that is done now and then: so what is kept grows with the
-    keys and not with the records.
+    Parts that a table can add up are not kept. Of others Arrow makes the aggregates; where
+    they can be combined, that is done now and then. So what is kept grows with the keys and
+    not with the records.
     """
 
     def __init__(self, code: _Code, key: Key, default: Any, name: str) -> None:
         self._emit = code.emit
         self._named = _named(code.fold, key, name)
+        self._is_new = True
+        self._totals: GroupTotals | None = None
         self._parts: list[Any] = []
         self._n_records = 0
         self._room: float = KEPT_RECORDS if self._named.combines else math.inf
 
     def take(self, batch: Any) -> None:
+        if self._is_new:
+            self._is_new = False
+            self._totals = self._named.totals(batch)
+        if self._totals is not None:
+            if self._totals.add(batch):
+                return
+            # A null has come, which Arrow knows about.
+            self._parts.append(self._totals.batch())
+            self._n_records += self._parts[0].num_rows
+            self._totals = None
         self._parts.append(batch)
         self._n_records += batch.num_rows
         if self._n_records >= self._room:
@@ -486,6 +500,8 @@ class _Named:
             self._room = self._n_records + max(KEPT_RECORDS, self._n_records)
 
     def answer(self) -> Any:
+        if self._totals is not None:
+            return self._emit(self._totals.batch())
         return self._emit(self._named.whole(self._parts))
 
 

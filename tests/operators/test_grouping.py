@@ -412,7 +412,10 @@ def test_the_schema_of_an_answer_is_that_of_one_from_parts(
     assert found[0] == found[1]
 
 
+@pytest.mark.parametrize(("key", "most"), [(np.int64, 7), (np.float64, 119)])
 def test_what_is_kept_grows_with_the_keys_and_not_with_the_records(
+    key: Any,
+    most: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(folds, "KEPT_RECORDS", 100)
@@ -421,17 +424,35 @@ def test_what_is_kept_grows_with_the_keys_and_not_with_the_records(
 
     def take(self: Any, batch: Any) -> None:
         part_of(self, batch)
-        kept.append(sum(part.num_rows for part in self._parts))
+        in_table = 0 if self._totals is None else self._totals.batch().num_rows
+        kept.append(in_table + sum(part.num_rows for part in self._parts))
 
     monkeypatch.setattr(folds._Named, "take", take)
-    batches = [Arrays(k=[x % 7, x % 5], x=[x, 1]) for x in range(2_000)]
+    batches = [Arrays(k=np.array([x % 7, x % 5], key), x=np.array([x, 1])) for x in range(2_000)]
 
     def build(scope: Any) -> Any:
         return scope.batches_to_stream(batches).aggregate([("x", "count")], key="k")
 
     assert sum(n for _, (_, n) in collect(build)) == 4_000
     assert len(kept) == 2_000
-    assert max(kept) < 120
+    assert max(kept) <= most
+
+
+@over_runs
+def test_a_null_may_come_after_the_records_of_a_table(run: Run) -> None:
+    keys = [[7, 9, 7], [7, None, 8], [9, 9, None]]
+    values = [[1, 2, 3], [4, 5, None], [None, 6, 7]]
+
+    def build(scope: Any) -> Any:
+        batches = [
+            pa.RecordBatch.from_pydict({"k": pa.array(k, pa.int32()), "x": x})
+            for k, x in zip(keys, values, strict=True)
+        ]
+        mine = batches if scope.index == 0 else []
+        return scope.batches_to_stream(mine).aggregate([("x", "sum"), ("x", "count")], key="k")
+
+    found = sorted((record for _, record in run(build)), key=str)
+    assert found == [(7, 8, 3), (8, None, 0), (9, 8, 2), (None, 12, 2)]
 
 
 @pytest.mark.interpreted

@@ -1,0 +1,69 @@
+"""Records by group, as they come: keys numbered in a table that stays, totals by number.
+
+A key's number is that of the group whose first record came so early: 0, 1, 2 and so on. The
+table has the two-word slots of `key_tables`: the key, and its number and 1 more. Totals are
+arrays, of one place for each number; the table is looked through once for a batch, and each
+total added up by itself, so that there may be any number of them.
+
+Source: hash aggregation, as in G. Graefe, "Query evaluation techniques for large databases",
+ACM Computing Surveys 25(2), 1993, section 4.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from pointstamp.kernels.forms import kernel
+from pointstamp.kernels.key_tables import Ints, Rows, Slots, first_slot
+
+Floats = npt.NDArray[np.float64]
+
+
+@kernel("table_loops")
+def number_keys(slots: Slots, n: int, distinct: Ints, keys: Ints, groups: Rows) -> int:
+    """Find the number of each key, and give those that are new the next ones.
+
+    slots : int64[2^k, 2], k >= 1, of which `n` are not empty, with room for all keys
+    distinct : int64[m], m >= n + len(keys); the keys by number, the first `n` there already
+    keys : int64[r] · groups : int32[r], written: the number of each key
+    returns how many numbers there are now, fewer than 2^31.
+    """
+    n_bits = (len(slots) - 1).bit_length()
+    for i, key in enumerate(keys.tolist()):
+        slot = first_slot(key, n_bits)
+        while slots[slot, 1] and slots[slot, 0] != key:
+            slot = (slot + 1) & (len(slots) - 1)
+        if not slots[slot, 1]:
+            distinct[n] = key
+            n += 1
+            slots[slot] = key, n
+        groups[i] = slots[slot, 1] - 1
+    return n
+
+
+@kernel("table_loops")
+def add_ints(groups: Rows, values: Ints, totals: Ints) -> None:
+    """Add each value to the total of its group; what goes beyond 64 bits wraps around.
+
+    groups : int32[r], places of `totals` · values : int64[r] · totals : int64[m], changed
+    """
+    np.add.at(totals, groups, values)
+
+
+@kernel("table_loops")
+def add_floats(groups: Rows, values: Floats, totals: Floats) -> None:
+    """Do the same of float64, in the order of the records."""
+    np.add.at(totals, groups, values)
+
+
+@kernel("table_loops")
+def lower_ints(groups: Rows, values: Ints, totals: Ints) -> None:
+    """Make the total of each group the least of itself and of the values of the group."""
+    np.minimum.at(totals, groups, values)
+
+
+@kernel("table_loops")
+def raise_ints(groups: Rows, values: Ints, totals: Ints) -> None:
+    """Make it the greatest."""
+    np.maximum.at(totals, groups, values)
