@@ -26,11 +26,13 @@ from pointstamp.containers.flat import is_flat, put_together, take_apart
 from pointstamp.containers.keys import checked_values, column_names, hash_keys
 from pointstamp.containers.kind import Buffer, Key, Kind, check_new, columns_of_right
 from pointstamp.containers.small_columns import SmallSplits
+from pointstamp.containers.texts import is_text, text_parts
 from pointstamp.errors import ContainerError, KeyHashError, SchemaError
 from pointstamp.kernels.hashing import (
     NULL_HASH,
     Hashes,
     combine_columns,
+    hash_bytes,
     hash_column,
     hash_slices,
     hash_times,
@@ -307,26 +309,14 @@ def _hash_temporal(column: ArrowArray, kind: Any) -> Hashes:
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    return (
-        pa.types.is_string(kind)
-        or pa.types.is_large_string(kind)
-        or pa.types.is_binary(kind)
-        or pa.types.is_large_binary(kind)
-        or pa.types.is_string_view(kind)
-        or pa.types.is_binary_view(kind)
-    )
+    return is_text(kind) or pa.types.is_string_view(kind) or pa.types.is_binary_view(kind)
 
 
 def _hash_texts(column: ArrowArray) -> Hashes:
     if pa.types.is_string_view(column.type) or pa.types.is_binary_view(column.type):
         column = column.cast(pa.large_binary())
-    large = pa.types.is_large_string(column.type) or pa.types.is_large_binary(column.type)
-    _, offsets, data = column.buffers()
-    if offsets is None or not len(column):
-        return np.empty(0, np.uint64)
-    bounds = np.frombuffer(offsets, np.int64 if large else np.int32)
-    bounds = bounds[column.offset : column.offset + len(column) + 1]
-    return hash_slices(bounds[:-1], bounds[1:], np.frombuffer(data or b"", np.uint8))
+    bounds, data = text_parts(column)
+    return hash_bytes(bounds, data)
 
 
 def _hash_fixed(column: ArrowArray, width: int) -> Hashes:

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from pointstamp.containers.kind import Buffer
+from pointstamp.containers.texts import is_large, is_text
 
 # Any, since the stubs of pyarrow give each type of column a class of its own, without
 # the buffers that are read here.
@@ -30,7 +31,7 @@ ArrowArray = Any
 def is_flat(schema: pa.Schema) -> bool:
     """Whether batches of this schema can be taken apart."""
     kinds = schema.types
-    return bool(kinds) and all(_is_fixed(kind) or _is_text(kind) for kind in kinds)
+    return bool(kinds) and all(_is_fixed(kind) or is_text(kind) for kind in kinds)
 
 
 def take_apart(batch: pa.RecordBatch) -> list[Buffer]:
@@ -52,7 +53,7 @@ def take_apart(batch: pa.RecordBatch) -> list[Buffer]:
         start, n_values = column.offset - shift, shift + len(column)
         if column.null_count:
             buffers.append(_bits(column.buffers()[0], start, n_values))
-        part = _text if _is_text(column.type) else _fixed
+        part = _text if is_text(column.type) else _fixed
         buffers += part(column, start, n_values)
         columns.append((shift, column.null_count))
     header = (batch.schema.serialize().to_pybytes(), batch.num_rows, columns)
@@ -69,7 +70,7 @@ def put_together(buffers: Sequence[Buffer]) -> pa.RecordBatch:
     rest = iter(buffers[1:])
     arrays = []
     for kind, (shift, null_count) in zip(schema.types, columns, strict=True):
-        n_parts = 2 if _is_text(kind) else 1
+        n_parts = 2 if is_text(kind) else 1
         validity = pa.py_buffer(next(rest)) if null_count else None
         parts = [pa.py_buffer(next(rest)) for _ in range(n_parts)]
         arrays.append(pa.Array.from_buffers(kind, n_records, [validity, *parts], null_count, shift))
@@ -86,7 +87,7 @@ def _fixed(column: ArrowArray, start: int, n_values: int) -> list[Buffer]:
 def _text(column: ArrowArray, start: int, n_values: int) -> list[Buffer]:
     """Offsets that begin with 0, and the bytes that they are of."""
     _, offsets, data = column.buffers()
-    dtype = np.int64 if _is_large(column.type) else np.int32
+    dtype = np.int64 if is_large(column.type) else np.int32
     if offsets is None or not n_values:
         return [bytes(np.dtype(dtype).itemsize), b""]
     bounds = np.frombuffer(offsets, dtype)[start : start + n_values + 1]
@@ -109,11 +110,3 @@ def _is_fixed(kind: pa.DataType) -> bool:
         or pa.types.is_decimal(kind)
         or pa.types.is_fixed_size_binary(kind)
     )
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_binary(kind) or _is_large(kind)
-
-
-def _is_large(kind: pa.DataType) -> bool:
-    return pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)

@@ -1,8 +1,8 @@
-"""Totals by an integer key, added up as parts of aggregates come.
+"""Totals by an integer key or a text, added up as parts of aggregates come.
 
 What Arrow makes of all parts together, it makes by grouping them again; here the groups stay
-in a table, and each record is added once. For keys and totals of 64 bits or fewer without
-nulls; anything else is Arrow's (`arrow_groups.combined`).
+in a table, and each record is added once. For keys that are texts, or like totals numbers of 64
+bits or fewer, without nulls; anything else is Arrow's (`arrow_groups.combined`).
 """
 
 from __future__ import annotations
@@ -15,14 +15,22 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pointstamp.containers.convert import arrow_array, numbers
+from pointstamp.containers.texts import (
+    MOST_BYTES,
+    is_large,
+    is_text,
+    text_array,
+    text_parts,
+)
 from pointstamp.kernels.group_tables import (
     add_floats,
     add_ints,
     lower_ints,
     number_keys,
+    number_texts,
     raise_ints,
 )
-from pointstamp.kernels.hashing import contiguous
+from pointstamp.kernels.hashing import contiguous, hash_bytes
 from pointstamp.kernels.key_tables import FEW, reserved, with_room
 
 TOGETHER = 1 << 16
@@ -31,7 +39,17 @@ TOGETHER = 1 << 16
 _SIGNED = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
 _LIMITS = np.iinfo(np.int64)
 
-Change = Callable[[npt.NDArray[np.int32], Any, Any], None]
+Numbers = npt.NDArray[np.int32]
+Change = Callable[[Numbers, Any, Any], None]
+
+
+def has_table(kind: pa.DataType) -> bool:
+    """Whether keys of a type can be looked up in a table here.
+
+    >>> has_table(pa.string()), has_table(pa.int8()), has_table(pa.float64())
+    (True, True, False)
+    """
+    return is_text(kind) or is_small_key(kind)
 
 
 def is_small_key(kind: pa.DataType) -> bool:
@@ -83,8 +101,8 @@ class GroupTotals:
         self._schema = schema
         self._functions = list(functions)
         self._n = 0
-        self._slots = np.zeros((FEW, 2), np.int64)
-        self._keys = np.empty(FEW, np.int64)
+        key = schema.types[0]
+        self._keys: _SmallKeys | _Texts = _Texts(key) if is_text(key) else _SmallKeys(key)
         self._changes: list[Change] = []
         self._starts: list[Any] = []
         self._totals: list[npt.NDArray[Any]] = []
@@ -99,32 +117,105 @@ class GroupTotals:
         return _restored, (self._schema, self._functions, self.batch())
 
     def add(self, part: pa.RecordBatch) -> bool:
-        """Add the records of a part, if there is no null among them; whether they were added."""
+        """Add the records of a part, and say whether they were added: those with nulls are not.
+
+        Nor are those whose keys would make the column of all of them too long for its type.
+        """
         if any(column.null_count for column in part.columns):
             return False
-        keys, *values = map(_words, part.columns)
+        keys, *columns = part.columns
+        if not self._keys.has_room(keys):
+            return False
+        values = list(map(_words, columns))
         for start in range(0, part.num_rows, TOGETHER):
             chunk = slice(start, start + TOGETHER)
-            self._add(keys[chunk], [column[chunk] for column in values])
+            self._add(self._keys.numbers(keys[chunk]), [column[chunk] for column in values])
         return True
 
-    def _add(self, keys: npt.NDArray[np.int64], values: list[Any]) -> None:
-        n, n_more = self._n, len(keys)
-        self._slots = reserved(self._slots, n, n_more)
-        self._keys = with_room(self._keys, n, n_more)
-        groups = np.empty(n_more, np.int32)
-        self._n = number_keys(self._slots, n, self._keys, keys, groups)
+    def _add(self, groups: Numbers, values: list[Any]) -> None:
+        n_known, n = self._n, self._keys.n
         for place, (change, start) in enumerate(zip(self._changes, self._starts, strict=True)):
-            totals = self._totals[place] = with_room(self._totals[place], n, n_more)
-            totals[n : self._n] = start
+            totals = with_room(self._totals[place], n_known, n - n_known)
+            totals[n_known:n] = start
             change(groups, values[place], totals)
+            self._totals[place] = totals
+        self._n = n
 
     def batch(self) -> pa.RecordBatch:
         """The keys and their totals."""
-        found = [self._keys, *self._totals]
-        types = self._schema.types
-        columns = [_typed(words[: self._n], kind) for words, kind in zip(found, types, strict=True)]
+        columns = [self._keys.column()]
+        for words, kind in zip(self._totals, self._schema.types[1:], strict=True):
+            columns.append(_typed(words[: self._n], kind))
         return pa.RecordBatch.from_arrays(columns, names=self._schema.names)
+
+
+class _SmallKeys:
+    """Keys of 64 bits or fewer, by number."""
+
+    def __init__(self, kind: pa.DataType) -> None:
+        self._kind = kind
+        self.n = 0
+        self._slots = np.zeros((FEW, 2), np.int64)
+        self._keys = np.empty(FEW, np.int64)
+
+    def has_room(self, column: Any) -> bool:
+        """Always."""
+        return True
+
+    def numbers(self, column: Any) -> Numbers:
+        """Of each key; those that are new get one."""
+        n_more = len(column)
+        self._slots = reserved(self._slots, self.n, n_more)
+        self._keys = with_room(self._keys, self.n, n_more)
+        groups = np.empty(n_more, np.int32)
+        self.n = number_keys(self._slots, self.n, self._keys, _words(column), groups)
+        return groups
+
+    def column(self) -> Any:
+        """The keys."""
+        return _typed(self._keys[: self.n], self._kind)
+
+
+class _Texts:
+    """Keys that are text or binaries, by number."""
+
+    def __init__(self, kind: pa.DataType) -> None:
+        self._kind = kind
+        self.n = 0
+        self._slots = np.zeros((FEW, 2), np.int64)
+        self._ends = np.zeros(FEW, np.int64)
+        self._texts = np.empty(FEW, np.uint8)
+
+    def has_room(self, column: Any) -> bool:
+        """Whether one column may hold all keys with these, were they all new."""
+        bounds, _ = text_parts(column)
+        n_bytes = int(self._ends[self.n]) + int(bounds[-1]) - int(bounds[0])
+        return is_large(self._kind) or n_bytes <= MOST_BYTES
+
+    def numbers(self, column: Any) -> Numbers:
+        """Of each key; those that are new get one."""
+        bounds, data = text_parts(column)
+        n_more, n_bytes = len(column), int(self._ends[self.n])
+        self._slots = reserved(self._slots, self.n, n_more)
+        self._ends = with_room(self._ends, self.n + 1, n_more)
+        self._texts = with_room(self._texts, n_bytes, int(bounds[-1]) - int(bounds[0]))
+        groups = np.empty(n_more, np.int32)
+        self.n = number_texts(
+            self._slots,
+            self.n,
+            self._ends,
+            self._texts,
+            hash_bytes(bounds, data).view(np.int64),
+            contiguous(bounds.astype(np.int64, copy=False)),
+            data,
+            groups,
+        )
+        return groups
+
+    def column(self) -> Any:
+        """The keys."""
+        ends = self._ends[: self.n + 1].copy()
+        return text_array(self._kind, ends, self._texts[: int(ends[-1])].copy())
 
 
 def _certain(total: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from pointstamp.containers.arrow_groups import (
     listed,
     named_columns,
 )
-from pointstamp.containers.group_totals import GroupTotals, is_small_key, total_of
+from pointstamp.containers.group_totals import GroupTotals, has_table, total_of
 from pointstamp.containers.keys import column_names
 from pointstamp.containers.registry import kind_of
 
@@ -42,6 +43,7 @@ class AggregatesByName:
     A part has no columns but those of the key and of the aggregates. Where the functions allow
     it, the part of a batch has one record for each of its keys; where that hardly makes it
     shorter, it is not worth a look at each key, and each record is a key of its own for a while.
+    Where parts stay on one worker they need not be short (`is_sent` is False), and it is so always.
 
     >>> counts = AggregatesByName("k", [("x", "count")], "an example")
     >>> batch = pa.RecordBatch.from_pydict({"k": [7, 9, 7], "x": [1, None, 3], "y": [0, 0, 0]})
@@ -50,15 +52,19 @@ class AggregatesByName:
     ({'k': [7, 9], 'x_count': [2, 0]}, {'k': [7, 9], 'x_count': [4, 0]})
     """
 
-    def __init__(self, key: Any, aggregates: Sequence[Any], operator: str) -> None:
+    def __init__(
+        self, key: Any, aggregates: Sequence[Any], operator: str, *, is_sent: bool = True
+    ) -> None:
         self._key = key
         self._aggregates = aggregates
         self._operator = operator
+        self._is_sent = is_sent
         self._columns = named_columns(key, aggregates)
         self.combines = can_combine(key, aggregates)
         """Whether parts are aggregates already, and not the records."""
+        self._of: Any = None
         self._schema: Any = None
-        """Of parts, once there was one."""
+        """Of what the last part that Arrow made is of, and of the part."""
         self._n_to_pass = 0
         """Batches of which each record is left a key of its own."""
 
@@ -68,14 +74,24 @@ class AggregatesByName:
         narrow = whole[0] if len(whole) == 1 else kind_of(whole[0]).concat(whole)
         if not self.combines:
             return narrow
-        is_small = self._schema is not None and narrow.num_rows < _WORTH_GROUPING
-        if self._n_to_pass or is_small:
+        is_small = narrow.num_rows < _WORTH_GROUPING
+        if (self._n_to_pass or is_small) and narrow.schema == self._of:
             self._n_to_pass = max(0, self._n_to_pass - 1)
             return self._of_each_record(narrow)
-        found = aggregated(narrow, self._key, self._aggregates, self._operator)
-        self._schema = found.schema
-        if 2 * found.num_rows > narrow.num_rows:
+        found = self._grouped(narrow)
+        if not self._is_sent:
+            self._n_to_pass = sys.maxsize
+        elif 2 * found.num_rows > narrow.num_rows:
             self._n_to_pass = _N_PASSED
+        return found
+
+    def _grouped(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Do as `aggregated`, in a table where there is one, in a third of the time."""
+        totals = self._totals_of(self._schema) if batch.schema == self._of else None
+        if totals is not None and totals.add(self._of_each_record(batch)):
+            return totals.batch()
+        found = aggregated(batch, self._key, self._aggregates, self._operator)
+        self._of, self._schema = batch.schema, found.schema
         return found
 
     def _narrow(self, batch: Any) -> pa.RecordBatch:
@@ -105,8 +121,10 @@ class AggregatesByName:
         >>> totals.add(part), totals.batch().to_pydict()
         (True, {'k': [7, 9], 'x_count': [2, 0]})
         """
-        schema = part.schema
-        if not self.combines or len(listed(self._key)) != 1 or not is_small_key(schema.types[0]):
+        return self._totals_of(part.schema) if self.combines else None
+
+    def _totals_of(self, schema: pa.Schema) -> GroupTotals | None:
+        if len(listed(self._key)) != 1 or not has_table(schema.types[0]):
             return None
         functions = [function for _, function in again(self._aggregates)]
         if any(map(lambda *of: total_of(*of) is None, functions, schema.types[1:])):

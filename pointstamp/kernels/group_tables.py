@@ -17,6 +17,7 @@ import numpy.typing as npt
 from pointstamp.kernels.forms import kernel
 from pointstamp.kernels.key_tables import Ints, Rows, Slots, first_slot
 
+Bytes = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float64]
 
 
@@ -36,6 +37,45 @@ def number_keys(slots: Slots, n: int, distinct: Ints, keys: Ints, groups: Rows) 
             slot = (slot + 1) & (len(slots) - 1)
         if not slots[slot, 1]:
             distinct[n] = key
+            n += 1
+            slots[slot] = key, n
+        groups[i] = slots[slot, 1] - 1
+    return n
+
+
+@kernel("table_loops")
+def number_texts(
+    slots: Slots,
+    n: int,
+    ends: Ints,
+    kept: Bytes,
+    hashes: Ints,
+    bounds: Ints,
+    data: Bytes,
+    groups: Rows,
+) -> int:
+    """Do the same of texts, which are found by their hashes, and then compared.
+
+    slots : int64[2^k, 2], as of `number_keys`, by hash; texts of one hash lie one after the other
+    ends : int64[m], m > n + r; where the text of each number begins in `kept`, and after it
+    kept : uint8[s], the texts by number, with room for all of `data` that `bounds` spans
+    hashes : int64[r], by the bits of `hash_bytes` · bounds : int64[r + 1], of the texts in `data`
+    groups : int32[r], written: the number of each text
+    returns how many numbers there are now, fewer than 2^31.
+    """
+    n_bits = (len(slots) - 1).bit_length()
+    for i, key in enumerate(hashes.tolist()):
+        text = data[bounds[i] : bounds[i + 1]]
+        slot = first_slot(key, n_bits)
+        while slots[slot, 1]:
+            number = slots[slot, 1]
+            known = kept[ends[number - 1] : ends[number]]
+            if slots[slot, 0] == key and np.array_equal(known, text):
+                break
+            slot = (slot + 1) & (len(slots) - 1)
+        if not slots[slot, 1]:
+            ends[n + 1] = ends[n] + len(text)
+            kept[ends[n] : ends[n + 1]] = text
             n += 1
             slots[slot] = key, n
         groups[i] = slots[slot, 1] - 1

@@ -5,6 +5,7 @@ What each function does, and of which types, is said by its plain twin, of the s
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcmp, memcpy
 
 import numpy as np
 
@@ -223,6 +224,74 @@ def number_keys(
                     slots[slot, 1] = n
                 groups[i] = <int32_t>(slots[slot, 1] - 1)
     return n
+
+
+def number_texts(
+    int64_t[:, ::1] slots,
+    int64_t n,
+    int64_t[::1] ends,
+    uint8_t[::1] kept,
+    Ints hashes,
+    Ints bounds,
+    const uint8_t[::1] data,
+    int32_t[::1] groups,
+):
+    cdef Py_ssize_t start, stop, i
+    cdef int64_t slot, number, size
+    cdef int n_bits = bits_of(slots.shape[0])
+    cdef const uint8_t *texts = &data[0] if data.shape[0] else NULL
+    with nogil:
+        stop = 0
+        while stop < hashes.shape[0]:
+            start = stop
+            stop = min(start + BLOCK, hashes.shape[0])
+            prefetch(slots, n_bits, hashes, start, stop)
+            for i in range(start, stop):
+                number = slots[slot_of(slots, n_bits, hashes[i]), 1]
+                if number:
+                    __builtin_prefetch(&ends[number - 1])
+            for i in range(start, stop):
+                size = bounds[i + 1] - bounds[i]
+                slot = first_slot(hashes[i], n_bits)
+                while slots[slot, 1] != 0:
+                    number = slots[slot, 1]
+                    if (
+                        slots[slot, 0] == hashes[i]
+                        and ends[number] - ends[number - 1] == size
+                        and are_same(&kept[ends[number - 1]], texts + bounds[i], size)
+                    ):
+                        break
+                    slot = (slot + 1) & (slots.shape[0] - 1)
+                else:
+                    memcpy(&kept[ends[n]], texts + bounds[i], size)
+                    ends[n + 1] = ends[n] + size
+                    n += 1
+                    slots[slot, 0] = hashes[i]
+                    slots[slot, 1] = n
+                groups[i] = <int32_t>(slots[slot, 1] - 1)
+    return n
+
+
+cdef inline bint are_same(const uint8_t *a, const uint8_t *b, int64_t size) noexcept nogil:
+    """Whether `size` bytes are the same; most keys are short, for which a call takes longer."""
+    cdef uint64_t first, second
+    if size > 16 or size < 4:
+        return memcmp(a, b, size) == 0
+    if size < 8:
+        return word_4(a) == word_4(b) and word_4(a + size - 4) == word_4(b + size - 4)
+    memcpy(&first, a, 8)
+    memcpy(&second, b, 8)
+    if first != second:
+        return False
+    memcpy(&first, a + size - 8, 8)
+    memcpy(&second, b + size - 8, 8)
+    return first == second
+
+
+cdef inline uint32_t word_4(const uint8_t *at) noexcept nogil:
+    cdef uint32_t word
+    memcpy(&word, at, 4)
+    return word
 
 
 cdef inline void prefetch_totals(Numbers groups, const void *totals, Py_ssize_t start) noexcept nogil:

@@ -223,7 +223,8 @@ class FoldMethods(StreamCore[T]):
         policy = ErrorPolicy(self.scope.environment, name, on_error)
         keyed, *unkeyed = validated_keys(self, _validated_key(key), on_error, f"{name}Key")
         if not callable(fold):
-            keyed = in_part(keyed, _named(fold, key, name), f"{name}Parts")
+            is_sent = keyed.scope.environment.peers > 1
+            keyed = in_part(keyed, _named(fold, key, name, is_sent=is_sent), f"{name}Parts")
         make = partial(
             _answer_for(fold, key), _guarded(fold, emit, key, policy), key, default, name
         )
@@ -505,11 +506,11 @@ class _Named:
         return self._emit(self._named.whole(self._parts))
 
 
-def _named(fold: Any, key: Key, name: str) -> AggregatesByName:
+def _named(fold: Any, key: Key, name: str, *, is_sent: bool = True) -> AggregatesByName:
     # Here and not above: it is Arrow, which programs without columns do not import.
     from pointstamp.containers.named_aggregates import AggregatesByName
 
-    return AggregatesByName(key, list(fold), name)
+    return AggregatesByName(key, list(fold), name, is_sent=is_sent)
 
 
 class _Code(NamedTuple):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from pointstamp.kernels import group_tables
 from pointstamp.kernels.group_tables import number_keys
+from pointstamp.kernels.hashing import hash_bytes
 from pointstamp.kernels.key_tables import FEW, reserved, with_room
 
 LEAST, GREATEST = -(2**63), 2**63 - 1
@@ -93,3 +94,33 @@ def test_floats_are_added_in_the_order_of_the_records(add):
         for value in values[groups == group].tolist():
             total += value
         assert totals[group] == total
+
+
+@pytest.mark.parametrize("number", both("number_texts"))
+def test_a_text_has_the_number_of_its_first_record(number):
+    @given(st.lists(st.lists(st.text("aä", max_size=20), max_size=300), max_size=4), st.booleans())
+    def check(batches, alike):
+        slots, ends, kept, n = (
+            np.zeros((2, 2), np.int64),
+            np.zeros(1, np.int64),
+            np.empty(0, "u1"),
+            0,
+        )
+        expected = {}
+        for batch in batches:
+            texts = [text.encode() for text in batch]
+            bounds = ints([0, *np.cumsum(list(map(len, texts)))])
+            data = np.frombuffer(b"".join(texts), np.uint8)
+            hashes = hash_bytes(bounds, data).view(np.int64)
+            if alike:
+                hashes &= 1
+            slots, ends = reserved(slots, n, len(batch)), with_room(ends, n + 1, len(batch))
+            kept = with_room(kept, int(ends[n]), len(data))
+            groups = np.full(len(batch), -1, np.int32)
+            n = number(slots, n, ends, kept, hashes, bounds, data, groups)
+            for text in texts:
+                expected.setdefault(text, len(expected))
+            assert groups.tolist() == [expected[text] for text in texts]
+            assert [bytes(kept[ends[i] : ends[i + 1]]) for i in range(n)] == list(expected)
+
+    check()
