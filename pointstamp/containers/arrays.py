@@ -176,6 +176,15 @@ class ArraysKind(Kind[Arrays]):
         """One gather per column."""
         return Arrays({name: column[places] for name, column in batch.items()})
 
+    def plain_columns(self, batch: Arrays) -> dict[str, Array] | None:
+        """The columns, unless some are of Python objects."""
+        columns = dict(batch.items())
+        return None if any(map(_is_objects, columns.values())) else columns
+
+    def of_plain(self, columns: Mapping[str, Array], like: Arrays) -> Arrays:
+        """The same columns."""
+        return Arrays(columns)
+
     def hashes(self, batch: Arrays, key: Key) -> Hashes:
         """Hashes of the columns, or of the keys, that `key` chooses."""
         if callable(key):

@@ -44,6 +44,9 @@ from pointstamp.kernels.permute import gather
 # the buffers that are read here.
 ArrowArray = Any
 
+_INTEGERS = {32: pa.int32(), 64: pa.int64()}
+"""What times of so many bits are counted in."""
+
 APART_BYTES = 1 << 15
 """From this size on, what a copy costs counts."""
 
@@ -175,6 +178,27 @@ class ColumnsKind(Kind[pa.RecordBatch]):
         taken: pa.RecordBatch = batch.take(arrow_array(places))
         return taken
 
+    def plain_columns(self, batch: pa.RecordBatch) -> dict[str, npt.NDArray[Any]] | None:
+        """Numbers without nulls, and times as their integers; the names of columns may repeat."""
+        plain = {}
+        for place, column in enumerate(batch.columns):
+            if column.null_count or not (_is_number(column.type) or _is_temporal(column.type)):
+                return None
+            if not _is_number(column.type):
+                column = column.view(_INTEGERS[column.type.bit_width])
+            plain[str(place)] = numbers(column)
+        return plain
+
+    def of_plain(
+        self, columns: Mapping[str, npt.NDArray[Any]], like: pa.RecordBatch
+    ) -> pa.RecordBatch:
+        """The same columns; times are times again."""
+        arrays = [
+            arrow_array(column) if _is_number(kind) else arrow_array(column).view(kind)
+            for column, kind in zip(columns.values(), like.schema.types, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=like.schema)
+
     def filter(
         self, batch: pa.RecordBatch, chosen: Any, operator: str, *, keep: bool = True
     ) -> pa.RecordBatch:
@@ -250,7 +274,7 @@ def _taken(batch: pa.RecordBatch, order: npt.NDArray[np.int64]) -> pa.RecordBatc
 
     def taken(column: ArrowArray) -> ArrowArray:
         kind = column.type
-        if column.null_count or not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        if column.null_count or not _is_number(kind):
             return column.take(indices)
         return arrow_array(gather(numbers(column), order))
 
@@ -282,7 +306,7 @@ def _hash_values(column: ArrowArray, kind: pa.DataType) -> Hashes:
     """The hashes of values; those of nulls are anything."""
     if pa.types.is_boolean(kind):
         return hash_column(numbers(column.cast(pa.uint8())))
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+    if _is_number(kind):
         return hash_column(numbers(column))
     if _is_temporal(kind):
         return _hash_temporal(column, kind)
@@ -291,6 +315,10 @@ def _hash_values(column: ArrowArray, kind: pa.DataType) -> Hashes:
     if _is_text(kind):
         return _hash_texts(column)
     return hash_keys([_as_key(value, kind) for value in column.to_pylist()])
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind)
 
 
 def _is_temporal(kind: pa.DataType) -> bool:

@@ -6,8 +6,7 @@ be equal by chance, so the keys of what was found are compared. A null is no key
 NaN none either, as in SQL. Rows are found in a dict, by keys as Python compares them, but
 that a NaN is no key there either, although it equals itself while it is one object.
 
-A side is kept as few long batches: two neighbours become one when they are of about
-the same length, so that each record is moved a logarithmic number of times.
+How a side is kept, says `kept_records`.
 
 Arrow's own join of two tables takes about as long for integer keys and half as long for
 text, but joins whole sides: each batch would pay for all that is kept.
@@ -25,6 +24,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from pointstamp.containers.kept_records import KeptRecords
 from pointstamp.containers.keys import check_rows_key, has_nan
 from pointstamp.containers.registry import kind_of
 from pointstamp.errors import ColumnError, SchemaError
@@ -133,8 +133,7 @@ class ColumnsIndex:
         self._own_key = key_names(own_key)
         self._other_key = key_names(other_key)
         self._index: Multimap = no_values()
-        self._batches: list[Any] = []
-        self._begins: list[int] = []
+        self._kept: KeptRecords | None = None
         self._n = 0
         self._n_past = 0
         self._runs: deque[tuple[int, Any]] = deque()
@@ -148,29 +147,24 @@ class ColumnsIndex:
         if not self._runs or self._runs[-1][1] != time:
             self._runs.append((self._n, time))
         self._index = add_values(self._index, keys, np.arange(self._n, self._n + len(keys)))
-        self._batches.append(batch)
-        self._begins.append(self._n)
+        if self._kept is None:
+            self._kept = KeptRecords(batch)
+        else:
+            self._kept.add(batch)
         self._n += len(keys)
-        kind = kind_of(batch)
-        while len(self._batches) > 1 and 2 * kind.length(self._batches[-1]) > kind.length(
-            self._batches[-2]
-        ):
-            last = self._batches.pop()
-            self._begins.pop()
-            self._batches[-1] = kind.concat([self._batches[-1], last])
 
     def pairs(self, batch: Any, arrive: Arrive) -> Iterator[tuple[Any, Any, Any]]:
         """Pairs with the records of `batch`."""
-        if not self._n:
+        if self._kept is None:
             return
-        if type(batch) is not type(self._batches[0]):
-            raise differ(batch, self._batches[0])
+        if type(batch) is not self._kept.container:
+            raise differ(batch, self._kept.batches()[0])
         batch, keys = _keyed(batch, self._other_key)
         records, rows = find_values(self._index, keys)
         if not len(rows):
             return
         for at, of in self._by_time(rows, arrive):
-            own, other = self._taken(batch, records[of], rows[of])
+            own, other = self._taken(self._kept, batch, records[of], rows[of])
             if kind_of(own).length(own):
                 yield at, own, other
 
@@ -182,7 +176,8 @@ class ColumnsIndex:
 
     def batches(self) -> Iterator[Any]:
         """The batches, as they were put together."""
-        yield from self._batches
+        if self._kept is not None:
+            yield from self._kept.batches()
 
     def _by_time(self, rows: Ints, arrive: Arrive) -> Iterator[tuple[Any, Any]]:
         """(time, which of `rows` arrive then), together all."""
@@ -202,23 +197,11 @@ class ColumnsIndex:
             elif present[number]:
                 yield time, np.flatnonzero(arrivals == number)
 
-    def _taken(self, batch: Any, records: Ints, rows: Ints) -> tuple[Any, Any]:
-        """Both sides of the pairs, whose order changes; equal hashes that are not keys are out."""
+    def _taken(self, kept: KeptRecords, batch: Any, records: Ints, rows: Ints) -> tuple[Any, Any]:
+        """Both sides of the pairs, whose order may change; what only has equal hashes is out."""
         kind = kind_of(batch)
-        if len(self._batches) == 1:
-            other = kind.take(self._batches[0], rows)
-        else:
-            places = np.searchsorted(self._begins, rows, side="right") - 1
-            order = np.argsort(places, kind="stable")
-            records, rows = records[order], rows[order]
-            ends = np.searchsorted(places[order], np.arange(len(self._batches) + 1))
-            parts = [
-                kind.take(kept, rows[ends[i] : ends[i + 1]] - self._begins[i])
-                for i, kept in enumerate(self._batches)
-                if ends[i] < ends[i + 1]
-            ]
-            other = kind.concat(parts)
-        own = kind.take(batch, records)
+        order, other = kept.take(rows)
+        own = kind.take(batch, records if order is None else records[order])
         is_pair = are_equal(own, self._other_key, other, self._own_key)
         if is_pair is not None and not is_pair.all():
             own, other = (kind.take(side, np.flatnonzero(is_pair)) for side in (own, other))

@@ -269,6 +269,24 @@ class Kind(Generic[C]):
             return batch
         return self.take(batch, np.array(places, np.int64))
 
+    def plain_columns(self, batch: C) -> dict[str, npt.NDArray[Any]] | None:
+        """The columns by name, each [n] of a dtype of fixed width; None if not all are so.
+
+        A null is of no width. Where it gives columns there is `of_plain`, and each batch has a
+        `schema`.
+        """
+        return None
+
+    def of_plain(self, columns: Mapping[str, npt.NDArray[Any]], like: C) -> C:
+        """A batch of the schema of `like`, of what `plain_columns` gave for such batches.
+
+        Raises
+        ------
+        ContainerError
+            If it gives none.
+        """
+        raise ContainerError(f"batches of {self.name} are not made of columns of fixed width")
+
     # Code of users: it is called with each record, or where there are columns with a batch.
 
     def units(self, batch: C) -> list[Any]:

@@ -58,7 +58,8 @@ class AggregatesByName:
         self._key = key
         self._aggregates = aggregates
         self._operator = operator
-        self._is_sent = is_sent
+        self.is_sent = is_sent
+        """Whether parts may go to other workers, for which they are made short."""
         self._columns = named_columns(key, aggregates)
         self.combines = can_combine(key, aggregates)
         """Whether parts are aggregates already, and not the records."""
@@ -79,7 +80,7 @@ class AggregatesByName:
             self._n_to_pass = max(0, self._n_to_pass - 1)
             return self._of_each_record(narrow)
         found = self._grouped(narrow)
-        if not self._is_sent:
+        if not self.is_sent:
             self._n_to_pass = sys.maxsize
         elif 2 * found.num_rows > narrow.num_rows:
             self._n_to_pass = _N_PASSED

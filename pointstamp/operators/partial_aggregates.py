@@ -34,12 +34,13 @@ def in_part(stream: StreamCore[Any], aggregates: AggregatesByName, name: str) ->
 class _InPart:
     """The logic: takes what has come, and sends its parts."""
 
-    __slots__ = ("_aggregates", "_batches", "_n_records")
+    __slots__ = ("_aggregates", "_batches", "_n_records", "_room")
 
     def __init__(self, aggregates: AggregatesByName) -> None:
         self._aggregates = aggregates
         self._batches: list[Any] = []
         self._n_records = 0
+        self._room = TOGETHER_RECORDS if aggregates.is_sent else 1
 
     def run(self, inputs: list[Input], outputs: list[Output]) -> None:
         """Take all there is."""
@@ -47,7 +48,7 @@ class _InPart:
         last: Any = None
         while (item := input_.pull()) is not None:
             time, batch = item
-            if self._batches and (time != last or self._n_records >= TOGETHER_RECORDS):
+            if self._batches and (time != last or self._n_records >= self._room):
                 self._send(last, output)
             last = time
             self._batches.append(batch)
