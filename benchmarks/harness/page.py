@@ -52,7 +52,7 @@ How it is done:
   samples are many epochs or batches, p99 is what at most one in a hundred of them is beyond.
 - Answers are compared: a run in which two contenders disagree fails.
 - Peak memory is the greatest resident memory of any one process of the case (for us: per worker),
-  interpreter and libraries included. A worker with our kernels loaded takes about 210 MiB before
+  interpreter and libraries included. A worker with our kernels loaded takes about 85 MiB before
   it has any data, so that only large graphs say what a graph takes.
 - *Floors* do less than we do, and nothing can be below them: a byte that goes to another process
   and back, or a loop in plain Python.
