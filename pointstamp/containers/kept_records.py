@@ -55,7 +55,7 @@ class KeptRecords:
         self._kept = batches
 
     def take(self, rows: Ints) -> tuple[Ints | None, Any]:
-        """The records of these numbers, int64[m] (at least one), in an order that is given with them.
+        """The records of these numbers, int64[m] (at least one), and the order they come in.
 
         Returns
         -------

@@ -44,3 +44,6 @@ cpdef hash_into(list keys, uint64_t[::1] hashes)
 
 @cython.locals(place=uint64_t)
 cpdef list split_by_hash(list records, object key, uint64_t n_parts)
+
+@cython.locals(place=Py_ssize_t)
+cpdef list split_by_number(list records, object to, Py_ssize_t n_parts, object checked)

@@ -151,6 +151,22 @@ def split_by_hash(records: list[Any], key: Any, n_parts: int) -> list[list[Any]]
     return parts
 
 
+def split_by_number(records: list[Any], to: Any, n_parts: int, checked: Any) -> list[list[Any]]:
+    """The records of each part, by what the function `to` gives, modulo the number of parts.
+
+    What is no int, or negative, is handed to `checked(number, record)`, which gives another
+    one, or raises.
+    """
+    parts: list[list[Any]] = [[] for _ in range(n_parts)]
+    for record in records:
+        number = to(record)
+        if type(number) is not int or number < 0:
+            number = checked(number, record)
+        place = number % n_parts
+        parts[place].append(record)
+    return parts
+
+
 _IS_PLAIN = isinstance(stable_hash, FunctionType)
 
 

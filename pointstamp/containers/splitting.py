@@ -9,12 +9,14 @@ from __future__ import annotations
 import itertools
 import reprlib
 from collections.abc import Iterator
+from functools import partial
 from operator import index
 from typing import Any
 
 import numpy as np
 
 from pointstamp.containers.convert import integer_values
+from pointstamp.containers.key_hashes import split_by_number
 from pointstamp.containers.kind import Ints
 from pointstamp.containers.registry import kind_of
 from pointstamp.errors import RouteError
@@ -83,6 +85,8 @@ def split_by_worker(batch: Any, to: Any, peers: int, operator: str) -> list[Any]
     >>> split_by_worker(["a", "bb", "ccc"], len, 2, "an example")
     [['bb'], ['a', 'ccc']]
     """
+    if type(batch) is list and callable(to):
+        return split_by_number(batch, to, peers, partial(_number, operator))
     kind = kind_of(batch)
     workers = _workers_of(kind.column(batch, to, operator), peers, kind, batch, operator)
     if peers == 1:
@@ -101,7 +105,7 @@ def _workers_of(values: Any, peers: int, kind: Any, batch: Any, operator: str) -
     if isinstance(values, list):
         chosen = zip(values, kind.records(batch), strict=True)
         return np.fromiter(
-            (_number(value, record, operator) % peers for value, record in chosen),
+            (_number(operator, value, record) % peers for value, record in chosen),
             np.int64,
             len(values),
         )
@@ -111,11 +115,11 @@ def _workers_of(values: Any, peers: int, kind: Any, batch: Any, operator: str) -
     if numbers.min() < 0:
         first = int(np.flatnonzero(numbers < 0)[0])
         record = next(kind.records(kind.slice(batch, first, first + 1)))
-        _number(int(numbers[first]), record, operator)
+        _number(operator, int(numbers[first]), record)
     return numbers if numbers.max() < peers else numbers % peers
 
 
-def _number(value: Any, record: Any, operator: str) -> int:
+def _number(operator: str, value: Any, record: Any) -> int:
     try:
         number = index(value)
     except TypeError:
