@@ -22,6 +22,7 @@ the capabilities of, depends on what the process did before.
 from __future__ import annotations
 
 import gc
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import copy_context
@@ -168,7 +169,7 @@ class Simulation:
         serialize: bool = False,
         max_decisions: int = MAX_DECISIONS,
         progress: str = "demand",
-        log: LoggerFactory | None = None,
+            log: LoggerFactory | None = None,
     ) -> None:
         check_workers(workers)
         check_options(progress, log)
@@ -176,12 +177,18 @@ class Simulation:
         self.schedule = schedule
         self.workers: list[Worker | None] = [None] * workers
         self.network = SimulatedNetwork(
-            workers, Random(schedule.seed), on_park=self._on_park, serialize=serialize
+            workers,
+            Random(schedule.seed),
+            on_park=self._on_park,
+            serialize=serialize,
+            weigh=schedule.weight_of_link,
         )
         self._observe = observe
         self._max_decisions = max_decisions
         self._log = None if log is None else log.simulated()
         self._seats = [_Seat(self, index) for index in range(workers)]
+        self._alive = list(range(workers))
+        self._runnable: list[int] = []
         self._greenlets: list[greenlet] = []
         self._driver: greenlet | None = None
         self._results: dict[int, Any] = {}
@@ -219,29 +226,58 @@ class Simulation:
     # The driver.
 
     def _drive(self) -> None:
-        while not all(seat.is_over for seat in self._seats):
-            runnable = [seat.index for seat in self._seats if seat.can_go_on()]
-            pending = self._pending()
-            if not runnable and not pending and self._is_awaited():
+        pending = self.network.links
+        self._look_at(tuple(self._alive))
+        while self._alive:
+            if not self._runnable and not pending:
+                if not self._is_awaited():
+                    found = "no worker can go on, and nothing is under way"
+                    raise StalledError(self._describe(found))
                 self.network.wait_for_wake()
+                self._look_at(())
                 continue
-            if not runnable and not pending:
-                raise StalledError(self._describe("no worker can go on, and nothing is under way"))
-            alive = [seat.index for seat in self._seats if not seat.is_over]
-            self._carry_out(self.schedule.choose(runnable, pending, alive))
+            decision = self.schedule.choose(self._runnable, pending, self._alive)
+            self._carry_out(decision)
             if self._observe is not None:
                 self._observe(self)
             if len(self.schedule.decisions) > self._max_decisions:
                 raise StalledError(self._describe("the workers go on and on"))
+            self._look_at(self._concerned(decision))
+
+    def _concerned(self, decision: Decision) -> Sequence[int]:
+        """Of which workers a decision may have changed whether they can go on.
+
+        Besides those that were woken: to look at all of them would cost as much for each
+        message as there are workers.
+        """
+        network = self.network
+        if network._notices or len(network._closed) == len(self.workers):
+            return tuple(self._alive)
+        return (int(decision[2 if decision[0] == "deliver" else 1]),)
+
+    def _look_at(self, doubtful: Sequence[int]) -> None:
+        """See which of these workers can go on, and of those that were woken meanwhile."""
+        unparked = self.network.unparked
+        woken = []
+        while unparked:
+            woken.append(unparked.pop())  # other threads may add to it
+        runnable = self._runnable
+        for index in (*doubtful, *woken):
+            seat = self._seats[index]
+            place = bisect_left(runnable, index)
+            was_runnable = place < len(runnable) and runnable[place] == index
+            if seat.can_go_on() != was_runnable:
+                if was_runnable:
+                    del runnable[place]
+                else:
+                    runnable.insert(place, index)
+            if seat.is_over and index in self._alive:
+                self._alive.remove(index)
 
     def _is_awaited(self) -> bool:
         """Whether something outside of the simulation is under way that will wake a worker."""
         alive = zip(self.workers, self._seats, strict=True)
         return any(w and w.environment.n_outside and not seat.is_over for w, seat in alive)
-
-    def _pending(self) -> list[tuple[int, int, int, int]]:
-        """The links with messages for workers that still read them."""
-        return [link for link in self.network.pending() if not self._seats[link[1]].has_crashed]
 
     def _carry_out(self, decision: Decision) -> None:
         what, *rest = decision
