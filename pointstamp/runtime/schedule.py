@@ -98,7 +98,7 @@ class Schedule:
         return ("deliver", *link, n_waiting if self._rng.random() < WHOLE_LINK else 1)
 
     def weight_of_link(self, link: tuple[int, ...]) -> int:
-        """How often a link delivers, in proportion; all links of two workers may be slow at once."""
+        """How often a link delivers, in proportion: all links of two workers may be slow."""
         return min(self._weights[link[:2]], self._weights[link])
 
     def _check(

@@ -44,7 +44,7 @@ from pointstamp.communication.target import (
 )
 from pointstamp.dataflow.logging_protocol import LoggerFactory
 from pointstamp.errors import MissingExtraError, StalledError
-from pointstamp.runtime.run_options import check_options
+from pointstamp.runtime.run_options import check_options, machine_of_each
 from pointstamp.runtime.run_worker import run_worker
 from pointstamp.runtime.schedule import Decision, Schedule
 from pointstamp.runtime.worker import Worker
@@ -81,6 +81,7 @@ def simulate(
     crash: bool = False,
     replay: Sequence[Decision] = (),
     progress: str = "demand",
+    machines: int | Sequence[int] | None = None,
     log: LoggerFactory | None = None,
 ) -> list[Result]:
     """Call `main(worker, *args)` on each of several workers, in this thread.
@@ -104,6 +105,9 @@ def simulate(
         The first decisions, as a `Simulation` recorded them.
     progress : "demand" or "eager"
         As for `execute`.
+    machines : int or sequence of int, optional
+        Have the workers of each machine add up their progress, as `execute(accumulate=True)`
+        does: on so many machines, or by worker the number of its machine.
     log : Log, optional
         Where the workers write down what they do. There is no clock here: each event
         has a number of its own, in the order in which they happen.
@@ -120,7 +124,7 @@ def simulate(
     StalledError
         When no worker can go on. The error says what is outstanding.
     UsageError
-        As for `execute`; and for a `seed` or a `replay` that is none.
+        As for `execute`; and for a `seed`, a `replay` or `machines` that are none.
 
     Examples
     --------
@@ -129,7 +133,8 @@ def simulate(
     """
     check_main(main)
     schedule = Schedule(seed, crash=crash, replay=replay)
-    return Simulation(workers, schedule, progress=progress, log=log).run(main, *args)
+    simulation = Simulation(workers, schedule, progress=progress, machines=machines, log=log)
+    return simulation.run(main, *args)
 
 
 class Simulation:
@@ -149,6 +154,8 @@ class Simulation:
         After so many, the run is stopped as one that never ends.
     progress : "demand" or "eager"
         As for `execute`.
+    machines : int or sequence of int, optional
+        As for `simulate`.
     log : Log, optional
         Where the workers write down what they do.
 
@@ -169,11 +176,14 @@ class Simulation:
         serialize: bool = False,
         max_decisions: int = MAX_DECISIONS,
         progress: str = "demand",
-            log: LoggerFactory | None = None,
+        machines: int | Sequence[int] | None = None,
+        log: LoggerFactory | None = None,
     ) -> None:
         check_workers(workers)
         check_options(progress, log)
         self._progress = progress
+        self.machines = None if machines is None else machine_of_each(machines, workers)
+        """By worker, the number of its machine, where sums are sent."""
         self.schedule = schedule
         self.workers: list[Worker | None] = [None] * workers
         self.network = SimulatedNetwork(
@@ -323,6 +333,7 @@ class Simulation:
                 run_worker,
                 main=begin,
                 progress=self._progress,
+                accumulate=self.machines is not None,
                 log=self._log,
                 watches_for_stalls=False,
                 responder=nullcontext,
@@ -376,6 +387,7 @@ class _Seat:
     def __init__(self, simulation: Simulation, index: int) -> None:
         self.index = index
         self.peers = len(simulation.workers)
+        self.machines = simulation.machines
         self.state = "has not begun"
         self.has_crashed = False
         self.has_returned = False

@@ -73,6 +73,7 @@ def count_traffic(
     *args: Any,
     workers: int,
     progress: str = "demand",
+    machines: int | Sequence[int] | None = None,
     max_decisions: int = 10_000_000,
 ) -> Traffic:
     """Run `main(worker, *args)` on workers that take turns; what they sent each other.
@@ -85,6 +86,8 @@ def count_traffic(
         How many.
     progress : "demand" or "eager"
         When changes of progress are sent.
+    machines : int or sequence of int, optional
+        On which machines they are, where they add up their progress.
     max_decisions : int
         After so many, the run is stopped as one that never ends.
 
@@ -98,7 +101,9 @@ def count_traffic(
     >>> count_traffic(main, workers=3).n_data
     2
     """
-    simulation = Simulation(workers, InTurns(), max_decisions=max_decisions, progress=progress)
+    simulation = Simulation(
+        workers, InTurns(), max_decisions=max_decisions, progress=progress, machines=machines
+    )
     traffic = Traffic()
     traffic.watch(simulation.network)
     simulation.run(main, *args)
