@@ -99,7 +99,7 @@ def _reorders() -> list[Patch]:
     ]
 
 
-@_mutant("batch in two sums", SAFETY)
+@_mutant("batch in two sums", SAFETY, LIVENESS)
 def _split() -> list[Patch]:
     """Half of what a worker reports at once goes into one sum, and the rest into the next."""
     add, release = Accumulation.add, Accumulation.release
@@ -140,7 +140,7 @@ def _go_around() -> list[Patch]:
     def bugged(self: AccumulatedExchange, message: Message) -> None:
         take(self, message)
         subgraph = self.subgraphs.get(message.tag)
-        if subgraph is not None:
+        if subgraph is not None and subgraph.accumulation is not None:
             subgraph.accumulation._to_machines.extend(message.batch)
 
     return [(AccumulatedExchange, "_take_machine", bugged)]

@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pointstamp.communication.simulated import Link, SimulatedNetwork
+from pointstamp.communication.simulated import SimulatedNetwork
+from pointstamp.communication.waiting_links import Link, Pending
 from pointstamp.containers.codec import encode
-from pointstamp.runtime.schedule import Decision, Pending, Schedule
+from pointstamp.runtime.schedule import Decision, Schedule
 from pointstamp.runtime.simulate import Simulation
 
 CONTROL, PROGRESS = 0, 1
