@@ -31,7 +31,11 @@ FLAT = "each to each"
 LAYOUTS = {
     "tiny": ((4, 2),),
     "small": ((16, 1), (16, 4)),
-    "full": ((16, 1), (16, 4), (128, 1), (128, 8), (128, 32), (1024, 16), (1024, 64)),
+    "full": (
+        *((16, machines) for machines in (1, 4, 8)),
+        *((128, machines) for machines in (1, 8, 32)),
+        *((1024, machines) for machines in (1, 16, 64)),
+    ),
 }
 """(workers, machines)."""
 
@@ -280,7 +284,7 @@ def line(workers: int, machines: int) -> str:
         )
         for r in both
     ]
-    cells = [str(workers), str(machines)]
+    cells = [f"{workers:,}", str(machines)]
     for flat, added in zip(*pairs, strict=True):
         cells += [flat, added]
     return f"| {' | '.join(cells)} |"
