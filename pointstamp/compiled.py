@@ -38,6 +38,7 @@ MODULES = (
     "pointstamp.containers.rows",
     "pointstamp.containers.small_rows",
     "pointstamp.progress.change_batch",
+    "pointstamp.progress.accumulate",
     "pointstamp.progress.staircase",
     "pointstamp.progress.antichain",
     "pointstamp.progress.timestamp",
@@ -78,6 +79,7 @@ MODULES = (
     "pointstamp.observability.worker_log",
     "pointstamp.runtime.installed_dataflow",
     "pointstamp.runtime.progress_exchange",
+    "pointstamp.runtime.accumulated_exchange",
     "pointstamp.runtime.worker",
 )
 """Python that is compiled, in the order of the layers."""

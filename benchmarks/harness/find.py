@@ -46,5 +46,5 @@ ORDER = (
     "service_latency", "service_throughput", "service_loop",
     "service_recovery", "service_soak",
     # Minutes for each case: only when it is named.
-    "event_driven", "spark_triangles", "spark_real_graphs",
+    "accumulated_progress", "event_driven", "spark_triangles", "spark_real_graphs",
 )  # fmt: skip

@@ -44,6 +44,10 @@ Tls = Annotated[
         metavar="FOLDER", help="Encrypt between them: it has chain.pem, key.pem and roots.pem."
     ),
 ]
+Accumulate = Annotated[
+    bool,
+    typer.Option("--accumulate", help="Add up the progress of the workers of each machine."),
+]
 Threads = Annotated[bool, typer.Option("--threads", help="As threads of this process.")]
 
 
@@ -56,22 +60,24 @@ def run(
     hosts: Hosts = None,
     secret: Secret = None,
     tls: Tls = None,
+    accumulate: Accumulate = False,
     log: LogTo = None,
 ) -> None:
     """Run a program of your own: FUNCTION(worker, *ARGS) on each worker."""
     from pointstamp.runtime.execute import execute
     from pointstamp.runtime.host_file import run_process
 
+    options = {"accumulate": accumulate, **log_option(log)}
     main, words = load(program), args or []
     check_arguments(program, main, words)
     if process is None and hosts is None and secret is None and tls is None:
-        execute(main, *words, workers=workers, threads=threads, **log_option(log))
+        execute(main, *words, workers=workers, threads=threads, **options)
         return
     if process is None or hosts is None or secret is None:
         raise UsageError("--process I, --hosts FILE and --secret FILE go together: name all")
     if workers > 1 or threads:
         raise UsageError("each line of --hosts is one worker: leave out --workers and --threads")
-    run_process(main, words, process, hosts, secret, tls, warn=_warn, **log_option(log))
+    run_process(main, words, process, hosts, secret, tls, warn=_warn, **options)
 
 
 def _warn(what: str) -> None:

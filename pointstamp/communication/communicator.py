@@ -4,6 +4,9 @@ Nothing here knows of progress, operators or time: a message is a small tag and 
 container. A communicator belongs to one worker and is used from that worker's
 thread alone, except `unpark`, which any thread may call.
 
+One whose workers run on several machines may say which run on the same, by a list `machines`
+with a number for each worker; where there is none, all do.
+
 Laws, which `pointstamp.testing.check_communicator` tests:
 
 - The k-th call of `channel()` on each worker makes the two ends of one channel.

@@ -10,6 +10,7 @@ cdef class MeshCommunicator:
     cdef object __weakref__
     cdef readonly Py_ssize_t index
     cdef readonly Py_ssize_t peers
+    cdef readonly list machines
     cdef Mailbox _mailbox
     cdef readonly object _segment
     cdef readonly dict _ranks

@@ -78,6 +78,8 @@ class MeshCommunicator:
         messages go by the streams.
     compressions : mapping of int to str, optional
         For each peer that wants what streams to it compressed, how.
+    machines : sequence of int, optional
+        By worker, a number of its machine; by default all are on one.
     """
 
     def __init__(
@@ -88,6 +90,7 @@ class MeshCommunicator:
         segment: Segment | None = None,
         compressions: Mapping[int, str] | None = None,
         members: Sequence[int] = (),
+        machines: Sequence[int] = (),
     ) -> None:
         missing = set(range(peers)) - {index} - connections.keys()
         if missing or len(connections) != peers - 1:
@@ -97,6 +100,7 @@ class MeshCommunicator:
             )
         self.index = index
         self.peers = peers
+        self.machines = list(machines) or [0] * peers
         self._mailbox = Mailbox()
         self._segment = segment
         # The place of each worker among those that share the segment.

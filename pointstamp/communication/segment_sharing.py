@@ -48,6 +48,19 @@ def machine_number() -> bytes:
     return hashlib.sha256(b"%s %s %d" % (boot, space, os.geteuid())).digest()[:N_MACHINE]
 
 
+def machine_of_each(machines: Mapping[int, bytes]) -> list[int]:
+    """By worker, the first one that runs on the same machine: the same list on all of them.
+
+    >>> machine_of_each({2: b"a", 0: b"b", 1: b"a", 3: ALONE, 4: ALONE})
+    [0, 1, 1, 3, 4]
+    """
+    first: dict[bytes, int] = {}
+    return [
+        worker if machines[worker] == ALONE else first.setdefault(machines[worker], worker)
+        for worker in sorted(machines)
+    ]
+
+
 def sharing(index: int, machine: bytes, machines: Mapping[int, bytes]) -> list[int]:
     """The workers of the machine of worker `index`, itself among them; none if it is alone.
 

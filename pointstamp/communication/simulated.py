@@ -22,14 +22,12 @@ from pointstamp.communication.communicator import Message
 from pointstamp.communication.failure import Notice, notice
 from pointstamp.communication.mailbox import ChannelEnd, Mailbox
 from pointstamp.communication.signal import Signal
+from pointstamp.communication.waiting_links import Link, WaitingLinks
 from pointstamp.containers.codec import decode, encode
 from pointstamp.errors import InternalError, UsageError
 
 OnPark = Callable[[int, float | None], None]
 """`on_park(index, timeout_s)`: worker `index` waits; return to have it look again."""
-
-Link = tuple[int, int, int]
-"""Sender, receiver, channel."""
 
 SLOWNESS = (1, 1, 1, 20, 500)
 """How much slower than others a link may be, for `deliver_any`.
@@ -52,6 +50,15 @@ class SimulatedNetwork:
         Called when a worker waits; without it, waiting is an error.
     serialize : bool
         Whether messages are encoded and decoded on their way.
+    weigh : callable, optional
+        The weight of a link, by which a driver draws from `links`.
+
+    Attributes
+    ----------
+    links : WaitingLinks
+        Those on which messages wait, but not those to workers that have crashed.
+    unparked : set of int
+        Workers that were woken, which their driver may forget.
 
     Examples
     --------
@@ -73,12 +80,16 @@ class SimulatedNetwork:
         *,
         on_park: OnPark | None = None,
         serialize: bool = False,
+        weigh: Callable[[Link], int] | None = None,
     ) -> None:
         self.workers = workers
         self.on_park = on_park
         self._rng = rng
         self._serialize = serialize
         self._waiting: dict[Link, deque[Any]] = {}
+        weights = () if weigh is None else (weigh,)
+        self.links = WaitingLinks(workers, self._waiting, *weights)
+        self.unparked: set[int] = set()
         self._slowness: dict[Link, int] = {}
         self._mailboxes = [Mailbox() for _ in range(workers)]
         self._closed: set[int] = set()
@@ -97,16 +108,17 @@ class SimulatedNetwork:
     def deliver(self, sender: int, receiver: int, channel: int, count: int = 1) -> None:
         """Let the first `count` messages of a link arrive."""
         link = (sender, receiver, channel)
-        waiting = self._waiting.get(link, ())
+        waiting = self._waiting.get(link, deque())
         if len(waiting) < count:
             raise UsageError(
                 f"{count} messages cannot be delivered from worker {sender} to {receiver} on "
                 f"channel {channel}: {len(waiting)} wait there; waiting are {self.pending()}"
             )
         for _ in range(count):
-            self._arrive(link, self._waiting[link].popleft())
-        if not self._waiting.get(link):
-            self._waiting.pop(link, None)
+            self._arrive(link, waiting.popleft())
+        if not waiting and link in self._waiting:
+            del self._waiting[link]
+            self.links.remove(link)
 
     def deliver_any(self) -> bool:
         """Deliver one message of a link drawn at random; False if none waits.
@@ -128,6 +140,8 @@ class SimulatedNetwork:
         self._notices.append(Notice(index, True, f"worker {index} was lost: it crashed"))
         for link in [link for link in self._waiting if link[0] == index]:
             del self._waiting[link]
+            self.links.remove(link)
+        self.links.hide_to(index)
 
     def wait_for_wake(self) -> None:
         """Wait for another thread to wake a worker; it may be one that has gone on meanwhile."""
@@ -141,7 +155,12 @@ class SimulatedNetwork:
 
     def _send(self, link: Link, tag: Any, batch: Any) -> None:
         sent = [bytes(piece) for piece in encode(batch, tag)] if self._serialize else (tag, batch)
-        self._waiting.setdefault(link, deque()).append(sent)
+        waiting = self._waiting.get(link)
+        if waiting is None:
+            self._waiting[link] = deque([sent])
+            self.links.add(link)
+        else:
+            waiting.append(sent)
 
     def _wait(self, index: int, timeout_s: float | None) -> None:
         if self.on_park is None:
@@ -152,9 +171,7 @@ class SimulatedNetwork:
 
     def _can_close(self, index: int) -> bool:
         """Whether everyone has closed, and all that `index` sent or should get has arrived."""
-        return len(self._closed) == self.workers and not any(
-            index in link[:2] for link in self._waiting
-        )
+        return len(self._closed) == self.workers and not self.links.n_of[index]
 
 
 class SimulatedCommunicator:
@@ -195,6 +212,7 @@ class SimulatedCommunicator:
     def unpark(self) -> None:
         """Make the next `park` return at once."""
         self._is_woken = True
+        self._network.unparked.add(self.index)
         self._network._woken.set()
 
     def close(self) -> None:

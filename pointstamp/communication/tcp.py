@@ -32,7 +32,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.communication.authentication import Handshake
-from pointstamp.communication.segment_sharing import ALONE, machine_number, share, sharing
+from pointstamp.communication.segment_sharing import (
+    ALONE,
+    machine_number,
+    machine_of_each,
+    share,
+    sharing,
+)
 from pointstamp.communication.tls import (
     Certificates,
     Stream,
@@ -191,7 +197,13 @@ def connect(
     from pointstamp.communication.mesh import MeshCommunicator  # with all that it carries
 
     return MeshCommunicator(
-        index, len(addresses), connections, shared, compressions=compressions, members=members
+        index,
+        len(addresses),
+        connections,
+        shared,
+        compressions=compressions,
+        members=members,
+        machines=machine_of_each({**meeting.machines, index: number}),
     )
 
 

@@ -55,6 +55,8 @@ cdef class Tracker:
     cpdef forget_frontier_changes(self)
     @cython.locals(implied=MutableAntichain, own="long long")
     cpdef bint is_covered(self, Py_ssize_t location, object time) except -1
+    @cython.locals(implied=MutableAntichain)
+    cpdef bint is_expected(self, Py_ssize_t location, object time) except -1
     cpdef bint is_idle(self) except -1
     @cython.locals(counts=MutableAntichain, is_inside=bint, held=Py_ssize_t, has_moved=bint)
     cdef _count(self, Py_ssize_t location, object time, long long change)

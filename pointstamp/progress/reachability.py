@@ -272,6 +272,11 @@ class Tracker:
         own = 1 if self._pointstamps[location].is_minimal(time) else 0
         return implied.count(time) > own
 
+    def is_expected(self, location: int, time: Any) -> bool:
+        """Whether `time`, or an earlier one, may still come at a place."""
+        implied = self._implications[location]
+        return implied.less_equal(time)
+
     def is_idle(self) -> bool:
         """Whether nothing is outstanding inside the scope, after `propagate`.
 

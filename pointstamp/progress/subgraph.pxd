@@ -55,6 +55,7 @@ cdef class Subgraph:
     cdef list _is_complete
     cdef Py_ssize_t _n_incomplete
     cdef ChangeBatch _held_back
+    cdef readonly object accumulation
     cdef list _left
     cdef list _unreceipted
     cdef list _internal

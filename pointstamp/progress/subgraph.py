@@ -44,6 +44,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from pointstamp.errors import BuildError
+from pointstamp.progress.accumulate import Accumulation, Updates
 from pointstamp.progress.antichain import Antichain, MutableAntichain
 from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.operate import (
@@ -64,9 +65,6 @@ from pointstamp.progress.timestamp import (
     summary_less_equal,
 )
 from pointstamp.progress.topology import Edge, Node, Topology
-
-Updates = list[tuple[tuple[int, Any], int]]
-"""((location, time), change): what instances of a scope send each other."""
 
 
 def _no_wake() -> None:
@@ -209,6 +207,8 @@ class Subgraph:
         self._is_complete = [True] * (len(children) + 1)
         self._n_incomplete = 0
         self._held_back: ChangeBatch = ChangeBatch()
+        self.accumulation: Accumulation | None = None
+        """What is added up here for other workers, if this is an accumulator's."""
         self._left: list[tuple[int, Any, int]] = []
         self._unreceipted: list[tuple[int, Any, int]] = []
         self._internal = [ChangeBatch() for _ in range(outputs)]
@@ -281,6 +281,28 @@ class Subgraph:
             self._set_child_external_summary(node, child)
             self.activate(node)
 
+    def accumulate(
+        self,
+        workers: int,
+        hand_on: Callable[[Updates, dict[int, int]], None],
+        send_out: Callable[[Updates], None],
+    ) -> None:
+        """Before the first visit: add up what so many `workers` report, this one among them."""
+        held: ChangeBatch = ChangeBatch()
+        for node in range(1, len(self._nodes)):
+            for port, batch in enumerate(self._initial[node]) if self._is_local[node] else ():
+                location = self.topology.source(node, port)
+                for time, count in batch:
+                    held.update((location, time), count * workers)
+        self.accumulation = Accumulation(
+            held,
+            [not is_target for _, _, is_target in self._ports],
+            [node == 0 for node, _, _ in self._ports],
+            self._tracker,
+            hand_on,
+            send_out,
+        )
+
     # A visit.
 
     def push_external_progress(self, changes: Changes) -> None:
@@ -334,6 +356,8 @@ class Subgraph:
         Nothing is reported, and no count changes: what has seen a frontier of this
         scope goes on seeing it as it was, here and on the peers.
         """
+        if self.accumulation is not None:
+            self.accumulation.release(at_once=True)  # the others may go on for a while
         for operator in self._operators:
             if operator is not None:
                 operator.abandon()
@@ -347,12 +371,14 @@ class Subgraph:
     @property
     def holds_capability(self) -> bool:
         """Whether a moving frontier may free a capability here, or changes held back."""
-        return self._n_holders > 0 or bool(self._held_back)
+        return self._n_holders > 0 or bool(self._held_back) or bool(self.accumulation)
 
     @property
     def complete(self) -> bool:
         """Whether nothing is outstanding inside, on any worker, as far as known."""
-        return self._tracker.is_idle() and not self._n_incomplete and not self._held_back
+        if self._n_incomplete or self._held_back or self.accumulation:
+            return False
+        return self._tracker.is_idle()
 
     def frontier(self, node: int, port: int) -> list[Any]:
         """The minimal times that may still come at an input of child `node`."""
@@ -561,6 +587,11 @@ class Subgraph:
 
     def _share(self) -> None:
         """Give out what was held back, if another worker needs it."""
+        if self.accumulation is not None:
+            if self._held_back:
+                self.accumulation.add(self._held_back.drain())
+            self.accumulation.release(at_once=self.eager)
+            return
         if not self._held_back:
             return
         needed = self.eager

@@ -28,6 +28,7 @@ def execute(
     workers: int = 1,
     threads: bool = False,
     progress: str = "demand",
+    accumulate: bool = False,
     log: LoggerFactory | None = None,
     watchdog_s: float | None = None,
     in_flight_bytes: int = LIMIT_BYTES,
@@ -50,6 +51,10 @@ def execute(
     progress : "demand" or "eager"
         Whether workers send each other progress when it may advance another's
         frontier, or always at once, in more messages.
+    accumulate : bool
+        Whether one worker of each machine adds up the progress of all, in place of each
+        sending its own to all others: far fewer messages, which take longer. Worth it with
+        many workers that all can go on while one is at work.
     log : Log, optional
         Where the workers write down what they do: `ps.Log("run.log")`.
     watchdog_s : float, optional
@@ -83,7 +88,7 @@ def execute(
     """
     check_workers(workers)
     check_main(main)
-    check_options(progress, log, watchdog_s, in_flight_bytes)
+    check_options(progress, log, watchdog_s, in_flight_bytes, accumulate)
     if log is not None:
         log.prepare()
 
@@ -95,6 +100,7 @@ def execute(
             main,
             *args,
             progress=progress,
+            accumulate=accumulate,
             log=log,
             watchdog_s=watchdog_s,
             in_flight_bytes=in_flight_bytes,

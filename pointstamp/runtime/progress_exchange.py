@@ -24,6 +24,10 @@ class ProgressExchange:
         self._log = log
         self._outbox: list[tuple[int, Any]] = []
 
+    def install(self, scope: int, subgraph: Subgraph) -> None:
+        """Have changes of a scope arrive at its instance here."""
+        self.subgraphs[scope] = subgraph
+
     def share(self, scope: int, updates: Any) -> None:
         """Have the peers' instances of `scope` receive `updates` when this step ends."""
         self._outbox.append((scope, updates))

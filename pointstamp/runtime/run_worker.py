@@ -24,6 +24,7 @@ def run_worker(
     main: Callable[..., Result],
     *args: Any,
     progress: str = "demand",
+    accumulate: bool = False,
     log: LoggerFactory | None = None,
     watchdog_s: float | None = None,
     in_flight_bytes: int = LIMIT_BYTES,
@@ -47,12 +48,13 @@ def run_worker(
     if not hasattr(communicator, "channel"):
         raise UsageError(f"a worker needs a communicator, and was given {communicator!r}")
     check_main(main)
-    check_options(progress, log, watchdog_s, in_flight_bytes)
+    check_options(progress, log, watchdog_s, in_flight_bytes, accumulate)
     with ExitStack() as stack:
         kept = None if log is None else stack.enter_context(closing(log.begin(communicator)))
         worker = Worker(
             communicator,
             eager=is_eager(progress),
+            accumulate=accumulate,
             log=kept,
             watchdog_s=watchdog_s,
             stall_s=watchdog.STALL_S if watches_for_stalls else None,

@@ -12,15 +12,16 @@ far behind while the rest goes on; with uniform draws that hardly ever happens.
 from __future__ import annotations
 
 import random
+from bisect import bisect
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 from pointstamp.communication.simulated import SLOWNESS
+from pointstamp.communication.waiting_links import Pending, WaitingLinks
 from pointstamp.errors import UsageError
 
 Decision = tuple[str | int, ...]
-Pending = tuple[int, int, int, int]
-"""Sender, receiver, channel, and how many messages wait."""
 
 WHOLE_LINK = 0.3
 """How often a link delivers all that waits on it, rather than one message."""
@@ -58,7 +59,7 @@ class Schedule:
         """What was decided, in order."""
         self._rng = random.Random(seed)
         self._replay = _recorded(replay)
-        self._slowness: dict[object, int] = {}
+        self._weights = _Weights(seed)
         self._crash_at = -1
         if crash:
             self._crash_at = self._rng.randrange(self._rng.choice(CRASH_WITHIN))
@@ -78,24 +79,27 @@ class Schedule:
         return decision
 
     def _draw(self, runnable: Sequence[int], pending: Sequence[Pending]) -> Decision:
-        weights = [1 / self._slowness_of(worker) for worker in runnable]
-        weights += [1 / self._slowness_of_link(link[:3]) for link in pending]
-        drawn = self._rng.choices(range(len(weights)), weights)[0]
-        if drawn < len(runnable):
-            return ("run", runnable[drawn])
-        *link, n_waiting = pending[drawn - len(runnable)]
+        # Integers, so that sums are the same in any order.
+        until = list(accumulate(map(self._weights.__getitem__, runnable)))
+        of_workers = until[-1] if until else 0
+        if isinstance(pending, WaitingLinks):
+            of_links = pending.total_weight
+        else:
+            until_links = list(accumulate(self.weight_of_link(link[:3]) for link in pending))
+            of_links = until_links[-1] if until_links else 0
+        at = self._rng.random() * (of_workers + of_links)
+        if at < of_workers or not of_links:
+            return ("run", runnable[bisect(until, at, 0, len(runnable) - 1)])
+        at -= of_workers
+        if isinstance(pending, WaitingLinks):
+            *link, n_waiting = pending.at_weight(at)
+        else:
+            *link, n_waiting = pending[bisect(until_links, at, 0, len(pending) - 1)]
         return ("deliver", *link, n_waiting if self._rng.random() < WHOLE_LINK else 1)
 
-    def _slowness_of(self, thing: object) -> int:
-        slowness = self._slowness.get(thing)
-        if slowness is None:
-            # By name, so that it does not depend on what was seen before.
-            slowness = random.Random(f"{self.seed} {thing}").choice(SLOWNESS)
-            self._slowness[thing] = slowness
-        return slowness
-
-    def _slowness_of_link(self, link: tuple[int, ...]) -> int:
-        return max(self._slowness_of(link[:2]), self._slowness_of(link))
+    def weight_of_link(self, link: tuple[int, ...]) -> int:
+        """How often a link delivers, in proportion: all links of two workers may be slow."""
+        return min(self._weights[link[:2]], self._weights[link])
 
     def _check(
         self,
@@ -117,6 +121,19 @@ class Schedule:
                 "program and the workers that it is of"
             )
         return tuple(decision)
+
+
+class _Weights(dict[object, int]):
+    """How quick a worker or a link is: drawn when it is first asked for."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+
+    def __missing__(self, thing: object) -> int:
+        # By name, so that it does not depend on what was seen before.
+        slowness = random.Random(f"{self._seed} {thing}").choice(SLOWNESS)
+        self[thing] = weight = max(SLOWNESS) // slowness
+        return weight
 
 
 def _recorded(replay: Any) -> list[Decision]:

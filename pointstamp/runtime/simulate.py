@@ -22,6 +22,7 @@ the capabilities of, depends on what the process did before.
 from __future__ import annotations
 
 import gc
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import copy_context
@@ -43,7 +44,7 @@ from pointstamp.communication.target import (
 )
 from pointstamp.dataflow.logging_protocol import LoggerFactory
 from pointstamp.errors import MissingExtraError, StalledError
-from pointstamp.runtime.run_options import check_options
+from pointstamp.runtime.run_options import check_options, machine_of_each
 from pointstamp.runtime.run_worker import run_worker
 from pointstamp.runtime.schedule import Decision, Schedule
 from pointstamp.runtime.worker import Worker
@@ -80,6 +81,7 @@ def simulate(
     crash: bool = False,
     replay: Sequence[Decision] = (),
     progress: str = "demand",
+    machines: int | Sequence[int] | None = None,
     log: LoggerFactory | None = None,
 ) -> list[Result]:
     """Call `main(worker, *args)` on each of several workers, in this thread.
@@ -103,6 +105,9 @@ def simulate(
         The first decisions, as a `Simulation` recorded them.
     progress : "demand" or "eager"
         As for `execute`.
+    machines : int or sequence of int, optional
+        Have the workers of each machine add up their progress, as `execute(accumulate=True)`
+        does: on so many machines, or by worker the number of its machine.
     log : Log, optional
         Where the workers write down what they do. There is no clock here: each event
         has a number of its own, in the order in which they happen.
@@ -119,7 +124,7 @@ def simulate(
     StalledError
         When no worker can go on. The error says what is outstanding.
     UsageError
-        As for `execute`; and for a `seed` or a `replay` that is none.
+        As for `execute`; and for a `seed`, a `replay` or `machines` that are none.
 
     Examples
     --------
@@ -128,7 +133,8 @@ def simulate(
     """
     check_main(main)
     schedule = Schedule(seed, crash=crash, replay=replay)
-    return Simulation(workers, schedule, progress=progress, log=log).run(main, *args)
+    simulation = Simulation(workers, schedule, progress=progress, machines=machines, log=log)
+    return simulation.run(main, *args)
 
 
 class Simulation:
@@ -148,6 +154,8 @@ class Simulation:
         After so many, the run is stopped as one that never ends.
     progress : "demand" or "eager"
         As for `execute`.
+    machines : int or sequence of int, optional
+        As for `simulate`.
     log : Log, optional
         Where the workers write down what they do.
 
@@ -168,20 +176,29 @@ class Simulation:
         serialize: bool = False,
         max_decisions: int = MAX_DECISIONS,
         progress: str = "demand",
+        machines: int | Sequence[int] | None = None,
         log: LoggerFactory | None = None,
     ) -> None:
         check_workers(workers)
         check_options(progress, log)
         self._progress = progress
+        self.machines = None if machines is None else machine_of_each(machines, workers)
+        """By worker, the number of its machine, where sums are sent."""
         self.schedule = schedule
         self.workers: list[Worker | None] = [None] * workers
         self.network = SimulatedNetwork(
-            workers, Random(schedule.seed), on_park=self._on_park, serialize=serialize
+            workers,
+            Random(schedule.seed),
+            on_park=self._on_park,
+            serialize=serialize,
+            weigh=schedule.weight_of_link,
         )
         self._observe = observe
         self._max_decisions = max_decisions
         self._log = None if log is None else log.simulated()
         self._seats = [_Seat(self, index) for index in range(workers)]
+        self._alive = list(range(workers))
+        self._runnable: list[int] = []
         self._greenlets: list[greenlet] = []
         self._driver: greenlet | None = None
         self._results: dict[int, Any] = {}
@@ -219,29 +236,58 @@ class Simulation:
     # The driver.
 
     def _drive(self) -> None:
-        while not all(seat.is_over for seat in self._seats):
-            runnable = [seat.index for seat in self._seats if seat.can_go_on()]
-            pending = self._pending()
-            if not runnable and not pending and self._is_awaited():
+        pending = self.network.links
+        self._look_at(tuple(self._alive))
+        while self._alive:
+            if not self._runnable and not pending:
+                if not self._is_awaited():
+                    found = "no worker can go on, and nothing is under way"
+                    raise StalledError(self._describe(found))
                 self.network.wait_for_wake()
+                self._look_at(())
                 continue
-            if not runnable and not pending:
-                raise StalledError(self._describe("no worker can go on, and nothing is under way"))
-            alive = [seat.index for seat in self._seats if not seat.is_over]
-            self._carry_out(self.schedule.choose(runnable, pending, alive))
+            decision = self.schedule.choose(self._runnable, pending, self._alive)
+            self._carry_out(decision)
             if self._observe is not None:
                 self._observe(self)
             if len(self.schedule.decisions) > self._max_decisions:
                 raise StalledError(self._describe("the workers go on and on"))
+            self._look_at(self._concerned(decision))
+
+    def _concerned(self, decision: Decision) -> Sequence[int]:
+        """Of which workers a decision may have changed whether they can go on.
+
+        Besides those that were woken: to look at all of them would cost as much for each
+        message as there are workers.
+        """
+        network = self.network
+        if network._notices or len(network._closed) == len(self.workers):
+            return tuple(self._alive)
+        return (int(decision[2 if decision[0] == "deliver" else 1]),)
+
+    def _look_at(self, doubtful: Sequence[int]) -> None:
+        """See which of these workers can go on, and of those that were woken meanwhile."""
+        unparked = self.network.unparked
+        woken = []
+        while unparked:
+            woken.append(unparked.pop())  # other threads may add to it
+        runnable = self._runnable
+        for index in (*doubtful, *woken):
+            seat = self._seats[index]
+            place = bisect_left(runnable, index)
+            was_runnable = place < len(runnable) and runnable[place] == index
+            if seat.can_go_on() != was_runnable:
+                if was_runnable:
+                    del runnable[place]
+                else:
+                    runnable.insert(place, index)
+            if seat.is_over and index in self._alive:
+                self._alive.remove(index)
 
     def _is_awaited(self) -> bool:
         """Whether something outside of the simulation is under way that will wake a worker."""
         alive = zip(self.workers, self._seats, strict=True)
         return any(w and w.environment.n_outside and not seat.is_over for w, seat in alive)
-
-    def _pending(self) -> list[tuple[int, int, int, int]]:
-        """The links with messages for workers that still read them."""
-        return [link for link in self.network.pending() if not self._seats[link[1]].has_crashed]
 
     def _carry_out(self, decision: Decision) -> None:
         what, *rest = decision
@@ -287,6 +333,7 @@ class Simulation:
                 run_worker,
                 main=begin,
                 progress=self._progress,
+                accumulate=self.machines is not None,
                 log=self._log,
                 watches_for_stalls=False,
                 responder=nullcontext,
@@ -340,6 +387,7 @@ class _Seat:
     def __init__(self, simulation: Simulation, index: int) -> None:
         self.index = index
         self.peers = len(simulation.workers)
+        self.machines = simulation.machines
         self.state = "has not begun"
         self.has_crashed = False
         self.has_returned = False

@@ -27,9 +27,9 @@ from pointstamp.operators.probe import Probe
 from pointstamp.operators.scope import Scope
 from pointstamp.operators.sources import InputHandle
 from pointstamp.progress.timestamp import Int, Timestamp
+from pointstamp.runtime.accumulated_exchange import exchange_of
 from pointstamp.runtime.control_plane import ControlPlane
 from pointstamp.runtime.installed_dataflow import InstalledDataflow, unique_name
-from pointstamp.runtime.progress_exchange import ProgressExchange
 from pointstamp.runtime.signal_poll import poll_signals
 from pointstamp.runtime.snapshots import Snapshot, WorkerSnapshots, Write
 from pointstamp.runtime.timers import Timers
@@ -48,8 +48,9 @@ class Worker:
     communicator : Communicator
         Its contact with the others.
     eager : bool
-        Send every change of progress at once (lower latency, more messages),
-        rather than when it may advance a peer's frontier.
+        Send each change of progress at once, rather than when it may advance a peer's frontier.
+    accumulate : bool
+        Send progress to one worker of each machine, which adds it up.
     log : Logger, optional
         Logs what happens here; its maker closes it.
     watchdog_s : float, optional
@@ -67,6 +68,7 @@ class Worker:
         communicator: Communicator,
         *,
         eager: bool = False,
+        accumulate: bool = False,
         log: Logger | None = None,
         watchdog_s: float | None = None,
         stall_s: float | None = None,
@@ -77,7 +79,7 @@ class Worker:
         self._log = log
         # Before the environment, whose log would wrap their channels.
         self._control = control = ControlPlane(communicator, self._activate)
-        self._progress = progress = ProgressExchange(communicator, log)
+        self._progress = progress = exchange_of(communicator, log, accumulate)
         # Through a loop, whose variable has no C type: of a typed one Cython would hand on the
         # bare C function in place of a bound method.
         own = {service.channel: service.receive for service in (control, progress)}
@@ -610,7 +612,7 @@ class Worker:
         for inner in scope.all_scopes():
             assert inner.subgraph is not None
             dataflow.scopes.append(inner.number)
-            self._subgraphs[inner.number] = inner.subgraph
+            self._progress.install(inner.number, inner.subgraph)
         dataflow.root = scope.subgraph
         dataflow.lines = scope.structure()
         self._control.install(dataflow)

@@ -58,6 +58,7 @@ def run(
     spark: SparkSession | None = None,
     *,
     progress: str = "demand",
+    accumulate: bool = False,
     log: LoggerFactory | None = None,
     fused: bool = False,
     certificates: Certificates | None = None,
@@ -87,6 +88,8 @@ def run(
         The session, where there are no inputs to ask for theirs.
     progress : "demand" or "eager"
         As for `pointstamp.execute`.
+    accumulate : bool
+        As for `pointstamp.execute`; the tasks of one machine are those that share memory.
     log : Log, optional
         Where the workers write down what they do, as for `pointstamp.execute`: a folder of the
         machine that each task runs on, so one that they share, to be read as a whole. It is
@@ -136,7 +139,7 @@ def run(
 
     from pointstamp.communication.authentication import new_secret
     from pointstamp.operators.building import takes_names
-    from pointstamp.runtime.run_options import is_eager
+    from pointstamp.runtime.run_options import check_options, is_eager
     from pointstamp.spark import packed_batches
     from pointstamp.spark.driver_control import worker_config
     from pointstamp.spark.task import Job, work
@@ -150,6 +153,7 @@ def run(
     check_slots(spark, workers)
     by_name = takes_names(build, list(inputs))
     eager = is_eager(progress)
+    check_options(progress, None, accumulate=accumulate)
     if log is not None:
         log.prepare()
 
@@ -171,6 +175,7 @@ def run(
         log,
         fused,
         certificates,
+        accumulate,
     )
     if fused:
         return _remembered(frames[0].mapInArrow(work(job), struct, barrier=True), control)

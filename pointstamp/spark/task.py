@@ -68,6 +68,8 @@ class Job:
     """Whether rows are records of the one input and of the result, and not packed batches."""
     certificates: Certificates | None = None
     """What workers on different machines encrypt with; None if they do not."""
+    accumulate: bool = False
+    """Whether the workers of each machine add up their progress."""
 
 
 def work(job: Job) -> Callable[[Rows], Iterator[pa.RecordBatch]]:
@@ -208,7 +210,9 @@ def run(job: Job, communicator: Communicator, arrivals: Iterable[PackedBatch]) -
     results: deque[Any] = deque()
     with ExitStack() as stack:
         log = None if job.log is None else stack.enter_context(closing(job.log.begin(communicator)))
-        worker = stack.enter_context(closing(Worker(communicator, eager=job.eager, log=log)))
+        worker = stack.enter_context(
+            closing(Worker(communicator, eager=job.eager, accumulate=job.accumulate, log=log))
+        )
         stack.enter_context(registered(worker))
         with worker.dataflow("spark") as scope:
             inputs = [scope.new_input(name) for name in job.inputs]

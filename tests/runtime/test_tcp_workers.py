@@ -19,7 +19,7 @@ from pointstamp.communication.failure import failure, first_cause
 from pointstamp.communication.processes import run_processes
 from pointstamp.communication.target import run_target
 from pointstamp.communication.tcp import Listener, connect, listen
-from pointstamp.errors import OperatorError, PeerFailedError, WorkerError
+from pointstamp.errors import OperatorError, PeerFailedError, UsageError, WorkerError
 from tests.communication.runners import run_tcp
 
 SECRET = b"the secret of these workers"
@@ -110,3 +110,45 @@ def test_when_an_operator_raises_processes_over_tcp_stop_with_the_first_cause() 
         run_tcp(run_processes, target, 2)
     assert (caught.value.operator, caught.value.time) == ("Map", 7)
     assert isinstance(caught.value.__cause__, LookupError)
+
+
+def rounds_added_up(worker: Any, n_rounds: int) -> tuple[list[int], list[int], str]:
+    seen = rounds(worker, abs, n_rounds)
+    return sorted(seen), worker.communicator.machines, type(worker._progress).__name__
+
+
+def test_workers_of_two_machines_add_up_their_progress() -> None:
+    def target(mesh: Any) -> Any:
+        return ps.run_worker(mesh, rounds_added_up, 20, accumulate=True)
+
+    ended = run_tcp(run_processes, target, 4, n_machines=2)
+    seen = [found for found, *_ in ended]
+    assert sorted(x for found in seen for x in found) == list(range(80))
+    assert seen == [sorted(each) for each in ps.execute(rounds, abs, 20, workers=4, threads=True)]
+    assert [rest for _, *rest in ended] == [[[0, 1, 0, 1], "AccumulatedExchange"]] * 4
+
+
+def test_workers_that_share_no_memory_are_on_machines_of_their_own() -> None:
+    def target(mesh: Any) -> Any:
+        return ps.run_worker(mesh, rounds_added_up, 3, accumulate=True)
+
+    ended = run_tcp(run_processes, target, 2)
+    assert [rest for _, *rest in ended] == [[[0, 1], "ProgressExchange"]] * 2
+
+
+@pytest.mark.parametrize("threads", [False, True])
+def test_workers_of_one_machine_add_up_their_progress(threads: bool) -> None:
+    def main(worker: Any) -> tuple[list[int], str]:
+        return sorted(rounds(worker, abs, 20)), type(worker._progress).__name__
+
+    ended = ps.execute(main, workers=3, threads=threads, accumulate=True)
+    assert [kind for _, kind in ended] == ["AccumulatedExchange"] * 3
+    flat = ps.execute(main, workers=3, threads=threads)
+    assert [kind for _, kind in flat] == ["ProgressExchange"] * 3
+    assert [seen for seen, _ in ended] == [seen for seen, _ in flat]
+
+
+@pytest.mark.parametrize("accumulate", [1, "yes", None])
+def test_another_accumulate_is_refused(accumulate: Any) -> None:
+    with pytest.raises(UsageError, match="accumulate is True or False"):
+        ps.execute(abs, workers=2, accumulate=accumulate)

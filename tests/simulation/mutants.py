@@ -22,11 +22,12 @@ from pointstamp.dataflow.operator import Operator
 from pointstamp.dataflow.pact import Broadcast
 from pointstamp.errors import StalledError, WorkerError
 from pointstamp.operators.iterate import _Rounds
+from pointstamp.progress.accumulate import Updates
 from pointstamp.progress.antichain import Antichain, MutableAntichain
 from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.operate import Changes, Interest, ProgressReport, Summaries
 from pointstamp.progress.reachability import Tracker
-from pointstamp.progress.subgraph import Subgraph, Updates
+from pointstamp.progress.subgraph import Subgraph
 from pointstamp.progress.timestamp import summary_less_equal
 from pointstamp.progress.topology import Node, PathStep, Topology
 from pointstamp.testing.oracle import LivenessError, SafetyError

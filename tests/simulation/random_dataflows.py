@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
@@ -73,6 +73,8 @@ class Case:
     plan: Plan
     workers: int
     seed: int
+    machines: tuple[int, ...] | None = None
+    """By worker, its machine, where the workers of each add up their progress."""
 
 
 def random_case(seed: int) -> Case:
@@ -80,6 +82,15 @@ def random_case(seed: int) -> Case:
     rng = Random(seed)
     plan = random_plan(rng, steady=seed % 3 == 0)
     return Case(plan, rng.choice([1, 2, 2, 3, 3, 4]), seed)
+
+
+def random_accumulated_case(seed: int) -> Case:
+    """The plan of the same number, on workers of some machines that add up their progress."""
+    rng = Random(f"machines {seed}")
+    workers = rng.choice([2, 3, 3, 4, 4, 5])
+    n_machines = rng.choice([1, 2, 2, 3])
+    machines = tuple(rng.randrange(n_machines) for _ in range(workers))
+    return replace(random_case(seed), workers=workers, machines=machines)
 
 
 def check_case(case: Case, expected: Outputs | None = None) -> Outputs:
@@ -103,7 +114,7 @@ def check_case(case: Case, expected: Outputs | None = None) -> Outputs:
     >>> check_case(case, expected_outputs(case.plan)) == expected_outputs(case.plan)
     True
     """
-    found = run_plan(case.plan, case.workers, case.seed)
+    found = run_plan(case.plan, case.workers, case.seed, machines=case.machines)
     if expected is not None and found != expected:
         raise AnswerError(
             f"with {case.workers} workers and simulation seed {case.seed}, missing are "
@@ -156,7 +167,13 @@ def _wait(worker: Worker, probes: list[Probe], handles: list[InputHandle]) -> No
 
 
 def run_plan(
-    plan: Plan, workers: int, seed: int, *, oracle: bool = True, serialize: bool = False
+    plan: Plan,
+    workers: int,
+    seed: int,
+    *,
+    oracle: bool = True,
+    serialize: bool = False,
+    machines: Sequence[int] | None = None,
 ) -> Outputs:
     """Run a plan in a simulation, checked all the way by the oracle.
 
@@ -172,6 +189,8 @@ def run_plan(
         Whether to check safety and liveness.
     serialize : bool
         Whether messages are encoded on their way.
+    machines : sequence of int, optional
+        By worker, its machine, to have the workers of each add up their progress.
 
     Returns
     -------
@@ -190,6 +209,7 @@ def run_plan(
         observe=watcher.observe if oracle else None,
         serialize=serialize,
         max_decisions=MAX_DECISIONS,
+        machines=machines,
     )
     if not oracle:
         return _sum(simulation.run(plan_main, plan))

@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pointstamp.communication.simulated import Link, SimulatedNetwork
+from pointstamp.communication.simulated import SimulatedNetwork
+from pointstamp.communication.waiting_links import Link, Pending
 from pointstamp.containers.codec import encode
-from pointstamp.runtime.schedule import Decision, Pending, Schedule
+from pointstamp.runtime.schedule import Decision, Schedule
 from pointstamp.runtime.simulate import Simulation
 
 CONTROL, PROGRESS = 0, 1
@@ -73,6 +74,7 @@ def count_traffic(
     *args: Any,
     workers: int,
     progress: str = "demand",
+    machines: int | Sequence[int] | None = None,
     max_decisions: int = 10_000_000,
 ) -> Traffic:
     """Run `main(worker, *args)` on workers that take turns; what they sent each other.
@@ -85,6 +87,8 @@ def count_traffic(
         How many.
     progress : "demand" or "eager"
         When changes of progress are sent.
+    machines : int or sequence of int, optional
+        On which machines they are, where they add up their progress.
     max_decisions : int
         After so many, the run is stopped as one that never ends.
 
@@ -98,7 +102,9 @@ def count_traffic(
     >>> count_traffic(main, workers=3).n_data
     2
     """
-    simulation = Simulation(workers, InTurns(), max_decisions=max_decisions, progress=progress)
+    simulation = Simulation(
+        workers, InTurns(), max_decisions=max_decisions, progress=progress, machines=machines
+    )
     traffic = Traffic()
     traffic.watch(simulation.network)
     simulation.run(main, *args)

@@ -428,6 +428,20 @@ def test_a_mode_of_progress_that_is_none_is_said_before_anything_starts(spark):
         )
 
 
+@pytest.mark.parametrize("accumulate", [False, True])
+def test_workers_add_up_their_progress_if_they_are_told_to(spark, accumulate):
+    def way(scope, records):
+        kind = type(scope.environment.share.__self__).__name__
+        return records.map_batches(lambda batch: pa.RecordBatch.from_pydict({"way": [kind]}))
+
+    records = spark.range(0, 10, 1, 4)
+    frame = pointstamp.spark.run(
+        way, {"records": records}, "way string", workers=2, accumulate=accumulate
+    )
+    expected = "AccumulatedExchange" if accumulate else "ProgressExchange"
+    assert {row.way for row in frame.collect()} == {expected}
+
+
 async def coroutine(scope, records):
     return records
 
