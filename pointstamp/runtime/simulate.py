@@ -27,6 +27,7 @@ from contextlib import contextmanager, nullcontext
 from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
+from os import PathLike
 from pathlib import Path
 from random import Random
 from types import FrameType
@@ -81,6 +82,8 @@ def simulate(
     replay: Sequence[Decision] = (),
     progress: str = "demand",
     log: LoggerFactory | None = None,
+    memory_limit: int | str | None = None,
+    spill_directory: str | PathLike[str] | None = None,
 ) -> list[Result]:
     """Call `main(worker, *args)` on each of several workers, in this thread.
 
@@ -106,6 +109,8 @@ def simulate(
     log : Log, optional
         Where the workers write down what they do. There is no clock here: each event
         has a number of its own, in the order in which they happen.
+    memory_limit, spill_directory
+        As for `execute`.
 
     Returns
     -------
@@ -128,7 +133,15 @@ def simulate(
     """
     check_main(main)
     schedule = Schedule(seed, crash=crash, replay=replay)
-    return Simulation(workers, schedule, progress=progress, log=log).run(main, *args)
+    simulation = Simulation(
+        workers,
+        schedule,
+        progress=progress,
+        log=log,
+        memory_limit=memory_limit,
+        spill_directory=spill_directory,
+    )
+    return simulation.run(main, *args)
 
 
 class Simulation:
@@ -150,6 +163,8 @@ class Simulation:
         As for `execute`.
     log : Log, optional
         Where the workers write down what they do.
+    memory_limit, spill_directory
+        As for `execute`.
 
     Attributes
     ----------
@@ -169,10 +184,13 @@ class Simulation:
         max_decisions: int = MAX_DECISIONS,
         progress: str = "demand",
         log: LoggerFactory | None = None,
+        memory_limit: int | str | None = None,
+        spill_directory: str | PathLike[str] | None = None,
     ) -> None:
         check_workers(workers)
-        check_options(progress, log)
+        check_options(progress, log, memory_limit=memory_limit, spill_directory=spill_directory)
         self._progress = progress
+        self._memory = memory_limit, spill_directory
         self.schedule = schedule
         self.workers: list[Worker | None] = [None] * workers
         self.network = SimulatedNetwork(
@@ -288,6 +306,8 @@ class Simulation:
                 main=begin,
                 progress=self._progress,
                 log=self._log,
+                memory_limit=self._memory[0],
+                spill_directory=self._memory[1],
                 watches_for_stalls=False,
                 responder=nullcontext,
             )
@@ -402,6 +422,10 @@ class _Seat:
         if timeout_s is not None and not self._is_roused():
             self._now += timeout_s
         self._has_just_waited = True
+
+    def hold_unsent_in(self, make: Callable[[], Any]) -> None:
+        """As the network's."""
+        self._inner.hold_unsent_in(make)
 
     def unpark(self) -> None:
         """As the network's."""

@@ -33,6 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import reduce
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.errors import SparkSetupError, UsageError
@@ -61,6 +62,8 @@ def run(
     log: LoggerFactory | None = None,
     fused: bool = False,
     certificates: Certificates | None = None,
+    memory_limit: int | str | None = None,
+    spill_directory: str | PathLike[str] | None = None,
 ) -> DataFrame:
     """A DataFrame of what a dataflow makes of others. Lazy: nothing runs before an action.
 
@@ -103,6 +106,9 @@ def run(
     certificates : Certificates, optional
         What the workers encrypt with and know each other by, towards other machines and the
         driver (mutual TLS). They travel in the tasks, which Spark encrypts where it is set to.
+    memory_limit, spill_directory : optional
+        How much of what waits each worker keeps in memory, and where on the executors' machines
+        the rest goes; see `pointstamp.execute`.
 
     Returns
     -------
@@ -136,7 +142,7 @@ def run(
 
     from pointstamp.communication.authentication import new_secret
     from pointstamp.operators.building import takes_names
-    from pointstamp.runtime.run_options import is_eager
+    from pointstamp.runtime.run_options import check_options, is_eager
     from pointstamp.spark import packed_batches
     from pointstamp.spark.driver_control import worker_config
     from pointstamp.spark.task import Job, work
@@ -150,6 +156,7 @@ def run(
     check_slots(spark, workers)
     by_name = takes_names(build, list(inputs))
     eager = is_eager(progress)
+    check_options(progress, log, memory_limit=memory_limit, spill_directory=spill_directory)
     if log is not None:
         log.prepare()
 
@@ -171,6 +178,8 @@ def run(
         log,
         fused,
         certificates,
+        memory_limit,
+        None if spill_directory is None else fspath(spill_directory),
     )
     if fused:
         return _remembered(frames[0].mapInArrow(work(job), struct, barrier=True), control)
