@@ -184,7 +184,7 @@ class Environment:
         self.arrivals[channel.id] = arrived
         return channel if self.log is None else self.log.channel(channel)
 
-    def keep_within(self, memory: WorkerMemory) -> None:
+    def limit_memory(self, memory: WorkerMemory) -> None:
         """Have what waits, from here on, go to disk where `memory` has no room for it."""
         self.memory = memory
         self.communicator.hold_unsent_in(memory.unsent)

@@ -18,6 +18,7 @@ Any thread may call: in a service, what is sent is kept by threads of its server
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 import threading
@@ -114,8 +115,10 @@ class MemoryBudget:
 
     def collect(self) -> None:
         """Give up those parts now."""
-        while self._ended:
-            self._ended.popleft().clear()
+        # Two threads may be here: what one finds, the other may have taken.
+        with contextlib.suppress(IndexError):
+            while self._ended:
+                self._ended.popleft().clear()
 
     def close(self) -> None:
         """Give up what is on disk; nothing of it can be read any more."""

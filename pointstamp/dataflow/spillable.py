@@ -340,12 +340,18 @@ class SpillableQueue:
         self._tail, self._tail_bytes = [], 0
 
 
+def _as_batch(item: Any) -> tuple[Any, str]:
+    """An item as a container, and what it was."""
+    # A program may put what it likes into a stash: a number, or a pair of batches.
+    return (item, "batch") if is_container(item) else ([item], "value")
+
+
 def _item_bytes(item: Any) -> int:
-    return bytes_in(item if is_container(item) else [item])
+    return bytes_in(_as_batch(item)[0])
 
 
 def _encode_item(item: Any) -> list[Buffer]:
-    return encode(item, "batch") if is_container(item) else encode([item], "value")
+    return encode(*_as_batch(item))
 
 
 def _decode_item(data: memoryview) -> Any:

@@ -132,7 +132,7 @@ def in_memory(batches: Any) -> list[Any]:
     >>> in_memory([1, 2])
     [1, 2]
     """
-    if type(batches) is list:
+    if isinstance(batches, list):
         return batches
     found = list(batches)
     batches.clear()

@@ -63,7 +63,7 @@ def run_worker(
             in_flight_bytes=in_flight_bytes,
         )
         if memory is not None:
-            worker.environment.keep_within(memory)
+            worker.environment.limit_memory(memory)
         stack.callback(worker.close)
         stack.enter_context(responder(worker))
         result = run_in_process(main, worker, *args)

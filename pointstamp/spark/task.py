@@ -215,7 +215,7 @@ def run(job: Job, communicator: Communicator, arrivals: Iterable[PackedBatch]) -
         memory = stack.enter_context(memory_budget(job.memory_limit, job.spill_directory))
         worker = stack.enter_context(closing(Worker(communicator, eager=job.eager, log=log)))
         if memory is not None:
-            worker.environment.keep_within(memory)
+            worker.environment.limit_memory(memory)
         stack.enter_context(registered(worker))
         with worker.dataflow("spark") as scope:
             inputs = [scope.new_input(name) for name in job.inputs]
