@@ -10,13 +10,13 @@ from benchmarks.harness.measure import Run, repeated, timed
 from benchmarks.harness.memory import peaks
 
 
-def in_duckdb(name: str, query: str) -> Run:
+def in_duckdb(name: str, query: str, memory_limit: str = "") -> Run:
     """Over the columns in memory, on all cores; `query` finds them as `edges`."""
     import duckdb
     import pyarrow as pa
 
     sources, targets = graphs.load(name)
-    connection = duckdb.connect()
+    connection = duckdb.connect(config={"memory_limit": memory_limit} if memory_limit else {})
     connection.register("edges", pa.table({"src": sources, "dst": targets}))
     return lambda: int(connection.execute(query).fetchone()[0])
 

@@ -38,8 +38,10 @@
     |   |-- CheckpointVersionError  a checkpoint of a version that is not known
     |   |-- CheckpointStructureError  a checkpoint of another program
     |   `-- UndeclaredStateError    an operator keeps what it does not declare
+    |-- SpillError                  what does not fit into memory cannot be kept on disk
     |-- ServiceError                a resident service cannot do what it is asked
     |   |-- StoppedError            it was stopped, or aborted
+    |   |-- StagingError            more is sent than may wait, and is not taken
     |   `-- EpochError              an epoch that is not complete in time, or forgotten
     |-- SparkSetupError             Spark or Java is absent or too small
     |-- MissingExtraError           a package of an extra that is not installed (says which)
@@ -287,12 +289,20 @@ class UndeclaredStateError(CheckpointError):
     """An operator of a durable dataflow may keep what it has not declared; it would be lost."""
 
 
+class SpillError(PointstampError):
+    """What does not fit into `memory_limit=` cannot be kept on disk; says what to do."""
+
+
 class ServiceError(PointstampError):
     """A resident service cannot do what it is asked; says which, and why."""
 
 
 class StoppedError(ServiceError):
     """A service that was stopped, or aborted, is asked for something."""
+
+
+class StagingError(ServiceError):
+    """More is sent to a service than `max_staged_bytes=` allows, and waiting is of no use."""
 
 
 class EpochError(ServiceError):

@@ -40,11 +40,11 @@ ORDER = (
     "pagerank", "bfs", "union_find", "triangles", "directed_triangles", "real_graphs",
     "algorithms", "skew",
     # How cost grows, and what starting costs.
-    "idle_operators", "outstanding_times", "flow_control", "fairness", "simulated_workers",
-    "startup",
+    "idle_operators", "outstanding_times", "flow_control", "spill", "fairness",
+    "simulated_workers", "startup",
     # Services, beside Spark's own streams.
     "service_latency", "service_throughput", "service_loop",
     "service_recovery", "service_soak",
     # Minutes for each case: only when it is named.
-    "accumulated_progress", "event_driven", "spark_triangles", "spark_real_graphs",
+    "accumulated_progress", "event_driven", "spark_triangles", "spark_real_graphs", "large_graphs",
 )  # fmt: skip

@@ -27,6 +27,7 @@ Laws, which `pointstamp.testing.check_communicator` tests:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 
@@ -59,6 +60,12 @@ class Channel(Protocol):
     def waiting(self) -> list[Message]:
         """The messages that arrived and were not pulled, which stay; for observers."""
 
+    def hold_in(self, queue: Any) -> None:
+        """Have what arrives, and has, wait in `queue`, which has what is used of a `deque`.
+
+        Messages that it has put on disk are shown to observers with stand-ins as batches.
+        """
+
 
 class Communicator(Protocol):
     """A worker's place among its peers."""
@@ -84,6 +91,13 @@ class Communicator(Protocol):
 
     def unpark(self) -> None:
         """End a `park`, this one or the next; callable from any thread."""
+
+    def hold_unsent_in(self, make: Callable[[], Any]) -> None:
+        """Have what a carrier has no room for wait in a queue of `make()`, instead of a `deque`.
+
+        For a worker that is to keep within some memory. Carriers that keep nothing for a
+        worker do nothing.
+        """
 
     def close(self) -> None:
         """Say goodbye, wait for the peers to do so, and let go of everything."""

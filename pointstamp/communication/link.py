@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import pickle
 import socket
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
 
 from pointstamp.communication.failure import Notice
 from pointstamp.communication.framing import Buffer, FrameKind
@@ -47,6 +48,15 @@ class Shutdown:
             raise FileFormatError(f"a frame of kind {kind.name}, which workers do not exchange")
 
 
+class Unsent(NamedTuple):
+    """A message, or a frame, that waits for room."""
+
+    kind: int
+    channel: int
+    buffers: list[Buffer]
+    n_bytes: int
+
+
 class Link(Protocol):
     """The connection to one peer; what arrives goes into the worker's mailbox."""
 
@@ -67,6 +77,9 @@ class Link(Protocol):
 
     def send(self, channel: int, tag: Any, batch: Any) -> None:
         """Take a message; it goes out with the next `write` at the latest."""
+
+    def hold_unsent_in(self, make: Callable[[], Any]) -> None:
+        """Have each `Unsent` wait in a queue of `make()`; see `Communicator.hold_unsent_in`."""
 
     def say(self, kind: FrameKind, body: bytes = b"") -> None:
         """Take a word about ending; it goes out behind all messages."""

@@ -9,6 +9,7 @@ cpdef message(object sender, object tag, object batch)
 cdef class ChannelEnd:
     cdef readonly Py_ssize_t id
     cdef object _forget
+    cdef object _replace
     cdef Py_ssize_t _peers
     cdef object _arrived
     cdef object _carry

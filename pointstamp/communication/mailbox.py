@@ -34,7 +34,7 @@ def message(sender: int, tag: Any, batch: Any) -> Message:
 class ChannelEnd:
     """One worker's end of a channel: a queue to pull from and a carrier to send by."""
 
-    __slots__ = ("_arrived", "_carry", "_forget", "_peers", "id")
+    __slots__ = ("_arrived", "_carry", "_forget", "_peers", "_replace", "id")
 
     def __init__(
         self,
@@ -43,8 +43,10 @@ class ChannelEnd:
         arrived: deque[Message],
         carry: Carry,
         forget: Callable[[int], None],
+        replace: Callable[[int, Any], None],
     ) -> None:
         self.id = id
+        self._replace = replace
         self._forget = forget
         self._peers = peers
         self._arrived = arrived
@@ -68,6 +70,12 @@ class ChannelEnd:
         self._arrived.clear()
         self._forget(self.id)
 
+    def hold_in(self, queue: Any) -> None:
+        """See `Channel.hold_in`."""
+        queue.extend(self._arrived)
+        self._arrived = queue
+        self._replace(self.id, queue)
+
     def waiting(self) -> list[Message]:
         """The messages that arrived and were not pulled."""
         return list(self._arrived)
@@ -88,7 +96,7 @@ class Mailbox:
         arrived = self._queues.setdefault(id, deque())
         if arrived:
             self._touched.add(id)
-        return ChannelEnd(id, peers, arrived, carry, self._forget)
+        return ChannelEnd(id, peers, arrived, carry, self._forget, self._replace)
 
     def put(self, channel: int, arrived: Message) -> None:
         """Keep a message that arrived, unless its channel is closed."""
@@ -105,6 +113,10 @@ class Mailbox:
         """Have what comes for `channel` thrown away: from now on it has no queue."""
         self._queues.pop(channel, None)
         self._touched.discard(channel)
+
+    def _replace(self, channel: int, queue: Any) -> None:
+        """Have what comes for `channel` put into another queue."""
+        self._queues[channel] = queue
 
     @property
     def has_touched(self) -> bool:

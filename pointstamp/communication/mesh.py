@@ -33,7 +33,7 @@ import pickle
 import select
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pointstamp.communication.arena import Arena
@@ -252,6 +252,11 @@ class MeshCommunicator:
         # An error: it is full, so there is a wake-up to be read; or the worker has closed.
         with contextlib.suppress(OSError):
             self._wake_writer.send(b"\0")
+
+    def hold_unsent_in(self, make: Callable[[], Any]) -> None:
+        """See `Communicator.hold_unsent_in`: a queue for each link."""
+        for link in self._links.values():
+            link.hold_unsent_in(make)
 
     def close(self) -> None:
         """Exchange goodbyes with every peer; everything sent has arrived when this returns."""

@@ -25,12 +25,12 @@ from __future__ import annotations
 import struct
 import time
 from collections import deque
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from pointstamp.communication.arena import Arena
 from pointstamp.communication.framing import Buffer, FrameKind, unset_bytes
-from pointstamp.communication.link import Shutdown
+from pointstamp.communication.link import Shutdown, Unsent
 from pointstamp.communication.mailbox import Mailbox, message
 from pointstamp.communication.ring import (
     MAX_CHANNEL,
@@ -70,15 +70,6 @@ _PLACE = struct.Struct("<BQQQ")
 _SIZE = struct.Struct("<BQ")
 
 
-class _Unsent(NamedTuple):
-    """A message that waits for room."""
-
-    kind: int
-    channel: int
-    buffers: list[Buffer]
-    n_bytes: int
-
-
 class SharedLink:
     """The link of worker `index` to `peer`: through `segment`, with a socket beside it.
 
@@ -105,7 +96,7 @@ class SharedLink:
         self.discards_input = False
         self.shutdown = Shutdown()
         self.n_unsent = 0
-        self._unsent: deque[_Unsent] = deque()
+        self._unsent: deque[Unsent] = deque()
         self._pieces: deque[memoryview] = deque()  # of the first of them, if it was started
         self._writer = RingWriter(segment, ranks[index], ranks[peer])
         self._reader = RingReader(segment, ranks[peer], ranks[index])
@@ -143,14 +134,20 @@ class SharedLink:
             if len(data) <= INLINE_BYTES:
                 self._put_small(_ROWS, channel, data)
             else:
-                self._put_large(_Unsent(_ROWS, channel, [data], len(data)))
+                self._put_large(Unsent(_ROWS, channel, [data], len(data)))
             return
         buffers = encode(batch, tag)
         n_bytes = sum(map(len, buffers))
         if n_bytes <= INLINE_BYTES:
             self._put_small(_DATA, channel, b"".join(buffers))
         else:
-            self._put_large(_Unsent(_DATA, channel, buffers, n_bytes))
+            self._put_large(Unsent(_DATA, channel, buffers, n_bytes))
+
+    def hold_unsent_in(self, make: Callable[[], Any]) -> None:
+        """See `Link`."""
+        queue = make()
+        queue.extend(self._unsent)
+        self._unsent = queue
 
     def _put_values(self, channel: int, tag: Any, batch: list[Any]) -> bool:
         """Write a message of a few plain values where it is read; whether it is one, and fits."""
@@ -173,16 +170,16 @@ class SharedLink:
 
     def _put_small(self, kind: int, channel: int, data: bytes) -> None:
         if self.n_unsent or not self._writer.put(described(kind, channel), data):
-            self._keep(_Unsent(kind, channel, [data], len(data)))
+            self._keep(Unsent(kind, channel, [data], len(data)))
         elif self._writer.n_unpublished() > EAGER_BYTES:
             self._publish()
 
-    def _put_large(self, message: _Unsent) -> None:
+    def _put_large(self, message: Unsent) -> None:
         """Put a message into a block; what is as large should be on its way at once."""
         self._keep(message)
         self.write()
 
-    def _keep(self, message: _Unsent) -> None:
+    def _keep(self, message: Unsent) -> None:
         self._unsent.append(message)
         # A message of no bytes counts as well, so that zero means that there is none.
         self.n_unsent += message.n_bytes + 1
@@ -208,7 +205,7 @@ class SharedLink:
                     self.is_blocked = True
                     return
 
-    def _put(self, message: _Unsent) -> bool:
+    def _put(self, message: Unsent) -> bool:
         """Put a message, or as many pieces of it as fit; whether that was all."""
         what = described(message.kind, message.channel)
         if self._pieces:

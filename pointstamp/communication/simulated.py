@@ -209,6 +209,9 @@ class SimulatedCommunicator:
         if self._network._notices:
             self._raise_notice()
 
+    def hold_unsent_in(self, make: Callable[[], Any]) -> None:
+        """Nothing to do: what is sent has been carried."""
+
     def unpark(self) -> None:
         """Make the next `park` return at once."""
         self._is_woken = True

@@ -6,6 +6,7 @@ one may `unpark` the worker, so parking waits on an event.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from pointstamp.communication.mailbox import ChannelEnd, Mailbox, message
@@ -48,6 +49,9 @@ class SingleCommunicator:
         if not self._mailbox.has_touched:
             self._awake.wait(timeout_s)
         self._awake.clear()
+
+    def hold_unsent_in(self, make: Callable[[], Any]) -> None:
+        """Nothing to do: what is sent has been carried."""
 
     def unpark(self) -> None:
         """End a `park`, this one or the next; callable from any thread."""

@@ -11,11 +11,12 @@ To be compressed is what the *receiver* chooses, which said so when they met.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
 from pointstamp.communication.framing import Buffer, Frame, FrameKind, FrameReader, frame
-from pointstamp.communication.link import Shutdown
+from pointstamp.communication.link import Shutdown, Unsent
 from pointstamp.communication.mailbox import Mailbox, message
 from pointstamp.communication.tls import Stream, TlsStream
 from pointstamp.containers.codec import decode, encode
@@ -60,6 +61,8 @@ class StreamLink:
         self.shutdown = Shutdown()
         self.n_unsent = 0
         self.unsent: deque[Buffer] = deque()
+        self._backlog: Any = None
+        """What comes behind `unsent`, if that is limited."""
         self._is_encrypted = isinstance(connection, TlsStream)
         self._reader = FrameReader()
         self._mailbox = mailbox
@@ -76,19 +79,29 @@ class StreamLink:
         if self.n_unsent > EAGER_BYTES:
             self.write()
 
+    def hold_unsent_in(self, make: Callable[[], Any]) -> None:
+        """See `Link`; as much as is written at once waits here all the same."""
+        self._backlog = make()
+
     def say(self, kind: FrameKind, body: bytes = b"") -> None:
         """Queue a word."""
         self.queue(frame(kind, 0, [body]))
 
     def queue(self, pieces: list[Buffer]) -> None:
         """Add a frame to what is to be written."""
-        self.unsent.extend(pieces)
-        self.n_unsent += sum(map(len, pieces))
+        n_bytes = sum(map(len, pieces))
+        if self._backlog is not None and (self._backlog or self.n_unsent > EAGER_BYTES):
+            self._backlog.append(Unsent(0, 0, pieces, n_bytes))
+        else:
+            self.unsent.extend(pieces)
+        self.n_unsent += n_bytes
 
     def write(self) -> None:
         """Write what the socket takes; `is_blocked` says whether some is left."""
         try:
-            while self.unsent:
+            while self.unsent or self._backlog:
+                if not self.unsent:
+                    self.unsent.extend(self._backlog.popleft().buffers)
                 self._written(self._write_some())
             self.is_blocked = False
         except BlockingIOError:
@@ -162,4 +175,6 @@ class StreamLink:
     def _forget(self) -> None:
         self.is_blocked = False
         self.unsent.clear()
+        if self._backlog is not None:
+            self._backlog.clear()
         self.n_unsent = 0

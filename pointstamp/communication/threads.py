@@ -10,6 +10,7 @@ its inbox. So whatever is appended is seen, at worst by a park that ends early.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -86,6 +87,9 @@ class ThreadCommunicator:
         self._awake.clear()
         if self._group.notices:
             self._raise_notice()
+
+    def hold_unsent_in(self, make: Callable[[], Any]) -> None:
+        """Nothing to do: what is sent has been carried."""
 
     def unpark(self) -> None:
         """End a `park`, this one or the next; callable from any thread."""

@@ -77,10 +77,11 @@ class AlignedFrontier(MutableAntichain):
 class AlignedInput:
     """What waits at one input: batches of later epochs."""
 
-    def __init__(self, aligner: EpochAligner) -> None:
+    def __init__(self, aligner: EpochAligner, new_queue: Callable[[], Any] = deque) -> None:
         self._aligner = aligner
-        self._aside: deque[tuple[Any, Any]] = deque()
-        self._ready: deque[tuple[Any, Any]] = deque()
+        self._new_queue = new_queue
+        self._aside = new_queue()
+        self._ready = new_queue()
         self._limit: int | None = None
         """What those in `_aside` are beyond."""
 
@@ -111,8 +112,11 @@ class AlignedInput:
         self._ready.clear()
 
     def _sort(self) -> None:
-        waiting, self._aside = self._aside, deque()
-        self._ready.extend(item for item in waiting if self.admits(item))
+        waiting, self._aside = self._aside, self._new_queue()
+        while waiting:  # and not a loop over it, which would not read what is on disk
+            item = waiting.popleft()
+            if self.admits(item):
+                self._ready.append(item)
 
 
 class EpochAligner:
@@ -154,9 +158,9 @@ class EpochAligner:
         self._furthest = BEFORE_ALL
         """The last epoch of any that was ever held."""
 
-    def waiting(self) -> AlignedInput:
-        """For another input."""
-        return AlignedInput(self)
+    def waiting(self, new_queue: Callable[[], Any] = deque) -> AlignedInput:
+        """For another input; what waits there is in queues of `new_queue()`."""
+        return AlignedInput(self, new_queue)
 
     def holds_back(self, time: Any) -> bool:
         """Whether a time has to wait."""

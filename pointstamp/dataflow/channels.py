@@ -152,7 +152,7 @@ class Queue(Pusher):
     )
 
     def __init__(self, wake: Wake, consumed: ChangeBatch, channel: Channel | None = None) -> None:
-        self._local: deque[tuple[Any, Any]] = deque()
+        self._local: Any = deque()  # of (time, batch); or what `hold_in` was given
         self._later: list[tuple[Any, Any]] = []
         """What `put_off_later_rounds` took out of `_local`."""
         self._wake = wake
@@ -167,6 +167,10 @@ class Queue(Pusher):
         self._in_flight: InFlight | None = None
         self._is_above_watermark = False
         self._aligner: Any = None
+
+    def hold_in(self, local: Any) -> None:
+        """Have batches of this worker wait in a `SpillableQueue`."""
+        self._local = local
 
     def guard(self, aligner: Any) -> None:
         """Have batches wait here as long as an `AlignedInput` does not admit them."""
@@ -261,7 +265,7 @@ class Queue(Pusher):
         if self._left <= 0:
             return None
         if self._local:
-            item = self._local.popleft()
+            item: tuple[Any, Any] = self._local.popleft()
             n_records = _length(item[1])
             n_waiting = len(self._local) + len(self._later)
             if self._is_above_watermark and n_waiting <= N_WAITING // 2:
@@ -287,12 +291,20 @@ class Queue(Pusher):
         """
         if not self._later and len(self._local) < 2:
             return False
+        if type(self._local) is not deque and not self._local.is_small:
+            # What is put off is in memory, and what is on disk cannot be looked through.
+            self._local.set_aside([])
+            self._local.extendleft(reversed(self._later))
+            self._later = []
+            return False
         waiting = [*self._later, *self._local]
         if len(waiting) > MOST_PUT_OFF:
             # To look through all of them for each round would cost more than it saves.
             self._later = []
             self._local.clear()
             self._local.extend(waiting)
+            if type(self._local) is not deque:
+                self._local.set_aside([])
             return False
         least: dict[Any, Any] = {}
         for (outer, round), _ in waiting:
@@ -309,12 +321,16 @@ class Queue(Pusher):
         for time, batches in batches_at.items():
             for batch in _merged(batches):
                 self._local.append((time, batch))
+        if type(self._local) is not deque:
+            self._local.set_aside(self._later)
         return bool(self._later)
 
     def abandon(self) -> None:
         """Throw away what waits here, and what comes: the dataflow was dropped."""
         self._local.clear()
         self._later.clear()
+        if type(self._local) is not deque:
+            self._local.set_aside([])
         self._channel = None
         if self._aligner is not None:
             self._aligner.clear()

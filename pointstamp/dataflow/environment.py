@@ -24,6 +24,7 @@ from pointstamp.progress.change_batch import ChangeBatch
 
 if TYPE_CHECKING:
     from pointstamp.dataflow.event_loop import EventLoop
+    from pointstamp.dataflow.spillable import WorkerMemory
     from pointstamp.progress.explanation import Holder
 
 
@@ -96,6 +97,8 @@ class Environment:
     """By channel: what counts its traffic, and the queue that it ends in."""
     in_flight_bytes: int = LIMIT_BYTES
     """Of one channel to one peer, from which sources are held back."""
+    memory: WorkerMemory | None = None
+    """What has what waits go to disk where it does not fit; None: it is all in memory."""
     budget: int = BUDGET
     """See `channels.BUDGET`."""
     arrivals: dict[int, Callable[[], None]] = field(default_factory=dict)
@@ -175,16 +178,26 @@ class Environment:
     def channel(self, arrived: Callable[[], None]) -> Channel:
         """Make the next channel, and have `arrived` called on arrivals."""
         channel = self.communicator.channel()
+        if self.memory is not None:
+            channel.hold_in(self.memory.arrivals())
         self.channels[channel.id] = channel
         self.arrivals[channel.id] = arrived
         return channel if self.log is None else self.log.channel(channel)
+
+    def limit_memory(self, memory: WorkerMemory) -> None:
+        """Have what waits, from here on, go to disk where `memory` has no room for it."""
+        self.memory = memory
+        self.communicator.hold_unsent_in(memory.unsent)
 
     def queue(
         self, wake: Callable[[], None], consumed: ChangeBatch, channel: Channel | None = None
     ) -> Queue:
         """Make the end of a stream; see `Queue`."""
         make = Queue if self.log is None else self.log.queue
-        return make(wake, consumed, channel)
+        queue = make(wake, consumed, channel)
+        if self.memory is not None:
+            queue.hold_in(self.memory.queue())
+        return queue
 
     def close_channel(self, channel: int) -> None:
         """Throw away what has come on a channel, and what comes."""

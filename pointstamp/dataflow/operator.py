@@ -10,6 +10,7 @@ are one report, however the code in between is written.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from threading import get_ident
@@ -482,8 +483,9 @@ class OperatorBuilder(Generic[S]):
             scope.activation(self._node),
         )
         aligner.begin(operator.initial, operator.timestamp.minimum)
+        memory = self._scope.environment.memory
         for port, queue in enumerate(self._queues):
-            queue.guard(aligner.waiting())
+            queue.guard(aligner.waiting(deque if memory is None else memory.queue))
             operator.frontier_interest[port] = Interest.ALWAYS
         operator.aligner = aligner
         return aligner

@@ -54,6 +54,15 @@ class OperatorInfo:
         self.notificators.append(made)
         return made
 
+    def new_batches(self) -> Any:
+        """An empty list for batches that wait; of a run with a `memory_limit` one that spills.
+
+        That is a sequence with `append`, `extend` and `clear`, of which what does not fit is
+        on disk: iterating reads one batch at a time.
+        """
+        memory = self.environment.memory
+        return [] if memory is None else memory.list()
+
     def state(
         self, name: str = "state", *, route: Callable[[Any], Any] | None = None
     ) -> dict[Any, Any]:

@@ -34,7 +34,9 @@ class Stash(Generic[V]):
         Of the operator that makes it.
     make : callable, optional
         Makes the value of a time when the first of it comes. The default is an empty list;
-        of an operator with several inputs, one for each of them.
+        of an operator with several inputs, one for each of them. Where the run has a
+        `memory_limit`, those are sequences with `append`, `extend` and `clear`, of which
+        what does not fit is on disk: iterating reads one batch at a time.
     n_outputs : int
         For how many of the operator's outputs a capability is held; see `by_output`.
     early : bool
@@ -70,8 +72,9 @@ class Stash(Generic[V]):
         self._notificator = info.notificator(early=early)
         n_inputs = len(info.frontiers)
         self._by_input = n_inputs > 1
+        new_batches = info.new_batches
         self._make: Callable[[], Any] = make or (
-            (lambda: [[] for _ in range(n_inputs)]) if self._by_input else list
+            (lambda: [new_batches() for _ in range(n_inputs)]) if self._by_input else new_batches
         )
         self._outputs = range(1, n_outputs)
         self._values: dict[Any, V] = {}
@@ -121,3 +124,16 @@ class Stash(Generic[V]):
     def __len__(self) -> int:
         """How many times are held."""
         return len(self._values)
+
+
+def in_memory(batches: Any) -> list[Any]:
+    """What a stash has given, as a list that may be taken apart; what was on disk is read.
+
+    >>> in_memory([1, 2])
+    [1, 2]
+    """
+    if isinstance(batches, list):
+        return batches
+    found = list(batches)
+    batches.clear()
+    return found

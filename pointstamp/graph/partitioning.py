@@ -20,7 +20,7 @@ from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Exchange, Pipeline
-from pointstamp.dataflow.stash import Stash
+from pointstamp.dataflow.stash import Stash, in_memory
 from pointstamp.graph.edges import directed as edge_stream
 from pointstamp.graph.edges import joined, without_loops
 from pointstamp.graph.graph_partition import (
@@ -153,7 +153,7 @@ def _gather(
 
 def _local_edges(batches: list[list[Arrays]], form: Form, n_links: int, peers: int) -> LocalEdges:
     vertices = [batch[VERTEX] for of_input in batches[n_links:] for batch in of_input]
-    edges = [joined(of_input) for of_input in batches[:n_links]]
+    edges = [joined(in_memory(of_input)) for of_input in batches[:n_links]]
     batches.clear()
     return local_edges_of(form, edges, vertices, peers)
 

@@ -25,7 +25,7 @@ from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Broadcast, Exchange, Pact, Pipeline
-from pointstamp.dataflow.stash import Stash
+from pointstamp.dataflow.stash import Stash, in_memory
 from pointstamp.joins.adjacency import Adjacency, Graph
 from pointstamp.joins.candidates import size
 from pointstamp.joins.plan import Direction
@@ -154,7 +154,7 @@ def _build_graphs(capability: Capability, info: OperatorInfo) -> Logic:
         for cap, value in stash:
             # Without lists of others there is one input, and no list for each.
             adjacencies, *pieces = value if offered else [value]
-            graph = _graph_of(info, [*itertools.chain(*adjacencies)], *pieces)
+            graph = _graph_of(info, [*itertools.chain(*adjacencies)], *map(in_memory, pieces))
             output.session(cap).give(graph)
         return False
 

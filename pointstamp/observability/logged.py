@@ -196,6 +196,10 @@ class LoggedChannel:
         """As the channel's."""
         return self._channel.waiting()
 
+    def hold_in(self, queue: Any) -> None:
+        """As the channel."""
+        self._channel.hold_in(queue)
+
     def close(self) -> None:
         """As the channel."""
         self._channel.close()

@@ -108,7 +108,9 @@ class FoldMethods(StreamCore[T]):
         check_function(logic, name)
         policy = ErrorPolicy(self.scope.environment, name, on_error)
         attempt = policy.guard(logic, lambda value, batch: batch, n_records)
-        return _answered(self, Pipeline(), name, lambda: _Total(deepcopy(default), attempt), policy)
+        return _answered(
+            self, Pipeline(), name, lambda _: _Total(deepcopy(default), attempt), policy
+        )
 
     @overload
     def aggregate(
@@ -367,18 +369,18 @@ def _answered(
     stream: StreamCore[Any],
     pact: Pact,
     name: str,
-    make: Callable[[], _TimeAnswer],
+    make: Callable[[Callable[[], Any]], _TimeAnswer],
     policy: ErrorPolicy,
     *unkeyed: StreamCore[Any],
 ) -> Any:
-    """Have each time answered by an object that `make` gives for it."""
+    """Have each time answered by an object that `make` gives for it, of a maker of lists."""
     builder = OperatorBuilder(stream.scope, name)
     builder.new_input(stream, pact, Interest.IF_CAPABILITY)
     results = builder.new_output(initial=False)
     failed = policy.new_output(builder)
 
     def make_logic(capabilities: list[Capability], info: OperatorInfo) -> Callable[..., None]:
-        stash = Stash(info, make, n_outputs=1 + len(failed))
+        stash = Stash(info, partial(make, info.new_batches), n_outputs=1 + len(failed))
 
         def logic(inputs: list[Input], outputs: list[Output]) -> None:
             for time, batch in inputs[0]:
@@ -424,7 +426,9 @@ class _Total:
 class _OfRows:
     """A value for each key, which each record of the key changes."""
 
-    def __init__(self, code: _Code, key: Key, default: Any, name: str) -> None:
+    def __init__(
+        self, code: _Code, key: Key, default: Any, name: str, new_batches: Callable[[], Any]
+    ) -> None:
         self._code = code
         self._key = key
         self._default = default
@@ -446,12 +450,14 @@ class _OfRows:
 class _OfColumns:
     """The batches of a time, of which each key has its records folded at once."""
 
-    def __init__(self, code: _Code, key: Key, default: Any, name: str) -> None:
+    def __init__(
+        self, code: _Code, key: Key, default: Any, name: str, new_batches: Callable[[], Any]
+    ) -> None:
         self._code = code
         self._key = key
         self._default = default
         self._name = name
-        self._batches: list[Any] = []
+        self._batches = new_batches()
 
     def take(self, batch: Any) -> None:
         self._batches.append(batch)
@@ -472,12 +478,14 @@ class _Named:
     not with the records.
     """
 
-    def __init__(self, code: _Code, key: Key, default: Any, name: str) -> None:
+    def __init__(
+        self, code: _Code, key: Key, default: Any, name: str, new_batches: Callable[[], Any]
+    ) -> None:
         self._emit = code.emit
         self._named = _named(code.fold, key, name)
         self._is_new = True
         self._totals: GroupTotals | None = None
-        self._parts: list[Any] = []
+        self._parts = new_batches()
         self._n_records = 0
         self._room: float = KEPT_RECORDS if self._named.combines else math.inf
 

@@ -51,7 +51,9 @@ def join_complete(
 
     def make_logic(capabilities: list[Capability], info: OperatorInfo) -> Callable[..., None]:
         known = list(schemas)
-        stash: Stash[tuple[list[Any], list[Any]]] = Stash(info, lambda: ([], []))
+        stash: Stash[tuple[list[Any], list[Any]]] = Stash(
+            info, lambda: (info.new_batches(), info.new_batches())
+        )
 
         def logic(inputs: list[Input], outputs: list[Output]) -> None:
             for number, input_ in enumerate(inputs[:2]):

@@ -6,6 +6,7 @@ A process that starts workers runs none itself, so what a worker needs is import
 from __future__ import annotations
 
 from collections.abc import Callable
+from os import PathLike
 from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
 
 from pointstamp.communication.target import check_main, check_workers
@@ -32,6 +33,8 @@ def execute(
     log: LoggerFactory | None = None,
     watchdog_s: float | None = None,
     in_flight_bytes: int = LIMIT_BYTES,
+    memory_limit: int | str | None = None,
+    spill_directory: str | PathLike[str] | None = None,
 ) -> list[Result]:
     """Call `main(worker, *args)` on each worker, and complete what it built.
 
@@ -66,6 +69,13 @@ def execute(
     in_flight_bytes : int
         About how much a channel may have in flight to one peer until the dataflow's sources
         wait, on all workers; 0 for no limit.
+    memory_limit : int or str, optional
+        How much of what waits (in channels, in stashes, in a service until an epoch is over)
+        each worker keeps in memory: bytes, or such as "512MB". What is more goes to disk, and
+        comes back in order. Tables that operators keep are not counted, nor what they have taken.
+    spill_directory : path, optional
+        Where on disk; the default is that of `tempfile`. The files have no names there, so
+        nothing is ever left over.
 
     Returns
     -------
@@ -88,7 +98,9 @@ def execute(
     """
     check_workers(workers)
     check_main(main)
-    check_options(progress, log, watchdog_s, in_flight_bytes, accumulate)
+    check_options(
+        progress, log, watchdog_s, in_flight_bytes, accumulate, memory_limit, spill_directory
+    )
     if log is not None:
         log.prepare()
 
@@ -104,6 +116,8 @@ def execute(
             log=log,
             watchdog_s=watchdog_s,
             in_flight_bytes=in_flight_bytes,
+            memory_limit=memory_limit,
+            spill_directory=spill_directory,
         )
 
     # What cannot be carried to the workers is reported under the name the caller knows.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, closing
+from os import PathLike
 from typing import Any, TypeVar
 
 from pointstamp.communication.communicator import Communicator
@@ -13,7 +14,7 @@ from pointstamp.dataflow.logging_protocol import LoggerFactory
 from pointstamp.errors import UsageError
 from pointstamp.runtime import watchdog
 from pointstamp.runtime.introspection import introspected
-from pointstamp.runtime.run_options import check_options, is_eager
+from pointstamp.runtime.run_options import check_options, is_eager, memory_budget
 from pointstamp.runtime.worker import Worker
 
 Result = TypeVar("Result")
@@ -28,6 +29,8 @@ def run_worker(
     log: LoggerFactory | None = None,
     watchdog_s: float | None = None,
     in_flight_bytes: int = LIMIT_BYTES,
+    memory_limit: int | str | None = None,
+    spill_directory: str | PathLike[str] | None = None,
     watches_for_stalls: bool = True,
     responder: Callable[[Worker], AbstractContextManager[object]] = introspected,
 ) -> Result:
@@ -48,9 +51,12 @@ def run_worker(
     if not hasattr(communicator, "channel"):
         raise UsageError(f"a worker needs a communicator, and was given {communicator!r}")
     check_main(main)
-    check_options(progress, log, watchdog_s, in_flight_bytes, accumulate)
+    check_options(
+        progress, log, watchdog_s, in_flight_bytes, accumulate, memory_limit, spill_directory
+    )
     with ExitStack() as stack:
         kept = None if log is None else stack.enter_context(closing(log.begin(communicator)))
+        memory = stack.enter_context(memory_budget(memory_limit, spill_directory))
         worker = Worker(
             communicator,
             eager=is_eager(progress),
@@ -60,6 +66,8 @@ def run_worker(
             stall_s=watchdog.STALL_S if watches_for_stalls else None,
             in_flight_bytes=in_flight_bytes,
         )
+        if memory is not None:
+            worker.environment.limit_memory(memory)
         stack.callback(worker.close)
         stack.enter_context(responder(worker))
         result = run_in_process(main, worker, *args)

@@ -28,6 +28,7 @@ from contextlib import contextmanager, nullcontext
 from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
+from os import PathLike
 from pathlib import Path
 from random import Random
 from types import FrameType
@@ -83,6 +84,8 @@ def simulate(
     progress: str = "demand",
     machines: int | Sequence[int] | None = None,
     log: LoggerFactory | None = None,
+    memory_limit: int | str | None = None,
+    spill_directory: str | PathLike[str] | None = None,
 ) -> list[Result]:
     """Call `main(worker, *args)` on each of several workers, in this thread.
 
@@ -111,6 +114,8 @@ def simulate(
     log : Log, optional
         Where the workers write down what they do. There is no clock here: each event
         has a number of its own, in the order in which they happen.
+    memory_limit, spill_directory
+        As for `execute`.
 
     Returns
     -------
@@ -133,7 +138,15 @@ def simulate(
     """
     check_main(main)
     schedule = Schedule(seed, crash=crash, replay=replay)
-    simulation = Simulation(workers, schedule, progress=progress, machines=machines, log=log)
+    simulation = Simulation(
+        workers,
+        schedule,
+        progress=progress,
+        machines=machines,
+        log=log,
+        memory_limit=memory_limit,
+        spill_directory=spill_directory,
+    )
     return simulation.run(main, *args)
 
 
@@ -158,6 +171,8 @@ class Simulation:
         As for `simulate`.
     log : Log, optional
         Where the workers write down what they do.
+    memory_limit, spill_directory
+        As for `execute`.
 
     Attributes
     ----------
@@ -178,12 +193,15 @@ class Simulation:
         progress: str = "demand",
         machines: int | Sequence[int] | None = None,
         log: LoggerFactory | None = None,
+        memory_limit: int | str | None = None,
+        spill_directory: str | PathLike[str] | None = None,
     ) -> None:
         check_workers(workers)
-        check_options(progress, log)
+        check_options(progress, log, memory_limit=memory_limit, spill_directory=spill_directory)
         self._progress = progress
         self.machines = None if machines is None else machine_of_each(machines, workers)
         """By worker, the number of its machine, where sums are sent."""
+        self._memory = memory_limit, spill_directory
         self.schedule = schedule
         self.workers: list[Worker | None] = [None] * workers
         self.network = SimulatedNetwork(
@@ -335,6 +353,8 @@ class Simulation:
                 progress=self._progress,
                 accumulate=self.machines is not None,
                 log=self._log,
+                memory_limit=self._memory[0],
+                spill_directory=self._memory[1],
                 watches_for_stalls=False,
                 responder=nullcontext,
             )
@@ -450,6 +470,10 @@ class _Seat:
         if timeout_s is not None and not self._is_roused():
             self._now += timeout_s
         self._has_just_waited = True
+
+    def hold_unsent_in(self, make: Callable[[], Any]) -> None:
+        """As the network's."""
+        self._inner.hold_unsent_in(make)
 
     def unpark(self) -> None:
         """As the network's."""

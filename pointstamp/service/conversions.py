@@ -26,6 +26,20 @@ def epoch_of(given: Any) -> int:
     raise UsageError(f"an epoch is a whole number, and not {given!r} ({type(given).__name__})")
 
 
+def check_staged(max_staged_bytes: Any) -> None:
+    """Refuse what is no number of bytes.
+
+    Raises
+    ------
+    UsageError
+    """
+    if type(max_staged_bytes) is not int or max_staged_bytes <= 0:
+        raise UsageError(
+            f"max_staged_bytes={max_staged_bytes!r} is no number of bytes: how many may wait, over "
+            "all workers, that were sent to the input"
+        )
+
+
 def to_batches(data: Any, input: str, schema: pa.Schema) -> list[Any]:
     """Tables, batches and records as a list of batches."""
     batches = batches_of(data)

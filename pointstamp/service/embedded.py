@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from os import PathLike
 from typing import Any
 
 from pointstamp.communication.authentication import new_secret
@@ -30,6 +31,8 @@ def serve(
     allow_missing: Collection[str] = (),
     allow_new: Collection[str] = (),
     restart: RestartPolicy | None = DEFAULT_RESTART,
+    memory_limit: int | str | None = None,
+    spill_directory: str | PathLike[str] | None = None,
 ) -> Service:
     """Run a dataflow that stays, on workers of this machine; what to drive it with.
 
@@ -66,6 +69,9 @@ def serve(
     restart : RestartPolicy, optional
         With a checkpoint: how often the workers are started again when one is lost. Requests
         wait meanwhile, and the service goes on as if nothing had happened. None: it ends.
+    memory_limit, spill_directory : optional
+        How much of what waits each worker keeps in memory, in front of operators and of what is
+        sent, and where the rest goes; see `execute`.
 
     Returns
     -------
@@ -106,7 +112,8 @@ def serve(
     check_restart(restart)
     if threads and certificates is not None:
         raise UsageError("threads have no Flight servers, so nothing to encrypt: leave one out")
-    spec = service_spec(build, inputs, outputs)
+    options = {"memory_limit": memory_limit, "spill_directory": spill_directory}
+    spec = service_spec(build, inputs, outputs, **options)
     place = checkpoint_of(checkpoint)
     flight = None if threads else FlightConfig(new_secret(), certificates)
 

@@ -181,6 +181,19 @@ class AwaitEpoch(Verb[bool], verb="probe", answer="complete", of_leader=False):
 
 
 @dataclass(frozen=True)
+class AwaitStaged(Verb[int], verb="await_staged", answer="bytes", of_leader=False):
+    """Wait until fewer bytes of an input are staged at this worker; how many are.
+
+    That is what was sent and has not entered the dataflow: for it is not committed, or there is
+    no room.
+    """
+
+    input: str
+    below: int = 0
+    wait_s: float = 0.0
+
+
+@dataclass(frozen=True)
 class GetPosition(Verb[int | None], verb="position", answer="epoch"):
     """The first epoch of an input that may still be committed; None if it is closed."""
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import _thread
 import contextlib
+import math
 import threading
 import time
 import uuid
@@ -28,13 +29,14 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from pointstamp.checkpoint.checkpoint import Checkpoint
-from pointstamp.errors import EpochError, ServiceError, StoppedError, UsageError
-from pointstamp.service.conversions import distributed, epoch_of, to_batches
+from pointstamp.errors import EpochError, ServiceError, StagingError, StoppedError, UsageError
+from pointstamp.service.conversions import check_staged, distributed, epoch_of, to_batches
 from pointstamp.service.protocol import (
     NEVER,
     TICK_S,
     AwaitEpoch,
     AwaitSnapshot,
+    AwaitStaged,
     Commit,
     Discard,
     Finish,
@@ -232,6 +234,8 @@ class ServiceInput:
         self._service = service
         self.name = name
         self._sent: list[StagingHandle] = []
+        self._sent_bytes = 0
+        """Of those, what was counted."""
         self._lock = threading.Lock()
 
     @property
@@ -239,7 +243,13 @@ class ServiceInput:
         """The epoch at which records are sent now; None when it is closed."""
         return self._service.ask(GetPosition(self.name))
 
-    def send(self, data: Any) -> None:
+    def send(
+        self,
+        data: Any,
+        *,
+        max_staged_bytes: int | None = None,
+        timeout_s: float | None = None,
+    ) -> None:
         """Send records at the current epoch; `advance_to` admits them.
 
         Parameters
@@ -247,6 +257,12 @@ class ServiceInput:
         data : pyarrow.Table, pyarrow.RecordBatch, data frame, list of dict
             With the columns of the input's schema; on Spark a DataFrame as well. Distributed to
             the workers in large pieces, so exchange by key inside.
+        max_staged_bytes : int, optional
+            Wait until this and all else that was sent to the input, by any client, and has
+            not entered the dataflow, is no more than so many bytes. Of a Spark DataFrame
+            it is not known before how many it has: what else waits must not be more.
+        timeout_s : float, optional
+            How long to wait for that; 0 not at all, None as long as it takes.
 
         Raises
         ------
@@ -254,9 +270,26 @@ class ServiceInput:
             If the input is closed.
         SchemaError
             If it does not fit the schema of the input.
+        StagingError
+            If there is not enough room in time; at once, where there will be none however long
+            one waits, since this client has sent too much in this epoch. Nothing is sent.
+
+        Notes
+        -----
+        The bytes are those that the columns have in Arrow.
         """
+        n_bytes = 0
+        if max_staged_bytes is not None:
+            check_staged(max_staged_bytes)
+            if not hasattr(data, "mapInArrow"):
+                batches = to_batches(data, self.name, self._service.spec.inputs[self.name])
+                n_bytes = sum(batch.nbytes for batch in batches)
+                data = pa.Table.from_batches(batches) if batches else data
+            # Without the lock: another thread may have to advance the input meanwhile.
+            self._await_room(n_bytes, max_staged_bytes, timeout_s)
         with self._lock:
             self._sent += self.stage(self._now(), data)
+            self._sent_bytes += n_bytes
 
     def advance_to(self, epoch: int) -> None:
         """Admit what was sent, and send at `epoch` from now on.
@@ -283,6 +316,33 @@ class ServiceInput:
             now = self.time
             if now is not None:
                 self._commit(now, None)
+
+    def _await_room(self, n_bytes: int, limit: int, timeout_s: float | None) -> None:
+        """Wait until `n_bytes` more make no more than `limit`."""
+        until = math.inf if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            if n_bytes + self._sent_bytes > limit:
+                raise StagingError(
+                    f"{n_bytes} bytes do not fit into max_staged_bytes={limit} of input "
+                    f"{self.name!r}: {self._sent_bytes} were sent here in this epoch, and wait for "
+                    "it to end: call advance_to(), send less at a time, or allow more"
+                )
+            staged = [self._staged(index) for index in range(self._service.workers)]
+            if n_bytes + sum(staged) <= limit:
+                return
+            left_s = until - time.monotonic()
+            if left_s <= 0:
+                raise StagingError(
+                    f"{n_bytes} bytes do not fit into max_staged_bytes={limit} of input "
+                    f"{self.name!r} after {timeout_s:g} s: {sum(staged)} that were sent wait for "
+                    "their epoch to end, or for operators that are slow; wait longer, or allow more"
+                )
+            fullest = staged.index(max(staged))
+            self._staged(fullest, staged[fullest], min(TICK_S, left_s))
+
+    def _staged(self, index: int, below: int = 0, wait_s: float = 0.0) -> int:
+        request = AwaitStaged(self.name, below, wait_s)
+        return self._service._supervisor.ask(lambda workers: workers[index].ask(request))
 
     def stage(self, epoch: int, data: Any) -> list[StagingHandle]:
         """Stage `data` for `commit`, distributed to the workers."""
@@ -346,6 +406,7 @@ class ServiceInput:
         sent, epoch = self._sent, self._sent[0].epoch if self._sent else now
         is_mine = self.commit(epoch, sent, until)
         self._sent = []  # not before: to try again after an error takes all of it
+        self._sent_bytes = 0
         if is_mine:
             return
         if sent:

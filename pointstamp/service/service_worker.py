@@ -32,6 +32,7 @@ from pointstamp.service.protocol import (
     PROTOCOL,
     Abort,
     AwaitEpoch,
+    AwaitStaged,
     Commit,
     Describe,
     Discard,
@@ -105,6 +106,7 @@ class ServiceWorker:
         """How far it is."""
         self._worker = worker
         self._is_stopping = False
+        self._n_awaiting_room = 0
         self._has_ended = False
         self._orders = worker.environment.channel(self._receive)
         self._feeders: dict[str, InputFeeder] = {}
@@ -155,6 +157,9 @@ class ServiceWorker:
             for feeder in self._feeders.values():
                 feeder.feed()
             self._publish()
+            if self._n_awaiting_room:
+                with self.changed:
+                    self.changed.notify_all()
             if self._snapshots is not None:
                 self._snapshots.go_on()
             self._worker.step_or_park()
@@ -232,12 +237,14 @@ class ServiceWorker:
     def _admit(self, order: Commit) -> None:
         until = order.next_epoch
         with self.changed:
+            n_bytes = self.staging.taken_bytes(order.attempts)
             batches = self.staging.take(order.attempts)
             self.staging.drop_upto(order.input, order.epoch)
+            # Under the lock, so that of what is staged nothing is ever counted as gone before.
+            self._feeders[order.input].admit(order.epoch, batches, until, n_bytes)
         if self.checkpoint is not None:
             over = order.epoch + bool(order.attempts) if until is None else until
             self.end_epoch = max(self.end_epoch, over)
-        self._feeders[order.input].admit(order.epoch, batches, until)
 
     # Any thread.
 
@@ -312,6 +319,22 @@ class ServiceWorker:
             known(self.spec.outputs, output, "output")
         return self.wait_for(lambda: self.now.is_complete(output, epoch), request.wait_s)
 
+    def await_staged(self, request: AwaitStaged) -> int:
+        """How many bytes of an input are staged here, once they are fewer, or in any case soon."""
+        known(self.spec.inputs, request.input, "input")
+        with self.changed:
+            self._n_awaiting_room += 1
+        try:
+            self.wait_for(lambda: self._staged_bytes(request.input) < request.below, request.wait_s)
+        finally:
+            with self.changed:
+                self._n_awaiting_room -= 1
+        return self._staged_bytes(request.input)
+
+    def _staged_bytes(self, input: str) -> int:
+        """What is staged, and what was admitted and has not entered the dataflow."""
+        return self.staging.n_bytes(input) + self._feeders[input].n_bytes
+
     def stage(self, request: StageBatches, batches: Iterable[Any]) -> StagingHandle:
         """Keep `batches` for a commit of (input, epoch); nothing enters the dataflow yet.
 
@@ -327,11 +350,14 @@ class ServiceWorker:
                 f"nothing can be staged for epoch {epoch} of input {input!r}: "
                 f"epochs are from 0 to {NEVER - 1}"
             )
-        fitting = [
-            part
-            for batch in batches
-            for part in _parts(conform(batch, schema, f"what is sent to {input!r}", "that input"))
-        ]
+        memory = self._worker.environment.memory
+        fitting: Any = [] if memory is None else memory.list()
+        n_rows = n_bytes = 0
+        for batch in batches:
+            for part in _parts(conform(batch, schema, f"what is sent to {input!r}", "that input")):
+                fitting.append(part)
+                n_rows += part.num_rows
+                n_bytes += part.nbytes
         stored: Staged | None = None
         if self.checkpoint is not None:
             # Two workers may have something of one attempt.
@@ -339,7 +365,7 @@ class ServiceWorker:
             stored = self.checkpoint.stage(input, epoch, name, fitting)
         with self.changed:
             self.check_alive()
-            return self.staging.stage(request, fitting, stored)
+            return self.staging.stage(request, fitting, stored, (n_rows, n_bytes))
 
     def read(self, request: ReadEpochs) -> list[tuple[int, pa.RecordBatch]]:
         """This worker's batches of a range of epochs, for which it waits to be complete.

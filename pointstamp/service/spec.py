@@ -14,6 +14,7 @@ from pointstamp.errors import BuildError, UsageError
 from pointstamp.operators.building import built, name_of, takes_names
 from pointstamp.operators.scope import Scope
 from pointstamp.operators.stream import Stream
+from pointstamp.runtime.run_options import check_options
 from pointstamp.service.protocol import WorkerHandle
 
 Named = TypeVar("Named")
@@ -27,6 +28,8 @@ class ServiceSpec:
     inputs: Mapping[str, pa.Schema]
     outputs: Mapping[str, pa.Schema]
     by_name: bool
+    run_options: Mapping[str, Any] = field(default_factory=dict)
+    """Of `execute`, for the workers: `memory_limit` and `spill_directory`."""
 
     def results(self, scope: Scope, streams: Sequence[Stream[Any]]) -> dict[str, Stream[Any]]:
         """The stream of each output, made of the streams of the inputs in their order.
@@ -94,7 +97,10 @@ class FlightConfig:
 
 
 def service_spec(
-    build: Callable[..., Any], inputs: Mapping[str, Any], outputs: Mapping[str, Any]
+    build: Callable[..., Any],
+    inputs: Mapping[str, Any],
+    outputs: Mapping[str, Any],
+    **run_options: Any,
 ) -> ServiceSpec:
     """What `serve` was given, checked as far as it can be before a worker builds it.
 
@@ -113,7 +119,8 @@ def service_spec(
     by_name = takes_names(build, list(inputs))
     if not by_name:
         _check_positions(build, list(inputs))
-    return ServiceSpec(build, of_inputs, of_outputs, by_name)
+    check_options("demand", None, **run_options)
+    return ServiceSpec(build, of_inputs, of_outputs, by_name, run_options)
 
 
 def _check_positions(build: Callable[..., Any], inputs: list[str]) -> None:

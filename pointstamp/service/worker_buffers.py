@@ -5,6 +5,9 @@ brought is *staged* under the name of the attempt, and enters the dataflow when 
 names the attempt; what is not named is dropped. With a checkpoint, what is staged is written
 there as well, and its handle says where: after a restart any worker can read it.
 
+Where the workers have a `memory_limit`, what is staged goes to disk if it does not fit, and is
+read again batch by batch as the dataflow takes it.
+
 The caller holds a lock, except for `InputFeeder`, which is the worker's own.
 """
 
@@ -13,7 +16,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain
 
 import pyarrow as pa
 
@@ -31,16 +33,31 @@ class StagingArea:
         self._worker = worker
         self._secret = secret
         self._checkpoint = checkpoint
-        self._waiting: dict[StagingKey, tuple[StagingHandle, Sequence[pa.RecordBatch]]] = {}
+        self._waiting: dict[StagingKey, tuple[StagingHandle, Sequence[pa.RecordBatch], int]] = {}
+        """With each handle its batches, and how many bytes they have."""
 
     def stage(
-        self, request: StageBatches, batches: Sequence[pa.RecordBatch], stored: Staged | None
+        self,
+        request: StageBatches,
+        batches: Sequence[pa.RecordBatch],
+        stored: Staged | None,
+        size: tuple[int, int] | None = None,
     ) -> StagingHandle:
-        """Keep what an attempt has brought; the same attempt again changes nothing."""
-        n_rows = sum(batch.num_rows for batch in batches)
+        """Keep what an attempt has brought; the same attempt again changes nothing.
+
+        `size` is how many records and bytes it has, where that is known.
+        """
+        n_rows, n_bytes = size or (
+            sum(batch.num_rows for batch in batches),
+            sum(batch.nbytes for batch in batches),
+        )
         place = request.input, request.epoch, request.attempt, self._worker
         handle = StagingHandle(*place, n_rows, stored).signed(self._secret)
-        return self._waiting.setdefault(handle.key, (handle, batches))[0]
+        return self._waiting.setdefault(handle.key, (handle, batches, n_bytes))[0]
+
+    def n_bytes(self, input: str) -> int:
+        """How much waits for a commit of an input."""
+        return sum(n_bytes for key, (_, _, n_bytes) in self._waiting.items() if key[0] == input)
 
     def take(self, handles: Iterable[StagingHandle]) -> Iterator[pa.RecordBatch]:
         """The batches of those attempts that are this worker's, each attempt once.
@@ -53,7 +70,11 @@ class StagingArea:
             When what the checkpoint has is read, and is not what was written.
         """
         mine = {one.attempt: one for one in handles if one.worker == self._worker}
-        return chain.from_iterable([self._batches(one) for one in mine.values()])
+        return _each([self._batches(one) for one in mine.values()])
+
+    def taken_bytes(self, handles: Iterable[StagingHandle]) -> int:
+        """How many bytes `take` gives of what is here; what a checkpoint has is not counted."""
+        return sum(self._waiting[key][2] for key in {h.key for h in handles} & self._waiting.keys())
 
     def _batches(self, handle: StagingHandle) -> Iterable[pa.RecordBatch]:
         if handle.key in self._waiting:
@@ -78,6 +99,13 @@ class StagingArea:
         return len(self._waiting)
 
 
+def _each(staged: list[Iterable[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
+    """The batches of all, which are let go of one by one."""
+    staged.reverse()
+    while staged:
+        yield from staged.pop()
+
+
 class InputFeeder:
     """Feeds an input as fast as the dataflow takes it, in the order of the decisions."""
 
@@ -85,20 +113,26 @@ class InputFeeder:
         self._handle = handle
         # Each is called until it has nothing more to do, which it says by None.
         self._waiting: deque[Callable[[], bool | None]] = deque()
+        self.n_bytes = 0
+        """How much was admitted and waits for the dataflow to have room."""
 
     @property
     def time(self) -> int | None:
         """The epoch that the input is at; None when it is closed."""
         return None if self._handle.is_closed else int(self._handle.time)
 
-    def admit(self, epoch: int, batches: Iterable[pa.RecordBatch], until: int | None) -> None:
+    def admit(
+        self, epoch: int, batches: Iterable[pa.RecordBatch], until: int | None, n_bytes: int = 0
+    ) -> None:
         """Send `batches` at `epoch`, then go on to `until`, or close; `feed` does it.
 
-        They are asked for one by one, so that what is read from files is not in memory at once.
+        Of `n_bytes` in all. They are asked for one by one, so that what is read from files is not
+        in memory at once.
         """
         handle = self._handle
         self._waiting.append(partial(handle.advance_to, epoch))
-        self._waiting.append(partial(self._send, iter(batches)))
+        self.n_bytes += n_bytes
+        self._waiting.append(partial(self._send, iter(batches), [n_bytes]))
         self._waiting.append(handle.close if until is None else partial(handle.advance_to, until))
 
     def feed(self) -> None:
@@ -107,10 +141,15 @@ class InputFeeder:
             if not self._waiting[0]():
                 self._waiting.popleft()
 
-    def _send(self, batches: Iterator[pa.RecordBatch]) -> bool | None:
+    def _send(self, batches: Iterator[pa.RecordBatch], left: list[int]) -> bool | None:
         for batch in batches:
+            if left[0]:
+                n_bytes = min(left[0], batch.nbytes)
+                left[0] -= n_bytes
+                self.n_bytes -= n_bytes
             self._handle.send_batch(batch)
             return True
+        self.n_bytes -= left[0]
         return None
 
 

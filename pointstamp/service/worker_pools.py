@@ -250,12 +250,14 @@ class WorkerPool:
         spec, config, flight, n_workers = self._spec, self._config, self._flight, self._n_workers
         if flight is None or n_workers == 1:
             main = run_service_worker
-            execute(main, spec, config, flight, self.take, workers=n_workers, threads=True)
+            args = spec, config, flight, self.take
+            execute(main, *args, workers=n_workers, threads=True, **spec.run_options)
             return
 
         def target(communicator: Communicator) -> None:
             report = publishing.request
-            run_worker(communicator, run_service_worker, spec, config, flight, report)
+            args = spec, config, flight, report
+            run_worker(communicator, run_service_worker, *args, **spec.run_options)
 
         # What cannot be carried to the workers is reported under the name the caller knows.
         target.__qualname__ = name_of(spec.build)

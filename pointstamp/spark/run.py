@@ -33,6 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import reduce
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.errors import SparkSetupError, UsageError
@@ -62,6 +63,8 @@ def run(
     log: LoggerFactory | None = None,
     fused: bool = False,
     certificates: Certificates | None = None,
+    memory_limit: int | str | None = None,
+    spill_directory: str | PathLike[str] | None = None,
 ) -> DataFrame:
     """A DataFrame of what a dataflow makes of others. Lazy: nothing runs before an action.
 
@@ -106,6 +109,9 @@ def run(
     certificates : Certificates, optional
         What the workers encrypt with and know each other by, towards other machines and the
         driver (mutual TLS). They travel in the tasks, which Spark encrypts where it is set to.
+    memory_limit, spill_directory : optional
+        How much of what waits each worker keeps in memory, and where on the executors' machines
+        the rest goes; see `pointstamp.execute`.
 
     Returns
     -------
@@ -153,7 +159,13 @@ def run(
     check_slots(spark, workers)
     by_name = takes_names(build, list(inputs))
     eager = is_eager(progress)
-    check_options(progress, None, accumulate=accumulate)
+    check_options(
+        progress,
+        log,
+        accumulate=accumulate,
+        memory_limit=memory_limit,
+        spill_directory=spill_directory,
+    )
     if log is not None:
         log.prepare()
 
@@ -176,6 +188,8 @@ def run(
         fused,
         certificates,
         accumulate,
+        memory_limit,
+        None if spill_directory is None else fspath(spill_directory),
     )
     if fused:
         return _remembered(frames[0].mapInArrow(work(job), struct, barrier=True), control)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.errors import SparkSetupError
@@ -38,6 +39,8 @@ def serve(
     allow_missing: Collection[str] = (),
     allow_new: Collection[str] = (),
     restart: RestartPolicy | None = DEFAULT_RESTART,
+    memory_limit: int | str | None = None,
+    spill_directory: str | PathLike[str] | None = None,
 ) -> Service:
     """Run a dataflow that stays, on the tasks of a Spark job; what to drive it with.
 
@@ -69,6 +72,8 @@ def serve(
     snapshot_every : int, optional
     allow_missing, allow_new : collection of str
     restart : RestartPolicy, optional
+    memory_limit, spill_directory : optional
+        The directory is one of the executors' machines.
 
     Returns
     -------
@@ -117,7 +122,8 @@ def serve(
     _check(spark, workers)
     name = f"pointstamp-{uuid.uuid4().hex[:8]}" if name is None else name
     check_name(name)
-    spec = service_spec(build, _schemas(inputs), _schemas(outputs))
+    options = {"memory_limit": memory_limit, "spill_directory": spill_directory}
+    spec = service_spec(build, _schemas(inputs), _schemas(outputs), **options)
     place = checkpoint_of(checkpoint)
     flight = FlightConfig(new_secret(), certificates)
 

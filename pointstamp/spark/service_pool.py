@@ -171,7 +171,8 @@ def _task(
             communicator = rendezvous(context, flight.secret, control, job.certificates)
             with reporting(communicator, control):
                 main = run_service_worker
-                run_worker(communicator, main, spec, config, mine, request, responder=registered)
+                args = spec, config, mine, request
+                run_worker(communicator, main, *args, responder=registered, **spec.run_options)
         for batch in batches:
             yield batch.rename_columns(["worker"])
 

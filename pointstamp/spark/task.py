@@ -31,6 +31,7 @@ from pointstamp.operators.building import built, name_of
 from pointstamp.operators.scope import Scope
 from pointstamp.operators.stream import Stream
 from pointstamp.runtime.introspection import registered
+from pointstamp.runtime.run_options import memory_budget
 from pointstamp.runtime.worker import Worker
 from pointstamp.spark import bridge, packed_batches
 from pointstamp.spark.packed_batches import PackedBatch
@@ -70,6 +71,9 @@ class Job:
     """What workers on different machines encrypt with; None if they do not."""
     accumulate: bool = False
     """Whether the workers of each machine add up their progress."""
+    memory_limit: int | str | None = None
+    """How much of what waits each worker keeps in memory."""
+    spill_directory: str | None = None
 
 
 def work(job: Job) -> Callable[[Rows], Iterator[pa.RecordBatch]]:
@@ -210,9 +214,12 @@ def run(job: Job, communicator: Communicator, arrivals: Iterable[PackedBatch]) -
     results: deque[Any] = deque()
     with ExitStack() as stack:
         log = None if job.log is None else stack.enter_context(closing(job.log.begin(communicator)))
+        memory = stack.enter_context(memory_budget(job.memory_limit, job.spill_directory))
         worker = stack.enter_context(
             closing(Worker(communicator, eager=job.eager, accumulate=job.accumulate, log=log))
         )
+        if memory is not None:
+            worker.environment.limit_memory(memory)
         stack.enter_context(registered(worker))
         with worker.dataflow("spark") as scope:
             inputs = [scope.new_input(name) for name in job.inputs]
