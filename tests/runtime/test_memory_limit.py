@@ -189,6 +189,7 @@ def test_nothing_is_left_of_a_worker_that_is_killed(tmp_path: Path) -> None:
         assert spilled(worker)
         if worker.index == 1:
             os.kill(os.getpid(), signal.SIGKILL)
+        input.close()
         worker.run()
 
     with pytest.raises(WorkerError, match="worker 1"):

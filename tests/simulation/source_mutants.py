@@ -575,8 +575,8 @@ SOURCE_MUTANTS = [
         staging.check_staging,
         (
             "An attempt that is staged again replaces what it brought first.",
-            "        return self._waiting.setdefault(handle.key, (handle, batches))[0]\n",
-            "        self._waiting[handle.key] = handle, batches\n        return handle\n",
+            "        return self._waiting.setdefault(handle.key, (handle, batches, n_bytes))[0]\n",
+            "        self._waiting[handle.key] = handle, batches, n_bytes\n        return handle\n",
         ),
         (
             "An attempt that is named twice is taken twice.",
