@@ -48,6 +48,15 @@ Accumulate = Annotated[
     bool,
     typer.Option("--accumulate", help="Add up the progress of the workers of each machine."),
 ]
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE", help="Per worker, such as 2GB: what waits beyond it goes to disk."
+    ),
+]
+SpillTo = Annotated[
+    str | None, typer.Option(metavar="FOLDER", help="Where it goes; the system's otherwise.")
+]
 Threads = Annotated[bool, typer.Option("--threads", help="As threads of this process.")]
 
 
@@ -61,13 +70,20 @@ def run(
     secret: Secret = None,
     tls: Tls = None,
     accumulate: Accumulate = False,
+    memory_limit: Memory = None,
+    spill_directory: SpillTo = None,
     log: LogTo = None,
 ) -> None:
     """Run a program of your own: FUNCTION(worker, *ARGS) on each worker."""
     from pointstamp.runtime.execute import execute
     from pointstamp.runtime.host_file import run_process
 
-    options = {"accumulate": accumulate, **log_option(log)}
+    options = {
+        "accumulate": accumulate,
+        "memory_limit": memory_limit,
+        "spill_directory": spill_directory,
+        **log_option(log),
+    }
     main, words = load(program), args or []
     check_arguments(program, main, words)
     if process is None and hosts is None and secret is None and tls is None:

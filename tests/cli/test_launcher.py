@@ -44,6 +44,21 @@ def items(worker):
 async def both(worker):
     yield worker
 
+def waits(worker, folder):
+    received = 0
+    def note(time, batch):
+        nonlocal received
+        received += len(batch)
+    with worker.dataflow() as scope:
+        input, stream = scope.new_input()
+        stream.exchange().inspect_batch(note)
+    for _ in range(20):
+        input.send_batch(list(range(10_000)))
+    input.close()
+    worker.run()
+    memory = worker.environment.memory
+    sys.stdout.write(json.dumps([received, memory.spilled_bytes > 0, memory.peak_bytes]) + "\n")
+
 def fails(worker):
     raise RuntimeError("no luck")
 
@@ -271,3 +286,20 @@ def test_places_that_cannot_be_are_refused(
     ran = run("run", "my_program.py:main", *args, "--", "10")
     assert (ran.status, ran.out) == (2, "")
     assert said in ran.err
+
+
+def test_what_waits_goes_to_disk_beyond_a_limit(run: Run, program: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "spilled"
+    folder.mkdir()
+    limited = ["--memory-limit", "1MB", "--spill-directory", str(folder)]
+    ran = run("run", f"{program}:waits", *limited, "--", "x")
+    received, has_spilled, peak_bytes = json.loads(ran.out)
+    assert (received, has_spilled) == (200_000, True)
+    assert peak_bytes <= 1_000_000
+    assert not list(folder.iterdir())
+
+
+def test_a_limit_that_is_no_size_is_named(run: Run, program: Path) -> None:
+    ran = run("run", f"{program}:waits", "--memory-limit", "much", "--", "x")
+    assert ran.status == 2
+    assert "memory_limit='much' is no size" in ran.err

@@ -442,6 +442,29 @@ def test_workers_add_up_their_progress_if_they_are_told_to(spark, accumulate):
     assert {row.way for row in frame.collect()} == {expected}
 
 
+def test_what_waits_goes_to_disk_beyond_a_limit(spark, tmp_path):
+    def pairs(scope, records):
+        memory = scope.environment.memory
+        return records.join(records, "id", how="left").map_batches(
+            lambda batch: pa.RecordBatch.from_pydict(
+                {"n": [batch.num_rows], "spilled": [memory.spilled_bytes]}
+            )
+        )
+
+    frame = pointstamp.spark.run(
+        pairs,
+        {"records": spark.range(0, 20_000, 1, 4)},
+        "n long, spilled long",
+        workers=2,
+        memory_limit="50kB",
+        spill_directory=tmp_path,
+    )
+    rows = frame.collect()
+    assert sum(row.n for row in rows) == 20_000
+    assert min(row.spilled for row in rows) > 0
+    assert not list(tmp_path.iterdir())
+
+
 async def coroutine(scope, records):
     return records
 
