@@ -258,12 +258,16 @@ def number_texts(
                     if (
                         slots[slot, 0] == hashes[i]
                         and ends[number] - ends[number - 1] == size
-                        and are_same(&kept[ends[number - 1]], texts + bounds[i], size)
+                        and (
+                            size == 0
+                            or are_same(&kept[ends[number - 1]], texts + bounds[i], size)
+                        )
                     ):
                         break
                     slot = (slot + 1) & (slots.shape[0] - 1)
                 else:
-                    memcpy(&kept[ends[n]], texts + bounds[i], size)
+                    if size:
+                        memcpy(&kept[ends[n]], texts + bounds[i], size)
                     ends[n + 1] = ends[n] + size
                     n += 1
                     slots[slot, 0] = hashes[i]
