@@ -1,6 +1,14 @@
 cimport cython
 
 cdef Py_ssize_t _FEW
+cdef long long _BEYOND
+cdef int _NOTHING
+cdef int _INTEGERS
+cdef int _PAIRS
+cdef int _OBJECTS
+
+
+cdef object _joined(long long outer, long long inner, bint is_pair)
 
 
 @cython.final
@@ -9,16 +17,30 @@ cdef class ChangeBatch:
     cdef readonly list changes
     cdef Py_ssize_t _n
     cdef dict _many
+    cdef readonly int kind
+    cdef long long outers[8]
+    cdef long long inners[8]
+    cdef long long totals[8]
 
-    @cython.locals(items=list, n=Py_ssize_t, place=Py_ssize_t)
+    @cython.locals(outer="long long", inner="long long")
     cpdef update(self, object item, long long change)
+    @cython.locals(kind=int, n=Py_ssize_t, place=Py_ssize_t)
+    cpdef update_number(self, long long outer, long long inner, bint is_pair, long long change)
     cpdef Py_ssize_t gather(self) except -1
+    cpdef Py_ssize_t n_numbers(self) except -2
     cpdef clear(self)
     @cython.locals(changes=list)
     cpdef list drain(self)
     cpdef bint is_empty(self) except -1
     @cython.locals(place=Py_ssize_t)
     cdef list _pairs(self)
+    cdef object _item(self, Py_ssize_t place)
+    @cython.locals(last=Py_ssize_t)
+    cdef void _close_up(self, Py_ssize_t place) noexcept
+    @cython.locals(n=Py_ssize_t, place=Py_ssize_t)
+    cdef _make_objects(self)
+    @cython.locals(items=list, n=Py_ssize_t, place=Py_ssize_t)
+    cdef _update_object(self, object item, long long change)
     @cython.locals(total="long long")
     cdef int _add(self, Py_ssize_t place, long long change) except -1
     cdef _make_many(self)

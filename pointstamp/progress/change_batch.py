@@ -5,8 +5,9 @@ An operator says "two records consumed at t, one capability dropped" as change
 batches; scopes add such batches up and pass them on. Nothing here knows what
 an item is: a time, or a (location, time) pair.
 
-Most batches hold one item or two, and are emptied again at once. Those are in two lists
-side by side, which keep their places when they are emptied: a dict would be made anew each
+Most batches hold one item or two, and are emptied again at once, and nearly all items are
+integers or pairs of them. Those are kept as numbers, inside of the object; a few others in two
+lists side by side, which keep their places when they are emptied: a dict would be made anew each
 time. Of more than a few items there is a dict, until they are read.
 
 Source: timely-dataflow `progress/change_batch.rs`, which appends and compacts
@@ -21,6 +22,21 @@ from typing import Any
 _FEW = 8
 """How many items are looked through one by one."""
 
+_BEYOND = 2**61
+"""Numbers from here on, or as far below zero, are kept as objects."""
+
+NOTHING, INTEGERS, PAIRS, OBJECTS = range(4)
+"""What the items of a batch are, if they are few."""
+
+# Compiled, numbers of C.
+_NOTHING, _INTEGERS, _PAIRS, _OBJECTS = NOTHING, INTEGERS, PAIRS, OBJECTS
+
+
+def _joined(outer: int, inner: int, is_pair: bool) -> Any:
+    if is_pair:
+        return (outer, inner)
+    return inner
+
 
 class ChangeBatch:
     """Accumulates `(item, change)` updates; items whose changes cancel vanish.
@@ -33,7 +49,7 @@ class ChangeBatch:
     True
     """
 
-    __slots__ = ("_many", "_n", "changes", "items")
+    __slots__ = ("_many", "_n", "changes", "inners", "items", "kind", "outers", "totals")
 
     def __init__(self, changes: Iterable[tuple[Any, int]] = ()) -> None:
         self.items: list[Any] = []
@@ -42,34 +58,61 @@ class ChangeBatch:
         """Beside them, the change of each."""
         self._n = 0
         self._many: dict[Any, int] | None = None
-        """All of them, if there are many; then none is in the lists."""
+        """All of them, if there are many; then none is in the lists, or among the numbers."""
+        self.kind = _NOTHING
+        # Of integers and pairs, the numbers, and the change of each.
+        self.outers = [0, 0, 0, 0, 0, 0, 0, 0]
+        self.inners = [0, 0, 0, 0, 0, 0, 0, 0]
+        self.totals = [0, 0, 0, 0, 0, 0, 0, 0]
         for item, change in changes:
             self.update(item, change)
 
     def update(self, item: Any, change: int) -> None:
         """Add `change` to the count of `item`."""
-        if self._many is not None:
-            self._update_many(item, change)
-            return
-        items = self.items
+        if type(item) is int:
+            try:
+                inner = item
+                if -_BEYOND < inner < _BEYOND:
+                    self.update_number(0, inner, False, change)
+                    return
+            except OverflowError:  # compiled, these are of 64 bits
+                pass
+        elif type(item) is tuple and len(item) == 2:
+            first, second = item
+            if type(first) is int and type(second) is int:
+                try:
+                    outer = first
+                    inner = second
+                    if -_BEYOND < outer < _BEYOND and -_BEYOND < inner < _BEYOND:
+                        self.update_number(outer, inner, True, change)
+                        return
+                except OverflowError:
+                    pass
+        self._update_object(item, change)
+
+    def update_number(self, outer: int, inner: int, is_pair: bool, change: int) -> None:
+        """Do the same for the pair (outer, inner), or for `inner` alone; both less than 2**61."""
+        kind = _PAIRS if is_pair else _INTEGERS
         n = self._n
+        if self.kind != kind:
+            if n or self._many is not None:
+                self._update_object(_joined(outer, inner, is_pair), change)
+                return
+            self.kind = kind
         for place in range(n):
-            known = items[place]
-            if known is item or known == item:
-                self._add(place, change)
+            if self.inners[place] == inner and self.outers[place] == outer:
+                self.totals[place] += change
+                if not self.totals[place]:
+                    self._close_up(place)
                 return
         if not change:
             return
-        if n >= _FEW:
-            self._make_many()
-            self._update_many(item, change)
+        if n == _FEW:
+            self._update_object(_joined(outer, inner, is_pair), change)
             return
-        if n < len(items):
-            items[n] = item
-            self.changes[n] = change
-        else:
-            items.append(item)
-            self.changes.append(change)
+        self.outers[n] = outer
+        self.inners[n] = inner
+        self.totals[n] = change
         self._n = n + 1
 
     def extend(self, changes: Iterable[tuple[Any, int]]) -> None:
@@ -88,12 +131,23 @@ class ChangeBatch:
             self.changes = list(self._many.values())
             self._n = len(self.items)
             self._many = None
+            self.kind = _OBJECTS
+        elif self._n and self.kind != _OBJECTS:
+            self._make_objects()
         return self._n
+
+    def n_numbers(self) -> int:
+        """How many changes there are, if `outers`, `inners` and `totals` have them; else -1.
+
+        In that case `kind` says whether they are of integers, `inners`, or of pairs.
+        """
+        return -1 if self._many is not None or self.kind == _OBJECTS else self._n
 
     def clear(self) -> None:
         """Forget all changes."""
         self._many = None
         self._n = 0
+        self.kind = _NOTHING
         if len(self.items) > _FEW:
             self.items, self.changes = [], []
 
@@ -122,7 +176,64 @@ class ChangeBatch:
     def _pairs(self) -> list[tuple[Any, int]]:
         if self._many is not None:
             return list(self._many.items())
-        return [(self.items[place], self.changes[place]) for place in range(self._n)]
+        if self.kind == _OBJECTS:
+            return [(self.items[place], self.changes[place]) for place in range(self._n)]
+        found = []
+        for place in range(self._n):
+            found.append((self._item(place), self.totals[place]))
+        return found
+
+    def _item(self, place: int) -> Any:
+        """What is kept as numbers, as it was given."""
+        return _joined(self.outers[place], self.inners[place], self.kind == _PAIRS)
+
+    def _close_up(self, place: int) -> None:
+        """Give the place of what has cancelled to what comes after it."""
+        last = self._n - 1
+        self._n = last
+        while place < last:
+            self.outers[place] = self.outers[place + 1]
+            self.inners[place] = self.inners[place + 1]
+            self.totals[place] = self.totals[place + 1]
+            place += 1
+
+    def _make_objects(self) -> None:
+        """Have the lists hold what was numbers."""
+        n = self._n
+        while len(self.items) < n:
+            self.items.append(None)
+            self.changes.append(0)
+        for place in range(n):
+            self.items[place] = self._item(place)
+            self.changes[place] = self.totals[place]
+        self.kind = _OBJECTS
+
+    def _update_object(self, item: Any, change: int) -> None:
+        if self._many is not None:
+            self._update_many(item, change)
+            return
+        if self.kind != _OBJECTS:
+            self._make_objects()
+        items = self.items
+        n = self._n
+        for place in range(n):
+            known = items[place]
+            if known is item or known == item:
+                self._add(place, change)
+                return
+        if not change:
+            return
+        if n >= _FEW:
+            self._make_many()
+            self._update_many(item, change)
+            return
+        if n < len(items):
+            items[n] = item
+            self.changes[n] = change
+        else:
+            items.append(item)
+            self.changes.append(change)
+        self._n = n + 1
 
     def _add(self, place: int, change: int) -> None:
         total = self.changes[place]

@@ -2,17 +2,10 @@ cimport cython
 
 from pointstamp.progress.antichain cimport MutableAntichain
 from pointstamp.progress.change_batch cimport ChangeBatch
+from pointstamp.progress.few_counts cimport FewCounts
+from pointstamp.progress.step cimport Step
 
 cdef long long _BEYOND
-
-
-cpdef _arrives(object time, object summary)
-
-
-@cython.final
-cdef class _Step:
-    cdef Py_ssize_t to
-    cdef object by
 
 
 @cython.final
@@ -21,13 +14,19 @@ cdef class Tracker:
     cdef list steps
     cdef list is_inside
     cdef list is_delivered
+    cdef object _timestamp
     cdef object _key
+    cdef long long _outer
+    cdef long long _inner
     cdef bint _natural
-    cdef bint _pairs
+    cdef readonly bint has_pairs
+    cdef readonly bint has_numbers
     cdef readonly list _pointstamps
     cdef readonly list _implications
     cdef list _to_outputs
     cdef long long[::1] _noted_places
+    cdef long long[::1] _noted_outers
+    cdef long long[::1] _noted_inners
     cdef list _noted_times
     cdef long long[::1] _noted_changes
     cdef Py_ssize_t _n_noted
@@ -41,6 +40,8 @@ cdef class Tracker:
     cdef long long[::1] _work_places
     cdef long long[::1] _work_changes
     cdef long long[::1] moved_places
+    cdef long long[::1] moved_outers
+    cdef long long[::1] moved_inners
     cdef list moved_times
     cdef long long[::1] moved_changes
     cdef Py_ssize_t _n_inside
@@ -48,6 +49,12 @@ cdef class Tracker:
 
     @cython.locals(note=Py_ssize_t)
     cpdef update(self, Py_ssize_t location, object time, long long change)
+    @cython.locals(note=Py_ssize_t)
+    cpdef update_number(
+        self, Py_ssize_t location, long long outer, long long inner, long long change
+    )
+    @cython.locals(note=Py_ssize_t)
+    cdef Py_ssize_t _next_note(self) except -1
     @cython.locals(
         times=list, note=Py_ssize_t, n_noted=Py_ssize_t, change="long long"
     )
@@ -55,17 +62,19 @@ cdef class Tracker:
     cpdef forget_frontier_changes(self)
     @cython.locals(implied=MutableAntichain, own="long long")
     cpdef bint is_covered(self, Py_ssize_t location, object time) except -1
-    @cython.locals(implied=MutableAntichain)
+    @cython.locals(few=FewCounts, count="long long", is_minimal=bint)
+    cdef bint _is_number_covered(
+        self, Py_ssize_t location, long long outer, long long inner
+    ) except -1
+    @cython.locals(implied=MutableAntichain, few=FewCounts)
     cpdef bint is_expected(self, Py_ssize_t location, object time) except -1
     cpdef bint is_idle(self) except -1
     @cython.locals(counts=MutableAntichain, is_inside=bint, held=Py_ssize_t, has_moved=bint)
     cdef _count(self, Py_ssize_t location, object time, long long change)
-    @cython.locals(changes=ChangeBatch)
+    @cython.locals(changes=ChangeBatch, step=Step)
     cdef _imply_at_outputs(self, Py_ssize_t location, MutableAntichain counts)
+    cdef _push_time(self, Py_ssize_t location, object time, long long change)
     @cython.locals(
-        outer="long long",
-        inner="long long",
-        is_small=bint,
         keys=list,
         low=Py_ssize_t,
         middle=Py_ssize_t,
@@ -74,16 +83,6 @@ cdef class Tracker:
         is_before=bint,
     )
     cdef _push(self, Py_ssize_t location, object time, long long change)
-    @cython.locals(
-        low=Py_ssize_t,
-        middle=Py_ssize_t,
-        high=Py_ssize_t,
-        other="long long",
-        is_before=bint,
-    )
-    cdef _push_pair(
-        self, Py_ssize_t location, object time, long long outer, long long inner, long long change
-    )
     @cython.locals(first=Py_ssize_t, end=Py_ssize_t, to=Py_ssize_t)
     cdef Py_ssize_t _make_room(self, Py_ssize_t at) except -1
     cdef _move(self, Py_ssize_t at, Py_ssize_t to)
@@ -96,5 +95,52 @@ cdef class Tracker:
         implied=MutableAntichain,
     )
     cdef _spread(self)
-    @cython.locals(step=_Step, moved=Py_ssize_t)
-    cdef int _pass_on(self, Py_ssize_t location, object time, long long change) except -1
+    @cython.locals(step=Step, moved=Py_ssize_t)
+    cdef _pass_on(self, Py_ssize_t location, object time, long long change)
+    @cython.locals(moved=Py_ssize_t)
+    cdef Py_ssize_t _next_moved(self) except -1
+    cdef object _time(self, long long outer, long long inner)
+    cdef bint _reads(self, object time) except -1
+    @cython.locals(
+        location=Py_ssize_t,
+        outer="long long",
+        inner="long long",
+        counts=FewCounts,
+        is_inside=bint,
+        held=Py_ssize_t,
+        sign=int,
+        other=Py_ssize_t,
+    )
+    cdef _count_number(self, Py_ssize_t note)
+    @cython.locals(
+        first=Py_ssize_t,
+        change="long long",
+        location=Py_ssize_t,
+        outer="long long",
+        inner="long long",
+        implied=FewCounts,
+        sign=int,
+        other=Py_ssize_t,
+    )
+    cdef _spread_numbers(self)
+    cdef tuple _other(self, FewCounts counts, int sign, Py_ssize_t other)
+    @cython.locals(step=Step, changes=ChangeBatch)
+    cdef _imply_number(
+        self, Py_ssize_t location, long long outer, long long inner, int change
+    )
+    @cython.locals(step=Step, moved=Py_ssize_t)
+    cdef _pass_number_on(
+        self, Py_ssize_t location, long long outer, long long inner, int change
+    )
+    @cython.locals(
+        low=Py_ssize_t,
+        middle=Py_ssize_t,
+        high=Py_ssize_t,
+        other="long long",
+        is_before=bint,
+    )
+    cdef _push_number(
+        self, Py_ssize_t location, long long outer, long long inner, long long change
+    )
+    cdef _make_objects(self)
+    cdef list _counted(self, list places)

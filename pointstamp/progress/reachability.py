@@ -21,8 +21,10 @@ Rules
 4. What waits to be passed on is sorted by (time, location), in arrays side by side,
    without an object for each entry: there are seldom more than a handful, and new
    ones come nearly always at the end. The arrays keep their places when they are
-   emptied: to let go of them costs more than a round of work does. Pairs of integers are
-   beside them as numbers, too, as each is compared with many.
+   emptied: to let go of them costs more than a round of work does.
+5. Times that are integers, or pairs of integers, are numbers in here, from `update_number`
+   to `moved_outers` and `moved_inners`: an integer is a pair whose first number is 0. When one
+   comes that is too large, all of them become objects, as other times are from the start.
 
 Source: timely-dataflow `progress/reachability.rs` (`Tracker`).
 """
@@ -34,38 +36,9 @@ from typing import Any
 
 from pointstamp.progress.antichain import MutableAntichain
 from pointstamp.progress.change_batch import ChangeBatch
-from pointstamp.progress.staircase import BEYOND
-from pointstamp.progress.timestamp import Advance, Both
+from pointstamp.progress.few_counts import BEYOND, FewCounts
+from pointstamp.progress.step import Step
 from pointstamp.progress.topology import Topology
-
-
-def _shortened(summary: Any) -> Any:
-    """`summary`, or in its place what it adds to a time, if it does nothing else.
-
-    Nearly all are so: an integer; two of them for a pair, with a limit of the second;
-    and None for what leaves times as they are.
-    """
-    # Of a user's own type, `shift` may mean anything.
-    shift = summary.shift if type(summary) in (Advance, Both) else None
-    if shift in (0, (0, 0, None)):
-        return None
-    return summary if shift is None else shift
-
-
-def _arrives(time: Any, summary: Any) -> Any:
-    """What `results_in` gives, of a summary that was shortened."""
-    if summary is None:
-        return time
-    if type(summary) is int:
-        return time + summary
-    if type(summary) is tuple:
-        by_outer, by_inner, limit = summary
-        outer, inner = time
-        inner += by_inner
-        if limit is not None and inner >= limit:
-            return None
-        return (outer + by_outer, inner)
-    return summary.results_in(time)
 
 
 def _grown(numbers: Any) -> Any:
@@ -84,17 +57,6 @@ def _no_numbers() -> Any:
 
 
 _UNUSED = _no_numbers()
-
-
-class _Step:
-    """A way from one location to another, with what it adds to a time; None: nothing."""
-
-    __slots__ = ("by", "to")
-
-    def __init__(self, to: int, by: Any) -> None:
-        self.to = to
-        self.by = by
-        """A summary that was shortened."""
 
 
 class Tracker:
@@ -119,15 +81,19 @@ class Tracker:
 
     __slots__ = (
         "_implications",
+        "_inner",
         "_key",
         "_n_inside",
         "_n_noted",
         "_natural",
         "_noted_changes",
+        "_noted_inners",
+        "_noted_outers",
         "_noted_places",
         "_noted_times",
-        "_pairs",
+        "_outer",
         "_pointstamps",
+        "_timestamp",
         "_to_outputs",
         "_work_changes",
         "_work_end",
@@ -137,9 +103,13 @@ class Tracker:
         "_work_outers",
         "_work_places",
         "_work_times",
+        "has_numbers",
+        "has_pairs",
         "is_delivered",
         "is_inside",
         "moved_changes",
+        "moved_inners",
+        "moved_outers",
         "moved_places",
         "moved_times",
         "n_moved",
@@ -153,38 +123,49 @@ class Tracker:
     ) -> None:
         timestamp = topology.timestamp
         self.topology = topology
-        self.steps = [[_Step(to, _shortened(s)) for to, s in steps] for steps in topology.steps]
+        self.steps = [[Step(to, s) for to, s in steps] for steps in topology.steps]
         """Per location."""
         self.is_inside = [node != 0 for node, _, _ in topology.ports]
         self.is_delivered = [is_target for _, _, is_target in topology.ports]
         """Per location: whether its frontier is delivered to something."""
+        self._timestamp = timestamp
         self._key = timestamp.key
         self._natural = bool(timestamp.natural)
-        self._pairs = bool(timestamp.pairs)
+        self.has_pairs = bool(timestamp.pairs)
+        """Whether times are pairs of integers."""
+        self.has_numbers = self.has_pairs or bool(timestamp.integers)
+        """Whether times are numbers in here, until one comes that is too large."""
         n = len(topology.ports)
-        self._pointstamps = [MutableAntichain(timestamp) for _ in range(n)]
-        self._implications = [MutableAntichain(timestamp) for _ in range(n)]
+        make: Any = FewCounts if self.has_numbers else MutableAntichain
+        self._pointstamps: list[Any] = [make(timestamp) for _ in range(n)]
+        self._implications: list[Any] = [make(timestamp) for _ in range(n)]
         self._to_outputs = to_outputs and [
-            [(output, _shortened(summary)) for output, summary in paths] for paths in to_outputs
+            [Step(output, summary) for output, summary in paths] for paths in to_outputs
         ]
-        # Noted changes, in three arrays side by side.
+        self._outer = 0
+        self._inner = 0
+        """The time that was read last, as numbers."""
+        # Noted changes, in arrays side by side: the times are numbers or objects.
         self._n_noted = 0
         self._noted_places = _no_numbers()
+        self._noted_outers = _no_numbers()
+        self._noted_inners = _no_numbers()
         self._noted_times: list[Any] = [None] * _PLACES
         self._noted_changes = _no_numbers()
         # What is to be passed on: from `_work_first` to `_work_end`, sorted by key and place.
         self._work_first = 0
         self._work_end = 0
+        self._work_outers = _no_numbers()
+        self._work_inners = _no_numbers()
         self._work_times: list[Any] = [None] * _PLACES
         self._work_keys: list[Any] = self._work_times if self._natural else [None] * _PLACES
-        self._work_outers = _no_numbers() if self._pairs else _UNUSED
-        self._work_inners = _no_numbers() if self._pairs else _UNUSED
-        """Of pairs, unless one is too large."""
         self._work_places = _no_numbers()
         self._work_changes = _no_numbers()
         # Changes of frontiers, `n_moved` of them, until they are drained.
         self.n_moved = 0
         self.moved_places = _no_numbers()
+        self.moved_outers = _no_numbers()
+        self.moved_inners = _no_numbers()
         self.moved_times: list[Any] = [None] * _PLACES
         self.moved_changes = _no_numbers()
         self._n_inside = 0
@@ -201,23 +182,42 @@ class Tracker:
         """
         topology = self.topology
         topology.add_outside_step(output, input_, summary)
-        self.steps[topology.target(0, output)].append(_Step(topology.source(0, input_), summary))
+        self.steps[topology.target(0, output)].append(Step(topology.source(0, input_), summary))
         for time in self._implications[topology.target(0, output)].frontier:
             reached = summary.results_in(time)
             if reached is not None:
-                self._push(topology.source(0, input_), reached, 1)
+                self._push_time(topology.source(0, input_), reached, 1)
 
     def update(self, location: int, time: Any, change: int) -> None:
         """Note that the count of (time, location) changes."""
-        note = self._n_noted
-        if note == len(self._noted_times):
-            self._noted_places = _grown(self._noted_places)
-            self._noted_times.extend([None] * note)
-            self._noted_changes = _grown(self._noted_changes)
-        self._n_noted = note + 1
+        if self._reads(time):
+            self.update_number(location, self._outer, self._inner, change)
+            return
+        if self.has_numbers:
+            self._make_objects()
+        note = self._next_note()
         self._noted_places[note] = location
         self._noted_times[note] = time
         self._noted_changes[note] = change
+
+    def update_number(self, location: int, outer: int, inner: int, change: int) -> None:
+        """Do the same at the time (outer, inner), or `inner`, where this `has_numbers`."""
+        note = self._next_note()
+        self._noted_places[note] = location
+        self._noted_outers[note] = outer
+        self._noted_inners[note] = inner
+        self._noted_changes[note] = change
+
+    def _next_note(self) -> int:
+        note = self._n_noted
+        if note == len(self._noted_times):
+            self._noted_places = _grown(self._noted_places)
+            self._noted_outers = _grown(self._noted_outers)
+            self._noted_inners = _grown(self._noted_inners)
+            self._noted_times.extend([None] * note)
+            self._noted_changes = _grown(self._noted_changes)
+        self._n_noted = note + 1
+        return note
 
     def propagate(self) -> None:
         """Bring all implied times up to date with the noted changes."""
@@ -227,23 +227,35 @@ class Tracker:
             return
         # Additions first, so that a capability that moves does not leave a gap
         # for the length of this loop, with a wave of changes that cancel.
-        for note in range(n_noted):
-            change = self._noted_changes[note]
-            if change > 0:
-                self._count(self._noted_places[note], times[note], change)
-        for note in range(n_noted):
-            change = self._noted_changes[note]
-            if change < 0:
-                self._count(self._noted_places[note], times[note], change)
-        self._n_noted = 0
+        if self.has_numbers:
+            for note in range(n_noted):
+                if self._noted_changes[note] > 0:
+                    self._count_number(note)
+            for note in range(n_noted):
+                if self._noted_changes[note] < 0:
+                    self._count_number(note)
+            self._n_noted = 0
+            self._spread_numbers()
+        else:
+            for note in range(n_noted):
+                change = self._noted_changes[note]
+                if change > 0:
+                    self._count(self._noted_places[note], times[note], change)
+            for note in range(n_noted):
+                change = self._noted_changes[note]
+                if change < 0:
+                    self._count(self._noted_places[note], times[note], change)
+            self._n_noted = 0
         self._spread()
 
     def drain_frontier_changes(self) -> list[tuple[tuple[int, Any], int]]:
         """((target, time), change) of every frontier change since the last call."""
         changes: ChangeBatch = ChangeBatch()
         for moved in range(self.n_moved):
-            place = (self.moved_places[moved], self.moved_times[moved])
-            changes.update(place, self.moved_changes[moved])
+            time = self.moved_times[moved]
+            if self.has_numbers:
+                time = self._time(self.moved_outers[moved], self.moved_inners[moved])
+            changes.update((self.moved_places[moved], time), self.moved_changes[moved])
         self.forget_frontier_changes()
         return changes.drain()
 
@@ -253,9 +265,10 @@ class Tracker:
 
     def frontier(self, location: int) -> list[Any]:
         """The minimal times that may still come at `location`."""
-        return self._implications[location].frontier
+        found: list[Any] = self._implications[location].frontier
+        return found
 
-    def pointstamps(self, location: int) -> MutableAntichain:
+    def pointstamps(self, location: int) -> Any:
         """The counts of what is outstanding at `location` itself."""
         return self._pointstamps[location]
 
@@ -266,14 +279,32 @@ class Tracker:
         (time, location). Other counts of that same pointstamp do not cover it:
         each holder would wait for the others to let go first.
         """
+        if self._reads(time):
+            return self._is_number_covered(location, self._outer, self._inner)
+        if self.has_numbers:
+            self._make_objects()
         implied = self._implications[location]
         if implied.less_than(time):
             return True
         own = 1 if self._pointstamps[location].is_minimal(time) else 0
         return implied.count(time) > own
 
+    def _is_number_covered(self, location: int, outer: int, inner: int) -> bool:
+        few = self._implications[location]
+        if few.less_than(outer, inner):
+            return True
+        count = few.count(outer, inner)
+        few = self._pointstamps[location]
+        is_minimal = few.count(outer, inner) > 0 and not few.less_than(outer, inner)
+        return count > 1 if is_minimal else count > 0
+
     def is_expected(self, location: int, time: Any) -> bool:
         """Whether `time`, or an earlier one, may still come at a place."""
+        if self._reads(time):
+            few = self._implications[location]
+            return few.less_equal(self._outer, self._inner)
+        if self.has_numbers:
+            self._make_objects()
         implied = self._implications[location]
         return implied.less_equal(time)
 
@@ -291,8 +322,10 @@ class Tracker:
             for time, count in counts:
                 found.update((location, time), count)
         for note in range(self._n_noted):
-            place = (self._noted_places[note], self._noted_times[note])
-            found.update(place, self._noted_changes[note])
+            time = self._noted_times[note]
+            if self.has_numbers:
+                time = self._time(self._noted_outers[note], self._noted_inners[note])
+            found.update((self._noted_places[note], time), self._noted_changes[note])
         return [(location, time, count) for (location, time), count in found.drain()]
 
     def _count(self, location: int, time: Any, change: int) -> None:
@@ -313,29 +346,28 @@ class Tracker:
 
     def _imply_at_outputs(self, location: int, counts: MutableAntichain) -> None:
         assert self._to_outputs is not None
-        for output, summary in self._to_outputs[location]:
-            changes = self.output_changes[output]
+        for step in self._to_outputs[location]:
+            changes = self.output_changes[step.to]
             for moved in counts.gone:
-                reached = _arrives(moved, summary)
+                reached = step.arrives(moved)
                 if reached is not None:
                     changes.update(reached, -1)
             for moved in counts.came:
-                reached = _arrives(moved, summary)
+                reached = step.arrives(moved)
                 if reached is not None:
                     changes.update(reached, 1)
 
+    def _push_time(self, location: int, time: Any, change: int) -> None:
+        """`_push`, or the same of numbers where times are numbers."""
+        if self._reads(time):
+            self._push_number(location, self._outer, self._inner, change)
+            return
+        if self.has_numbers:
+            self._make_objects()
+        self._push(location, time, change)
+
     def _push(self, location: int, time: Any, change: int) -> None:
         """Have `change` passed on at (time, location), together with others there."""
-        if self._pairs:
-            try:
-                outer, inner = time
-                is_small = outer < _BEYOND and inner < _BEYOND
-            except OverflowError:  # compiled, these are of 64 bits
-                is_small = False
-            if is_small:
-                self._push_pair(location, time, outer, inner, change)
-                return
-            self._pairs = False
         keys = self._work_keys
         key = time if self._natural else self._key(time)
         low, high = self._work_first, self._work_end
@@ -362,36 +394,6 @@ class Tracker:
         self._work_places[low] = location
         self._work_changes[low] = change
 
-    def _push_pair(self, location: int, time: Any, outer: int, inner: int, change: int) -> None:
-        """Do the same at `time`, which is the pair (outer, inner)."""
-        low, high = self._work_first, self._work_end
-        middle = high - 1
-        while low < high:
-            other = self._work_outers[middle]
-            if other == outer:
-                other = self._work_inners[middle]
-                if other == inner:
-                    other = self._work_places[middle]
-                    if other == location:
-                        self._work_changes[middle] += change
-                        return
-                    is_before = other < location
-                else:
-                    is_before = other < inner
-            else:
-                is_before = other < outer
-            if is_before:
-                low = middle + 1
-            else:
-                high = middle
-            middle = (low + high) // 2
-        low = self._make_room(low)
-        self._work_times[low] = time
-        self._work_outers[low] = outer
-        self._work_inners[low] = inner
-        self._work_places[low] = location
-        self._work_changes[low] = change
-
     def _make_room(self, at: int) -> int:
         """A place for an entry before that at `at`, from which those of one side have moved."""
         first, end = self._work_first, self._work_end
@@ -409,13 +411,14 @@ class Tracker:
         return at
 
     def _move(self, at: int, to: int) -> None:
-        self._work_times[to] = self._work_times[at]
         self._work_places[to] = self._work_places[at]
         self._work_changes[to] = self._work_changes[at]
-        if self._pairs:
+        if self.has_numbers:
             self._work_outers[to] = self._work_outers[at]
             self._work_inners[to] = self._work_inners[at]
-        elif not self._natural:
+            return
+        self._work_times[to] = self._work_times[at]
+        if not self._natural:
             self._work_keys[to] = self._work_keys[at]
 
     def _grow_work(self) -> None:
@@ -423,9 +426,8 @@ class Tracker:
         self._work_times.extend([None] * n)
         if not self._natural:
             self._work_keys.extend([None] * n)
-        if self._pairs:
-            self._work_outers = _grown(self._work_outers)
-            self._work_inners = _grown(self._work_inners)
+        self._work_outers = _grown(self._work_outers)
+        self._work_inners = _grown(self._work_inners)
         self._work_places = _grown(self._work_places)
         self._work_changes = _grown(self._work_changes)
 
@@ -450,19 +452,184 @@ class Tracker:
     def _pass_on(self, location: int, time: Any, change: int) -> None:
         """Note a change of the frontier at a location, and push it along all steps."""
         if self.is_delivered[location]:
-            moved = self.n_moved
-            if moved == len(self.moved_times):
-                self.moved_places = _grown(self.moved_places)
-                self.moved_times.extend([None] * moved)
-                self.moved_changes = _grown(self.moved_changes)
-            self.n_moved = moved + 1
+            moved = self._next_moved()
             self.moved_places[moved] = location
             self.moved_times[moved] = time
             self.moved_changes[moved] = change
         for step in self.steps[location]:
-            if step.by is None:
-                self._push(step.to, time, change)
+            reached = step.arrives(time)
+            if reached is not None:
+                self._push(step.to, reached, change)
+
+    def _next_moved(self) -> int:
+        moved = self.n_moved
+        if moved == len(self.moved_times):
+            self.moved_places = _grown(self.moved_places)
+            self.moved_outers = _grown(self.moved_outers)
+            self.moved_inners = _grown(self.moved_inners)
+            self.moved_times.extend([None] * moved)
+            self.moved_changes = _grown(self.moved_changes)
+        self.n_moved = moved + 1
+        return moved
+
+    # The same where times are numbers.
+
+    def _time(self, outer: int, inner: int) -> Any:
+        if self.has_pairs:
+            return (outer, inner)
+        return inner
+
+    def _reads(self, time: Any) -> bool:
+        """Whether times are numbers here, and `time` is no too large one; it is in the two."""
+        if not self.has_numbers:
+            return False
+        try:
+            if self.has_pairs:
+                self._outer, self._inner = time
             else:
-                reached = _arrives(time, step.by)
-                if reached is not None:
-                    self._push(step.to, reached, change)
+                self._inner = time
+        except OverflowError:  # compiled, these are of 64 bits
+            return False
+        return -_BEYOND < self._outer < _BEYOND and -_BEYOND < self._inner < _BEYOND
+
+    def _count_number(self, note: int) -> None:
+        location = self._noted_places[note]
+        outer, inner = self._noted_outers[note], self._noted_inners[note]
+        counts = self._pointstamps[location]
+        is_inside = self.is_inside[location]
+        held = counts.n_times()
+        sign = counts.change(outer, inner, self._noted_changes[note])
+        if is_inside:
+            self._n_inside += counts.n_times() - held
+        if not sign:
+            return
+        self._push_number(location, outer, inner, sign)
+        for other in range(counts.n_others):
+            if counts.many is None:
+                outer, inner = counts.other_outers[other], counts.other_inners[other]
+            else:
+                outer, inner = self._other(counts, sign, other)
+            self._push_number(location, outer, inner, -sign)
+        if is_inside and self._to_outputs is not None and self._to_outputs[location]:
+            outer, inner = self._noted_outers[note], self._noted_inners[note]
+            self._imply_number(location, outer, inner, sign)
+            for other in range(counts.n_others):
+                if counts.many is None:
+                    outer, inner = counts.other_outers[other], counts.other_inners[other]
+                else:
+                    outer, inner = self._other(counts, sign, other)
+                self._imply_number(location, outer, inner, -sign)
+
+    def _spread_numbers(self) -> None:
+        """Pass on all that is to be passed on, the earliest first, while times are numbers."""
+        while self._work_first < self._work_end and self.has_numbers:
+            first = self._work_first
+            self._work_first = first + 1
+            change = self._work_changes[first]
+            if not change:
+                continue
+            location = self._work_places[first]
+            outer, inner = self._work_outers[first], self._work_inners[first]
+            implied = self._implications[location]
+            sign = implied.change(outer, inner, change)
+            if sign:
+                self._pass_number_on(location, outer, inner, sign)
+                for other in range(implied.n_others):
+                    if implied.many is None:
+                        outer, inner = implied.other_outers[other], implied.other_inners[other]
+                    else:
+                        outer, inner = self._other(implied, sign, other)
+                    self._pass_number_on(location, outer, inner, -sign)
+        if self._work_first == self._work_end:
+            self._work_first = self._work_end = 0
+
+    def _other(self, counts: FewCounts, sign: int, other: int) -> tuple[int, int]:
+        """One of the others that a change has moved, where there are many."""
+        assert counts.many is not None
+        times = counts.many.gone if sign > 0 else counts.many.came
+        time = times[other]
+        return time if self.has_pairs else (0, time)
+
+    def _imply_number(self, location: int, outer: int, inner: int, change: int) -> None:
+        assert self._to_outputs is not None
+        for step in self._to_outputs[location]:
+            changes = self.output_changes[step.to]
+            if (
+                step.is_shift
+                and inner + step.inner < step.until
+                and outer + step.outer < _BEYOND
+            ):
+                changes.update_number(
+                    outer + step.outer, inner + step.inner, self.has_pairs, change
+                )
+                continue
+            reached = step.arrives(self._time(outer, inner))
+            if reached is not None:
+                changes.update(reached, change)
+
+    def _pass_number_on(self, location: int, outer: int, inner: int, change: int) -> None:
+        if not self.has_numbers:
+            self._pass_on(location, self._time(outer, inner), change)
+            return
+        if self.is_delivered[location]:
+            moved = self._next_moved()
+            self.moved_places[moved] = location
+            self.moved_outers[moved] = outer
+            self.moved_inners[moved] = inner
+            self.moved_changes[moved] = change
+        for step in self.steps[location]:
+            if (
+                step.is_shift
+                and inner + step.inner < step.until
+                and outer + step.outer < _BEYOND
+                and self.has_numbers
+            ):
+                self._push_number(step.to, outer + step.outer, inner + step.inner, change)
+                continue
+            reached = step.arrives(self._time(outer, inner))
+            if reached is not None:
+                self._push_time(step.to, reached, change)
+
+    def _push_number(self, location: int, outer: int, inner: int, change: int) -> None:
+        """As `_push`."""
+        low, high = self._work_first, self._work_end
+        middle = high - 1
+        while low < high:
+            other = self._work_outers[middle]
+            if other == outer:
+                other = self._work_inners[middle]
+                if other == inner:
+                    other = self._work_places[middle]
+                    if other == location:
+                        self._work_changes[middle] += change
+                        return
+                    is_before = other < location
+                else:
+                    is_before = other < inner
+            else:
+                is_before = other < outer
+            if is_before:
+                low = middle + 1
+            else:
+                high = middle
+            middle = (low + high) // 2
+        low = self._make_room(low)
+        self._work_outers[low] = outer
+        self._work_inners[low] = inner
+        self._work_places[low] = location
+        self._work_changes[low] = change
+
+    def _make_objects(self) -> None:
+        """Go on with times as objects, one of which is too large to be a number here."""
+        for note in range(self._n_noted):
+            self._noted_times[note] = self._time(self._noted_outers[note], self._noted_inners[note])
+        for at in range(self._work_first, self._work_end):
+            self._work_times[at] = self._time(self._work_outers[at], self._work_inners[at])
+        for moved in range(self.n_moved):
+            self.moved_times[moved] = self._time(self.moved_outers[moved], self.moved_inners[moved])
+        self.has_numbers = False
+        self._pointstamps = self._counted(self._pointstamps)
+        self._implications = self._counted(self._implications)
+
+    def _counted(self, places: list[Any]) -> list[Any]:
+        return [MutableAntichain(self._timestamp, counts) for counts in places]

@@ -4,18 +4,10 @@ from pointstamp.progress.antichain cimport MutableAntichain
 from pointstamp.progress.change_batch cimport ChangeBatch
 from pointstamp.progress.operate cimport CountObserver, LocalOperator, ProgressReport
 from pointstamp.progress.reachability cimport Tracker
+from pointstamp.progress.turns cimport Turns
 
 
-@cython.final
-cdef class _Turns:
-    cdef Py_ssize_t _first
-    cdef list _later
-
-    @cython.locals(first=Py_ssize_t)
-    cpdef add(self, Py_ssize_t child)
-    @cython.locals(first=Py_ssize_t)
-    cpdef Py_ssize_t take(self) except -1
-    cpdef bint is_empty(self) except -1
+cdef int _PAIRS
 
 
 cdef class Subgraph:
@@ -32,6 +24,10 @@ cdef class Subgraph:
     cdef list _operators
     cdef list _ports
     cdef list _consumers
+    cdef long long[::1] _first_edges
+    cdef long long[::1] _edge_targets
+    cdef long long[::1] _edge_copies
+    cdef list _leads_out
     cdef readonly bint is_active
     cdef list _is_local
     cdef list _is_interested
@@ -44,9 +40,9 @@ cdef class Subgraph:
     cdef object _share_updates
     cdef object _wake
     cdef CountObserver _observer
-    cdef _Turns _next
+    cdef Turns _next
     cdef list _is_queued
-    cdef _Turns _round
+    cdef Turns _round
     cdef bint _is_in_round
     cdef bint _is_at_work
     cdef Py_ssize_t _position
@@ -94,6 +90,10 @@ cdef class Subgraph:
         location=Py_ssize_t,
         node=Py_ssize_t,
         inbox=ChangeBatch,
+        has_numbers=bint,
+        change="long long",
+        outer="long long",
+        inner="long long",
     )
     cdef _deliver(self, Tracker tracker, Py_ssize_t viewer, bint wake)
     @cython.locals(node=Py_ssize_t)
@@ -103,15 +103,25 @@ cdef class Subgraph:
     @cython.locals(operator=LocalOperator, progress=ProgressReport)
     cdef _visit(self, Py_ssize_t node)
     @cython.locals(
-        batch=ChangeBatch,
-        n_changes=Py_ssize_t,
-        place=Py_ssize_t,
-        shared=bint,
-        location=Py_ssize_t,
-        first_output=Py_ssize_t,
-        count="long long",
+        batch=ChangeBatch, shared=bint, location=Py_ssize_t, first_output=Py_ssize_t
     )
     cdef _take_report(self, Py_ssize_t node, ProgressReport progress)
+    @cython.locals(place=Py_ssize_t)
+    cdef _take_changes(
+        self, ChangeBatch batch, Py_ssize_t location, int sign, bint shared, Py_ssize_t own
+    )
+    @cython.locals(is_direct=bint, place=Py_ssize_t, edge=Py_ssize_t, target=Py_ssize_t)
+    cdef _take_produced(self, ChangeBatch batch, Py_ssize_t source, bint shared)
+    cdef bint _has_numbers(self, ChangeBatch batch) except -1
+    @cython.locals(outer="long long", inner="long long", change="long long")
+    cdef int _report_number(
+        self,
+        ChangeBatch batch,
+        Py_ssize_t place,
+        Py_ssize_t location,
+        long long factor,
+        bint shared,
+    ) except -1
     @cython.locals(is_holder=bint, was_holder=bint, was_complete=bint)
     cdef _note_state(self, Py_ssize_t node, bint holds, bint complete)
     cdef _collect_output_changes(self)

@@ -39,14 +39,14 @@ what is delivered to a nested scope, are departures of ours.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Sequence
-from heapq import heappop, heappush
 from typing import Any
 
 from pointstamp.errors import BuildError
 from pointstamp.progress.accumulate import Accumulation, Updates
 from pointstamp.progress.antichain import Antichain, MutableAntichain
-from pointstamp.progress.change_batch import ChangeBatch
+from pointstamp.progress.change_batch import PAIRS, ChangeBatch
 from pointstamp.progress.operate import (
     Changes,
     CountObserver,
@@ -65,52 +65,16 @@ from pointstamp.progress.timestamp import (
     summary_less_equal,
 )
 from pointstamp.progress.topology import Edge, Node, Topology
+from pointstamp.progress.turns import Turns
+
+
+_PAIRS = PAIRS  # compiled, a number of C
+
+_NO_EDGES = array("q", [0])
 
 
 def _no_wake() -> None:
     """Woken in place of the parent, by activations of a scope that was abandoned."""
-
-
-class _Turns:
-    """Children that wait for their turn, the least first.
-
-    Mostly it is one, which is kept aside: a heap that is filled and emptied each time gives
-    its memory back and asks for it again.
-
-    >>> turns = _Turns()
-    >>> turns.add(2), turns.add(1), turns.add(3)
-    (None, None, None)
-    >>> turns.take(), turns.take(), turns.take(), turns.take()
-    (1, 2, 3, 0)
-    """
-
-    __slots__ = ("_first", "_later")
-
-    def __init__(self) -> None:
-        self._first = 0
-        """The least; 0, which is the world outside, if there is none."""
-        self._later: list[int] = []
-
-    def add(self, child: int) -> None:
-        """Have `child`, which is not there yet, wait."""
-        first = self._first
-        if not first:
-            self._first = child
-        elif child < first:
-            self._first = child
-            heappush(self._later, first)
-        else:
-            heappush(self._later, child)
-
-    def take(self) -> int:
-        """Take the least; 0 if there is none."""
-        first = self._first
-        self._first = heappop(self._later) if self._later else 0
-        return first
-
-    def is_empty(self) -> bool:
-        """Whether nothing waits."""
-        return not self._first
 
 
 class Subgraph:
@@ -187,6 +151,12 @@ class Subgraph:
         self._first: list[int] = [0]
         self._ports: list[tuple[int, int, bool]] = []
         self._consumers: list[list[tuple[int, int]]] = []
+        # The same in arrays: those of a source are from one of its first edges to the next's.
+        self._first_edges = _NO_EDGES
+        self._edge_targets = _NO_EDGES
+        self._edge_copies = _NO_EDGES
+        self._leads_out: list[bool] = []
+        """Per source, whether records leave the scope from there."""
         self.edges = list(edges)
         self.peers = peers
         self.eager = eager
@@ -196,9 +166,9 @@ class Subgraph:
         self._observer = observer
         self.n_changes = 0
         """How many changes of counts it has seen: as long as that moves, something goes on."""
-        self._next = _Turns()
+        self._next = Turns()
         self._is_queued = [False] * (len(children) + 1)
-        self._round = _Turns()
+        self._round = Turns()
         self._is_in_round = False
         self._is_at_work = False
         self._position = 0
@@ -246,6 +216,11 @@ class Subgraph:
         self.topology = Topology(self.timestamp, nodes, self.edges)
         self._first, self._ports = self.topology.first, self.topology.ports
         self._consumers = self.topology.consumers
+        by_source = self.topology.consumers_side_by_side()
+        self._first_edges, self._edge_targets, self._edge_copies = by_source
+        self._leads_out = [
+            any(self._ports[target][0] == 0 for target, _ in each) for each in self._consumers
+        ]
         if self._observer is not None:
             self._observer.lay_out(self._ports)
         self.topology.check_cycles(self.name)
@@ -489,6 +464,7 @@ class Subgraph:
         if not tracker.n_moved:
             return
         times = tracker.moved_times
+        has_numbers = tracker.has_numbers
         for moved in range(tracker.n_moved):
             location = tracker.moved_places[moved]
             inbox = self._inbox_of[location]
@@ -497,7 +473,12 @@ class Subgraph:
             node = self._node_of[location]
             if self._views and (node != viewer if viewer else node in self._views):
                 continue
-            inbox.update(times[moved], tracker.moved_changes[moved])
+            change = tracker.moved_changes[moved]
+            if has_numbers:
+                outer, inner = tracker.moved_outers[moved], tracker.moved_inners[moved]
+                inbox.update_number(outer, inner, tracker.has_pairs, change)
+            else:
+                inbox.update(times[moved], change)
             if wake and (self._wakes[location] or (self._may_wake[location] and self._holds(node))):
                 self.activate(node)
         tracker.forget_frontier_changes()
@@ -541,29 +522,68 @@ class Subgraph:
         # Inputs come before outputs, as `Topology` numbers them.
         location = self._first[node]
         for batch in progress.consumed:
-            n_changes = batch.gather()
-            if n_changes:
-                for place in range(n_changes):
-                    self._report(location, batch.items[place], -batch.changes[place], shared, 0)
-                batch.clear()
+            if batch.n_numbers():
+                self._take_changes(batch, location, -1, shared, 0)
             location += 1
         first_output = location
         for batch in progress.internal:
-            n_changes = batch.gather()
-            if n_changes:
-                for place in range(n_changes):
-                    self._report(location, batch.items[place], batch.changes[place], shared, node)
-                batch.clear()
+            if batch.n_numbers():
+                self._take_changes(batch, location, 1, shared, node)
             location += 1
         location = first_output
         for batch in progress.produced:
-            n_changes = batch.gather()
-            if n_changes:
-                for place in range(n_changes):
-                    count = batch.changes[place]
-                    self._report_produced(location, batch.items[place], count, shared)
-                batch.clear()
+            if batch.n_numbers():
+                self._take_produced(batch, location, shared)
             location += 1
+
+    def _take_changes(
+        self, batch: ChangeBatch, location: int, sign: int, shared: bool, own: int
+    ) -> None:
+        """Report the changes of a batch, each `sign` times."""
+        if self._observer is None and not self._views and self._has_numbers(batch):
+            for place in range(batch.n_numbers()):
+                self._report_number(batch, place, location, sign, shared)
+        else:
+            for place in range(batch.gather()):
+                self._report(
+                    location, batch.items[place], sign * batch.changes[place], shared, own
+                )
+        batch.clear()
+
+    def _take_produced(self, batch: ChangeBatch, source: int, shared: bool) -> None:
+        """Report what was produced at all places to which it went."""
+        is_direct = self._observer is None and not self._views and not self._leads_out[source]
+        if is_direct and self._has_numbers(batch):
+            for place in range(batch.n_numbers()):
+                for edge in range(self._first_edges[source], self._first_edges[source + 1]):
+                    target = self._edge_targets[edge]
+                    self._report_number(batch, place, target, self._edge_copies[edge], shared)
+        else:
+            for place in range(batch.gather()):
+                self._report_produced(source, batch.items[place], batch.changes[place], shared)
+        batch.clear()
+
+    def _has_numbers(self, batch: ChangeBatch) -> bool:
+        """Whether the tracker takes the changes of a batch as numbers."""
+        return (
+            self._tracker.has_numbers
+            and batch.n_numbers() > 0
+            and (batch.kind == _PAIRS) == self._tracker.has_pairs
+        )
+
+    def _report_number(
+        self, batch: ChangeBatch, place: int, location: int, factor: int, shared: bool
+    ) -> None:
+        """`_report` one change of a batch, inside of the scope, `factor` times."""
+        self.n_changes += 1
+        outer, inner = batch.outers[place], batch.inners[place]
+        change = factor * batch.totals[place]
+        self._tracker.update_number(location, outer, inner, change)
+        if shared and self.peers > 1:
+            if self._tracker.has_pairs:
+                self._held_back.update((location, (outer, inner)), change)
+            else:
+                self._held_back.update_number(location, inner, True, change)
 
     def _note_state(self, node: int, holds: bool, complete: bool) -> None:
         is_holder = holds and self._is_interested[node]

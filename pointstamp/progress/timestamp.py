@@ -80,6 +80,8 @@ class Timestamp(Protocol):
     """Whether any two times are ordered."""
     natural: bool = False
     """Whether Python's own `<` on times is the total order (`key` is not called)."""
+    integers: bool = False
+    """Whether times are integers in their order, none below zero."""
     pairs: bool = False
     """Whether times are pairs of integers, ordered in both at once."""
 
@@ -201,6 +203,7 @@ class _Int(Timestamp):
     minimum = 0
     total = True
     natural = True
+    integers = True
 
     @property
     def identity(self) -> Advance:

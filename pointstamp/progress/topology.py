@@ -19,6 +19,7 @@ Source: timely-dataflow `progress/reachability.rs` (`Builder`, `summarize_output
 
 from __future__ import annotations
 
+from array import array
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -221,6 +222,18 @@ class Topology:
                 backward[to].add(location)
         left = _trim(_trim(set(range(len(self.ports))), backward, forward), forward, backward)
         return {self.ports[location][0] for location in left}
+
+    def consumers_side_by_side(self) -> tuple[array[int], array[int], array[int]]:
+        """`consumers` in arrays: where those of each source begin, the targets, the copies.
+
+        They begin at 1, and end where those of the next one begin.
+        """
+        first, targets, copies = array("q", [1]), array("q", [0]), array("q", [0])
+        for consumers in self.consumers:
+            targets.extend(target for target, _ in consumers)
+            copies.extend(n_copies for _, n_copies in consumers)
+            first.append(len(targets))
+        return first, targets, copies
 
     def _without_hubs(self, way: list[int]) -> list[int]:
         return [location for location in way if location < self._n_ports]

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from pointstamp.errors import BuildError, CycleError
 from pointstamp.progress.antichain import Antichain
-from pointstamp.progress.reachability import Tracker, _arrives, _shortened
+from pointstamp.progress.reachability import Tracker
+from pointstamp.progress.step import Step
 from pointstamp.progress.timestamp import Advance, Both, Int, Product, summary_less_equal
 from pointstamp.progress.topology import Edge, Node, Topology
 
@@ -281,7 +282,7 @@ def test_a_summary_that_was_shortened_gives_what_it_gave(outer, inner, epoch, ro
         (Both(outer, inner), (epoch, round_)),
         (Both(Both(outer, inner), inner), ((epoch, round_), round_)),
     ):
-        assert _arrives(time, _shortened(summary)) == summary.results_in(time)
+        assert Step(0, summary).arrives(time) == summary.results_in(time)
 
 
 class Doubled:
@@ -295,4 +296,4 @@ class Doubled:
 
 
 def test_only_our_own_summaries_are_shortened() -> None:
-    assert _arrives(5, _shortened(Doubled())) == 11
+    assert Step(0, Doubled()).arrives(5) == 11

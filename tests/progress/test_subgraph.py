@@ -13,7 +13,8 @@ from pointstamp.errors import BuildError
 from pointstamp.progress.antichain import Antichain, MutableAntichain
 from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.operate import Interest, ProgressReport
-from pointstamp.progress.subgraph import Subgraph, _Turns, root
+from pointstamp.progress.subgraph import Subgraph, root
+from pointstamp.progress.turns import Turns
 from pointstamp.progress.timestamp import Advance, Int, Product, summary_less_equal
 from pointstamp.progress.topology import Edge
 
@@ -307,7 +308,7 @@ def test_an_empty_scope_is_complete() -> None:
 
 @given(st.lists(st.integers(0, 9)))
 def test_children_take_turns_by_number(draws: list[int]) -> None:
-    turns, waiting = _Turns(), set[int]()
+    turns, waiting = Turns(), set[int]()
     for child in draws:
         if child and child not in waiting:
             turns.add(child)

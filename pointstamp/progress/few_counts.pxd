@@ -1,0 +1,50 @@
+cimport cython
+
+from pointstamp.progress.antichain cimport MutableAntichain
+
+cdef Py_ssize_t _FEW
+cdef Py_ssize_t _FEWER
+cdef long long _BEYOND
+
+
+@cython.final
+cdef class FewCounts:
+    cdef object _timestamp
+    cdef bint _pairs
+    cdef Py_ssize_t _n
+    cdef long long _outers[6]
+    cdef long long _inners[6]
+    cdef long long _numbers[6]
+    cdef readonly Py_ssize_t n_others
+    cdef long long other_outers[6]
+    cdef long long other_inners[6]
+    cdef readonly MutableAntichain many
+
+    @cython.locals(
+        n=Py_ssize_t,
+        place=Py_ssize_t,
+        end=Py_ssize_t,
+        other=Py_ssize_t,
+        n_others=Py_ssize_t,
+        before="long long",
+        after="long long",
+        below="long long",
+    )
+    cpdef int change(self, long long outer, long long inner, long long change) except -2
+    @cython.locals(place=Py_ssize_t)
+    cpdef long long count(self, long long outer, long long inner)
+    @cython.locals(place=Py_ssize_t)
+    cpdef bint less_equal(self, long long outer, long long inner) except -1
+    @cython.locals(place=Py_ssize_t)
+    cpdef bint less_than(self, long long outer, long long inner) except -1
+    cpdef Py_ssize_t n_times(self) except -1
+    cdef object _time(self, long long outer, long long inner)
+    @cython.locals(to=Py_ssize_t)
+    cdef void _insert(self, Py_ssize_t place, long long outer, long long inner, long long number) noexcept
+    @cython.locals(last=Py_ssize_t)
+    cdef void _remove(self, Py_ssize_t place) noexcept
+    @cython.locals(many=MutableAntichain)
+    cdef int _change_many(self, long long outer, long long inner, long long change) except -2
+    cdef _make_many(self)
+    @cython.locals(outer="long long", inner="long long")
+    cdef _make_few(self)

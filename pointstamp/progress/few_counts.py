@@ -1,0 +1,262 @@
+# cython: boundscheck=False, wraparound=False
+"""Counts of a few times that are numbers, of which the positive minimal ones are the frontier.
+
+What `MutableAntichain` is for any times, for those that nearly all are: an integer, or a pair of
+them (a round in an epoch). A place of a dataflow seldom has counts of more than two at once. So
+they are kept as numbers, in order, inside of the object: no list, no comparison of objects. An
+integer is a pair whose first number is 0, which orders it as it is.
+
+Rules
+-----
+1. Both numbers are between `-BEYOND` and `BEYOND`: the caller sees to it.
+2. More than a few times are left to a `MutableAntichain`, `many`, until few are left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pointstamp.progress.antichain import MutableAntichain
+from pointstamp.progress.timestamp import Timestamp
+
+BEYOND = 2**61
+"""More than any number may be: the sum of two of them is of 64 bits, too."""
+
+_BEYOND = BEYOND  # compiled, a number of C
+
+_FEW = 6
+_FEWER = 3
+"""When so many are left of many, they are few again: not at once, or it would be to and fro."""
+
+
+class FewCounts:
+    """Counts of times, and their frontier.
+
+    >>> from pointstamp.progress.timestamp import Int, Product
+    >>> counts = FewCounts(Product(Int, Int))
+    >>> counts.change(0, 4, 1), counts.change(2, 1, 1), counts.change(2, 5, 1)
+    (1, 1, 0)
+    >>> counts.frontier
+    [(0, 4), (2, 1)]
+    >>> counts.change(0, 4, -1), counts.frontier, counts.n_others
+    (-1, [(2, 1)], 0)
+    >>> counts.change(2, 1, -1), counts.frontier, counts.n_others
+    (-1, [(2, 5)], 1)
+    """
+
+    __slots__ = (
+        "_inners",
+        "_n",
+        "_numbers",
+        "_outers",
+        "_pairs",
+        "_timestamp",
+        "many",
+        "n_others",
+        "other_inners",
+        "other_outers",
+    )
+
+    def __init__(self, timestamp: Timestamp) -> None:
+        self._timestamp = timestamp
+        self._pairs = bool(timestamp.pairs)
+        self._n = 0
+        self._outers = [0, 0, 0, 0, 0, 0]
+        self._inners = [0, 0, 0, 0, 0, 0]
+        self._numbers = [0, 0, 0, 0, 0, 0]
+        self.n_others = 0
+        """Of the last change that moved the frontier: how many other times left or joined it."""
+        self.other_outers = [0, 0, 0, 0, 0, 0]
+        self.other_inners = [0, 0, 0, 0, 0, 0]
+        self.many: MutableAntichain | None = None
+        """What counts all of them, if there are many."""
+
+    def change(self, outer: int, inner: int, change: int) -> int:
+        """Add `change` to the count of a time; how the frontier moved by it.
+
+        Returns 1 if the time came into the frontier, from which `n_others` others went; -1 if it
+        went, and others came; else 0. Which, is in `other_outers` and `other_inners`, or where
+        there are many in `gone` and `came` of `many`, until the next change.
+        """
+        if self.many is not None:
+            if self.many.n_times() > _FEWER:
+                return self._change_many(outer, inner, change)
+            self._make_few()
+        n = self._n
+        place = n
+        while place > 0 and (
+            self._outers[place - 1] > outer
+            or (self._outers[place - 1] == outer and self._inners[place - 1] >= inner)
+        ):
+            place -= 1
+        before = 0
+        end = place
+        if place < n and self._outers[place] == outer and self._inners[place] == inner:
+            before = self._numbers[place]
+            if before + change:
+                self._numbers[place] = before + change
+                end = place + 1
+            else:
+                self._remove(place)
+        elif change:
+            if n == _FEW:
+                self._make_many()
+                return self._change_many(outer, inner, change)
+            self._insert(place, outer, inner, change)
+            end = place + 1
+        after = before + change
+        if (before > 0) == (after > 0):
+            return 0
+        below = _BEYOND
+        for other in range(place):
+            if self._numbers[other] > 0 and self._inners[other] < below:
+                below = self._inners[other]
+        if below <= inner:
+            return 0
+        # What comes after it, is not below it, and nothing else is before: it was in the
+        # frontier, or is from now on.
+        n_others = 0
+        for other in range(end, self._n):
+            if self._numbers[other] > 0 and self._inners[other] < below:
+                below = self._inners[other]
+                if below < inner:
+                    break
+                self.other_outers[n_others] = self._outers[other]
+                self.other_inners[n_others] = below
+                n_others += 1
+        self.n_others = n_others
+        return 1 if after > 0 else -1
+
+    def count(self, outer: int, inner: int) -> int:
+        """The count of a time."""
+        if self.many is not None:
+            return self.many.count(self._time(outer, inner))
+        for place in range(self._n):
+            if self._outers[place] == outer and self._inners[place] == inner:
+                return self._numbers[place]
+        return 0
+
+    def less_equal(self, outer: int, inner: int) -> bool:
+        """Whether some time of the frontier is at or before this one."""
+        if self.many is not None:
+            return self.many.less_equal(self._time(outer, inner))
+        for place in range(self._n):
+            if (
+                self._numbers[place] > 0
+                and self._outers[place] <= outer
+                and self._inners[place] <= inner
+            ):
+                return True
+        return False
+
+    def less_than(self, outer: int, inner: int) -> bool:
+        """Whether some time of the frontier is strictly before this one."""
+        if self.many is not None:
+            return self.many.less_than(self._time(outer, inner))
+        for place in range(self._n):
+            if (
+                self._numbers[place] > 0
+                and self._outers[place] <= outer
+                and self._inners[place] <= inner
+                and (self._outers[place] != outer or self._inners[place] != inner)
+            ):
+                return True
+        return False
+
+    @property
+    def frontier(self) -> list[Any]:
+        """The minimal times with a positive count, in order."""
+        if self.many is not None:
+            return list(self.many.frontier)
+        found = []
+        below = _BEYOND
+        for place in range(self._n):
+            if self._numbers[place] > 0 and self._inners[place] < below:
+                below = self._inners[place]
+                found.append(self._time(self._outers[place], below))
+        return found
+
+    def n_times(self) -> int:
+        """How many times have a count that is not zero."""
+        return self._n if self.many is None else self.many.n_times()
+
+    def __len__(self) -> int:
+        return self.n_times()
+
+    def __iter__(self) -> Iterator[tuple[Any, int]]:
+        if self.many is not None:
+            return iter(self.many)
+        found = []
+        for place in range(self._n):
+            time = self._time(self._outers[place], self._inners[place])
+            found.append((time, self._numbers[place]))
+        return iter(found)
+
+    def check(self) -> None:
+        """Verify what each method relies on; for tests."""
+        counts = list(self)
+        times = [time for time, _ in counts]
+        assert times == sorted(set(times)), counts
+        assert all(number for _, number in counts), counts
+        expected = MutableAntichain(self._timestamp, counts)
+        assert sorted(expected.frontier) == sorted(self.frontier), counts
+        if self.many is not None:
+            self.many.check()
+
+    def _time(self, outer: int, inner: int) -> Any:
+        if self._pairs:
+            return (outer, inner)
+        return inner
+
+    def _insert(self, place: int, outer: int, inner: int, number: int) -> None:
+        to = self._n
+        self._n = to + 1
+        while to > place:
+            self._outers[to] = self._outers[to - 1]
+            self._inners[to] = self._inners[to - 1]
+            self._numbers[to] = self._numbers[to - 1]
+            to -= 1
+        self._outers[place] = outer
+        self._inners[place] = inner
+        self._numbers[place] = number
+
+    def _remove(self, place: int) -> None:
+        last = self._n - 1
+        self._n = last
+        while place < last:
+            self._outers[place] = self._outers[place + 1]
+            self._inners[place] = self._inners[place + 1]
+            self._numbers[place] = self._numbers[place + 1]
+            place += 1
+
+    # Many times.
+
+    def _change_many(self, outer: int, inner: int, change: int) -> int:
+        many = self.many
+        assert many is not None
+        time = self._time(outer, inner)
+        if not many.change(time, change):
+            return 0
+        self.n_others = len(many.gone) + len(many.came) - 1
+        return 1 if time in many.came else -1
+
+    def _make_many(self) -> None:
+        many = MutableAntichain(self._timestamp)
+        for time, number in self:
+            many.change(time, number)
+        self._n = 0
+        self.many = many
+
+    def _make_few(self) -> None:
+        assert self.many is not None
+        counts = list(self.many)
+        self.many = None
+        for time, number in counts:
+            outer = 0
+            inner = 0
+            if self._pairs:
+                outer, inner = time
+            else:
+                inner = time
+            self._insert(self._n, outer, inner, number)
