@@ -30,6 +30,8 @@ def find(name: str) -> Benchmark:
 
 
 ORDER = (
+    # What the machine itself allows.
+    "two_cores",
     # Coordination.
     "barrier", "record", "queue", "pingpong", "chain", "nested_scopes", "many_dataflows",
     "loop_round", "keyed_count", "observed", "snapshots",
