@@ -13,8 +13,6 @@ from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.progress.operate import Interest
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from pointstamp.containers.group_totals import GroupTotals
     from pointstamp.containers.named_aggregates import AggregatesByName
 
@@ -103,7 +101,7 @@ class _InPart:
             self._last = time
             output.push(time, part)
 
-    def _keep(self, part: pa.RecordBatch, time: Any, input_: Input) -> bool:
+    def _keep(self, part: Any, time: Any, input_: Input) -> bool:
         """Begin a table of a time with a part, where there are tables for such."""
         table = self._aggregates.totals(part)
         if table is None or not table.add(part):
