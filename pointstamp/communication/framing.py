@@ -67,6 +67,8 @@ class FrameKind(IntEnum):
     """The exception that answering the request of that number raised."""
     VALUES = 17
     """A message of a few rows of plain values, as `containers.small_rows` writes it."""
+    COLUMNS = 18
+    """A message of a small batch of columns, as `containers.small_rows` writes it."""
 
 
 class Frame(NamedTuple):

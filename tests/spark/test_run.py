@@ -313,7 +313,7 @@ def test_a_task_that_dies_fails_the_job(spark):
 
         return records.exchange("id").map_batches(die)
 
-    with pytest.raises(Exception, match=r"crashed|lost worker 1"):
+    with pytest.raises(Exception, match=r"crashed|lost worker 1|worker 1 went away"):
         run(dies_on_one, {"records": spark.range(1000)}, "id long", 3).collect()
 
 
