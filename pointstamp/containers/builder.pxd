@@ -15,6 +15,7 @@ cdef class Builder:
 
     @cython.locals(rows=list)
     cpdef give(self, object record)
+    cpdef bint is_empty(self) except -1
     cpdef give_batch(self, object batch)
     cpdef flush(self)
     cdef _give_rows(self, list batch)

@@ -76,6 +76,10 @@ class Builder:
         """How many records were given and have not left yet."""
         return len(self._rows) + self._n_records
 
+    def is_empty(self) -> bool:
+        """Whether all that was given has left."""
+        return not self._rows and not self._batches
+
     def give(self, record: Any) -> None:
         """Take one record."""
         if self._batches:

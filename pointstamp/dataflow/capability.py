@@ -40,6 +40,7 @@ class CapabilityCounts:
         "_late",
         "changed",
         "changes",
+        "is_at_work",
         "is_dropped",
         "n_held",
         "operator",
@@ -66,6 +67,8 @@ class CapabilityCounts:
         self.changes: ChangeBatch = ChangeBatch()
         """Not reported yet."""
         self.n_held = 0
+        self.is_at_work = False
+        """Whether the operator runs, and reports afterwards: there is nothing to ask for."""
         self.is_dropped = False
         """Whether the dataflow was dropped: nothing counts any more."""
         self._late = late
@@ -76,14 +79,16 @@ class CapabilityCounts:
         """One more, at `time`."""
         self.n_held += 1
         self.changes.update(time, +1)
-        self.changed()
+        if not self.is_at_work:
+            self.changed()
         return Capability(time, self)
 
     def remove(self, time: Any) -> None:
         """One less, at `time`."""
         self.n_held -= 1
         self.changes.update(time, -1)
-        self.changed()
+        if not self.is_at_work:
+            self.changed()
 
     def collected(self, time: Any) -> None:
         """One less, at `time`, as soon as the worker looks.
@@ -119,7 +124,8 @@ class CapabilityCounts:
         """One from `time` to `new_time`."""
         self.changes.update(new_time, +1)
         self.changes.update(time, -1)
-        self.changed()
+        if not self.is_at_work:
+            self.changed()
 
     def check_not_before(self, time: Any, new_time: Any, what: str) -> Any:
         """`new_time` as its type has it; raises unless it is at or after `time`."""

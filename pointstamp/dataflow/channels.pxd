@@ -2,6 +2,11 @@ cimport cython
 
 from pointstamp.containers.registry cimport kind_of, n_records
 from pointstamp.progress.change_batch cimport ChangeBatch
+from pointstamp.progress.subgraph cimport Activation
+
+cdef Py_ssize_t _N_WAITING
+cdef Py_ssize_t _BATCH_COST
+cdef Py_ssize_t _LARGE_RECORDS
 
 
 cdef Py_ssize_t _length(object batch) except -1
@@ -27,7 +32,10 @@ cdef class Tee:
 
 
 cdef class Queue(Pusher):
+    cdef readonly tuple _next
     cdef readonly object _local
+    cdef bint _is_in_memory
+    cdef Activation _activation
     cdef readonly list _later
     cdef object _wake
     cdef readonly object _channel
@@ -46,8 +54,9 @@ cdef class Queue(Pusher):
     cdef tuple _pull_admitted(self)
     @cython.locals(n_records=Py_ssize_t)
     cdef _count(self, tuple item, Py_ssize_t sign)
-    @cython.locals(n_records=Py_ssize_t, n_waiting=Py_ssize_t)
+    @cython.locals(n_records=Py_ssize_t, item=tuple)
     cpdef tuple take(self)
+    cpdef _keep_next(self)
     @cython.locals(waiting=list, least=dict, batches_at=dict, batches=list)
     cpdef bint put_off_later_rounds(self) except -1
     cpdef abandon(self)

@@ -27,6 +27,7 @@ from pointstamp.dataflow.backpressure import N_WAITING, Backpressure, InFlight
 from pointstamp.dataflow.operator_error import operator_error
 from pointstamp.errors import SchemaError
 from pointstamp.progress.change_batch import ChangeBatch
+from pointstamp.progress.subgraph import Activation
 from pointstamp.progress.timestamp import Refinement
 
 Wake = Callable[[], None]
@@ -47,6 +48,9 @@ MOST_PUT_OFF = 1024
 
 LARGE_RECORDS = 4 * PREFERRED_RECORDS
 """Batches of more are exchanged in pieces."""
+
+# Compiled, numbers of C.
+_N_WAITING, _BATCH_COST, _LARGE_RECORDS = N_WAITING, BATCH_COST, LARGE_RECORDS
 
 _ROWS = kind_of([])
 
@@ -135,15 +139,18 @@ class Queue(Pusher):
     """The end of a stream: batches wait here until the operator takes them."""
 
     __slots__ = (
+        "_activation",
         "_aligner",
         "_backpressure",
         "_budget",
         "_channel",
         "_in_flight",
         "_is_above_watermark",
+        "_is_in_memory",
         "_later",
         "_left",
         "_local",
+        "_next",
         "_wake",
         "consumed",
         "last_time",
@@ -151,10 +158,15 @@ class Queue(Pusher):
     )
 
     def __init__(self, wake: Wake, consumed: ChangeBatch, channel: Channel | None = None) -> None:
+        self._next: tuple[Any, Any] | None = None
+        """What came to an empty queue, and so comes out before all of `_local`."""
+        self._is_in_memory = True
         self._local: Any = deque()  # of (time, batch); or what `hold_in` was given
         self._later: list[tuple[Any, Any]] = []
         """What `put_off_later_rounds` took out of `_local`."""
         self._wake = wake
+        self._activation: Activation | None = wake if isinstance(wake, Activation) else None
+        """The same, for a call without Python."""
         self._channel = channel
         self.consumed = consumed
         self.last_time: Any = None
@@ -170,6 +182,7 @@ class Queue(Pusher):
     def hold_in(self, local: Any) -> None:
         """Have batches of this worker wait in a `SpillableQueue`."""
         self._local = local
+        self._is_in_memory = False
 
     def guard(self, aligner: Any) -> None:
         """Have batches wait here as long as an `AlignedInput` does not admit them."""
@@ -216,17 +229,24 @@ class Queue(Pusher):
 
     def push(self, time: Any, batch: Any) -> None:
         """Take a batch from this worker."""
-        self._local.append((time, batch))
-        if (
-            not self._is_above_watermark
-            and self._backpressure is not None
-            and len(self._local) > N_WAITING
-        ):
-            self._rise_above()
-        self._wake()
+        if self._next is None and self._is_in_memory and not self._local:
+            self._next = (time, batch)
+        else:
+            self._local.append((time, batch))
+            if (
+                not self._is_above_watermark
+                and self._backpressure is not None
+                and len(self._local) > _N_WAITING
+            ):
+                self._rise_above()
+        if self._activation is not None:
+            self._activation.ask()
+        else:
+            self._wake()
 
     def waiting(self) -> list[tuple[Any, int]]:
         """(time, number of records) of each batch that waits here."""
+        self._keep_next()
         found = [(time, _length(batch)) for time, batch in [*self._local, *self._later]]
         if self._channel is not None:
             found += [(m.tag, _length(m.batch)) for m in self._channel.waiting()]
@@ -256,18 +276,21 @@ class Queue(Pusher):
 
     def _count(self, item: tuple[Any, Any], sign: int) -> None:
         n_records = _length(item[1])
-        self._left -= sign * (n_records + BATCH_COST)
+        self._left -= sign * (n_records + _BATCH_COST)
         self.consumed.update(item[0], sign * n_records)
 
     def take(self) -> tuple[Any, Any] | None:
         """As `pull`, whether it may come now or not."""
         if self._left <= 0:
             return None
-        if self._local:
-            item: tuple[Any, Any] = self._local.popleft()
+        if self._next is not None:
+            item: tuple[Any, Any] = self._next
+            self._next = None
             n_records = _length(item[1])
-            n_waiting = len(self._local) + len(self._later)
-            if self._is_above_watermark and n_waiting <= N_WAITING // 2:
+        elif self._local:
+            item = self._local.popleft()
+            n_records = _length(item[1])
+            if self._is_above_watermark and len(self._local) + len(self._later) <= _N_WAITING // 2:
                 self._fall_below()
         elif self._channel is not None and (message := self._channel.pull()) is not None:
             item = (message.tag, message.batch)
@@ -276,10 +299,16 @@ class Queue(Pusher):
                 self._in_flight.taken(message.sender, item[1], n_records)
         else:
             return None
-        self._left -= n_records + BATCH_COST
+        self._left -= n_records + _BATCH_COST
         self.consumed.update(item[0], n_records)
         self.last_time = item[0]
         return item
+
+    def _keep_next(self) -> None:
+        """Put what came first with the others, for what looks at all of them."""
+        if self._next is not None:
+            self._local.appendleft(self._next)
+            self._next = None
 
     def put_off_later_rounds(self) -> bool:
         """Have this activation take, of times (outer, round), the least round of each outer one.
@@ -288,8 +317,9 @@ class Queue(Pusher):
         put together: an exchange splits what goes round a loop again and again, and in
         the end each record would be a batch of its own.
         """
-        if not self._later and len(self._local) < 2:
+        if not self._later and len(self._local) + (self._next is not None) < 2:
             return False
+        self._keep_next()
         if type(self._local) is not deque and not self._local.is_small:
             # What is put off is in memory, and what is on disk cannot be looked through.
             self._local.set_aside([])
@@ -326,6 +356,7 @@ class Queue(Pusher):
 
     def abandon(self) -> None:
         """Throw away what waits here, and what comes: the dataflow was dropped."""
+        self._next = None
         self._local.clear()
         self._later.clear()
         if type(self._local) is not deque:
@@ -409,7 +440,7 @@ class ExchangePusher(RemotePusher):
         """Split `batch` and send every worker its part."""
         kind = kind_of(batch)
         n = _length(batch)
-        if n > LARGE_RECORDS:
+        if n > _LARGE_RECORDS:
             # In pieces, between which the receivers may turn to something else.
             for start in range(0, n, PREFERRED_RECORDS):
                 stop = min(start + PREFERRED_RECORDS, n)

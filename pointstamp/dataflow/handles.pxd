@@ -45,6 +45,10 @@ cdef class Output:
     cpdef abandon(self)
 
 
+cdef class BuiltInLogic:
+    cpdef run(self, list inputs, list outputs)
+
+
 cdef class Session:
     cdef object _capability
     cdef Output _output

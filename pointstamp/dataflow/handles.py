@@ -146,7 +146,7 @@ class Output:
 
     def push(self, time: Any, batch: Any) -> None:
         """Send `batch` as it is: for operators that consumed something of `time` just now."""
-        if len(self._builder):
+        if not self._builder.is_empty():
             self._builder.flush()
         self._tee.push(time, batch)
 
@@ -159,7 +159,7 @@ class Output:
 
     def flush(self) -> None:
         """Send what was collected."""
-        if len(self._builder):
+        if not self._builder.is_empty():
             self._builder.flush()
 
     def abandon(self) -> None:
@@ -176,6 +176,20 @@ class Output:
 
     def _send(self, batch: Any) -> None:
         self._tee.push(self._time, batch)
+
+
+class BuiltInLogic:
+    """The logic of an operator of this library, which compiled code calls without Python."""
+
+    __slots__ = ()
+
+    def run(self, inputs: list[Input], outputs: list[Output]) -> Any:
+        """One activation; see `OperatorBuilder`."""
+        raise NotImplementedError
+
+    def __call__(self, inputs: list[Input], outputs: list[Output]) -> Any:
+        """The same, where it is called as any other logic is."""
+        return self.run(inputs, outputs)
 
 
 class Session:

@@ -1,7 +1,7 @@
 cimport cython
 
 from pointstamp.dataflow.capability cimport CapabilityCounts
-from pointstamp.dataflow.handles cimport Input, Output
+from pointstamp.dataflow.handles cimport BuiltInLogic, Input, Output
 from pointstamp.dataflow.notificator cimport Notificator
 from pointstamp.progress.antichain cimport MutableAntichain
 from pointstamp.progress.change_batch cimport ChangeBatch
@@ -28,6 +28,7 @@ cdef class Operator(LocalOperator):
     cdef readonly list _outputs
     cdef readonly list _summaries
     cdef object _logic
+    cdef BuiltInLogic _built_in
     cdef readonly bint _running
     cdef public object role
     cdef public object parameters

@@ -20,7 +20,7 @@ from pointstamp.dataflow.alignment import AlignedFrontier, EpochAligner
 from pointstamp.dataflow.capability import Capability, CapabilityCounts, no_wake
 from pointstamp.dataflow.channels import Tee
 from pointstamp.dataflow.durability import OperatorState
-from pointstamp.dataflow.handles import Frontier, Input, Output
+from pointstamp.dataflow.handles import BuiltInLogic, Frontier, Input, Output
 from pointstamp.dataflow.notificator import Notificator
 from pointstamp.dataflow.operator_error import operator_error
 from pointstamp.dataflow.operator_info import OperatorInfo as OperatorInfo
@@ -69,6 +69,7 @@ class Operator(LocalOperator):
 
     __slots__ = (
         "_active",
+        "_built_in",
         "_call",
         "_idle",
         "_inputs",
@@ -127,6 +128,8 @@ class Operator(LocalOperator):
         self._outputs: list[Output] = []
         self._summaries: list[dict[int, Antichain]] = []
         self._logic: Logic = _idle
+        self._built_in: BuiltInLogic | None = None
+        """The same, if it is of this library."""
         self._running = False
         self.aligner: EpochAligner | None = None
         """Of an operator that keeps state, in a durable dataflow."""
@@ -188,8 +191,13 @@ class Operator(LocalOperator):
     def pull_internal_progress(self) -> ProgressReport:
         """Run the logic once, send what it gave, report."""
         self._running = True
+        for capabilities in self.capabilities:
+            capabilities.is_at_work = True
         try:
-            again = self._logic(self._inputs, self._outputs)
+            if self._built_in is not None:
+                again = self._built_in.run(self._inputs, self._outputs)
+            else:
+                again = self._logic(self._inputs, self._outputs)
             for output in self._outputs:
                 output.flush()
         except OperatorError:
@@ -198,6 +206,8 @@ class Operator(LocalOperator):
             raise operator_error(error, self.name, self._time()) from error
         finally:
             self._running = False
+            for capabilities in self.capabilities:
+                capabilities.is_at_work = False
         # From here on a collected capability is the worker's to settle; those before are ours.
         for capabilities in self.capabilities:
             capabilities.settle()
@@ -235,6 +245,7 @@ class Operator(LocalOperator):
         for capabilities in self.capabilities:
             capabilities.abandon()
         self._logic = _idle
+        self._built_in = None
         for output in self._outputs:
             output.abandon()
         for input_ in self._inputs:
@@ -245,6 +256,7 @@ class Operator(LocalOperator):
     def set_logic(self, logic: Logic, inputs: list[Input], outputs: list[Output]) -> None:
         """Complete the operator; nothing is added after this."""
         self._logic = logic
+        self._built_in = logic if isinstance(logic, BuiltInLogic) else None
         self._inputs = inputs
         self._outputs = outputs
         held = [capabilities.changes for capabilities in self.capabilities]

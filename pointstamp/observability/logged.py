@@ -241,7 +241,7 @@ class LoggedQueue(Queue):
 
     def take(self) -> tuple[Any, Any] | None:
         """As `Queue`; what has to wait has been received all the same."""
-        if not self._local:
+        if self._next is None and not self._local:
             return Queue.take(self)
         item = Queue.take(self)
         if item is not None and self.number != NONE:

@@ -8,17 +8,16 @@ summary, which is what keeps a loop from waiting for itself.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from pointstamp.dataflow.capability import Capability
-from pointstamp.dataflow.handles import Input, Output
-from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
+from pointstamp.dataflow.handles import BuiltInLogic, Input, Output
+from pointstamp.dataflow.operator import OperatorBuilder
 from pointstamp.dataflow.pact import Pipeline
 from pointstamp.dataflow.scope_core import ScopeCore
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import BuildError, FeedbackError, LoopWarning
 from pointstamp.progress.operate import Interest
+from pointstamp.progress.step import Step
 from pointstamp.progress.timestamp import Int, Product, Summary, Timestamp
 
 if TYPE_CHECKING:
@@ -61,24 +60,7 @@ class Loop:
         self._builder.new_input(stream, Pipeline(), Interest.NEVER)
         self._builder.connect(0, 0, summary)
 
-        def make_logic(
-            capabilities: list[Capability], info: OperatorInfo
-        ) -> Callable[[list[Input], list[Output]], bool]:
-            def logic(inputs: list[Input], outputs: list[Output]) -> bool:
-                # Records of a later round wait for those that are behind, and go on with
-                # them: each round that is under way has to be counted by itself.
-                has_later = has_rounds and inputs[0].put_off_later_rounds()
-                while (item := inputs[0].pull()) is not None:
-                    time = summary.results_in(item[0])
-                    if time is not None:
-                        if watch is not None:
-                            watch.see(time)
-                        outputs[0].push(time, item[1])
-                return has_later
-
-            return logic
-
-        self._builder.build(make_logic)
+        self._builder.build(lambda capabilities, info: _GoRound(summary, watch, has_rounds))
 
     def check_connected(self) -> None:
         """Raise unless it was connected."""
@@ -93,6 +75,30 @@ class Loop:
         first, epochs = self.scope.timestamp.minimum, self.scope.epochs()
         time = self._summary.results_in(first)
         return time is not None and epochs.of(time) != epochs.of(first)
+
+
+class _GoRound(BuiltInLogic):
+    """The logic of a loop: sends what has come on at later times."""
+
+    __slots__ = ("_has_rounds", "_step", "_watch")
+
+    def __init__(self, summary: Summary, watch: _Watch | None, has_rounds: bool) -> None:
+        self._step = Step(0, summary)
+        self._watch = watch
+        self._has_rounds = has_rounds
+
+    def run(self, inputs: list[Input], outputs: list[Output]) -> bool:
+        input_, output = inputs[0], outputs[0]
+        # Records of a later round wait for those that are behind, and go on with
+        # them: each round that is under way has to be counted by itself.
+        has_later = self._has_rounds and input_.put_off_later_rounds()
+        while (item := input_.pull()) is not None:
+            time = self._step.arrives(item[0])
+            if time is not None:
+                if self._watch is not None:
+                    self._watch.see(time)
+                output.push(time, item[1])
+        return has_later
 
 
 def _has_rounds(timestamp: Timestamp) -> bool:

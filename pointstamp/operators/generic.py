@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.dataflow.capability import Capability
-from pointstamp.dataflow.handles import Input, Output
+from pointstamp.dataflow.handles import BuiltInLogic, Input, Output
 from pointstamp.dataflow.notificator import Notificator
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Pact
@@ -38,7 +38,7 @@ BinaryNotify = Callable[
 ]
 
 
-class _Logic:
+class _Logic(BuiltInLogic):
     """Calls the user's logic with what it takes: inputs, the output, the notificator."""
 
     __slots__ = ("_handles", "_logic", "_notificator")
@@ -71,7 +71,7 @@ def operator(
 
     def make_logic(capabilities: list[Capability], info: OperatorInfo) -> Callable[..., Any]:
         logic = build(capabilities.pop(), info)
-        return _Logic(logic, None).run
+        return _Logic(logic, None)
 
     builder.build(make_logic, build)
     return result
@@ -103,7 +103,7 @@ def operator_notify(
         logic = build(capability, info)
         del capability
 
-        return _Logic(logic, notificator).run
+        return _Logic(logic, notificator)
 
     builder.build(make_logic, build)
     return result

@@ -1,6 +1,6 @@
 cimport cython
 
-from pointstamp.dataflow.handles cimport Frontier
+from pointstamp.dataflow.handles cimport BuiltInLogic, Frontier, Input
 
 
 cdef class Probe:
@@ -12,3 +12,10 @@ cdef class Probe:
     cpdef bint less_than(self, object time)
     @cython.locals(frontier=Frontier)
     cpdef bint less_equal(self, object time)
+
+
+cdef class _Watching(BuiltInLogic):
+    cdef list _listeners
+
+    @cython.locals(input_=Input)
+    cpdef run(self, list inputs, list outputs)

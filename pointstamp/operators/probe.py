@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from pointstamp.dataflow.capability import Capability
-from pointstamp.dataflow.handles import Frontier, Input, Output
+from pointstamp.dataflow.handles import BuiltInLogic, Frontier, Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Pipeline
 from pointstamp.dataflow.stream_core import StreamCore, T
@@ -126,16 +126,26 @@ def probe_with(stream: StreamCore[Any], probe: Probe, name: str = "Probe") -> No
         why = partial(_explain, stream.scope.environment, stream.scope.number, info.address[-1])
         probe.watch(Frontier(counts), why)
 
-        def logic(inputs: list[Input], outputs: list[Output]) -> None:
-            while inputs[0].pull() is not None:
-                pass
-            if listeners:
-                for listener in list(listeners):
-                    listener()
-
-        return logic
+        return _Watching(listeners)
 
     builder.build(make_logic)
+
+
+class _Watching(BuiltInLogic):
+    """The logic: takes what comes, and calls those that wait for the probe to move."""
+
+    __slots__ = ("_listeners",)
+
+    def __init__(self, listeners: list[Callable[[], None]]) -> None:
+        self._listeners = listeners
+
+    def run(self, inputs: list[Input], outputs: list[Output]) -> None:
+        input_ = inputs[0]
+        while input_.pull() is not None:
+            pass
+        if self._listeners:
+            for listener in list(self._listeners):
+                listener()
 
 
 def _explain(environment: Environment, scope: int, node: int, time: Any) -> list[Holder]:

@@ -16,7 +16,7 @@ from pointstamp.containers.splitting import place, split_by_column
 from pointstamp.dataflow.results import Err, Ok
 from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.errors import BuildError, RouteError
-from pointstamp.operators.split_merge import divide, divider
+from pointstamp.operators.split_merge import divide, divide_whole, divider
 from pointstamp.operators.transform import rows
 from pointstamp.operators.user_code import check_function
 
@@ -28,11 +28,6 @@ def check_places(n: Any, name: str) -> None:
     """Raise unless `n` streams can be made."""
     if type(n) is not int or n < 1:
         raise BuildError(f"{name} makes one stream or more; {n!r} were asked for")
-
-
-def whole(is_true: Any, batch: Any) -> tuple[Any, Any]:
-    """A batch as the parts where it is false and where it is true."""
-    return (None, batch) if is_true else (batch, None)
 
 
 def split_result(record: Any, function: Callable[[Any], Any], name: str) -> tuple[bool, Any]:
@@ -112,9 +107,7 @@ class RoutingMethods(StreamCore[T]):
         [(98, 'b')]
         """
         check_function(predicate, name)
-        where_false, where_true = divide(
-            self, name, 2, lambda time, batch: whole(predicate(time), batch)
-        )
+        where_false, where_true = divide_whole(self, name, predicate)
         return where_false, where_true
 
     def ok_err(self, function: Any, *, name: str = "OkErr") -> tuple[Stream[Any], Stream[Any]]:

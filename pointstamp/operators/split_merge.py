@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.containers import kind_of
-from pointstamp.dataflow.capability import Capability
-from pointstamp.dataflow.handles import Input, Output
-from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
+from pointstamp.dataflow.handles import BuiltInLogic, Input, Output
+from pointstamp.dataflow.operator import OperatorBuilder
 from pointstamp.dataflow.pact import Pipeline
 from pointstamp.dataflow.scope_core import ScopeCore
 from pointstamp.dataflow.stream_core import StreamCore, T
@@ -29,19 +28,20 @@ def concatenate(streams: Sequence[StreamCore[Any]], name: str = "Concatenate") -
         builder.new_input(stream, Pipeline(), Interest.NEVER)
     result: Stream[Any] = builder.new_output(initial=False)
 
-    def make_logic(
-        capabilities: list[Capability], info: OperatorInfo
-    ) -> Callable[[list[Input], list[Output]], None]:
-        def logic(inputs: list[Input], outputs: list[Output]) -> None:
-            push = outputs[0].push
-            for input_ in inputs:
-                while (item := input_.pull()) is not None:
-                    push(*item)
-
-        return logic
-
-    builder.build(make_logic)
+    builder.build(lambda capabilities, info: _Concatenate())
     return result
+
+
+class _Concatenate(BuiltInLogic):
+    """The logic: sends what has come, of one input after the other."""
+
+    __slots__ = ()
+
+    def run(self, inputs: list[Input], outputs: list[Output]) -> None:
+        output = outputs[0]
+        for input_ in inputs:
+            while (item := input_.pull()) is not None:
+                output.push(item[0], item[1])
 
 
 def divide(
@@ -55,20 +55,51 @@ def divide(
     builder.new_input(stream, Pipeline(), Interest.NEVER)
     results = [builder.new_output(initial=False) for _ in range(n)]
 
-    def make_logic(
-        capabilities: list[Capability], info: OperatorInfo
-    ) -> Callable[[list[Input], list[Output]], None]:
-        def logic(inputs: list[Input], outputs: list[Output]) -> None:
-            while (item := inputs[0].pull()) is not None:
-                time, batch = item
-                for output, part in zip(outputs, function(time, batch), strict=True):
-                    if part is not None:
-                        output.push(time, part)
-
-        return logic
-
-    builder.build(make_logic)
+    builder.build(lambda capabilities, info: _Divide(function))
     return results
+
+
+class _Divide(BuiltInLogic):
+    """The logic: sends the parts of each batch."""
+
+    __slots__ = ("_function",)
+
+    def __init__(self, function: Callable[[Any, Any], Sequence[Any]]) -> None:
+        self._function = function
+
+    def run(self, inputs: list[Input], outputs: list[Output]) -> None:
+        input_ = inputs[0]
+        while (item := input_.pull()) is not None:
+            for output, part in zip(outputs, self._function(item[0], item[1]), strict=True):
+                if part is not None:
+                    output.push(item[0], part)
+
+
+def divide_whole(
+    stream: StreamCore[Any], name: str, predicate: Callable[[Any], Any]
+) -> list[Stream[Any]]:
+    """Two streams: to the second go the batches at whose time `predicate(time)` is true."""
+    builder = OperatorBuilder(stream.scope, name)
+    builder.new_input(stream, Pipeline(), Interest.NEVER)
+    results = [builder.new_output(initial=False) for _ in range(2)]
+
+    builder.build(lambda capabilities, info: _DivideWhole(predicate))
+    return results
+
+
+class _DivideWhole(BuiltInLogic):
+    """The logic: sends each batch one way or the other."""
+
+    __slots__ = ("_predicate",)
+
+    def __init__(self, predicate: Callable[[Any], Any]) -> None:
+        self._predicate = predicate
+
+    def run(self, inputs: list[Input], outputs: list[Output]) -> None:
+        input_ = inputs[0]
+        while (item := input_.pull()) is not None:
+            output = outputs[1] if self._predicate(item[0]) else outputs[0]
+            output.push(item[0], item[1])
 
 
 def divider(predicate: Any) -> Callable[[Any, Any, str], Sequence[Any]]:

@@ -1,10 +1,17 @@
 cimport cython
 
-from pointstamp.dataflow.handles cimport Input, Output
+from pointstamp.dataflow.handles cimport BuiltInLogic, Input, Output
 
 
-cdef class _Transform:
+cdef class _Transform(BuiltInLogic):
     cdef object _function
 
     @cython.locals(input_=Input, output=Output, item=tuple)
+    cpdef run(self, list inputs, list outputs)
+
+
+cdef class _TryTransform(BuiltInLogic):
+    cdef object _function
+    cdef object _policy
+
     cpdef run(self, list inputs, list outputs)

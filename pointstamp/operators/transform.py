@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pointstamp.containers import kind_of
 from pointstamp.containers.expressions import is_expression
 from pointstamp.dataflow.error_policy import FAILED, ErrorPolicy, streams
-from pointstamp.dataflow.handles import Input, Output
+from pointstamp.dataflow.handles import BuiltInLogic, Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder
 from pointstamp.dataflow.pact import Pact, Pipeline
 from pointstamp.dataflow.stream_core import StreamCore, T
@@ -35,7 +35,7 @@ def transform(
     builder.new_input(stream, pact, Interest.NEVER)
     result: Stream[Any] = builder.new_output(initial=False)
 
-    builder.build(lambda capabilities, info: _Transform(function).run)
+    builder.build(lambda capabilities, info: _Transform(function))
     return result
 
 
@@ -50,11 +50,11 @@ def try_transform(
     result = builder.new_output(initial=False)
     failed = policy.new_output(builder)
 
-    builder.build(lambda capabilities, info: _TryTransform(function, policy).run)
+    builder.build(lambda capabilities, info: _TryTransform(function, policy))
     return streams(result, *failed)
 
 
-class _Transform:
+class _Transform(BuiltInLogic):
     """The logic: takes what has come, and sends what `function` makes of it."""
 
     __slots__ = ("_function",)
@@ -70,7 +70,7 @@ class _Transform:
                 output.push(item[0], changed)
 
 
-class _TryTransform:
+class _TryTransform(BuiltInLogic):
     """The same, and then what `function` failed on."""
 
     __slots__ = ("_function", "_policy")

@@ -178,10 +178,7 @@ class ChangeBatch:
             return list(self._many.items())
         if self.kind == _OBJECTS:
             return [(self.items[place], self.changes[place]) for place in range(self._n)]
-        found = []
-        for place in range(self._n):
-            found.append((self._item(place), self.totals[place]))
-        return found
+        return [(self._item(place), self.totals[place]) for place in range(self._n)]
 
     def _item(self, place: int) -> Any:
         """What is kept as numbers, as it was given."""

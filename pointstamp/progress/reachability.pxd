@@ -12,8 +12,13 @@ cdef long long _BEYOND
 cdef class Tracker:
     cdef readonly object topology
     cdef list steps
-    cdef list is_inside
-    cdef list is_delivered
+    cdef bytearray is_inside
+    cdef bytearray is_delivered
+    cdef long long[::1] _first_shifts
+    cdef long long[::1] _shift_to
+    cdef long long[::1] _shift_outers
+    cdef long long[::1] _shift_inners
+    cdef long long[::1] _shift_until
     cdef object _timestamp
     cdef object _key
     cdef long long _outer
@@ -128,7 +133,9 @@ cdef class Tracker:
     cdef _imply_number(
         self, Py_ssize_t location, long long outer, long long inner, int change
     )
-    @cython.locals(step=Step, moved=Py_ssize_t)
+    @cython.locals(
+        step=Step, moved=Py_ssize_t, at=Py_ssize_t, to_outer="long long", to_inner="long long"
+    )
     cdef _pass_number_on(
         self, Py_ssize_t location, long long outer, long long inner, int change
     )

@@ -80,6 +80,7 @@ class Tracker:
     """
 
     __slots__ = (
+        "_first_shifts",
         "_implications",
         "_inner",
         "_key",
@@ -93,6 +94,10 @@ class Tracker:
         "_noted_times",
         "_outer",
         "_pointstamps",
+        "_shift_inners",
+        "_shift_outers",
+        "_shift_to",
+        "_shift_until",
         "_timestamp",
         "_to_outputs",
         "_work_changes",
@@ -125,8 +130,9 @@ class Tracker:
         self.topology = topology
         self.steps = [[Step(to, s) for to, s in steps] for steps in topology.steps]
         """Per location."""
-        self.is_inside = [node != 0 for node, _, _ in topology.ports]
-        self.is_delivered = [is_target for _, _, is_target in topology.ports]
+        self._lay_out_shifts()
+        self.is_inside = bytearray(node != 0 for node, _, _ in topology.ports)
+        self.is_delivered = bytearray(is_target for _, _, is_target in topology.ports)
         """Per location: whether its frontier is delivered to something."""
         self._timestamp = timestamp
         self._key = timestamp.key
@@ -139,9 +145,11 @@ class Tracker:
         make: Any = FewCounts if self.has_numbers else MutableAntichain
         self._pointstamps: list[Any] = [make(timestamp) for _ in range(n)]
         self._implications: list[Any] = [make(timestamp) for _ in range(n)]
-        self._to_outputs = to_outputs and [
-            [Step(output, summary) for output, summary in paths] for paths in to_outputs
-        ]
+        self._to_outputs: list[list[Step]] | None = None
+        if to_outputs is not None:
+            self._to_outputs = [
+                [Step(output, summary) for output, summary in paths] for paths in to_outputs
+            ]
         self._outer = 0
         self._inner = 0
         """The time that was read last, as numbers."""
@@ -183,6 +191,7 @@ class Tracker:
         topology = self.topology
         topology.add_outside_step(output, input_, summary)
         self.steps[topology.target(0, output)].append(Step(topology.source(0, input_), summary))
+        self._lay_out_shifts()
         for time in self._implications[topology.target(0, output)].frontier:
             reached = summary.results_in(time)
             if reached is not None:
@@ -287,7 +296,7 @@ class Tracker:
         if implied.less_than(time):
             return True
         own = 1 if self._pointstamps[location].is_minimal(time) else 0
-        return implied.count(time) > own
+        return bool(implied.count(time) > own)
 
     def _is_number_covered(self, location: int, outer: int, inner: int) -> bool:
         few = self._implications[location]
@@ -296,17 +305,17 @@ class Tracker:
         count = few.count(outer, inner)
         few = self._pointstamps[location]
         is_minimal = few.count(outer, inner) > 0 and not few.less_than(outer, inner)
-        return count > 1 if is_minimal else count > 0
+        return bool(count > 1 if is_minimal else count > 0)
 
     def is_expected(self, location: int, time: Any) -> bool:
         """Whether `time`, or an earlier one, may still come at a place."""
         if self._reads(time):
             few = self._implications[location]
-            return few.less_equal(self._outer, self._inner)
+            return bool(few.less_equal(self._outer, self._inner))
         if self.has_numbers:
             self._make_objects()
         implied = self._implications[location]
-        return implied.less_equal(time)
+        return bool(implied.less_equal(time))
 
     def is_idle(self) -> bool:
         """Whether nothing is outstanding inside the scope, after `propagate`.
@@ -474,6 +483,23 @@ class Tracker:
 
     # The same where times are numbers.
 
+    def _lay_out_shifts(self) -> None:
+        """Put the numbers of all steps side by side, those of a location in its order."""
+        steps = [step for each in self.steps for step in each]
+        first = array("q", [0])
+        n = 0
+        for each in self.steps:
+            n += len(each)
+            first.append(n)
+        self._first_shifts = first
+        self._shift_to = array("q", [step.to for step in steps]) or _UNUSED
+        self._shift_outers = array("q", [step.outer for step in steps]) or _UNUSED
+        self._shift_inners = array("q", [step.inner for step in steps]) or _UNUSED
+        # No time is below this, of those that are numbers: so it takes the longer way.
+        self._shift_until = (
+            array("q", [step.until if step.is_shift else -2 * BEYOND for step in steps]) or _UNUSED
+        )
+
     def _time(self, outer: int, inner: int) -> Any:
         if self.has_pairs:
             return (outer, inner)
@@ -554,11 +580,7 @@ class Tracker:
         assert self._to_outputs is not None
         for step in self._to_outputs[location]:
             changes = self.output_changes[step.to]
-            if (
-                step.is_shift
-                and inner + step.inner < step.until
-                and outer + step.outer < _BEYOND
-            ):
+            if step.is_shift and inner + step.inner < step.until and outer + step.outer < _BEYOND:
                 changes.update_number(
                     outer + step.outer, inner + step.inner, self.has_pairs, change
                 )
@@ -577,15 +599,13 @@ class Tracker:
             self.moved_outers[moved] = outer
             self.moved_inners[moved] = inner
             self.moved_changes[moved] = change
-        for step in self.steps[location]:
-            if (
-                step.is_shift
-                and inner + step.inner < step.until
-                and outer + step.outer < _BEYOND
-                and self.has_numbers
-            ):
-                self._push_number(step.to, outer + step.outer, inner + step.inner, change)
+        for at in range(self._first_shifts[location], self._first_shifts[location + 1]):
+            to_outer = outer + self._shift_outers[at]
+            to_inner = inner + self._shift_inners[at]
+            if to_inner < self._shift_until[at] and to_outer < _BEYOND and self.has_numbers:
+                self._push_number(self._shift_to[at], to_outer, to_inner, change)
                 continue
+            step = self.steps[location][at - self._first_shifts[location]]
             reached = step.arrives(self._time(outer, inner))
             if reached is not None:
                 self._push_time(step.to, reached, change)
@@ -613,7 +633,10 @@ class Tracker:
             else:
                 high = middle
             middle = (low + high) // 2
-        low = self._make_room(low)
+        if low == self._work_end and low < len(self._work_times):
+            self._work_end = low + 1
+        else:
+            low = self._make_room(low)
         self._work_outers[low] = outer
         self._work_inners[low] = inner
         self._work_places[low] = location

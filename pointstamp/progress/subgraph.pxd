@@ -142,3 +142,5 @@ cdef class Subgraph:
 cdef class Activation:
     cdef Py_ssize_t _child
     cdef public Subgraph subgraph
+
+    cpdef ask(self)

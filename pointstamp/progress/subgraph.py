@@ -28,8 +28,9 @@ Rules
 2. A child is visited at most once per round, after a propagation that counted
    its last report. Children are visited in order, so that records travel down a
    chain of operators in one round.
-3. All updates of this worker pass through `_report`, all of others through
-   `accept`. Nothing else touches the tracker, but for child 0's capabilities.
+3. All updates of this worker pass through `_report`, or `_report_number`, which does the same
+   where times are numbers; all of others through `accept`. Nothing else touches the tracker,
+   but for child 0's capabilities.
 4. The instance never sees a worker: what it wants sent is given to `share`.
 
 Source: timely-dataflow `progress/subgraph.rs`; the Naiad paper (SOSP 2013),
@@ -66,7 +67,6 @@ from pointstamp.progress.timestamp import (
 )
 from pointstamp.progress.topology import Edge, Node, Topology
 from pointstamp.progress.turns import Turns
-
 
 _PAIRS = PAIRS  # compiled, a number of C
 
@@ -545,9 +545,7 @@ class Subgraph:
                 self._report_number(batch, place, location, sign, shared)
         else:
             for place in range(batch.gather()):
-                self._report(
-                    location, batch.items[place], sign * batch.changes[place], shared, own
-                )
+                self._report(location, batch.items[place], sign * batch.changes[place], shared, own)
         batch.clear()
 
     def _take_produced(self, batch: ChangeBatch, source: int, shared: bool) -> None:
@@ -692,6 +690,10 @@ class Activation:
 
     def __call__(self) -> None:
         """Ask."""
+        self.ask()
+
+    def ask(self) -> None:
+        """The same, for compiled code."""
         # While building there is no subgraph yet; every operator runs once at the start.
         if self.subgraph is not None:
             self.subgraph.activate(self._child)

@@ -478,6 +478,8 @@ class Oracle:
 def _inside(instance: _Instance) -> Iterator[tuple[Place, Any]]:
     """What waits in queues of one worker, and what it has collected to send."""
     for place, queue in instance.queues:
+        if queue._next is not None:
+            yield place, queue._next[0]
         for time, _ in queue._local:
             yield place, time
         for time, _ in queue._later:

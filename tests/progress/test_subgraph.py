@@ -14,9 +14,9 @@ from pointstamp.progress.antichain import Antichain, MutableAntichain
 from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.operate import Interest, ProgressReport
 from pointstamp.progress.subgraph import Subgraph, root
-from pointstamp.progress.turns import Turns
 from pointstamp.progress.timestamp import Advance, Int, Product, summary_less_equal
 from pointstamp.progress.topology import Edge
+from pointstamp.progress.turns import Turns
 
 STAY = Advance(0)
 

@@ -156,8 +156,56 @@ SOURCE_MUTANTS = [
         ),
     ),
     *_of(
+        "progress.few_counts",
+        progress.check_few_counts,
+        (
+            "A time that has come in covers no other of the same round.",
+            "                if below < inner:\n",
+            "                if below <= inner:\n",
+        ),
+        (
+            "A time is covered by one that has a count, and be it negative.",
+            "        for other in range(place):\n            if self._numbers[other] > 0 and",
+            "        for other in range(place):\n            if self._numbers[other] != 0 and",
+        ),
+        (
+            "A time comes up when what covered it goes, though another covers it still.",
+            "                below = self._inners[other]\n                if below < inner:",
+            "                below = self._inners[other] + 1\n                if below < inner:",
+        ),
+        (
+            "A time that is the same in one of its numbers is taken for another.",
+            "if self._outers[place] == outer and self._inners[place] == inner:\n"
+            "                return self._numbers[place]",
+            "if self._inners[place] == inner:\n                return self._numbers[place]",
+        ),
+        (
+            "Of many that become few again, the last is lost.",
+            "        for time, number in counts:\n            outer = 0",
+            "        for time, number in counts[:-1]:\n            outer = 0",
+        ),
+    ),
+    *_of(
         "progress.change_batch",
         progress.check_counts,
+        (
+            "The counts of numbers stay in their places when one before them has cancelled.",
+            "            self.totals[place] = self.totals[place + 1]\n            place += 1\n",
+            "            place += 1\n",
+        ),
+        (
+            "An integer that comes to objects is taken for a pair.",
+            "            if n or self._many is not None:\n"
+            "                self._update_object(_joined(outer, inner, is_pair), change)\n",
+            "            if n or self._many is not None:\n"
+            "                self._update_object(_joined(outer, inner, True), change)\n",
+        ),
+        (
+            "A ninth number is lost.",
+            "        if n == _FEW:\n"
+            "            self._update_object(_joined(outer, inner, is_pair), change)\n",
+            "        if n == _FEW:\n",
+        ),
         (
             "The change that makes many of few is lost.",
             "            self._make_many()\n            self._update_many(item, change)\n",

@@ -134,6 +134,7 @@ def shares_counted() -> Iterator[list[int]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Subgraph, "_share", count)
         patch.setattr(Subgraph, "_report", note)
+        patch.setattr(Subgraph, "_has_numbers", lambda self, batch: False)  # all of it passes there
         yield n
 
 

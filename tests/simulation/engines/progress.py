@@ -11,6 +11,7 @@ from pointstamp.dataflow.handles import Frontier
 from pointstamp.dataflow.notificator import Notificator
 from pointstamp.progress.antichain import MutableAntichain
 from pointstamp.progress.change_batch import ChangeBatch
+from pointstamp.progress.few_counts import FewCounts
 from pointstamp.progress.staircase import Staircase
 from pointstamp.progress.timestamp import Int, Product, Timestamp
 from tests.simulation.behaviour import later
@@ -73,6 +74,48 @@ def check_counts(seed: int) -> None:
             added.clear()
         if rng.random() < 0.1 and not is_tide:
             time = timestamp.minimum
+
+
+def check_few_counts(seed: int) -> None:
+    """`FewCounts` has the counts that were given, and says how their frontier moved.
+
+    Of mostly up to a handful of times, and now and then of more; some have counts below zero.
+    """
+    rng = Random(seed)
+    timestamp = (Int, Product(Int, Int))[seed % 2]
+    counted, expected = FewCounts(timestamp), Counter[Any]()
+    for _ in range(400):
+        goes = len(expected) > rng.choice([1, 3, 5, 9])
+        outer, inner = rng.randrange(4) if timestamp.pairs else 0, rng.randrange(6)
+        change = rng.choice([1, 1, 2, -1])
+        if goes:
+            gone = rng.choice([*expected])
+            outer, inner = gone if timestamp.pairs else (0, gone)
+            change = -expected[gone]
+        time: Any = (outer, inner) if timestamp.pairs else inner
+        before = set(counted.frontier)
+        sign = counted.change(outer, inner, change)
+        expected[time] += change
+        if not expected[time]:
+            del expected[time]
+        frontier = least(timestamp, {t for t, n in expected.items() if n > 0})
+        assert dict(counted) == dict(expected)
+        assert set(counted.frontier) == frontier
+        assert sign == (time in frontier) - (time in before)
+        if sign:
+            others = (before ^ frontier) - {time}
+            assert counted.n_others == len(others)
+            if counted.many is None:
+                places = range(counted.n_others)
+                told = {(counted.other_outers[at], counted.other_inners[at]) for at in places}
+                assert told == {t if timestamp.pairs else (0, t) for t in others}
+        asked = (rng.randrange(4) if timestamp.pairs else 0, rng.randrange(6))
+        time = asked if timestamp.pairs else asked[1]
+        at_or_before = {t for t in frontier if timestamp.less_equal(t, time)}
+        assert counted.count(*asked) == expected[time]
+        assert counted.less_equal(*asked) == bool(at_or_before)
+        assert counted.less_than(*asked) == bool(at_or_before - {time})
+        counted.check()
 
 
 def check_staircase(seed: int) -> None:
