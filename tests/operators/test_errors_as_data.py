@@ -393,7 +393,7 @@ def test_the_default_is_the_plain_operator() -> None:
         with worker.dataflow() as scope:
             stream = scope.to_stream([1])
             plain, routed = stream.map(str), stream.map(str, on_error="drop")
-            return [scope._children[s.source[0]]._logic.__self__ for s in (plain, routed)]
+            return [scope._children[s.source[0]]._logic for s in (plain, routed)]
 
     if ps.build_info() != "compiled":
         logics = ps.execute(main)[0]
