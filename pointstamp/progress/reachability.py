@@ -139,7 +139,7 @@ class Tracker:
         self._natural = bool(timestamp.natural)
         self.has_pairs = bool(timestamp.pairs)
         """Whether times are pairs of integers."""
-        self.has_numbers = self.has_pairs or bool(timestamp.integers)
+        self.has_numbers = self._natural and (self.has_pairs or bool(timestamp.integers))
         """Whether times are numbers in here, until one comes that is too large."""
         n = len(topology.ports)
         make: Any = FewCounts if self.has_numbers else MutableAntichain

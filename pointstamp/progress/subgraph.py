@@ -58,13 +58,7 @@ from pointstamp.progress.operate import (
     Summaries,
 )
 from pointstamp.progress.reachability import Tracker
-from pointstamp.progress.timestamp import (
-    SAME,
-    Outside,
-    Refinement,
-    Timestamp,
-    summary_less_equal,
-)
+from pointstamp.progress.timestamp import Outside, Refinement, Timestamp, summary_less_equal
 from pointstamp.progress.topology import Edge, Node, Topology
 from pointstamp.progress.turns import Turns
 
@@ -699,18 +693,3 @@ class Activation:
         # While building there is no subgraph yet; every operator runs once at the start.
         if self.subgraph is not None:
             self.subgraph.activate(self._child)
-
-
-def root(
-    name: str,
-    timestamp: Timestamp,
-    children: Sequence[Operate],
-    edges: Sequence[Edge],
-    **options: Any,
-) -> Subgraph:
-    """A scope that nothing holds, set up and ready for its first visit."""
-    subgraph = Subgraph(name, timestamp, timestamp, children, edges, **options)
-    assert subgraph.refinement == SAME
-    subgraph.internal_summary()
-    subgraph.set_external_summary([], [])
-    return subgraph

@@ -9,9 +9,10 @@ from pointstamp.progress.antichain import Antichain
 from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.explanation import HolderKind, Own, causes, explain, layouts
 from pointstamp.progress.operate import Interest, ProgressReport
-from pointstamp.progress.subgraph import Subgraph, root
+from pointstamp.progress.subgraph import Subgraph
 from pointstamp.progress.timestamp import Advance, Int, Product, summary_less_equal
 from pointstamp.progress.topology import Edge
+from tests.progress.roots import root
 
 
 class Child:

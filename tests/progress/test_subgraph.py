@@ -13,10 +13,11 @@ from pointstamp.errors import BuildError
 from pointstamp.progress.antichain import Antichain, MutableAntichain
 from pointstamp.progress.change_batch import ChangeBatch
 from pointstamp.progress.operate import Interest, ProgressReport
-from pointstamp.progress.subgraph import Subgraph, root
+from pointstamp.progress.subgraph import Subgraph
 from pointstamp.progress.timestamp import Advance, Int, Product, summary_less_equal
 from pointstamp.progress.topology import Edge
 from pointstamp.progress.turns import Turns
+from tests.progress.roots import root
 
 STAY = Advance(0)
 
