@@ -97,7 +97,7 @@ def declared() -> dict[str, tuple[str | None, set[str]]]:
                 attributes: set[str] = set()
                 found[opened[1]] = (opened[2], attributes)
             elif attribute := re.match(
-                r"    cdef (?:public |readonly )?[\w. \[:,\]]+?(\w+)$", line
+                r"    cdef (?:public |readonly )?[\w. \[:,\]]+?(\w+)(?:\[\d+\])?$", line
             ):
                 attributes.add(attribute[1])
     return found
