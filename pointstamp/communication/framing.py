@@ -67,6 +67,8 @@ class FrameKind(IntEnum):
     """The exception that answering the request of that number raised."""
     VALUES = 17
     """A message of a few rows of plain values, as `containers.small_rows` writes it."""
+    RELAYED = 18
+    """What one worker sends another by way of a third, see `relayed_link`."""
 
 
 class Frame(NamedTuple):
