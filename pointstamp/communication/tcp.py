@@ -340,9 +340,7 @@ class _Rendezvous:
         everyone = (peer for peer in range(len(self.addresses)) if peer != self.index)
         self.neighbours = [*everyone] if self.routes is None else self.routes.neighbours
         self.calls = {
-            peer: _Call(peer, self.addresses[peer])
-            for peer in self.neighbours
-            if peer < self.index
+            peer: _Call(peer, self.addresses[peer]) for peer in self.neighbours if peer < self.index
         }
 
     @property

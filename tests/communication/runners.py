@@ -49,7 +49,9 @@ def all_gather(communicator, value):
     return [values[index] for index in range(communicator.peers)]
 
 
-def run_tcp(run, target, workers, compression=None, certificates=None, n_machines=0, n_hosts=0, **options):
+def run_tcp(
+    run, target, workers, compression=None, certificates=None, n_machines=0, n_hosts=0, **options
+):
     """Run `target` on workers that `run` starts and that TCP connects.
 
     With `n_machines`, they are as if on so many, and share memory on each; with `n_hosts`, they
