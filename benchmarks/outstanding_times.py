@@ -2,7 +2,8 @@
 
 An operator holds a capability for each of a number of times. Every round one more
 is asked for and the oldest is let go, so that the frontier moves by one and the
-number of times stays.
+number of times stays. In a loop the times are pairs, (epoch, round), none of which is before
+another: of each epoch an earlier round the later the epoch. Every round one of them moves on.
 """
 
 from __future__ import annotations
@@ -46,17 +47,50 @@ def outstanding(worker: ps.Worker, n_times: int, rounds: int) -> Run:
     return worker.run
 
 
+def of_pairs(worker: ps.Worker, n_times: int, rounds: int) -> Run:
+    """Move one of `n_times` held times of a loop to its next round, `rounds` times."""
+    apart = rounds // n_times + 2
+    held: list[Any] = []
+
+    def build(capability: ps.Capability, info: Any) -> Any:
+        held.extend(
+            capability.delayed((epoch, (n_times - epoch) * apart)) for epoch in range(n_times)
+        )
+        capability.drop()
+        turn = 0
+
+        def logic(input: Any, output: Any) -> bool:
+            nonlocal turn
+            if turn == rounds:
+                while held:
+                    held.pop().drop()
+                return False
+            moved = held[turn % n_times]
+            epoch, round = moved.time
+            moved.downgrade((epoch, round + 1))
+            turn += 1
+            return True
+
+        return logic
+
+    with worker.dataflow("outstanding") as scope, scope.iterative() as inner:
+        nothing = scope.to_stream([]).enter(inner)
+        nothing.unary(ps.Pipeline(), "Hold", build).probe()
+    return worker.run
+
+
 def cases(size: Size) -> list[Case]:
     """From one to ten thousand."""
     return [
         Case(
             OURS,
-            on_workers(outstanding, n_times, ROUNDS[size], workers=1),
+            on_workers(setup, n_times, ROUNDS[size], workers=1),
             ROUNDS[size],
-            {"times": n_times},
-            in_both_modes=True,
+            {"times": n_times, "type": type_},
+            in_both_modes=type_ == "int",
         )
         for n_times in COUNTS[size]
+        for type_, setup in (("int", outstanding), ("(epoch, round)", of_pairs))
     ]
 
 

@@ -31,9 +31,11 @@ from pathlib import Path
 from types import ModuleType
 
 MODULES = (
+    "pointstamp.containers.arrays",
     "pointstamp.containers.builder",
     "pointstamp.containers.codec",
     "pointstamp.containers.key_hashes",
+    "pointstamp.containers.layouts",
     "pointstamp.containers.registry",
     "pointstamp.containers.rows",
     "pointstamp.containers.small_rows",
@@ -88,6 +90,7 @@ LOOPS = (
     "pointstamp.kernels.graph_loops",
     "pointstamp.kernels.hash_loops",
     "pointstamp.kernels.join_loops",
+    "pointstamp.kernels.small_loops",
     "pointstamp.kernels.table_loops",
 )
 """What is for Cython alone: `.pyx` files."""

@@ -30,6 +30,8 @@ def find(name: str) -> Benchmark:
 
 
 ORDER = (
+    # What the machine itself allows.
+    "two_cores",
     # Coordination.
     "barrier", "record", "queue", "pingpong", "chain", "nested_scopes", "many_dataflows",
     "loop_round", "keyed_count", "observed", "snapshots",
@@ -40,8 +42,8 @@ ORDER = (
     "pagerank", "bfs", "union_find", "triangles", "directed_triangles", "real_graphs",
     "algorithms", "skew",
     # How cost grows, and what starting costs.
-    "idle_operators", "outstanding_times", "flow_control", "spill", "fairness",
-    "simulated_workers", "startup",
+    "idle_operators", "many_ports", "outstanding_times", "flow_control", "spill",
+    "fairness", "simulated_workers", "startup",
     # Services, beside Spark's own streams.
     "service_latency", "service_throughput", "service_loop",
     "service_recovery", "service_soak",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from pointstamp.observability.path import Critical, Epoch
     from pointstamp.observability.summary import RunSummary
+    from pointstamp.observability.timeline import Timeline
 
 MAX_PARTS = 30
 """How many parts of a critical path are shown one by one; JSON has all."""
@@ -38,24 +39,36 @@ EpochTime = Annotated[
     ),
 ]
 Top = Annotated[int, typer.Option(metavar="N", min=1, help="How many operators and channels.")]
+Slots = Annotated[
+    int, typer.Option(metavar="N", min=1, max=100_000, help="Into how many slots time is cut.")
+]
 
 
-def log(file: Folder, epoch: EpochTime = None, top: Top = 20, json: Json = False) -> None:
-    """Sum up the log of a run: time per operator, records per channel, a critical path."""
+def log(
+    file: Folder,
+    epoch: EpochTime = None,
+    top: Top = 20,
+    slots: Slots = 72,
+    json: Json = False,
+) -> None:
+    """Sum up the log of a run: a timeline, time per operator, records per channel, a path."""
     from pointstamp.observability.reading import read
     from pointstamp.observability.summary import summarize
+    from pointstamp.observability.timeline import timeline
 
-    summary = summarize(read(file), epoch)
+    run = read(file)
+    summary = summarize(run, epoch)
+    drawn = timeline(run, summary.operators, slots)
     for what in summary.missing:
         print(f"pointstamp: {what}", file=sys.stderr)
     with answering():
         if json:
-            print(as_json(file, summary))
+            print(as_json(file, summary, drawn))
         else:
-            print_summary(file, summary, top)
+            print_summary(file, summary, drawn, top)
 
 
-def as_json(file: str, summary: RunSummary) -> str:
+def as_json(file: str, summary: RunSummary, drawn: Timeline | None) -> str:
     """All that is known, on one line."""
     from dataclasses import asdict
     from json import dumps
@@ -66,17 +79,18 @@ def as_json(file: str, summary: RunSummary) -> str:
     ]
     epochs = [{**asdict(each), "latency": each.latency} for each in summary.epochs]
     known = {**asdict(summary), "workers": workers, "epochs": epochs}
+    known["timeline"] = asdict(drawn) if drawn else None
     return dumps({"command": "log", "log": file, **known})
 
 
-def print_summary(file: str, summary: RunSummary, top: int) -> None:
+def print_summary(file: str, summary: RunSummary, drawn: Timeline | None, top: int) -> None:
     """Tables, for people."""
     from pointstamp.cli.tables import console_for
 
     console = console_for(sys.stdout)
     if not console.is_terminal:
         console.width = PLAIN_WIDTH
-    for part in _parts(file, summary, top):
+    for part in _parts(file, summary, drawn, top):
         console.print(part, soft_wrap=isinstance(part, str))
 
 
@@ -96,7 +110,9 @@ def duration(n: float, unit: str) -> str:
     return f"{n / 1e3:,.1f} us"
 
 
-def _parts(file: str, summary: RunSummary, top: int) -> Iterator[str | Table]:
+def _parts(
+    file: str, summary: RunSummary, drawn: Timeline | None, top: int
+) -> Iterator[str | Table]:
     """Headings and tables, in order."""
     from pointstamp.cli.tables import counted, table
 
@@ -117,6 +133,8 @@ def _parts(file: str, summary: RunSummary, top: int) -> Iterator[str | Table]:
             "received": lambda each: each.progress_received,
         },
     )
+    if drawn is not None:
+        yield from _timeline(drawn, took)
     active = [each for each in summary.operators if each.activations]
     yield f"\nself time per operator{_of(top, len(active))}"
     yield table(
@@ -152,6 +170,26 @@ def _parts(file: str, summary: RunSummary, top: int) -> Iterator[str | Table]:
     if summary.texts:
         yield "\ntexts of the program"
         yield from (f"  worker {worker}  {text}" for worker, text in summary.texts)
+
+
+def _timeline(drawn: Timeline, took: Callable[[float], str]) -> Iterator[str]:
+    """A row for each worker, and what its letters mean."""
+    from pointstamp.cli.tables import counted
+    from pointstamp.observability.timeline import OTHER, PARKED, REST, SCOPES
+
+    n_slots = len(drawn.rows[0].marks)
+    yield f"\ntimeline, {counted(n_slots, 'slot')} of {took(drawn.slot)}, by what took most of each"
+    for row in drawn.rows:
+        yield f"  worker {row.worker:<3} |{row.marks}|"
+    seen = set("".join(row.marks for row in drawn.rows))
+    known = {
+        **drawn.letters,
+        OTHER: "other operators",
+        SCOPES: "scopes: progress",
+        PARKED: "parked",
+        REST: "the rest: the program, communication, logging",
+    }
+    yield "  " + "   ".join(f"{mark} {name}" for mark, name in known.items() if mark in seen)
 
 
 def _epochs(epochs: Sequence[Epoch], took: Callable[[float], str]) -> str:

@@ -67,7 +67,9 @@ class FrameKind(IntEnum):
     """The exception that answering the request of that number raised."""
     VALUES = 17
     """A message of a few rows of plain values, as `containers.small_rows` writes it."""
-    RELAYED = 18
+    COLUMNS = 18
+    """A message of a small batch of columns, as `containers.small_rows` writes it."""
+    RELAYED = 19
     """What one worker sends another by way of a third, see `relayed_link`."""
 
 

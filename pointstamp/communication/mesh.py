@@ -41,7 +41,8 @@ from pointstamp.communication.failure import Notice, notice
 from pointstamp.communication.framing import Buffer, FrameKind
 from pointstamp.communication.link import Link, end_writing, is_done
 from pointstamp.communication.mailbox import ChannelEnd, Mailbox, message
-from pointstamp.communication.relayed_link import RelayedLink, Routes
+from pointstamp.communication.relayed_link import RelayedLink
+from pointstamp.communication.routes import Routes
 from pointstamp.communication.segment import Segment
 from pointstamp.communication.shared_link import SharedLink
 from pointstamp.communication.spin import Spin
@@ -98,7 +99,7 @@ class MeshCommunicator:
         routes: Routes | None = None,
     ) -> None:
         wanted = {*range(peers)} - {index} if routes is None else {*routes.neighbours}
-        if connections.keys() != wanted:
+        if {*connections} != wanted:
             raise CommunicationError(
                 f"worker {index} of {peers} needs one connection to each of {sorted(wanted)}, "
                 f"and has them to {sorted(connections)}"
@@ -176,6 +177,7 @@ class MeshCommunicator:
         is_word = kind in (FrameKind.GOODBYE, FrameKind.RECEIVED)
         routes.to_come[via] -= is_word
         if target == self.index:
+            assert isinstance(link, RelayedLink)
             link.take(kind, channel, buffers)
             if link.shutdown.has_changed:
                 self._heed(link)

@@ -1,16 +1,21 @@
 """Links to workers of other machines by way of neighbours: one connection for two machines.
 
 Of two machines with the workers `a` and `b`, in order, one worker of each holds the
-connection: those at the places that `Routes` says, which spread over the workers, so that none
+connection: those at the places that `routes` says, which spread over the workers, so that none
 relays for all. A message goes from its sender to that worker of its machine, from
 there to the one of the other machine, and on to its receiver: three links at most. Each is one
-of the mesh's, in which it is a frame RELAYED, whose body ends with who sent it, who
-gets it and what it is. A relay looks at no more than that.
+of the mesh's, in which it is a frame RELAYED, whose body ends with its sender,
+its receiver and what it is. A relay looks at no more than that.
 
 Order is kept, as there is one way from a worker to another and each link on it keeps the order.
 No relay refuses to read because it cannot write: it keeps what a link does not take, as a worker
-keeps its own, so that relays cannot wait for each other in a circle. What bounds that is what bounds
-a worker's own: flow control, where the meaning of messages is known, and its limit of memory.
+keeps its own, so that relays cannot wait for each other in a circle. What bounds that is what
+bounds a worker's own: flow control, where the meaning of messages is known, and its limit of
+memory.
+
+A relay is a worker, and passes on when it steps or parks. While an operator of it computes, what
+goes by way of it waits, which includes the word that a worker failed: the end of all within a
+second holds only where no step takes that long. So this is not what workers do by default.
 
 The end. GOODBYE and RECEIVED go from end to end, and each is the last but one, and the last, of
 its kind. So a relay knows how many words are still to pass by each of its links. While it is not
@@ -26,15 +31,13 @@ from typing import Any
 from pointstamp.communication.framing import Buffer, FrameKind
 from pointstamp.communication.link import Link, Shutdown
 from pointstamp.communication.mailbox import Mailbox, message
+from pointstamp.communication.routes import Routes
 from pointstamp.communication.tls import Stream
 from pointstamp.containers.codec import decode, encode
 from pointstamp.errors import FileFormatError
 
 PassOn = Callable[[int, int, int, int, int, list[Buffer]], None]
 """`pass_on(via, kind, channel, source, target, buffers)`: what came by the link to `via`."""
-
-N_WORDS = 2
-"""How many words each worker says to each other one before it may go: GOODBYE and RECEIVED."""
 
 _ADDRESS = struct.Struct("<IIBB")  # source, target, kind, whether it is compressed
 _N_ADDRESS = _ADDRESS.size
@@ -70,96 +73,6 @@ def read_address(body: Buffer) -> tuple[int, int, int, list[Buffer]]:
     return kind, source, target, buffers
 
 
-class Routes:
-    """Which worker is connected to which, where each two machines share one connection.
-
-    Parameters
-    ----------
-    index : int
-        The worker whose view this is.
-    machines : sequence of int
-        By worker, a number of its machine; the same on every worker.
-
-    Examples
-    --------
-    Two machines of two workers: 0 and 1, 2 and 3.
-
-    >>> [Routes(worker, [0, 0, 2, 2]).neighbours for worker in range(4)]
-    [[1], [0, 3], [3], [1, 2]]
-    >>> Routes(0, [0, 0, 2, 2]).via(2), Routes(1, [0, 0, 2, 2]).via(2)
-    (1, 3)
-    """
-
-    def __init__(self, index: int, machines: Sequence[int]) -> None:
-        self.index = index
-        self.machines = list(machines)
-        self._members: dict[int, list[int]] = {}
-        for worker, machine in enumerate(machines):
-            self._members.setdefault(machine, []).append(worker)
-        self._places = {machine: place for place, machine in enumerate(self._members)}
-        own = machines[index]
-        self.members = self._members[own]
-        """The workers of this machine."""
-        self.neighbours = sorted(
-            {
-                *(peer for peer in self.members if peer != index),
-                *(
-                    self._holder(other, own)
-                    for other in self._members
-                    if other != own and self._holder(own, other) == index
-                ),
-            }
-        )
-        """The workers to which this one is connected."""
-        self.to_come = dict.fromkeys(self.neighbours, 0)
-        """By neighbour, how many words from other workers have yet to come by its link."""
-        self.to_go = dict.fromkeys(self.neighbours, 0)
-        """By neighbour, how many words for other workers have yet to go by its link."""
-        self._count()
-
-    def _holder(self, machine: int, other: int) -> int:
-        """The worker of `machine` that holds its connection to `other`."""
-        members = self._members[machine]
-        # By the sum, so that with as many machines as workers each of them has about one.
-        return members[(self._places[machine] + self._places[other]) % len(members)]
-
-    def path(self, source: int, target: int) -> list[int]:
-        """The workers that a message from `source` to `target` visits, in order, both included."""
-        here, there = self.machines[source], self.machines[target]
-        if here == there:
-            return [source, target]
-        visited = [source, self._holder(here, there), self._holder(there, here), target]
-        return list(dict.fromkeys(visited))
-
-    def via(self, target: int) -> int:
-        """The neighbour to whom a message for `target` goes."""
-        return self.path(self.index, target)[1]
-
-    def _count(self) -> None:
-        """Count the words that will pass here, of which both ends are not on one link."""
-        for other, members in self._members.items():
-            if other == self.machines[self.index]:
-                continue
-            for here in self.members:
-                for there in members:
-                    self._count_path(self.path(here, there))
-
-    def _count_path(self, path: list[int]) -> None:
-        if len(path) == 2 or self.index not in path:
-            return
-        at = path.index(self.index)
-        for place in (at - 1, at + 1):
-            if 0 <= place < len(path):
-                # As many in each direction, as the way back is the same.
-                self.to_come[path[place]] += N_WORDS
-                self.to_go[path[place]] += N_WORDS
-
-    @property
-    def is_done(self) -> bool:
-        """Whether nothing has to pass here any more."""
-        return not any(self.to_come.values()) and not any(self.to_go.values())
-
-
 class RelayedLink:
     """The link of worker `index` to `peer` by way of `carrier`, a link to a neighbour."""
 
@@ -183,10 +96,18 @@ class RelayedLink:
         """The carrier's."""
         return self.carrier.connection
 
+    @connection.setter
+    def connection(self, value: Stream) -> None:
+        self.carrier.connection = value
+
     @property
     def is_blocked(self) -> bool:
         """Whether the carrier is."""
         return self.carrier.is_blocked
+
+    @is_blocked.setter
+    def is_blocked(self, value: bool) -> None:
+        self.carrier.is_blocked = value
 
     @property
     def is_broken(self) -> bool:

@@ -52,6 +52,15 @@ cdef class SharedLink:
     cpdef send(self, Py_ssize_t channel, object tag, object batch)
     @cython.locals(at="long long", end="long long")
     cdef bint _put_values(self, Py_ssize_t channel, object tag, list batch) except -1
+    @cython.locals(
+        header=bytes,
+        block=bytes,
+        n_head="long long",
+        n_block="long long",
+        at="long long",
+        end="long long",
+    )
+    cdef bint _put_columns(self, Py_ssize_t channel, object tag, object batch) except -1
     cdef _put_small(self, int kind, Py_ssize_t channel, object data)
     cpdef write(self)
     cdef _publish(self)
@@ -63,3 +72,4 @@ cdef class SharedLink:
     cdef _deliver(self, int kind, Py_ssize_t channel, object body)
     cdef _deliver_relayed(self, Py_ssize_t channel, object body)
     cdef _deliver_values(self, Py_ssize_t channel, Py_ssize_t at, Py_ssize_t n_bytes)
+    cdef _deliver_columns(self, Py_ssize_t channel, Py_ssize_t at, Py_ssize_t n_bytes)

@@ -43,8 +43,9 @@ from pointstamp.communication.ring import (
 from pointstamp.communication.segment import Segment
 from pointstamp.communication.tls import Stream
 from pointstamp.containers.codec import decode, decode_rows, encode, encode_rows
-from pointstamp.containers.small_rows import RowsReader, is_quicker, pack_rows
-from pointstamp.errors import FileFormatError, SerializationError
+from pointstamp.containers.registry import kind_named, kind_of
+from pointstamp.containers.small_rows import RowsReader, is_quicker, pack_columns_head, pack_rows
+from pointstamp.errors import ContainerError, FileFormatError, SerializationError
 
 if TYPE_CHECKING:
     from pointstamp.communication.block_leases import BlockLeases
@@ -57,11 +58,15 @@ VALUES_BYTES = 1 << 12
 
 MAX_RECORDS = 1 << 8
 
+TAG_BYTES = 1 << 9
+"""The room for what is beside the columns in a message of them: the tag, the name of the kind."""
+
 EAGER_BYTES = 1 << 16
 """With this much put, and not published, `send` publishes: the peer may begin to read."""
 
 _ROWS = int(FrameKind.ROWS)
 _VALUES = int(FrameKind.VALUES)
+_COLUMNS = int(FrameKind.COLUMNS)
 _WRITES_VALUES = is_quicker()
 _DATA = int(FrameKind.DATA)
 _BLOCK = int(FrameKind.BLOCK)
@@ -139,6 +144,8 @@ class SharedLink:
             else:
                 self._put_large(Unsent(_ROWS, channel, [data], len(data)))
             return
+        if _WRITES_VALUES and not self.n_unsent and self._put_columns(channel, tag, batch):
+            return
         buffers = encode(batch, tag)
         n_bytes = sum(map(len, buffers))
         if n_bytes <= INLINE_BYTES:
@@ -163,6 +170,28 @@ class SharedLink:
         if end < 0:
             return False
         self._writer.commit(described(_VALUES, channel), end - at)
+        if self._writer.n_unpublished() > EAGER_BYTES:
+            self._publish()
+        return True
+
+    def _put_columns(self, channel: int, tag: Any, batch: Any) -> bool:
+        """Write a message of a small batch of columns where it is read, if it is one, and fits."""
+        kind = kind_of(batch)
+        packed = kind.pack_small(batch)
+        if packed is None:
+            return False
+        header, block = packed
+        n_head = len(header) + TAG_BYTES
+        n_block = len(block)
+        at = self._writer.reserve(n_head + n_block)
+        if at < 0:
+            return False
+        name = kind.name.encode()
+        end = pack_columns_head(self._octets, at, at + n_head, tag, name, header)
+        if end < 0:
+            return False
+        self._memory[end : end + n_block] = block
+        self._writer.commit(described(_COLUMNS, channel), end + n_block - at)
         if self._writer.n_unpublished() > EAGER_BYTES:
             self._publish()
         return True
@@ -298,6 +327,8 @@ class SharedLink:
             while reader.advance():
                 if reader.kind == _VALUES:
                     self._deliver_values(reader.channel, reader.at, reader.n_bytes)
+                elif reader.kind == _COLUMNS:
+                    self._deliver_columns(reader.channel, reader.at, reader.n_bytes)
                 else:
                     self._take(reader.kind, reader.channel, reader.data())
         finally:
@@ -337,6 +368,16 @@ class SharedLink:
         if not self.discards_input:
             tag, batch = self._rows.read(at, at + n_bytes)
             self._mailbox.put(channel, message(self.peer, tag, batch))
+
+    def _deliver_columns(self, channel: int, at: int, n_bytes: int) -> None:
+        if self.discards_input:
+            return
+        tag, name, header, block = self._rows.read_columns(at, at + n_bytes)
+        try:
+            batch = kind_named(name.decode()).unpack_small(header, block)
+        except ContainerError as error:
+            raise SerializationError(f"a message of columns cannot be read: {error}") from error
+        self._mailbox.put(channel, message(self.peer, tag, batch))
 
     def _borrow(self, number: int, start: int, n_bytes: int) -> memoryview:
         if self._leases is None:

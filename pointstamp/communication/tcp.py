@@ -32,7 +32,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.communication.authentication import Handshake
-from pointstamp.communication.relayed_link import Routes
+from pointstamp.communication.routes import Routes
 from pointstamp.communication.segment_sharing import (
     ALONE,
     machine_number,
@@ -178,8 +178,8 @@ def connect(
         refused; this worker goes on waiting.
     connections : {"worker", "machine"}
         Each two workers have a connection, or each two machines have one that carries what
-        their workers send each other, see `relayed_link`; the same on every worker. Machines are
-        then told apart by the hosts in `addresses`, letter by letter, as that is known before any
+        their workers send each other, see `relayed_link`; the same on every worker. A machine is
+        then a host in `addresses`, letter by letter, as that is known before any
         connection is made; workers of one host are connected each to each as always.
 
     Raises

@@ -1,14 +1,17 @@
 """Arrays: named NumPy columns of one length, the container of numeric programs.
 
-Its columns are read-only views, since a batch that was sent may be held by
-several workers. Columns of any dtype travel; those of Python objects by pickle.
+Its columns are read-only, since a batch that was sent may be held by several workers.
+Columns of any dtype travel; those of Python objects by pickle.
+
+A batch is what it was made of, arrays or a block (`kernels/blocks.py`), and an array that can
+be read is made of that when a column is asked for: small batches are split, put together and
+sent as blocks, by loops over their records, most without an object for a column.
 
 Knows nothing of Arrow; nulls do not exist here.
 """
 
 from __future__ import annotations
 
-import functools
 import itertools
 import pickle
 import struct
@@ -22,18 +25,26 @@ from pointstamp.containers.convert import to_arrow
 from pointstamp.containers.expressions import is_expression
 from pointstamp.containers.keys import checked_values, column_names, hash_keys
 from pointstamp.containers.kind import Buffer, Key, Kind, check_new, columns_of_right
+from pointstamp.containers.layouts import ArraysLayout, layout_from, layout_of
 from pointstamp.containers.rows import dump_records
 from pointstamp.errors import ColumnError, ContainerError
+from pointstamp.kernels.blocks import HEAD, MAX_PARTS, MAX_RECORDS, pack_columns, split_columns
 from pointstamp.kernels.hashing import Hashes, combine_columns, hash_column
 from pointstamp.kernels.partition import partition
 from pointstamp.kernels.permute import gather
 
 Array = npt.NDArray[Any]
 
-_Named = tuple[tuple[str, "np.dtype[Any] | None"], ...]
-"""Columns by name and dtype; None for one of Python objects."""
-
 _N_RECORDS = struct.Struct("<Q")
+
+BLOCK_BYTES = 1 << 13
+"""Columns of more bytes are not copied to be put into one block."""
+
+_AS_BLOCK = 1 << 63
+"""Added to the number of records of an encoded batch whose columns are a block."""
+
+_ndarray = np.ndarray
+_from_buffer = np.frombuffer
 
 
 class Arrays:
@@ -51,22 +62,42 @@ class Arrays:
     (2, [(1, 2), (2, 3)], [2, 3])
     """
 
-    __slots__ = ("_columns", "_n_records")
+    __slots__ = ("_block", "_given", "_is_whole", "_layout", "_n_records", "_opened")
 
     def __init__(
         self, columns: Mapping[str, npt.ArrayLike] | None = None, **more: npt.ArrayLike
     ) -> None:
-        given = {**(columns or {}), **more}
-        self._columns: dict[str, Array] = {n: _frozen(n, column) for n, column in given.items()}
-        lengths = {name: len(column) for name, column in self._columns.items()}
-        if len(set(lengths.values())) > 1:
+        given = more if columns is None else {**columns, **more}
+        arrays = {}
+        n_records = -1
+        is_ragged = False
+        for name, column in given.items():
+            array = column if type(column) is _ndarray else np.asarray(column)
+            if array.ndim != 1:
+                raise ContainerError(
+                    f"column {name!r} has shape {array.shape}; a column is one-dimensional, "
+                    "one value per record"
+                )
+            n = len(array)
+            if n_records < 0:
+                n_records = n
+            is_ragged = is_ragged or n != n_records
+            arrays[name] = array
+        if is_ragged:
+            lengths = {name: len(array) for name, array in arrays.items()}
             raise ContainerError(f"columns of one batch need one length, but these have {lengths}")
-        self._n_records = next(iter(lengths.values()), 0)
+        # One of the two is None, and Any says so without a question at each use.
+        self._given: Any = arrays
+        self._block: Any = None
+        self._layout: Any = None
+        self._opened: dict[str, Array] = {}
+        self._is_whole = False
+        self._n_records = max(n_records, 0)
 
     @property
     def names(self) -> list[str]:
         """The names of the columns, in order."""
-        return list(self._columns)
+        return list(self.layout().names if self._given is None else self._given)
 
     @property
     def n_records(self) -> int:
@@ -75,26 +106,27 @@ class Arrays:
 
     def keys(self) -> KeysView[str]:
         """The names of the columns, as of a dict: `dict(arrays)` works."""
-        return self._columns.keys()
+        return self._whole().keys()
 
     def items(self) -> ItemsView[str, Array]:
         """Name and column, of each column."""
-        return self._columns.items()
+        return self._whole().items()
 
     def __getitem__(self, name: str) -> Array:
         try:
-            return self._columns[name]
-        except (KeyError, TypeError):
-            raise ColumnError(f"no column {name!r} in Arrays: it has {self.names}") from None
+            column = self._opened.get(name)
+            return self._open(name) if column is None else column
+        except TypeError:  # of what has no hash
+            raise self._no_column(name) from None
 
     def __contains__(self, name: object) -> bool:
-        return name in self._columns
+        return name in self.names
 
     def __len__(self) -> int:
         return self._n_records
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        return zip(*(column.tolist() for column in self._columns.values()), strict=True)
+        return zip(*(column.tolist() for column in self._whole().values()), strict=True)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Arrays) or self.names != other.names:
@@ -104,11 +136,84 @@ class Arrays:
     __hash__ = None  # type: ignore[assignment]  # compares by value, like a list
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (Arrays, (dict(self._columns),))
+        return (Arrays, (dict(self._whole()),))
 
     def __repr__(self) -> str:
         columns = ", ".join(f"{name}: {column.dtype}" for name, column in self.items())
         return f"Arrays({columns}; {self._n_records} records)"
+
+    def layout(self) -> ArraysLayout:
+        """What it has in common with other batches, one for all of the same names and dtypes."""
+        if self._layout is None:
+            self._layout = layout_of(self._given)
+        layout: ArraysLayout = self._layout
+        return layout
+
+    def source(self) -> list[Array] | bytes:
+        """What the loops of `kernels/blocks.py` read it from."""
+        return list(self._given.values()) if self._block is None else self._block
+
+    def _open(self, name: str) -> Array:
+        """A column that is read for the first time."""
+        if self._given is not None:
+            given = self._given.get(name)
+            if given is None:
+                raise self._no_column(name)
+            column = read_only(given)
+        else:
+            place = self._layout.place_of(name)
+            if place < 0:
+                raise self._no_column(name)
+            column = self._column_at(place)
+        self._opened[name] = column
+        return column
+
+    def _column_at(self, place: int) -> Array:
+        dtype = self._layout.dtypes[place]
+        if not self._n_records:
+            return read_only(np.empty(0, dtype))
+        start = self._layout.starts_in(self._n_records)[place]
+        column: Array = _from_buffer(self._block, dtype, self._n_records, start)
+        return column
+
+    def _whole(self) -> dict[str, Array]:
+        """All columns, in order."""
+        if not self._is_whole:
+            self._opened = {name: self[name] for name in self.names}
+            self._is_whole = True
+        return self._opened
+
+    def _no_column(self, name: object) -> ColumnError:
+        return ColumnError(f"no column {name!r} in Arrays: it has {self.names}")
+
+
+def of_block(layout: ArraysLayout, block: bytes) -> Arrays:
+    """The batch whose columns are in a block.
+
+    >>> a = Arrays(a=[1, 2])
+    >>> of_block(a.layout(), pack_columns([a.source()], a.layout().widths)) == a
+    True
+    """
+    n_records = 0
+    for k in range(8):
+        n_records |= block[k] << 8 * k
+    batch = Arrays.__new__(Arrays)
+    batch._given = None
+    batch._block = block
+    batch._layout = layout
+    batch._opened = {}
+    batch._is_whole = False
+    batch._n_records = n_records
+    return batch
+
+
+def read_only(array: Array) -> Array:
+    """A view that is not written to; the array itself if that can not be, either."""
+    if not array.flags.writeable:
+        return array
+    view = array.view()
+    view.setflags(write=False)
+    return view
 
 
 class ArraysKind(Kind[Arrays]):
@@ -123,11 +228,11 @@ class ArraysKind(Kind[Arrays]):
 
     def n_bytes(self, batch: Arrays) -> int:
         """The bytes of all columns."""
-        return sum(column.nbytes for _, column in batch.items())
+        return batch.n_records * batch.layout().record_bytes
 
     def schema(self, batch: Arrays) -> tuple[tuple[str, np.dtype[Any]], ...]:
         """Names and dtypes of the columns."""
-        return tuple((name, column.dtype) for name, column in batch.items())
+        return batch.layout().schema
 
     def records(self, batch: Arrays) -> Iterator[tuple[Any, ...]]:
         """The records as tuples."""
@@ -138,7 +243,16 @@ class ArraysKind(Kind[Arrays]):
         return Arrays({name: column[start:stop] for name, column in batch.items()})
 
     def concat(self, batches: Sequence[Arrays]) -> Arrays:
-        """One batch of several."""
+        """One batch of several; of small ones a block."""
+        layout = batches[0].layout()
+        if layout.is_flat:
+            n_records = 0
+            is_one = True
+            for batch in batches:
+                n_records += batch.n_records
+                is_one = is_one and batch.layout() is layout
+            if is_one and n_records * layout.record_bytes <= BLOCK_BYTES:
+                return of_block(layout, pack_columns([b.source() for b in batches], layout.widths))
         names = batches[0].names
         return Arrays({name: np.concatenate([b[name] for b in batches]) for name in names})
 
@@ -194,6 +308,16 @@ class ArraysKind(Kind[Arrays]):
             return np.zeros(len(batch), np.uint64)
         return combine_columns([hash_array(batch[name]) for name in names])
 
+    def exchange(self, batch: Arrays, key: Key, peers: int) -> list[Arrays]:
+        """As `split` by `hashes`; a small batch in one go."""
+        if batch.n_records <= MAX_RECORDS and 1 < peers <= MAX_PARTS:
+            layout = batch.layout()
+            keys = layout.keys_of(key)
+            if keys is not None:
+                blocks = split_columns(batch.source(), layout.kinds, layout.widths, keys, peers)
+                return [of_block(layout, block) for block in blocks]
+        return super().exchange(batch, key, peers)
+
     def split(self, batch: Arrays, numbers: Hashes, n_parts: int) -> list[Arrays]:
         """One gather per column, then views."""
         if n_parts == 1:
@@ -204,10 +328,13 @@ class ArraysKind(Kind[Arrays]):
         return [self.slice(ordered, *span) for span in itertools.pairwise(bounds)]
 
     def encode(self, batch: Arrays) -> list[Buffer]:
-        """A header, then the bytes of each column (objects are pickled)."""
-        named = [(name, None if _is_objects(c) else c.dtype) for name, c in batch.items()]
+        """A header, then the bytes of each column (objects are pickled), or a block of them."""
+        layout = batch.layout()
+        packed = self.pack_small(batch)
+        if packed is not None:
+            return [_N_RECORDS.pack(batch.n_records | _AS_BLOCK) + packed[0], packed[1]]
         return [
-            _N_RECORDS.pack(batch.n_records) + _packed(tuple(named)),
+            _N_RECORDS.pack(batch.n_records) + layout.header(),
             *[_column_bytes(column) for _, column in batch.items()],
         ]
 
@@ -215,11 +342,27 @@ class ArraysKind(Kind[Arrays]):
         """Columns that are views of `buffers`."""
         header = memoryview(buffers[0])
         (n_records,) = _N_RECORDS.unpack_from(header)
+        layout = layout_from(bytes(header[_N_RECORDS.size :]))
+        if n_records & _AS_BLOCK:
+            return _unpacked(layout, bytes(buffers[1]))
         columns = {}
-        named = _unpacked(bytes(header[_N_RECORDS.size :]))
-        for (name, dtype), buffer in zip(named, buffers[1:], strict=True):
+        for (name, dtype), buffer in zip(layout.schema, buffers[1:], strict=True):
             columns[name] = _column_of(buffer, dtype, n_records)
         return Arrays(columns)
+
+    def pack_small(self, batch: Arrays) -> tuple[bytes, bytes] | None:
+        """Its layout, and its block."""
+        layout = batch.layout()
+        if not layout.is_flat or batch.n_records * layout.record_bytes > BLOCK_BYTES:
+            return None
+        source = batch.source()
+        if type(source) is not bytes:
+            source = pack_columns([source], layout.widths)
+        return layout.header(), source
+
+    def unpack_small(self, header: bytes, block: bytes) -> Arrays:
+        """Of its layout and its block."""
+        return _unpacked(layout_from(header), block)
 
 
 def hash_array(values: Array) -> Hashes:
@@ -229,28 +372,16 @@ def hash_array(values: Array) -> Hashes:
     return hash_column(values)
 
 
-def _frozen(name: str, column: npt.ArrayLike) -> Array:
-    array = np.asarray(column)
-    if array.ndim != 1:
+def _unpacked(layout: ArraysLayout, block: bytes) -> Arrays:
+    """A batch of a block that came from elsewhere."""
+    batch = of_block(layout, block)
+    size = layout.starts_in(batch.n_records)[-1] if batch.n_records <= len(block) else 0
+    last = batch.n_records * layout.widths[-1]
+    if len(block) != size + last + -last % HEAD:
         raise ContainerError(
-            f"column {name!r} has shape {array.shape}; a column is one-dimensional, "
-            "one value per record"
+            f"a block of {len(block)} bytes has no {batch.n_records} records of {layout.schema}"
         )
-    view = array.view()
-    view.flags.writeable = False
-    return view
-
-
-# Names and dtypes are those of the batch before, nearly always.
-@functools.lru_cache(maxsize=256)
-def _packed(named: _Named) -> bytes:
-    return pickle.dumps(named, protocol=5)
-
-
-@functools.lru_cache(maxsize=256)
-def _unpacked(packed: bytes) -> _Named:
-    named: _Named = pickle.loads(packed)
-    return named
+    return batch
 
 
 def _is_objects(column: Array) -> bool:
@@ -264,8 +395,8 @@ def _column_bytes(column: Array) -> Buffer:
     return np.ascontiguousarray(column).view(np.uint8).data if len(column) else b""
 
 
-def _column_of(buffer: Buffer, dtype: np.dtype[Any] | None, n_records: int) -> Array:
-    if dtype is None:
+def _column_of(buffer: Buffer, dtype: np.dtype[Any], n_records: int) -> Array:
+    if dtype.hasobject:
         column = np.empty(n_records, object)
         column[:] = pickle.loads(buffer)
         return column

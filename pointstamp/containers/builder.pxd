@@ -1,5 +1,7 @@
 cimport cython
 
+from pointstamp.containers.registry cimport kind_of, n_records
+
 
 cdef class Builder:
     cdef readonly object ready
@@ -18,3 +20,9 @@ cdef class Builder:
     cdef _give_rows(self, list batch)
     cdef _flush_rows(self)
     cdef _flush_batches(self)
+    @cython.locals(fill=double)
+    cdef _give_columns(self, kind, batch)
+    cdef _check_schema(self, kind, batch)
+
+
+cdef double _fill_of(kind, batch) except -1

@@ -20,7 +20,7 @@ from typing import Any
 
 from pointstamp.containers.frames import is_table, record_batches
 from pointstamp.containers.kind import Kind
-from pointstamp.containers.registry import kind_of
+from pointstamp.containers.registry import kind_of, n_records
 from pointstamp.errors import ContainerError, SchemaError
 
 PREFERRED_RECORDS = 65_536
@@ -106,7 +106,7 @@ class Builder:
             return
         if kind is _ROWS:
             self._give_rows(batch)
-        elif kind.length(batch):
+        elif n_records(batch):
             self._give_columns(kind, batch)
 
     def flush(self) -> None:
@@ -138,7 +138,7 @@ class Builder:
             self._cut(kind, batch)
             return
         self._batches.append(batch)
-        self._n_records += kind.length(batch)
+        self._n_records += n_records(batch)
         self._fill += fill
         if self._fill >= 0.5:
             self._flush_batches()
@@ -146,7 +146,7 @@ class Builder:
     def _check_schema(self, kind: Kind[Any], batch: Any) -> None:
         schema = kind.schema(batch)
         expected = self._schemas.setdefault(kind.name, schema)
-        if schema != expected:
+        if schema is not expected and schema != expected:
             self.flush()
             raise SchemaError(
                 f"a batch of {kind.name} has another schema than those before it in its stream; "
@@ -190,4 +190,4 @@ class Builder:
 
 def _fill_of(kind: Kind[Any], batch: Any) -> float:
     """How much of a container of the preferred size `batch` fills."""
-    return max(kind.length(batch) / PREFERRED_RECORDS, kind.n_bytes(batch) / PREFERRED_BYTES)
+    return max(n_records(batch) / PREFERRED_RECORDS, kind.n_bytes(batch) / PREFERRED_BYTES)

@@ -78,7 +78,8 @@ class ColumnsKind(Kind[pa.RecordBatch]):
 
     def n_bytes(self, batch: pa.RecordBatch) -> int:
         """The bytes that the batch refers to."""
-        return batch.nbytes
+        width = self._small_splits.record_bytes(batch)
+        return batch.nbytes if width is None else width * batch.num_rows
 
     def schema(self, batch: pa.RecordBatch) -> pa.Schema:
         """The Arrow schema."""

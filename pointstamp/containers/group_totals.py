@@ -112,6 +112,11 @@ class GroupTotals:
             self._starts.append(start)
             self._totals.append(np.empty(FEW, dtype))
 
+    @property
+    def n(self) -> int:
+        """How many keys there are."""
+        return self._n
+
     def __reduce__(self) -> Any:
         # Without the table, which is made again of the keys.
         return _restored, (self._schema, self._functions, self.batch())

@@ -453,6 +453,24 @@ class Kind(Generic[C]):
         batch: C = pickle.loads(buffers[0])
         return batch
 
+    def pack_small(self, batch: C) -> tuple[bytes, bytes] | None:
+        """A small batch as what it has in common with others, and the rest; None of others.
+
+        What carries small messages keeps both as they are; the first is the same object for
+        many batches.
+        """
+        return None
+
+    def unpack_small(self, header: bytes, block: bytes) -> C:
+        """The batch that `pack_small` made these of.
+
+        Raises
+        ------
+        ContainerError
+            If it made none.
+        """
+        raise ContainerError(f"batches of {self.name} have no form for small messages")
+
 
 def check_new(more: Mapping[str, Any], names: Sequence[str]) -> None:
     """Refuse to add a column whose name is among `names`.

@@ -60,6 +60,8 @@ class AggregatesByName:
         self._operator = operator
         self.is_sent = is_sent
         """Whether parts may go to other workers, for which they are made short."""
+        self.is_shorter = False
+        """Whether the last part has at most half as many records as it is of."""
         self._columns = named_columns(key, aggregates)
         self.combines = can_combine(key, aggregates)
         """Whether parts are aggregates already, and not the records."""
@@ -71,8 +73,8 @@ class AggregatesByName:
 
     def part(self, batches: Sequence[Any]) -> pa.RecordBatch:
         """What is sent and kept of some batches, of any kind that has columns."""
-        whole = [self._narrow(batch) for batch in batches]
-        narrow = whole[0] if len(whole) == 1 else kind_of(whole[0]).concat(whole)
+        narrow = self._narrow_of(batches)
+        self.is_shorter = False
         if not self.combines:
             return narrow
         is_small = narrow.num_rows < _WORTH_GROUPING
@@ -84,7 +86,21 @@ class AggregatesByName:
             self._n_to_pass = sys.maxsize
         elif 2 * found.num_rows > narrow.num_rows:
             self._n_to_pass = _N_PASSED
+        else:
+            self.is_shorter = True
         return found
+
+    def records(self, batches: Sequence[Any]) -> pa.RecordBatch | None:
+        """The part of some batches, were all their keys different; None if their types are new."""
+        narrow = self._narrow_of(batches)
+        if not self.combines or narrow.schema != self._of:
+            return None
+        return self._of_each_record(narrow)
+
+    def _narrow_of(self, batches: Sequence[Any]) -> pa.RecordBatch:
+        """The columns that are named, of all of them."""
+        whole = [self._narrow(batch) for batch in batches]
+        return whole[0] if len(whole) == 1 else kind_of(whole[0]).concat(whole)
 
     def _grouped(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Do as `aggregated`, in a table where there is one, in a third of the time."""

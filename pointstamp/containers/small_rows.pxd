@@ -22,6 +22,10 @@ cpdef Py_ssize_t pack_rows(
     unsigned char[::1] octets, Py_ssize_t at, Py_ssize_t stop, object tag, list batch
 ) except -2
 
+cpdef Py_ssize_t pack_columns_head(
+    unsigned char[::1] octets, Py_ssize_t at, Py_ssize_t stop, object tag, bytes kind, bytes header
+) except -2
+
 cdef Py_ssize_t _pack(
     unsigned char[::1] octets, Py_ssize_t at, Py_ssize_t stop, object value, int depth
 ) except -2
@@ -56,6 +60,7 @@ cdef class RowsReader:
     cdef Py_ssize_t _stop
 
     cpdef tuple read(self, Py_ssize_t at, Py_ssize_t stop)
+    cpdef tuple read_columns(self, Py_ssize_t at, Py_ssize_t stop)
     cdef list _values(self, long long n)
     @cython.locals(code=int)
     cdef _value(self)

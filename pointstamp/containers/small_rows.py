@@ -17,6 +17,10 @@ all little-endian. A message is the tag's value, the number of records in 4 byte
 What is no such value (a list, an object, an integer of more than 64 bits) has a message
 pickled, as does what has no room: that is what `pack_rows` finds out.
 
+A message of a small batch of columns has, behind the tag, the name of its kind and what such
+batches have in common, both as OCTETS, and then the rest of it, to the end: what the kind makes
+of it (`Kind.pack_small`), as it is.
+
 Values are immutable, so that two that were one object may be two after it.
 
 Knows nothing of what carries the bytes.
@@ -58,6 +62,17 @@ def pack_rows(octets: Any, at: int, stop: int, tag: Any, batch: list[Any]) -> in
         if at < 0:
             return -1
     return at
+
+
+def pack_columns_head(octets: Any, at: int, stop: int, tag: Any, kind: bytes, header: bytes) -> int:
+    """Write a message of a batch of columns up to its block; where it ends, or -1 as `pack_rows`.
+
+    kind : the name of the kind of container that made the header and the block
+    """
+    at = _pack(octets, at, stop, tag, 0)
+    if at >= 0:
+        at = _pack_octets(octets, at, stop, _OCTETS, kind)
+    return at if at < 0 else _pack_octets(octets, at, stop, _OCTETS, header)
 
 
 def is_quicker() -> bool:
@@ -178,6 +193,31 @@ class RowsReader:
                 f"a message of rows in {stop - at} bytes ends {stop - self._at} before their end"
             )
         return tag, batch
+
+    def read_columns(self, at: int, stop: int) -> tuple[Any, bytes, bytes, bytes]:
+        """The (tag, name of a kind, header, block) of the message from `at` up to `stop`.
+
+        Raises
+        ------
+        SerializationError
+            If there is no such message.
+
+        >>> memory = bytearray(100)
+        >>> end = pack_columns_head(memoryview(memory), 10, 100, 7, b"arrays", b"names")
+        >>> memory[end : end + 6] = b"values"
+        >>> RowsReader(memory).read_columns(10, end + 6)
+        (7, b'arrays', b'names', b'values')
+        """
+        self._at = at
+        self._stop = stop
+        tag = self._value()
+        kind = self._value()
+        header = self._value()
+        if type(kind) is not bytes or type(header) is not bytes:
+            raise SerializationError(
+                f"a message of columns names its kind {kind!r} and what they are {header!r}"
+            )
+        return tag, kind, header, self._data(stop - self._at)
 
     def _values(self, n: int) -> list[Any]:
         return [self._value() for _ in range(n)]

@@ -1,5 +1,6 @@
 cimport cython
 
+from pointstamp.containers.registry cimport kind_of, n_records
 from pointstamp.progress.change_batch cimport ChangeBatch
 
 
@@ -21,7 +22,7 @@ cdef class Tee:
     cdef object _kind
     cdef object _schema
 
-    @cython.locals(n_records=Py_ssize_t, is_rows=bint, pusher=Pusher)
+    @cython.locals(n=Py_ssize_t, pusher=Pusher)
     cpdef push(self, object time, object batch)
 
 
@@ -76,7 +77,7 @@ cdef class RemotePusher(Pusher):
 cdef class ExchangePusher(RemotePusher):
     cdef readonly object _by
 
-    @cython.locals(peer=Py_ssize_t, n_records=Py_ssize_t)
+    @cython.locals(peer=Py_ssize_t, n=Py_ssize_t)
     cpdef push(self, object time, object batch)
     cpdef list split(self, object kind, object batch)
 

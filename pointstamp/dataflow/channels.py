@@ -19,9 +19,9 @@ from itertools import chain
 from typing import Any
 
 from pointstamp.communication.communicator import Channel
-from pointstamp.containers import kind_of
 from pointstamp.containers.builder import PREFERRED_RECORDS
 from pointstamp.containers.expressions import is_expression
+from pointstamp.containers.registry import kind_of, n_records
 from pointstamp.containers.splitting import place, split_by_worker
 from pointstamp.dataflow.backpressure import N_WAITING, Backpressure, InFlight
 from pointstamp.dataflow.operator_error import operator_error
@@ -52,11 +52,8 @@ _ROWS = kind_of([])
 
 
 def _length(batch: Any) -> int:
-    """How many records; for lists, which most small batches are, without a look-up.
-
-    As `registry.n_records`; a C function here, since it is asked for each message.
-    """
-    return len(batch) if type(batch) is list else kind_of(batch).length(batch)
+    """How many records; for lists, which most small batches are, without a call."""
+    return len(batch) if type(batch) is list else n_records(batch)
 
 
 def _merged(batches: list[Any]) -> list[Any]:
@@ -99,15 +96,17 @@ class Tee:
     def push(self, time: Any, batch: Any) -> None:
         """Count `batch` at `time` and pass it on; nothing happens if it is empty."""
         # The same answer as the look-up gives, without it: once for each message.
-        is_rows = type(batch) is list
-        kind = _ROWS if is_rows else kind_of(batch)
-        n_records = len(batch) if is_rows else kind.length(batch)
-        if not n_records:
+        kind = _ROWS if type(batch) is list else kind_of(batch)
+        n = _length(batch)
+        if not n:
             return
         if kind is not self._kind or self._schema is not None:
-            self._check(kind, kind.schema(batch))
+            schema = kind.schema(batch)
+            # What is the same object need not be compared, name by name and type by type.
+            if kind is not self._kind or schema is not self._schema:
+                self._check(kind, schema)
         if self.produced is not None:
-            self.produced.update(time, n_records)
+            self.produced.update(time, n)
         try:
             for pusher in self.pushers:
                 pusher.push(time, batch)
@@ -352,18 +351,22 @@ class KeyCheckingPusher(Pusher):
         if not is_expression(key):
             self._columns = [key] if isinstance(key, str) else list(key)
         self._checked: Any = None
-        """The names of the columns of the last batch."""
+        """The schema of the last batch; None of what has none, which is looked at each time."""
 
     def push(self, time: Any, batch: Any) -> None:
         """Queue a batch of this worker."""
         kind = kind_of(batch)
-        names = kind.names(batch)
-        if names != self._checked:
-            n_of_each = {names.count(name) for name in self._columns}  # empty of expressions
-            if n_of_each != {1}:
-                kind.hashes(kind.slice(batch, 0, 1), self._key)
-            self._checked = names
+        schema = kind.schema(batch)
+        if schema is None or (schema is not self._checked and schema != self._checked):
+            self._check(kind, batch)
+            self._checked = schema
         self._queue.push(time, batch)
+
+    def _check(self, kind: Any, batch: Any) -> None:
+        names = kind.names(batch)
+        n_of_each = {names.count(name) for name in self._columns}  # empty of expressions
+        if n_of_each != {1}:
+            kind.hashes(kind.slice(batch, 0, 1), self._key)
 
 
 class RemotePusher(Pusher):
@@ -405,11 +408,11 @@ class ExchangePusher(RemotePusher):
     def push(self, time: Any, batch: Any) -> None:
         """Split `batch` and send every worker its part."""
         kind = kind_of(batch)
-        n_records = kind.length(batch)
-        if n_records > LARGE_RECORDS:
+        n = _length(batch)
+        if n > LARGE_RECORDS:
             # In pieces, between which the receivers may turn to something else.
-            for start in range(0, n_records, PREFERRED_RECORDS):
-                stop = min(start + PREFERRED_RECORDS, n_records)
+            for start in range(0, n, PREFERRED_RECORDS):
+                stop = min(start + PREFERRED_RECORDS, n)
                 self.push(time, kind.slice(batch, start, stop))
             return
         try:
@@ -418,9 +421,9 @@ class ExchangePusher(RemotePusher):
             # It runs in the operator before, which has nothing to do with it.
             raise operator_error(error, self._queue.reader, time) from error
         for peer, part in enumerate(parts):
-            n_records = kind.length(part)
-            if n_records:
-                self.hand(peer, time, part, n_records)
+            n = _length(part)
+            if n:
+                self.hand(peer, time, part, n)
 
     def split(self, kind: Any, batch: Any) -> list[Any]:
         """The records for each worker."""

@@ -6,8 +6,7 @@ the processor is asked once which it has.
 """
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t
-from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
-from libc.stdlib cimport calloc
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 import numpy as np
@@ -121,6 +120,8 @@ look_for_wide()
 cdef enum:
     FEW_PEERS = 4
     TEXT = 0x74657874
+    UNSIGNED = 2
+    REAL = 3
 
 cdef uint64_t NAN_BITS = 0x7FF8000000000000
 cdef double LEAST_INT = -9223372036854775808.0
@@ -186,7 +187,7 @@ def hash_spans(
     return array
 
 
-cdef inline uint64_t hash_span(
+cdef uint64_t hash_span(
     const uint8_t *data, Py_ssize_t n_data, int64_t start, int64_t stop
 ) noexcept nogil:
     cdef uint64_t hash = <uint64_t>TEXT + <uint64_t>(stop - start)
@@ -203,6 +204,37 @@ cdef inline uint64_t hash_span(
                 word |= <uint64_t>data[at + k] << (8 * k)
         hash = mixed(hash * STEP + word)
     return mixed(hash)
+
+
+cdef uint64_t hash_value(const uint8_t *at, uint8_t kind, uint8_t width) noexcept nogil:
+    """The hash of the number that lies there, aligned or not."""
+    cdef uint64_t word = 0
+    cdef double real
+    cdef float single
+    cdef int32_t wide
+    cdef int16_t narrow
+    if kind == REAL:
+        if width == 8:
+            memcpy(&real, at, 8)
+        else:
+            memcpy(&single, at, 4)
+            real = single
+        return mixed(float_word(real))
+    if width == 8:
+        memcpy(&word, at, 8)
+    elif width == 4:
+        memcpy(&wide, at, 4)
+        word = <uint64_t><uint32_t>wide if kind == UNSIGNED else <uint64_t><int64_t>wide
+    elif width == 2:
+        memcpy(&narrow, at, 2)
+        word = <uint64_t><uint16_t>narrow if kind == UNSIGNED else <uint64_t><int64_t>narrow
+    else:
+        word = at[0] if kind == UNSIGNED else <uint64_t><int64_t><int8_t>at[0]
+    return mixed(word)
+
+
+cdef uint64_t combined_hash(uint64_t hash, uint64_t more) noexcept nogil:
+    return mixed(hash * STEP + more)
 
 
 def order_by_peer(const uint64_t[::1] hashes, int64_t peers):
@@ -308,255 +340,3 @@ cdef gather_4(const uint32_t[::1] values, const int64_t[::1] order, uint32_t[::1
 cdef gather_8(const uint64_t[::1] values, const int64_t[::1] order, uint64_t[::1] found):
     with nogil:
         gather_over[uint64_t](values, order, found)
-
-
-# A small batch of Arrow's, from batch to batches: by the structs of its C data interface, so
-# that no object is made for a column.
-
-cdef extern from *:
-    """
-    #include <stdlib.h>
-
-    struct ArrowArray {
-        int64_t length, null_count, offset, n_buffers, n_children;
-        const void **buffers;
-        struct ArrowArray **children;
-        struct ArrowArray *dictionary;
-        void (*release)(struct ArrowArray *);
-        void *private_data;
-    };
-
-    /* What belongs to a batch lies in one piece of memory, which begins with the number of its
-       arrays that are not released. Any thread may release them. */
-    static void release_part(struct ArrowArray *array) {
-        int64_t *n_alive = (int64_t *)array->private_data;
-        for (int64_t i = 0; i < array->n_children; i++)
-            if (array->children[i]->release) array->children[i]->release(array->children[i]);
-        array->release = NULL;
-        if (__atomic_sub_fetch(n_alive, 1, __ATOMIC_ACQ_REL) == 0) free(n_alive);
-    }
-    """
-    struct ArrowArray:
-        int64_t length
-        int64_t null_count
-        int64_t offset
-        int64_t n_buffers
-        int64_t n_children
-        const void **buffers
-        ArrowArray **children
-        ArrowArray *dictionary
-        void (*release)(ArrowArray *) noexcept nogil
-        void *private_data
-    void release_part(ArrowArray *) noexcept nogil
-
-cdef enum:
-    MAX_ROWS = 1024
-    MAX_COLUMNS = 64
-    LINE = 64
-    SIGNED = 1
-    UNSIGNED = 2
-    REAL = 3
-    TEXTS = 4
-
-
-def split_small(
-    batch, imported, const uint8_t[::1] kinds, const uint8_t[::1] widths, const int32_t[::1] keys,
-    int64_t peers
-):
-    cdef uint64_t hashes[MAX_ROWS]
-    cdef int64_t n_columns = kinds.shape[0]
-    cdef int64_t i, peer, n
-    cdef ArrowArray source, part
-    if n_columns > MAX_COLUMNS:
-        return None
-    batch._export_to_c(<uintptr_t>&source)
-    try:
-        n = source.length
-        if n > MAX_ROWS or not is_readable(&source, kinds):
-            return None
-        hash_rows(&source, kinds, widths, keys, hashes)
-        for i in range(n):
-            hashes[i] %= <uint64_t>peers
-        parts = []
-        schema = batch.schema
-        for peer in range(peers):
-            if not make_part(&source, kinds, widths, hashes, <uint64_t>peer, &part):
-                raise MemoryError
-            try:
-                parts.append(imported(<uintptr_t>&part, schema))
-            finally:
-                if part.release != NULL:
-                    part.release(&part)
-        return parts
-    finally:
-        source.release(&source)
-
-
-cdef bint is_readable(const ArrowArray *source, const uint8_t[::1] kinds) noexcept nogil:
-    """Whether no column has nulls: a mask without any may be there all the same."""
-    cdef int64_t i
-    for i in range(source.n_children):
-        if source.children[i].null_count != 0 and source.children[i].buffers[0] != NULL:
-            return False
-    return True
-
-
-cdef void hash_rows(
-    const ArrowArray *source,
-    const uint8_t[::1] kinds,
-    const uint8_t[::1] widths,
-    const int32_t[::1] keys,
-    uint64_t *hashes,
-) noexcept nogil:
-    cdef int64_t i, k, start, n = source.length
-    cdef const ArrowArray *column
-    cdef uint64_t hash
-    for k in range(keys.shape[0]):
-        column = source.children[keys[k]]
-        start = source.offset + column.offset
-        for i in range(n):
-            hash = hash_of(column, kinds[keys[k]], widths[keys[k]], start + i, start + n)
-            hashes[i] = mixed(hashes[i] * STEP + hash) if k else hash
-
-
-cdef inline uint64_t hash_of(
-    const ArrowArray *column, uint8_t kind, uint8_t width, int64_t i, int64_t stop
-) noexcept nogil:
-    cdef const void *data = column.buffers[1]
-    cdef const int32_t *bounds
-    if kind == TEXTS:
-        bounds = <const int32_t *>data
-        return hash_span(<const uint8_t *>column.buffers[2], bounds[stop], bounds[i], bounds[i + 1])
-    if kind == REAL:
-        if width == 8:
-            return mixed(float_word((<const double *>data)[i]))
-        return mixed(float_word((<const float *>data)[i]))
-    if kind == UNSIGNED:
-        if width == 8:
-            return mixed((<const uint64_t *>data)[i])
-        if width == 4:
-            return mixed((<const uint32_t *>data)[i])
-        if width == 2:
-            return mixed((<const uint16_t *>data)[i])
-        return mixed((<const uint8_t *>data)[i])
-    if width == 8:
-        return mixed((<const uint64_t *>data)[i])
-    if width == 4:
-        return mixed(<uint64_t><int64_t>(<const int32_t *>data)[i])
-    if width == 2:
-        return mixed(<uint64_t><int64_t>(<const int16_t *>data)[i])
-    return mixed(<uint64_t><int64_t>(<const int8_t *>data)[i])
-
-
-cdef bint make_part(
-    const ArrowArray *source,
-    const uint8_t[::1] kinds,
-    const uint8_t[::1] widths,
-    const uint64_t *peer_of,
-    uint64_t peer,
-    ArrowArray *part,
-) noexcept nogil:
-    """The records of one peer as a batch of their own; False if there is no memory for it."""
-    cdef int64_t i, k, start, n = 0, m = source.n_children
-    cdef const ArrowArray *column
-    cdef const int32_t *bounds
-    cdef ArrowArray *arrays
-    cdef const void **buffers
-    cdef uint8_t *memory
-    cdef uint8_t *data
-    cdef int64_t sizes[MAX_COLUMNS]
-    for i in range(source.length):
-        n += peer_of[i] == peer
-    # How much it takes: the count, the arrays and where their data lies, and the data.
-    cdef int64_t n_head = 8 + m * (sizeof(ArrowArray) + 4 * sizeof(void *)) + sizeof(void *)
-    cdef int64_t n_bytes = n_head + LINE
-    for k in range(m):
-        sizes[k] = n * widths[k]
-        if kinds[k] == TEXTS:
-            column = source.children[k]
-            bounds = <const int32_t *>column.buffers[1] + source.offset + column.offset
-            for i in range(source.length):
-                if peer_of[i] == peer:
-                    sizes[k] += bounds[i + 1] - bounds[i]
-            sizes[k] += (n + 1) * 4 + LINE
-        n_bytes += sizes[k] + LINE
-    memory = <uint8_t *>calloc(n_bytes, 1)
-    if memory == NULL:
-        return False
-    (<int64_t *>memory)[0] = m + 1
-    arrays = <ArrowArray *>(memory + 8)
-    part.children = <ArrowArray **>(arrays + m)
-    buffers = <const void **>(part.children + m)
-    fill_array(part, n, memory, 1, buffers)
-    part.n_children = m
-    buffers += 1
-    data = aligned(<uint8_t *>(buffers + 3 * m))
-    for k in range(m):
-        column = source.children[k]
-        start = source.offset + column.offset
-        fill_array(&arrays[k], n, memory, 3 if kinds[k] == TEXTS else 2, buffers)
-        part.children[k] = &arrays[k]
-        buffers[1] = data
-        if kinds[k] == TEXTS:
-            buffers[2] = aligned(data + (n + 1) * 4)
-            gather_texts(column, start, source.length, peer_of, peer, <int32_t *>data, <uint8_t *>buffers[2])
-        else:
-            gather_values(
-                <const uint8_t *>column.buffers[1] + start * widths[k], widths[k], source.length,
-                peer_of, peer, data,
-            )
-        data = aligned(data + sizes[k])
-        buffers += 3
-    return True
-
-
-cdef inline uint8_t *aligned(uint8_t *memory) noexcept nogil:
-    return <uint8_t *>((<uintptr_t>memory + LINE - 1) & ~<uintptr_t>(LINE - 1))
-
-
-cdef inline void fill_array(
-    ArrowArray *array, int64_t n, uint8_t *memory, int64_t n_buffers, const void **buffers
-) noexcept nogil:
-    array.length = n
-    array.null_count = 0
-    array.offset = 0
-    array.n_buffers = n_buffers
-    array.n_children = 0
-    array.buffers = buffers
-    array.dictionary = NULL
-    array.release = release_part
-    array.private_data = memory
-
-
-cdef void gather_values(
-    const uint8_t *values, uint8_t width, int64_t n, const uint64_t *peer_of, uint64_t peer,
-    uint8_t *found,
-) noexcept nogil:
-    cdef int64_t i
-    for i in range(n):
-        if peer_of[i] == peer:
-            if width == 8:
-                memcpy(found, values + 8 * i, 8)
-            elif width == 4:
-                memcpy(found, values + 4 * i, 4)
-            else:
-                memcpy(found, values + width * i, width)
-            found += width
-
-
-cdef void gather_texts(
-    const ArrowArray *column, int64_t start, int64_t n, const uint64_t *peer_of, uint64_t peer,
-    int32_t *found_bounds, uint8_t *found,
-) noexcept nogil:
-    cdef const int32_t *bounds = <const int32_t *>column.buffers[1] + start
-    cdef const uint8_t *texts = <const uint8_t *>column.buffers[2]
-    cdef int32_t at = 0, n_bytes
-    cdef int64_t i
-    found_bounds[0] = 0
-    for i in range(n):
-        if peer_of[i] == peer:
-            n_bytes = bounds[i + 1] - bounds[i]
-            memcpy(found + at, texts + bounds[i], n_bytes)
-            at += n_bytes
-            found_bounds += 1
-            found_bounds[0] = at

@@ -33,7 +33,7 @@ def order_by_peer(hashes: npt.NDArray[np.uint64], peers: int) -> Order:
     return order, starts
 
 
-@kernel("hash_loops")
+@kernel("small_loops")
 def split_small(
     batch: Any,
     imported: Callable[[int, Any], Any],

@@ -95,14 +95,14 @@ class Buffer:
 
     def add(self, at: int, a: int, b: int, c: int, d: int, e: int) -> None:
         """An event that has only numbers, in the order of the columns; what it has not, is 0."""
-        numbers = self._numbers
         first = self.n * self._width
-        numbers[first] = at
-        numbers[first + 1] = a
-        numbers[first + 2] = b
-        numbers[first + 3] = c
-        numbers[first + 4] = d
-        numbers[first + 5] = e
+        # Not by a local name, which compiled would count references to the array atomically.
+        self._numbers[first] = at
+        self._numbers[first + 1] = a
+        self._numbers[first + 2] = b
+        self._numbers[first + 3] = c
+        self._numbers[first + 4] = d
+        self._numbers[first + 5] = e
         self.n += 1
         if self.n == _CAPACITY:
             self._on_full(self)

@@ -5,6 +5,7 @@ cdef class LogClock:
     cdef object _ticks
     cdef bint _is_compiled
     cdef readonly object unit
+    cdef readonly long long last
     cdef readonly long long offset
 
     cpdef long long now(self)

@@ -26,11 +26,13 @@ class LogClock:
     (7, 8, 'ticks', 0)
     """
 
-    __slots__ = ("_is_compiled", "_ticks", "offset", "unit")
+    __slots__ = ("_is_compiled", "_ticks", "last", "offset", "unit")
 
     def __init__(self, ticks: Callable[[], int] | None = None) -> None:
         self._ticks = ticks
         self._is_compiled = build_info() == "compiled"
+        self.last = 0
+        """The latest moment that was given."""
         self.unit = "ns" if ticks is None else "ticks"
         self.offset = time_ns() - self.now() if ticks is None else 0
         """What makes its moments comparable with those of other workers."""
@@ -38,9 +40,11 @@ class LogClock:
     def now(self) -> int:
         """The moment."""
         if self._ticks is not None:
-            return self._ticks()
-        if self._is_compiled:
+            self.last = self._ticks()
+        elif self._is_compiled:
             # What `perf_counter_ns` calls. A name of the .pxd alone, as Cython has no function
             # that is another one where it is not compiled.
-            return _perf_counter_in_c()  # type: ignore[name-defined,no-any-return]  # noqa: F821
-        return perf_counter_ns()
+            self.last = _perf_counter_in_c()  # type: ignore[name-defined]  # noqa: F821
+        else:
+            self.last = perf_counter_ns()
+        return self.last

@@ -31,7 +31,7 @@ cdef class LoggedCapabilities(CapabilityCounts):
     cdef Py_ssize_t _number
     cdef LogClock _clock
     cdef Buffer _buffer
-    cdef object _lost
+    cdef list _lost
 
     cpdef Capability add(self, object time)
     cpdef remove(self, object time)

@@ -8,7 +8,6 @@ the clock nothing is received before it was sent.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -91,7 +90,7 @@ class LoggedCapabilities(CapabilityCounts):
         number: int,
         clock: LogClock,
         buffer: Buffer,
-        lost: deque[tuple[int, int, Any]],
+        lost: list[tuple[int, int, Any]],
         *args: Any,
     ) -> None:
         super().__init__(*args)

@@ -38,6 +38,19 @@ class WorkerEvents:
     def __getitem__(self, events: str) -> Columns:
         return self.columns[events]
 
+    @property
+    def span(self) -> tuple[int, int] | None:
+        """The first and the last moment of its events, if it has any."""
+        moments = [np.asarray(columns["at"]) for columns in self.columns.values()]
+        moments += [np.asarray(self[name]["began"]) for name in ("schedules", "parks")]
+        there = [column for column in moments if len(column)]
+        if not there:
+            return None
+        return (
+            min(int(column.min()) for column in there),
+            max(int(column.max()) for column in there),
+        )
+
 
 @dataclass(frozen=True)
 class LoggedRun:

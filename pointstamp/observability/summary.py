@@ -161,7 +161,8 @@ def _channels(run: LoggedRun, operators: dict[int, OperatorSum]) -> dict[int, Ch
 
 
 def _worker(events: WorkerEvents, operators: dict[int, OperatorSum]) -> WorkerSum:
-    found = WorkerSum(events.index, elapsed=_elapsed(events))
+    first, last = events.span or (0, 0)
+    found = WorkerSum(events.index, elapsed=last - first)
     schedules, parks, progress = events["schedules"], events["parks"], events["progress"]
     own = self_times(_array(schedules["at"]), _array(schedules["began"]))
     for number, time in zip(_ints(schedules["operator"]), own.tolist(), strict=True):
@@ -181,15 +182,6 @@ def _worker(events: WorkerEvents, operators: dict[int, OperatorSum]) -> WorkerSu
     found.progress_received = int((~is_send).sum())
     found.updates_sent = int(_array(progress["updates"])[is_send].sum())
     return found
-
-
-def _elapsed(events: WorkerEvents) -> int:
-    moments = [_array(columns["at"]) for columns in events.columns.values()]
-    moments += [_array(events[name]["began"]) for name in ("schedules", "parks")]
-    there = [column for column in moments if len(column)]
-    if not there:
-        return 0
-    return int(max(column.max() for column in there) - min(column.min() for column in there))
 
 
 def _add_traffic(events: WorkerEvents, channels: dict[int, ChannelSum]) -> None:

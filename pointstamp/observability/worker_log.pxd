@@ -17,7 +17,9 @@ cdef class WorkerLog:
     cdef Buffer _parks
     cdef readonly dict _sources
     cdef dict _kept
-    cdef object _lost
+    cdef list _lost
+    cdef Buffer _capabilities
+    cdef long long _seen
     cdef bint _is_timed
     cdef long long _every
     cdef long long _last
@@ -32,4 +34,7 @@ cdef class WorkerLog:
     @cython.locals(at="long long", peer=Py_ssize_t)
     cpdef progress_sent(self, Py_ssize_t scope, Py_ssize_t n_updates)
     cpdef progress_received(self, Py_ssize_t scope, Py_ssize_t sender, Py_ssize_t n_updates)
+    @cython.locals(found=Py_ssize_t, lost=list, number=Py_ssize_t, output=Py_ssize_t)
+    cpdef _record_lost(self)
+    @cython.locals(at="long long")
     cpdef tick(self)

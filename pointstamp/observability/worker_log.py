@@ -14,7 +14,6 @@ worker wake and park again, and those of two workers would keep each other busy 
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -74,12 +73,13 @@ class WorkerLog:
         self._messages = self._buffers["messages"]
         self._progress = self._buffers["progress"]
         self._parks = self._buffers["parks"]
+        self._capabilities = self._buffers["capabilities"]
         self._sources: dict[str, list[LogSource]] = {name: [] for name in types}
         self._kept: dict[str, list[Any]] = {name: [] for name, of in types.items() if of.is_kept}
-        self._lost: deque[tuple[int, int, Any]] = deque()
+        self._lost: list[tuple[int, int, Any]] = []
         self._is_timed = clock.unit == "ns"
         self._every = 0
-        self._last = self._clock.now()
+        self._last = self._seen = self._clock.now()
         self._n_operators = 0
         self._n_channels = 0
         self._scopes: dict[int, int] = {}
@@ -259,7 +259,12 @@ class WorkerLog:
         if self._lost:
             self._record_lost()
         if self._is_timed:
-            if self._clock.now() - self._last < self._every:
+            # What was recorded in the step has looked at the clock; a step of nothing looks now.
+            at = self._clock.last
+            if at == self._seen:
+                at = self._clock.now()
+            self._seen = at
+            if at - self._last < self._every:
                 return
         elif not any(self._sources.values()):
             return  # nothing waits for the files of a simulation
@@ -305,10 +310,13 @@ class WorkerLog:
 
     def _record_lost(self) -> None:
         """Record the capabilities that the garbage collector found."""
-        capabilities = self._buffers["capabilities"]
-        while self._lost:
-            number, output, time = self._lost.popleft()
-            capabilities.add_at(time, self._clock.now(), number, output, -1, 0, 0)
+        found = len(self._lost)
+        if found:
+            # Any thread may append meanwhile: what is behind those that were found stays.
+            lost = self._lost[:found]
+            del self._lost[:found]
+            for number, output, time in lost:
+                self._capabilities.add_at(time, self._clock.now(), number, output, -1, 0, 0)
 
     def _empty_all(self) -> None:
         for buffer in self._buffers.values():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pointstamp.containers import kind_of
+from pointstamp.containers.registry import n_records
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
@@ -36,7 +36,7 @@ class CountMethods(StreamCore[T]):
 
             def logic(input_: Input, output: Output) -> None:
                 for time, batch in input_:
-                    counts.at(time).n += kind_of(batch).length(batch)
+                    counts.at(time).n += n_records(batch)
                 for capability, count in counts:
                     output.session(capability).give(count.n)
 

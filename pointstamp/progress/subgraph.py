@@ -425,6 +425,8 @@ class Subgraph:
 
         Changes that are held back may be set free by a frontier outside.
         """
+        if not self.inputs:
+            return []
         holds_back = self.peers > 1 and not self.eager
         least = Interest.IF_CAPABILITY if holds_back else Interest.NEVER
         interests = {

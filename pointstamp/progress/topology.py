@@ -88,6 +88,7 @@ class Topology:
             self._add_edge(edge)
         for index, node in enumerate(nodes):
             self._add_internal_steps(index, node)
+        self._has_cycles = _has_cycles(self.steps)
 
     def target(self, node: int, port: int) -> int:
         """The location of an input port."""
@@ -113,6 +114,7 @@ class Topology:
     def add_outside_step(self, output: int, input_: int, summary: Any) -> None:
         """Add a path that runs outside, from a scope output to a scope input."""
         self.steps[self.target(0, output)].append(PathStep(self.source(0, input_), summary))
+        self._has_cycles = True  # maybe
 
     def check_cycles(self, scope: str = "") -> None:
         """Raise `CycleError` if some cycle need not advance time, naming its path.
@@ -120,6 +122,8 @@ class Topology:
         A cycle advances if one of its steps does. So all is well if, without the
         steps that strictly advance, no cycle is left. Cost: linear.
         """
+        if not self._has_cycles:
+            return
         staying = [
             [step.to for step in steps if step.summary is None or not step.summary.advances]
             for steps in self.steps
@@ -156,12 +160,14 @@ class Topology:
 
     def summaries_to_outputs(self) -> list[list[tuple[int, Any]]]:
         """Per location, (scope output, summary) for each minimal path inside the scope."""
+        found: list[list[tuple[int, Any]]] = [[] for _ in self.ports]
+        if not self.nodes[0].inputs:
+            return found
         backwards: list[list[PathStep]] = [[] for _ in self.ports]
         for location, steps in enumerate(self.steps):
             if self.ports[location][0] or not self.ports[location][2]:  # not a step outside
                 for to, summary in steps:
                     backwards[to].append(PathStep(location, summary))
-        found: list[list[tuple[int, Any]]] = [[] for _ in self.ports]
         for output in range(self.nodes[0].inputs):
             start = self.target(0, output)
             paths = self._closure(start, backwards, lambda path, step: followed_by(step, path))
@@ -214,6 +220,8 @@ class Topology:
         What is left when locations without a way in are removed again and again,
         and then those without a way out. Cost: linear.
         """
+        if not self._has_cycles:
+            return set()
         forward = [{step.to for step in steps} for steps in self.steps]
         backward: list[set[int]] = [set() for _ in self.ports]
         for location, following in enumerate(forward):
@@ -290,6 +298,23 @@ class Topology:
                 if found[to].insert(longer):
                     work.append((to, longer))
         return found
+
+
+def _has_cycles(steps: list[list[PathStep]]) -> bool:
+    """Whether locations are left when those without a way in are removed again and again."""
+    n_into = [0] * len(steps)
+    for following in steps:
+        for to, _ in following:
+            n_into[to] += 1
+    bare = [location for location, n in enumerate(n_into) if not n]
+    n_left = len(steps)
+    while bare:
+        n_left -= 1
+        for to, _ in steps[bare.pop()]:
+            n_into[to] -= 1
+            if not n_into[to]:
+                bare.append(to)
+    return n_left > 0
 
 
 def _trim(left: set[int], into: list[set[int]], out_of: list[set[int]]) -> set[int]:

@@ -21,10 +21,9 @@ the capabilities of, depends on what the process did before.
 
 from __future__ import annotations
 
-import gc
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
@@ -43,6 +42,7 @@ from pointstamp.communication.target import (
     check_workers,
     run_target,
 )
+from pointstamp.dataflow.collector import collector_off
 from pointstamp.dataflow.logging_protocol import LoggerFactory
 from pointstamp.errors import MissingExtraError, StalledError
 from pointstamp.runtime.run_options import check_options, machine_of_each
@@ -236,7 +236,7 @@ class Simulation:
             worker = greenlet(partial(self._live, index, main, args))
             worker.gr_context = copy_context()
             self._greenlets.append(worker)
-        with _collector_off():
+        with collector_off():
             try:
                 self._drive()
             finally:
@@ -510,14 +510,3 @@ def _own_place(frame: FrameType | None) -> str:
     if frame is None:
         return ""
     return f" in {frame.f_code.co_name}, {Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
-
-
-@contextmanager
-def _collector_off() -> Iterator[None]:
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()

@@ -129,8 +129,9 @@ def run(
     BuildError
         When `build` cannot be called with these inputs.
     UsageError
-        For another word than those for `progress` or `connections`, a folder with something else than a log, or
-        a fused run of several inputs, or with another number of workers than partitions.
+        For another word than those for `progress` or `connections`, a folder with something else
+        than a log, or a fused run of several inputs, or with another number of workers than
+        partitions.
 
     What runs an action gets Spark's exception, with the cause and its traceback
     in the message: an OperatorError where user code raised in an operator, a

@@ -69,6 +69,19 @@ def test_the_object_has_all_of_it(run: Run, logged: Path) -> None:
     assert told["texts"] == [[0, "ready"], [1, "ready"]] or told["texts"][0][0] == 1
 
 
+def test_the_timeline_has_a_row_for_each_worker(run: Run, logged: Path) -> None:
+    out = run("log", logged, "--slots", 40).out.splitlines()
+    (title,) = [line for line in out if line.startswith("timeline, 40 slots of ")]
+    rows = out[out.index(title) + 1 :][:2]
+    assert [row.split("|")[0].split() for row in rows] == [["worker", "0"], ["worker", "1"]]
+    assert [len(row.split("|")[1]) for row in rows] == [40, 40]
+    timeline = json.loads(run("log", logged, "--slots", 40, "--json").out)["timeline"]
+    assert [row["marks"] for row in timeline["rows"]] == [row.split("|")[1] for row in rows]
+    assert set(timeline["letters"].values()) <= {"numbers", "Exchange", "Probe"}
+    known = {*timeline["letters"], *"o+.- "}
+    assert all(set(row["marks"]) <= known for row in timeline["rows"])
+
+
 def test_top_says_how_many_there_are(run: Run, logged: Path) -> None:
     out = run("log", logged, "--top", 1).out
     assert "self time per operator, the first 1 of 4" in out

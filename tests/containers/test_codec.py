@@ -44,7 +44,7 @@ def test_empty_buffers_may_be_dropped_on_the_way(batch):
 
 
 def test_columns_of_a_joined_message_are_aligned_for_kernels():
-    batch = Arrays(a=np.arange(3, dtype=np.int8), b=np.arange(3))
+    batch = Arrays(a=np.arange(3_001, dtype=np.int16), b=np.arange(3_001))
     joined = b"".join(encode(batch, 0))
     copy = np.empty(len(joined) + 64, np.uint8)
     start = -copy.ctypes.data % 64

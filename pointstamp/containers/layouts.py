@@ -1,0 +1,155 @@
+"""What batches of NumPy columns have in common: names and types, and where they lie in a block.
+
+There is one layout for all batches of the same names and types, so that two batches of a
+stream are compared by identity, and what follows from their types is found out once.
+
+Knows nothing of batches.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pointstamp.containers.keys import column_names
+from pointstamp.kernels.blocks import HEAD, MAX_COLUMNS, OTHER, REAL, SIGNED, UNSIGNED
+
+Array = npt.NDArray[Any]
+
+_MOST = 1 << 10
+"""How many layouts, and keys of one, are kept."""
+
+_KINDS = {"i": SIGNED, "u": UNSIGNED, "f": REAL}
+
+
+class ArraysLayout:
+    """Names and dtypes of the columns of a batch; see `layout_of`."""
+
+    __slots__ = (
+        "_header",
+        "_keys",
+        "_places",
+        "dtypes",
+        "is_flat",
+        "kinds",
+        "names",
+        "record_bytes",
+        "schema",
+        "widths",
+    )
+
+    def __init__(self, names: tuple[str, ...], dtypes: tuple[np.dtype[Any], ...]) -> None:
+        self.names = names
+        self.dtypes = dtypes
+        self.schema = tuple(zip(names, dtypes, strict=True))
+        self.record_bytes = sum(dtype.itemsize for dtype in dtypes)
+        self.is_flat = 0 < len(names) <= MAX_COLUMNS and all(
+            0 < dtype.itemsize < 256 and not dtype.hasobject for dtype in dtypes
+        )
+        """Whether batches of it can be blocks."""
+        self.widths = bytes(d.itemsize for d in dtypes) if self.is_flat else b""
+        self.kinds = bytes(map(_kind_of, dtypes))
+        self._places = {name: place for place, name in enumerate(names)}
+        self._keys: dict[Any, bytes | None] = {}
+        self._header: bytes | None = None
+
+    def place_of(self, name: Any) -> int:
+        """The number of a column; -1 if there is none of that name."""
+        return self._places.get(name, -1)
+
+    def starts_in(self, n_records: int) -> list[int]:
+        """Where each column begins in a block of so many records.
+
+        >>> layout_of({"a": np.arange(3), "b": np.arange(3)}).starts_in(3)
+        [16, 48]
+        """
+        starts = []
+        at = HEAD
+        for i in range(len(self.widths)):
+            starts.append(at)
+            at += n_records * self.widths[i] + 15 & -16
+        return starts
+
+    def keys_of(self, key: Any) -> bytes | None:
+        """The numbers of the columns of a key; None if records are not split by it in blocks.
+
+        Raises
+        ------
+        ColumnError
+            If there is no such column.
+        """
+        if type(key) is list:
+            key = tuple(key)
+        # What else there is, is refused or evaluated where large batches are split.
+        if not self.is_flat or not (key is None or type(key) is str or type(key) is tuple):
+            return None
+        if key in self._keys:
+            return self._keys[key]
+        if len(self._keys) >= _MOST:
+            self._keys.clear()
+        places = bytes(map(self.place_of, column_names(key, list(self.names), "a batch of Arrays")))
+        is_hashed = OTHER not in map(self.kinds.__getitem__, places)
+        found = self._keys[key] = places if places and is_hashed else None
+        return found
+
+    def header(self) -> bytes:
+        """Names and dtypes as bytes, of which `layout_from` makes the layout again."""
+        if self._header is None:
+            named = tuple(map(_without_objects, self.schema))
+            self._header = pickle.dumps(named, protocol=5)
+        return self._header
+
+
+_layouts: dict[Any, ArraysLayout] = {}
+_from_headers: dict[bytes, ArraysLayout] = {}
+
+
+def layout_of(columns: Mapping[str, Array]) -> ArraysLayout:
+    """The layout of columns of these names and dtypes; the same for equal ones.
+
+    >>> layout_of({"a": np.arange(3)}) is layout_of({"a": np.arange(5)})
+    True
+    """
+    named: list[Any] = []
+    for name, column in columns.items():
+        named.append(name)
+        named.append(column.dtype)
+    return _layout(tuple(named))
+
+
+def layout_from(header: bytes) -> ArraysLayout:
+    """The layout that `header` is of."""
+    found = _from_headers.get(header)
+    if found is None:
+        if len(_from_headers) >= _MOST:
+            _from_headers.clear()
+        named = []
+        for name, dtype in pickle.loads(header):
+            named += [name, np.dtype(object) if dtype is None else dtype]
+        found = _from_headers[header] = _layout(tuple(named))
+    return found
+
+
+def _layout(named: tuple[Any, ...]) -> ArraysLayout:
+    found = _layouts.get(named)
+    if found is None:
+        if len(_layouts) >= _MOST:
+            _layouts.clear()
+        found = _layouts[named] = ArraysLayout(named[::2], named[1::2])
+    return found
+
+
+def _without_objects(named: tuple[str, np.dtype[Any]]) -> tuple[str, np.dtype[Any] | None]:
+    """A column's name and dtype; None for Python objects, which travel otherwise."""
+    return named[0], None if named[1].hasobject else named[1]
+
+
+def _kind_of(dtype: np.dtype[Any]) -> int:
+    """What the values are, of those whose hash loops over records know."""
+    kind = _KINDS.get(dtype.kind, OTHER)
+    least = 4 if kind == REAL else 1
+    return kind if dtype.isnative and least <= dtype.itemsize <= 8 else OTHER

@@ -1,0 +1,4 @@
+cdef object _Arrays
+
+cpdef kind_of(batch)
+cpdef Py_ssize_t n_records(batch) except -1
