@@ -48,6 +48,13 @@ Accumulate = Annotated[
     bool,
     typer.Option("--accumulate", help="Add up the progress of the workers of each machine."),
 ]
+Connections = Annotated[
+    str,
+    typer.Option(
+        metavar="worker|machine",
+        help="With --hosts: each two workers, or each two hosts, have a connection.",
+    ),
+]
 Memory = Annotated[
     str | None,
     typer.Option(
@@ -70,6 +77,7 @@ def run(
     secret: Secret = None,
     tls: Tls = None,
     accumulate: Accumulate = False,
+    connections: Connections = "worker",
     memory_limit: Memory = None,
     spill_directory: SpillTo = None,
     log: LogTo = None,
@@ -84,15 +92,21 @@ def run(
         "spill_directory": spill_directory,
         **log_option(log),
     }
+    from pointstamp.communication.tcp import PER_WORKER, check_connections
+
+    check_connections(connections)
     main, words = load(program), args or []
     check_arguments(program, main, words)
     if process is None and hosts is None and secret is None and tls is None:
+        if connections != PER_WORKER:
+            raise UsageError("--connections machine is for several machines: name --hosts")
         execute(main, *words, workers=workers, threads=threads, **options)
         return
     if process is None or hosts is None or secret is None:
         raise UsageError("--process I, --hosts FILE and --secret FILE go together: name all")
     if workers > 1 or threads:
         raise UsageError("each line of --hosts is one worker: leave out --workers and --threads")
+    options["connections"] = connections
     run_process(main, words, process, hosts, secret, tls, warn=_warn, **options)
 
 

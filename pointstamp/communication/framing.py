@@ -69,6 +69,8 @@ class FrameKind(IntEnum):
     """A message of a few rows of plain values, as `containers.small_rows` writes it."""
     COLUMNS = 18
     """A message of a small batch of columns, as `containers.small_rows` writes it."""
+    RELAYED = 19
+    """What one worker sends another by way of a third, see `relayed_link`."""
 
 
 class Frame(NamedTuple):

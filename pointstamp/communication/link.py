@@ -84,6 +84,11 @@ class Link(Protocol):
     def say(self, kind: FrameKind, body: bytes = b"") -> None:
         """Take a word about ending; it goes out behind all messages."""
 
+    def relay(
+        self, kind: int, channel: int, source: int, target: int, buffers: list[Buffer]
+    ) -> None:
+        """Take what `source` says to `target`, which the peer is or passes it on to."""
+
     def write(self) -> None:
         """Hand over what the carrier takes."""
 

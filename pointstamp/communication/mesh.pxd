@@ -20,6 +20,8 @@ cdef class MeshCommunicator:
     cdef readonly dict _by_fd
     cdef bint _has_streams
     cdef set _to_flush
+    cdef readonly object _routes
+    cdef set _to_write
     cdef object _failure
     cdef bint _is_closed
     cdef bint _was_polled

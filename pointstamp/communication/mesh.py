@@ -38,15 +38,17 @@ from typing import Any
 
 from pointstamp.communication.arena import Arena
 from pointstamp.communication.failure import Notice, notice
-from pointstamp.communication.framing import FrameKind
+from pointstamp.communication.framing import Buffer, FrameKind
 from pointstamp.communication.link import Link, end_writing, is_done
 from pointstamp.communication.mailbox import ChannelEnd, Mailbox, message
+from pointstamp.communication.relayed_link import RelayedLink
+from pointstamp.communication.routes import Routes
 from pointstamp.communication.segment import Segment
 from pointstamp.communication.shared_link import SharedLink
 from pointstamp.communication.spin import Spin
 from pointstamp.communication.stream_link import StreamLink
 from pointstamp.communication.tls import Stream
-from pointstamp.errors import CommunicationError
+from pointstamp.errors import CommunicationError, FileFormatError
 
 LOOK_S = 0.05
 """How often a busy worker asks the system whether its peers live."""
@@ -80,6 +82,9 @@ class MeshCommunicator:
         For each peer that wants what streams to it compressed, how.
     machines : sequence of int, optional
         By worker, a number of its machine; by default all are on one.
+    routes : Routes, optional
+        Which workers are connected, where not each is to each: there are connections to its
+        neighbours, and to the others messages go by way of these.
     """
 
     def __init__(
@@ -91,11 +96,12 @@ class MeshCommunicator:
         compressions: Mapping[int, str] | None = None,
         members: Sequence[int] = (),
         machines: Sequence[int] = (),
+        routes: Routes | None = None,
     ) -> None:
-        missing = set(range(peers)) - {index} - connections.keys()
-        if missing or len(connections) != peers - 1:
+        wanted = {*range(peers)} - {index} if routes is None else {*routes.neighbours}
+        if {*connections} != wanted:
             raise CommunicationError(
-                f"worker {index} of {peers} needs one connection to each other worker, "
+                f"worker {index} of {peers} needs one connection to each of {sorted(wanted)}, "
                 f"and has them to {sorted(connections)}"
             )
         self.index = index
@@ -108,10 +114,14 @@ class MeshCommunicator:
         self._arena: Arena | None = None
         self._links: dict[int, Link] = {}
         self._shared: list[SharedLink] = []
+        self._routes = routes
+        self._to_write: set[Link] = set()
         for peer in sorted(connections):
             self._connect(peer, connections[peer], (compressions or {}).get(peer))
         self._by_fd = {link.fd: link for link in self._links.values()}
         self._has_streams = len(self._shared) < len(self._links)
+        if routes is not None:
+            self._connect_by_way_of_others(routes)
         self._to_flush: set[Link] = set()
         self._failure: Notice | None = None
         self._is_closed = False
@@ -124,20 +134,65 @@ class MeshCommunicator:
         self._wake_writer.setblocking(False)
         self._poll = select.poll()
         self._poll.register(self._wake_reader, select.POLLIN)
-        for link in self._links.values():
-            self._poll.register(link.fd, select.POLLIN)
+        for fd in self._by_fd:
+            self._poll.register(fd, select.POLLIN)
 
     def _connect(self, peer: int, connection: Stream, compression: str | None) -> None:
         if self._segment is None or peer not in self._ranks:
-            self._links[peer] = StreamLink(peer, connection, self._mailbox, compression)
+            self._links[peer] = StreamLink(
+                peer, connection, self._mailbox, compression, self._pass_on
+            )
             return
         if self._arena is None:
             self._arena = Arena(self._segment, self._ranks[self.index])
         link = SharedLink(
-            self._ranks, self.index, peer, connection, self._mailbox, self._segment, self._arena
+            self._ranks,
+            self.index,
+            peer,
+            connection,
+            self._mailbox,
+            self._segment,
+            self._arena,
+            self._pass_on,
         )
         self._links[peer] = link
         self._shared.append(link)
+
+    def _connect_by_way_of_others(self, routes: Routes) -> None:
+        for peer in range(self.peers):
+            if peer != self.index and peer not in self._links:
+                carrier = self._links[routes.via(peer)]
+                self._links[peer] = RelayedLink(self.index, peer, carrier, self._mailbox, routes)
+
+    def _pass_on(
+        self, via: int, kind: int, channel: int, source: int, target: int, buffers: list[Buffer]
+    ) -> None:
+        """Take in, or send on, what came by way of `via`."""
+        routes = self._routes
+        if self._is_closed:
+            return  # this worker fails, and says so to its neighbours
+        link = self._links.get(source if target == self.index else target)
+        if routes is None or link is None:
+            raise FileFormatError(f"a message from worker {source} for {target}, which came here")
+        is_word = kind in (FrameKind.GOODBYE, FrameKind.RECEIVED)
+        routes.to_come[via] -= is_word
+        if target == self.index:
+            assert isinstance(link, RelayedLink)
+            link.take(kind, channel, buffers)
+            if link.shutdown.has_changed:
+                self._heed(link)
+            return
+        was_blocked = link.is_blocked
+        link.relay(kind, channel, source, target, buffers)
+        if link.is_blocked != was_blocked:
+            self._watch(link)
+        routes.to_go[routes.via(target)] -= is_word
+        self._to_write.add(link)
+
+    def _write_relayed(self) -> None:
+        """Let go out what was passed on, at once: this worker may be about to sleep."""
+        while self._to_write:
+            self._write(self._to_write.pop())
 
     def channel(self) -> ChannelEnd:
         """Make this worker's end of the next channel."""
@@ -265,12 +320,18 @@ class MeshCommunicator:
         for link in self._links.values():
             link.say(FrameKind.GOODBYE)
             self._write(link)
-        while self._failure is None and not all(map(is_done, self._links.values())):
+        while self._failure is None and not self._is_done():
             self._sleep(None)
             self._clear_wake()  # nothing is there to be woken, and it would wake for ever
         if self._failure is not None:
             raise self._failure.as_error()
         self._let_go()
+
+    def _is_done(self) -> bool:
+        """Whether nothing is under way to or from this worker, nor by way of it."""
+        if self._routes is not None and not self._routes.is_done:
+            return False
+        return all(map(is_done, self._links.values()))
 
     def abort(self, cause: BaseException | None = None) -> None:
         """Notify the peers that this worker fails, wait a moment, and let go of everything."""
@@ -303,6 +364,7 @@ class MeshCommunicator:
         self._is_closed = True  # before the sockets, as `unpark` may come from another thread
         self._by_fd.clear()
         self._to_flush.clear()
+        self._to_write.clear()
         for link in self._links.values():
             link.close()
         if self._segment is not None:
@@ -327,6 +389,7 @@ class MeshCommunicator:
             if event & _READABLE:
                 how = link.hear()
                 self._heed(link)
+                self._write_relayed()
                 if how is not None:
                     self._ended(link, how)
 
@@ -347,6 +410,8 @@ class MeshCommunicator:
         link.read()
         if link.shutdown.has_changed:
             self._heed(link)
+        if self._routes is not None:
+            self._write_relayed()
 
     def _heed(self, link: Link) -> None:
         """Do what a peer's words about ending ask for."""
@@ -364,7 +429,10 @@ class MeshCommunicator:
         self._poll.unregister(link.fd)
         del self._by_fd[link.fd]
         link.is_broken = True
-        if not (link.shutdown.got_goodbye and link.shutdown.got_received):
+        has_words_left = self._routes is not None and (
+            self._routes.to_come[link.peer] or self._routes.to_go[link.peer]
+        )
+        if has_words_left or not (link.shutdown.got_goodbye and link.shutdown.got_received):
             text = f"worker {self.index} lost worker {link.peer}: {how} without a goodbye"
             self._fail(Notice(link.peer, True, text))
 

@@ -11,6 +11,7 @@ cdef int _DATA
 cdef int _BLOCK
 cdef int _START
 cdef int _PIECE
+cdef int _RELAYED
 cdef bint _WRITES_VALUES
 
 
@@ -45,6 +46,7 @@ cdef class SharedLink:
     cdef object _body_kind
     cdef object _body_channel
     cdef Py_ssize_t _filled
+    cdef object _pass_on
 
     @cython.locals(n_bytes=Py_ssize_t)
     cpdef send(self, Py_ssize_t channel, object tag, object batch)
@@ -68,5 +70,6 @@ cdef class SharedLink:
     cpdef read(self)
     cdef _take(self, int kind, Py_ssize_t channel, bytes data)
     cdef _deliver(self, int kind, Py_ssize_t channel, object body)
+    cdef _deliver_relayed(self, Py_ssize_t channel, object body)
     cdef _deliver_values(self, Py_ssize_t channel, Py_ssize_t at, Py_ssize_t n_bytes)
     cdef _deliver_columns(self, Py_ssize_t channel, Py_ssize_t at, Py_ssize_t n_bytes)

@@ -32,6 +32,7 @@ from pointstamp.communication.arena import Arena
 from pointstamp.communication.framing import Buffer, FrameKind, unset_bytes
 from pointstamp.communication.link import Shutdown, Unsent
 from pointstamp.communication.mailbox import Mailbox, message
+from pointstamp.communication.relayed_link import PassOn, addressed, read_address
 from pointstamp.communication.ring import (
     MAX_CHANNEL,
     MAX_RECORD_BYTES,
@@ -71,6 +72,7 @@ _DATA = int(FrameKind.DATA)
 _BLOCK = int(FrameKind.BLOCK)
 _START = int(FrameKind.START)
 _PIECE = int(FrameKind.PIECE)
+_RELAYED = int(FrameKind.RELAYED)
 _PLACE = struct.Struct("<BQQQ")
 _SIZE = struct.Struct("<BQ")
 
@@ -78,7 +80,8 @@ _SIZE = struct.Struct("<BQ")
 class SharedLink:
     """The link of worker `index` to `peer`: through `segment`, with a socket beside it.
 
-    `ranks` has the places of all workers that share the segment.
+    `ranks` has the places of all workers that share the segment; `pass_on` is called with what
+    comes from or for another worker than these two.
     """
 
     def __init__(
@@ -90,6 +93,7 @@ class SharedLink:
         mailbox: Mailbox,
         segment: Segment,
         arena: Arena,
+        pass_on: PassOn | None = None,
     ) -> None:
         connection.setblocking(False)
         self.peer = peer
@@ -122,15 +126,14 @@ class SharedLink:
         self._body_kind = 0
         self._body_channel = 0
         self._filled = 0
+        self._pass_on = pass_on
 
     # Sending.
 
     def send(self, channel: int, tag: Any, batch: Any) -> None:
         """Put a message into the ring, or queue it where that is full."""
         if channel > MAX_CHANNEL:
-            raise SerializationError(
-                f"channel {channel} has no number in shared memory: there can be {MAX_CHANNEL + 1}"
-            )
+            raise _too_high(channel)
         # Rows have a framing of their own in a ring, one pickle with the tag; see `encode_rows`.
         if type(batch) is list:
             if _WRITES_VALUES and not self.n_unsent and self._put_values(channel, tag, batch):
@@ -193,6 +196,19 @@ class SharedLink:
             self._publish()
         return True
 
+    def relay(
+        self, kind: int, channel: int, source: int, target: int, buffers: list[Buffer]
+    ) -> None:
+        """Put what `source` says to `target` into the ring, or queue it where that is full."""
+        if channel > MAX_CHANNEL:
+            raise _too_high(channel)
+        body = addressed(kind, source, target, buffers)
+        n_bytes = sum(map(len, body))
+        if n_bytes <= INLINE_BYTES:
+            self._put_small(_RELAYED, channel, b"".join(body))
+        else:
+            self._put_large(Unsent(_RELAYED, channel, body, n_bytes))
+
     def say(self, kind: FrameKind, body: bytes = b"") -> None:
         """Put a word into the ring."""
         self._put_small(int(kind), 0, body)
@@ -239,7 +255,11 @@ class SharedLink:
         what = described(message.kind, message.channel)
         if self._pieces:
             return self._put_pieces()
-        if message.n_bytes <= INLINE_BYTES or message.kind not in (_ROWS, _DATA):
+        if message.n_bytes <= INLINE_BYTES or message.kind not in (
+            _ROWS,
+            _DATA,
+            _RELAYED,
+        ):
             return self._writer.put(what, b"".join(message.buffers))
         if not self._writer.has_room_for(_PLACE.size):
             return False
@@ -317,7 +337,7 @@ class SharedLink:
 
     def _take(self, kind: int, channel: int, data: bytes) -> None:
         """Do what a record asks for that is no message of values."""
-        if kind in (_ROWS, _DATA):
+        if kind in (_ROWS, _DATA, _RELAYED):
             self._deliver(kind, channel, data)
         elif kind == _BLOCK:
             kind, number, start, n_bytes = _PLACE.unpack(data)
@@ -332,9 +352,17 @@ class SharedLink:
             self.shutdown.take(FrameKind(kind), data)
 
     def _deliver(self, kind: int, channel: int, body: Buffer) -> None:
-        if not self.discards_input:
+        if kind == _RELAYED:
+            self._deliver_relayed(channel, body)
+        elif not self.discards_input:
             tag, batch = decode_rows(body) if kind == _ROWS else decode([body])
             self._mailbox.put(channel, message(self.peer, tag, batch))
+
+    def _deliver_relayed(self, channel: int, body: Buffer) -> None:
+        if self._pass_on is None:
+            raise FileFormatError(f"worker {self.peer} relays, and this mesh has no relays")
+        kind, source, target, buffers = read_address(body)
+        self._pass_on(self.peer, kind, channel, source, target, buffers)
 
     def _deliver_values(self, channel: int, at: int, n_bytes: int) -> None:
         if not self.discards_input:
@@ -393,3 +421,9 @@ class SharedLink:
         self._unsent.clear()
         self._pieces.clear()
         self.n_unsent = 0
+
+
+def _too_high(channel: int) -> SerializationError:
+    return SerializationError(
+        f"channel {channel} has no number in shared memory: there can be {MAX_CHANNEL + 1}"
+    )

@@ -18,6 +18,7 @@ from typing import Any
 from pointstamp.communication.framing import Buffer, Frame, FrameKind, FrameReader, frame
 from pointstamp.communication.link import Shutdown, Unsent
 from pointstamp.communication.mailbox import Mailbox, message
+from pointstamp.communication.relayed_link import PassOn, addressed, read_address
 from pointstamp.communication.tls import Stream, TlsStream
 from pointstamp.containers.codec import decode, encode
 from pointstamp.errors import FileFormatError
@@ -40,6 +41,8 @@ class StreamLink:
     ----------
     compression : str, optional
         What the peer wants to be sent: "lz4", "zstd", or nothing compressed.
+    pass_on : callable, optional
+        Called with what comes from or for another worker than the two of this link.
     """
 
     def __init__(
@@ -48,6 +51,7 @@ class StreamLink:
         connection: Stream,
         mailbox: Mailbox,
         compression: str | None = None,
+        pass_on: PassOn | None = None,
     ) -> None:
         connection.setblocking(False)
         self.peer = peer
@@ -66,18 +70,34 @@ class StreamLink:
         self._is_encrypted = isinstance(connection, TlsStream)
         self._reader = FrameReader()
         self._mailbox = mailbox
+        self._pass_on = pass_on
 
     def send(self, channel: int, tag: Any, batch: Any) -> None:
         """Queue a message; write if that makes much."""
         buffers = encode(batch, tag)
-        kind = FrameKind.DATA
-        if self.compression is not None and sum(map(len, buffers)) >= PACK_BYTES:
-            from pointstamp.formats.compression import pack  # imports Arrow
-
-            kind, buffers = FrameKind.PACKED, pack(buffers, self.compression)
-        self.queue(frame(kind, channel, buffers))
+        packed = self._packed(buffers)
+        kind = FrameKind.DATA if packed is None else FrameKind.PACKED
+        self.queue(frame(kind, channel, packed or buffers))
         if self.n_unsent > EAGER_BYTES:
             self.write()
+
+    def relay(
+        self, kind: int, channel: int, source: int, target: int, buffers: list[Buffer]
+    ) -> None:
+        """Queue what `source` says to `target`, which the peer is or passes it on to."""
+        packed = self._packed(buffers)
+        body = addressed(kind, source, target, packed or buffers, is_packed=packed is not None)
+        self.queue(frame(FrameKind.RELAYED, channel, body))
+        if self.n_unsent > EAGER_BYTES:
+            self.write()
+
+    def _packed(self, buffers: list[Buffer]) -> list[Buffer] | None:
+        """Buffers as the peer wants them compressed; None if they go as they are."""
+        if self.compression is None or sum(map(len, buffers)) < PACK_BYTES:
+            return None
+        from pointstamp.formats.compression import pack  # imports Arrow
+
+        return pack(buffers, self.compression)
 
     def hold_unsent_in(self, make: Callable[[], Any]) -> None:
         """See `Link`; as much as is written at once waits here all the same."""
@@ -160,6 +180,10 @@ class StreamLink:
             from pointstamp.formats.compression import unpack  # imports Arrow
 
             buffers = unpack(found.body)
+        elif found.kind is FrameKind.RELAYED and self._pass_on is not None:
+            kind, source, target, said = read_address(found.body)
+            self._pass_on(self.peer, kind, found.channel, source, target, said)
+            return
         else:
             self.shutdown.take(found.kind, found.body)
             return

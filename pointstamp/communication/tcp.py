@@ -32,6 +32,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.communication.authentication import Handshake
+from pointstamp.communication.routes import Routes
 from pointstamp.communication.segment_sharing import (
     ALONE,
     machine_number,
@@ -69,6 +70,12 @@ MAX_CALLERS = 64
 """How many callers that have not proved anything yet may try at a time, beyond the peers."""
 
 KEEP_ALIVE_S = 30
+
+PER_WORKER, PER_MACHINE = "worker", "machine"
+"""What has a connection to each other one of its kind."""
+
+_RELAYS = 0x80
+"""Beside what a worker wants compressed: that it has connections per machine."""
 
 _Refusal = AuthenticationError | VersionError | RendezvousError
 
@@ -144,6 +151,7 @@ def connect(
     certificates: Certificates | None = None,
     machine: bytes | None = None,
     warn: Callable[[str], None] | None = None,
+    connections: str = PER_WORKER,
 ) -> MeshCommunicator:
     """Connect worker `index` to all others; returns when it is connected to each.
 
@@ -168,28 +176,45 @@ def connect(
     warn : callable, optional
         Called with a text, once for each peer that is missing, when a call in its name was
         refused; this worker goes on waiting.
+    connections : {"worker", "machine"}
+        Each two workers have a connection, or each two machines have one that carries what
+        their workers send each other, see `relayed_link`; the same on every worker. A machine is
+        then a host in `addresses`, letter by letter, as that is known before any
+        connection is made; workers of one host are connected each to each as always.
 
     Raises
     ------
     RendezvousError
-        When peers did not turn up in `timeout_s`; the message names them.
+        When peers did not turn up in `timeout_s`; the message names them. When one has another
+        choice of `connections`.
     AuthenticationError, VersionError
         When a peer knows another secret, or speaks another version.
     UsageError
-        When this worker cannot unpack the compression that it asks for.
+        When this worker cannot unpack the compression that it asks for, and for other
+        `connections` than those.
     """
+    check_connections(connections)
     if not 0 <= index < len(addresses):
         raise UsageError(f"there is no worker {index}: {len(addresses)} addresses were given")
     until = time.monotonic() + timeout_s
     number = machine_number() if machine is None else machine
+    routes = None if connections == PER_WORKER else Routes(index, machines_of_hosts(addresses))
     with listener or listen(*addresses[index]) as own:
         meeting = _Rendezvous(
-            index, list(addresses), secret, own, _wanted(compression), number, certificates, warn
+            index,
+            list(addresses),
+            secret,
+            own,
+            _wanted(compression),
+            number,
+            certificates,
+            warn,
+            routes,
         )
         try:
-            connections = meeting.meet(timeout_s)
-            members = sharing(index, number, meeting.machines)
-            shared = share(index, members, connections, until) if members else None
+            streams = meeting.meet(timeout_s)
+            members = sharing(index, number, meeting.machines_that_may_share())
+            shared = share(index, members, streams, until) if members else None
         except BaseException:
             meeting.let_go()
             raise
@@ -199,12 +224,34 @@ def connect(
     return MeshCommunicator(
         index,
         len(addresses),
-        connections,
+        streams,
         shared,
         compressions=compressions,
         members=members,
-        machines=machine_of_each({**meeting.machines, index: number}),
+        machines=machine_of_each({**meeting.machines, index: number})
+        if routes is None
+        else routes.machines,
+        routes=routes,
     )
+
+
+def check_connections(connections: Any) -> None:
+    """Refuse what says neither that each two workers are connected nor each two machines."""
+    if connections not in (PER_WORKER, PER_MACHINE):
+        raise UsageError(
+            f'connections are one per "{PER_WORKER}" or per "{PER_MACHINE}", and not '
+            f"{connections!r}"
+        )
+
+
+def machines_of_hosts(addresses: Sequence[Address]) -> list[int]:
+    """By worker, the first one with the same host.
+
+    >>> machines_of_hosts([("one", 1), ("two", 1), ("one", 2)])
+    [0, 1, 0]
+    """
+    first: dict[str, int] = {}
+    return [first.setdefault(host, worker) for worker, (host, _) in enumerate(addresses)]
 
 
 def _wanted(compression: str | None) -> int:
@@ -267,6 +314,8 @@ class _Rendezvous:
     certificates: Certificates | None = None
     warn: Callable[[str], None] | None = None
     """Called with the text of a refusal."""
+    routes: Routes | None = None
+    """Which workers are connected, if not each to each."""
     connections: dict[int, Stream] = field(default_factory=dict)
     wants: dict[int, int] = field(default_factory=dict)
     """What the peers that are connected want to be sent."""
@@ -288,16 +337,24 @@ class _Rendezvous:
             if self.certificates is not None
         }
         self._selector = selectors.DefaultSelector()
-        self.calls = {peer: _Call(peer, self.addresses[peer]) for peer in range(self.index)}
+        everyone = (peer for peer in range(len(self.addresses)) if peer != self.index)
+        self.neighbours = [*everyone] if self.routes is None else self.routes.neighbours
+        self.calls = {
+            peer: _Call(peer, self.addresses[peer]) for peer in self.neighbours if peer < self.index
+        }
 
     @property
     def missing(self) -> list[int]:
         """The peers that are not connected yet."""
-        return [
-            peer
-            for peer in range(len(self.addresses))
-            if peer != self.index and peer not in self.connections
-        ]
+        return [peer for peer in self.neighbours if peer not in self.connections]
+
+    def machines_that_may_share(self) -> dict[int, bytes]:
+        """The numbers of the machines of the peers with which memory may be shared."""
+        if self.routes is None:
+            return self.machines
+        # To others no more than one worker may be connected, and so not agree on it with them.
+        members = self.routes.members
+        return {peer: number for peer, number in self.machines.items() if peer in members}
 
     def meet(self, timeout_s: float) -> dict[int, Stream]:
         """Call and be called until every peer is connected."""
@@ -425,7 +482,7 @@ class _Rendezvous:
             self.index,
             len(self.addresses),
             initiated=initiated,
-            wants=self.compression,
+            wants=self.compression | (_RELAYS if self.routes is not None else 0),
             machine=self.machine,
         )
 
@@ -455,9 +512,19 @@ class _Rendezvous:
         """Count a connection that proved to be a peer's."""
         peer = pending.handshake.peer
         assert peer is not None
-        if pending.called is not None and peer != pending.called.peer:
+        wants = pending.handshake.peer_wants
+        if bool(wants & _RELAYS) != (self.routes is not None):
+            theirs, ours = (PER_MACHINE, PER_WORKER)[:: 1 if wants & _RELAYS else -1]
+            self._refuse(
+                pending,
+                RendezvousError(
+                    f'worker {peer} has connections per "{theirs}", and this one per "{ours}": '
+                    "give all workers the same"
+                ),
+            )
+        elif pending.called is not None and peer != pending.called.peer:
             self._refuse(pending, RendezvousError(f"worker {peer} is there: the lists differ"))
-        elif pending.called is None and peer <= self.index:
+        elif pending.called is None and (peer <= self.index or peer not in self.neighbours):
             self._refuse(
                 pending, RendezvousError(f"worker {peer} should not call worker {self.index}")
             )
@@ -468,7 +535,7 @@ class _Rendezvous:
                 self._part_from(peer)
             tune(pending.connection)
             self.connections[peer] = pending.connection
-            self.wants[peer] = pending.handshake.peer_wants
+            self.wants[peer] = wants & ~_RELAYS
             self.machines[peer] = pending.handshake.peer_machine
             self._selector.register(pending.connection, selectors.EVENT_READ, peer)
 
@@ -579,7 +646,7 @@ class _Rendezvous:
         missing = "; ".join(self._absence(peer) for peer in self.missing)
         return RendezvousError(
             f"worker {self.index} waited {timeout_s:g} s for "
-            f"{len(self.missing)} of {len(self.addresses) - 1} peers: {missing}"
+            f"{len(self.missing)} of {len(self.neighbours)} peers: {missing}"
             f"{self.refused_others}{self.refused_encryption}"
         )
 

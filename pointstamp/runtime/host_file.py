@@ -29,11 +29,13 @@ def run_process(
     secret: Path,
     tls: Path | None = None,
     warn: Callable[[str], None] | None = None,
+    connections: str = tcp.PER_WORKER,
     **options: Any,
 ) -> None:
     """Be worker `process` of those that `hosts` lists, until all dataflows are complete.
 
-    `warn` is called with what the user should know while the worker waits for the others.
+    `warn` is called with what the user should know while the worker waits for the others;
+    `connections` is as for `tcp.connect`.
     """
     addresses = read_hosts(hosts)
     if not 0 <= process < len(addresses):
@@ -43,7 +45,12 @@ def run_process(
         )
     certificates = None if tls is None else read_certificates(tls)
     communicator = tcp.connect(
-        process, addresses, read_secret(secret), certificates=certificates, warn=warn
+        process,
+        addresses,
+        read_secret(secret),
+        certificates=certificates,
+        warn=warn,
+        connections=connections,
     )
     run_target(communicator, lambda mesh: run_worker(mesh, main, *args, **options))
 

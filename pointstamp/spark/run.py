@@ -60,6 +60,7 @@ def run(
     *,
     progress: str = "demand",
     accumulate: bool = False,
+    connections: str = "worker",
     log: LoggerFactory | None = None,
     fused: bool = False,
     certificates: Certificates | None = None,
@@ -93,6 +94,9 @@ def run(
         As for `pointstamp.execute`.
     accumulate : bool
         As for `pointstamp.execute`; the tasks of one machine are those that share memory.
+    connections : "worker" or "machine"
+        Each two tasks have a connection, or each two hosts have one, which carries what all
+        their tasks send each other: fewer of them, for many tasks on several machines.
     log : Log, optional
         Where the workers write down what they do, as for `pointstamp.execute`: a folder of the
         machine that each task runs on, so one that they share, to be read as a whole. It is
@@ -125,8 +129,9 @@ def run(
     BuildError
         When `build` cannot be called with these inputs.
     UsageError
-        For another word than those for `progress`, a folder with something else than a log, or
-        a fused run of several inputs, or with another number of workers than partitions.
+        For another word than those for `progress` or `connections`, a folder with something else
+        than a log, or a fused run of several inputs, or with another number of workers than
+        partitions.
 
     What runs an action gets Spark's exception, with the cause and its traceback
     in the message: an OperatorError where user code raised in an operator, a
@@ -144,6 +149,7 @@ def run(
     from pyspark.sql.pandas.types import to_arrow_schema
 
     from pointstamp.communication.authentication import new_secret
+    from pointstamp.communication.tcp import check_connections
     from pointstamp.operators.building import takes_names
     from pointstamp.runtime.run_options import check_options, is_eager
     from pointstamp.spark import packed_batches
@@ -159,6 +165,7 @@ def run(
     check_slots(spark, workers)
     by_name = takes_names(build, list(inputs))
     eager = is_eager(progress)
+    check_connections(connections)
     check_options(
         progress,
         log,
@@ -190,6 +197,7 @@ def run(
         accumulate,
         memory_limit,
         None if spill_directory is None else fspath(spill_directory),
+        connections,
     )
     if fused:
         return _remembered(frames[0].mapInArrow(work(job), struct, barrier=True), control)

@@ -74,6 +74,8 @@ class Job:
     memory_limit: int | str | None = None
     """How much of what waits each worker keeps in memory."""
     spill_directory: str | None = None
+    connections: str = tcp.PER_WORKER
+    """What has a connection to each other one of its kind: "worker" or "machine"."""
 
 
 def work(job: Job) -> Callable[[Rows], Iterator[pa.RecordBatch]]:
@@ -84,7 +86,9 @@ def work(job: Job) -> Callable[[Rows], Iterator[pa.RecordBatch]]:
 
         context = BarrierTaskContext.get()
         with controlled(job.control, context.partitionId()) as control:
-            communicator = rendezvous(context, job.secret, control, job.certificates)
+            communicator = rendezvous(
+                context, job.secret, control, job.certificates, job.connections
+            )
             yield from run_task(job, communicator, rows, control)
 
     return task
@@ -171,6 +175,7 @@ def rendezvous(
     secret: bytes,
     control: ControlClient | None = None,
     certificates: Certificates | None = None,
+    connections: str = tcp.PER_WORKER,
 ) -> Communicator:
     """Connect the tasks of a barrier stage.
 
@@ -188,7 +193,14 @@ def rendezvous(
         if addresses is None:
             gathered = [said.split() for said in context.allGather(f"{address[0]} {address[1]}")]
             addresses = [(host, int(port)) for host, port in gathered]
-        return tcp.connect(me, addresses, secret, listener=listener, certificates=certificates)
+        return tcp.connect(
+            me,
+            addresses,
+            secret,
+            listener=listener,
+            certificates=certificates,
+            connections=connections,
+        )
 
 
 def _meet(

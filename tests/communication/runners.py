@@ -49,15 +49,18 @@ def all_gather(communicator, value):
     return [values[index] for index in range(communicator.peers)]
 
 
-def run_tcp(run, target, workers, compression=None, certificates=None, n_machines=0):
+def run_tcp(
+    run, target, workers, compression=None, certificates=None, n_machines=0, n_hosts=0, **options
+):
     """Run `target` on workers that `run` starts and that TCP connects.
 
-    With `n_machines`, they are as if on so many, and share memory on each.
+    With `n_machines`, they are as if on so many, and share memory on each; with `n_hosts`, they
+    have one connection for each two of so many hosts.
     """
     secret = new_secret()
 
     def main(started):
-        listener = tcp.listen()
+        listener = tcp.listen(f"127.0.0.{1 + started.index % max(n_hosts, 1)}")
         addresses = all_gather(started, listener.address)
         mesh = tcp.connect(
             started.index,
@@ -67,6 +70,8 @@ def run_tcp(run, target, workers, compression=None, certificates=None, n_machine
             compression=compression,
             certificates=certificates,
             machine=b"%016d" % (started.index % n_machines) if n_machines else ALONE,
+            connections="machine" if n_hosts else "worker",
+            **options,
         )
         return run_target(mesh, target)
 

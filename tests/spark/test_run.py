@@ -442,6 +442,31 @@ def test_workers_add_up_their_progress_if_they_are_told_to(spark, accumulate):
     assert {row.way for row in frame.collect()} == {expected}
 
 
+def test_connections_for_each_two_machines_arrive_at_the_tasks(spark):
+    def way(scope, records):
+        mesh = scope.environment.communicator
+        has_routes = mesh._routes is not None
+        return records.exchange("id").map_batches(
+            lambda batch: pa.RecordBatch.from_pydict({"has_routes": [has_routes] * len(batch)})
+        )
+
+    frame = pointstamp.spark.run(
+        way,
+        {"records": spark.range(0, 10, 1, 4)},
+        "has_routes boolean",
+        workers=2,
+        connections="machine",
+    )
+    assert [row.has_routes for row in frame.collect()] == [True] * 10
+
+
+def test_another_word_for_connections_is_refused_before_anything_starts(spark):
+    with pytest.raises(UsageError, match="'host'"):
+        pointstamp.spark.run(
+            same, {"records": spark.range(3)}, "id long", workers=1, connections="host"
+        )
+
+
 def test_what_waits_goes_to_disk_beyond_a_limit(spark, tmp_path):
     def pairs(scope, records):
         memory = scope.environment.memory
