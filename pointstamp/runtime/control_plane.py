@@ -86,6 +86,9 @@ class ControlPlane:
         digest = hashlib.sha256("\n".join(dataflow.lines).encode()).hexdigest()
         for peer in self._others:
             self.channel.send(peer, "structure", [(number, digest, dataflow.lines)])
+        # At once: a peer sends nothing before it has this, and the next step may take long.
+        self._communicator.flush()
+        for peer in self._others:
             if (peer, number) in self._structures:
                 self._compare(peer, number)
 
