@@ -1,13 +1,21 @@
 """The edges of a graph without directions, each turned to lead from lower to higher degree.
 
-    edges, at src --+--> count ends --> degrees --+---------------+
-                    +-----------------------------+--> degree ----+--> orient -->
+    edges --+--> count ends --> degrees, at their owners --> to all --+
+            +---------------------------------------------------------+--> orient -->
 
 So turned, no vertex has more than sqrt(2 m) out-neighbours, of m edges, however many
 neighbours it has, which is what bounds the work of finding cliques.
 
-Any order of the vertices would find each clique once, so a degree need not be exact:
-edges that repeat count as often as they come, and nothing has to be kept for that.
+Any order of the vertices would find each clique once, so a degree need not be exact, if
+only all workers go by the same: edges that repeat count as often as they come, and nothing
+has to be kept for that. And only the highest degrees are sent to all workers, as many as
+`KNOWN_VERTICES`; the other vertices come before those, by their ids. Each of them has
+fewer neighbours than any that is known, so that of k known ones the bound is the greater
+of sqrt(2 m) and 2 m / k.
+
+Why not ask the vertices' owners for degrees? Then each edge would go to the owner of the one end,
+and with its degree to that of the other, before it goes where its list is: on two workers that
+took four times as long, and edges are many more than vertices.
 
 Source: the order by degree is of N. Chiba, T. Nishizeki, "Arboricity and subgraph
 listing algorithms", SIAM J. Comput. 1985.
@@ -27,7 +35,7 @@ from pointstamp.containers import Arrays
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
-from pointstamp.dataflow.pact import Exchange, Pipeline
+from pointstamp.dataflow.pact import Broadcast, Exchange, Pipeline
 from pointstamp.dataflow.stash import Stash
 from pointstamp.graph.edges import directed, joined, without_loops
 from pointstamp.graph.vertex_columns import VERTEX
@@ -40,6 +48,9 @@ Ints = npt.NDArray[np.int64]
 
 _DEGREE = "degree"
 
+KNOWN_VERTICES = 1 << 22
+"""How many degrees each worker knows at most: some 100 MB in the largest graphs."""
+
 
 def undirected(edges: Stream[Any]) -> Stream[Arrays]:
     """The edges, each turned to lead from lower to higher degree.
@@ -50,11 +61,9 @@ def undirected(edges: Stream[Any]) -> Stream[Arrays]:
     Loops are dropped. Edges that repeat, in either direction, are turned alike and still
     repeat. Of vertices of equal degree, the lower id comes first.
     """
-    proper = directed(edges).map_batches(without_loops).exchange(SOURCE)
-    degrees = _degrees(proper)
-    nothing = _Degrees.nothing
-    known = with_graph(proper, degrees, Pipeline(), "Degree", _with_degree, nothing=nothing)
-    return with_graph(known, degrees, Exchange(TARGET), "Orient", _oriented, nothing=nothing)
+    proper = directed(edges).map_batches(without_loops)
+    degrees, nothing = _degrees(proper), _Degrees.nothing
+    return with_graph(proper, degrees, Pipeline(), "Orient", _oriented, nothing=nothing)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +81,7 @@ class _Degrees:
 
     @classmethod
     def nothing(cls, index: int = 0, peers: int = 1) -> _Degrees:
-        """What a worker knows that owns no vertex."""
+        """What a worker knows where there is no edge."""
         return cls(DenseIds.of(distinct()), np.empty(0, np.int64))
 
     @classmethod
@@ -87,7 +96,7 @@ class _Degrees:
 
     @classmethod
     def of_parts(cls, parts: list[Arrays]) -> _Degrees:
-        """Of what all workers have found of the vertices that one owns: see `part`."""
+        """Of what several have found, each of some of the edges: see `part`."""
         numbering = DenseIds.of(distinct(*(part[VERTEX] for part in parts)))
         degrees = np.zeros(len(numbering.ids), np.int64)
         for part in parts:
@@ -95,25 +104,44 @@ class _Degrees:
         return cls(numbering, degrees)
 
     def part(self) -> Arrays:
-        """The vertices and their degrees, for their owners."""
+        """The vertices and their degrees, to be added to those of others."""
         return Arrays({VERTEX: self.numbering.ids, _DEGREE: self.degrees})
 
+    def highest(self, n: int) -> Arrays:
+        """The same of at most `n` vertices: those of the highest degrees, and of two at least.
+
+        Of those that are not in it none has a higher degree than one that is.
+        """
+        least = 2
+        if n < len(self.degrees):
+            least = max(least, int(np.partition(self.degrees, -n - 1)[-n - 1]) + 1)
+        chosen = np.flatnonzero(self.degrees >= least)
+        return Arrays({VERTEX: self.numbering.ids[chosen], _DEGREE: self.degrees[chosen]})
+
     def at(self, vertices: Ints) -> Ints:
-        """The degree of each vertex, of those that are here."""
-        return self.degrees[self.numbering.numbers_of(vertices)]
+        """The degree of each vertex; 0 of those that are not here."""
+        if not len(self.degrees):
+            return np.zeros(len(vertices), np.int64)
+        numbers = self.numbering.numbers_of(vertices)
+        return np.where(numbers < 0, 0, self.degrees[numbers])
 
 
 def _degrees(edges: Stream[Arrays]) -> Stream[_Degrees]:
-    """The degrees of the graph of each time, at each worker that owns some of its vertices."""
+    """The degrees that all workers know of the graph of each time, at every worker."""
+    peers = edges.scope.peers
 
     def count(batches: list[Arrays], session: Any) -> None:
         session.give_batch(_Degrees.of_ends(batches).part())
 
     def add_up(batches: list[Arrays], session: Any) -> None:
+        session.give_batch(_Degrees.of_parts(batches).highest(KNOWN_VERTICES // peers))
+
+    def learn(batches: list[Arrays], session: Any) -> None:
         session.give(_Degrees.of_parts(batches))
 
     counts = edges.unary_frontier(Pipeline(), "Count ends", partial(_when_complete, count))
-    return counts.unary_frontier(Exchange(VERTEX), "Degrees", partial(_when_complete, add_up))
+    own = counts.unary_frontier(Exchange(VERTEX), "Degrees", partial(_when_complete, add_up))
+    return own.unary_frontier(Broadcast(), "All degrees", partial(_when_complete, learn))
 
 
 def _when_complete(
@@ -133,16 +161,11 @@ def _when_complete(
     return logic
 
 
-def _with_degree(degrees: _Degrees, edges: Arrays) -> Pieces:
-    """The edges with the degree of `src`, which is owned here."""
-    yield Arrays({**dict(edges.items()), _DEGREE: degrees.at(edges[SOURCE])})
-
-
 def _oriented(degrees: _Degrees, edges: Arrays) -> Pieces:
-    """Turn the edges whose `dst`, which is owned here, has the lower degree."""
+    """Turn the edges whose `dst` comes before their `src`."""
     sources, targets = edges[SOURCE], edges[TARGET]
-    ours, theirs = degrees.at(targets), edges[_DEGREE]
-    turned = (ours < theirs) | ((ours == theirs) & (targets < sources))
+    ours, theirs = degrees.at(sources), degrees.at(targets)
+    turned = (theirs < ours) | ((theirs == ours) & (targets < sources))
     yield Arrays(
         {
             SOURCE: np.where(turned, targets, sources),

@@ -10,7 +10,7 @@ exchanges records, so that a record sent by a vertex arrives where its row is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -23,7 +23,7 @@ from pointstamp.joins.plan import Direction
 from pointstamp.kernels.csr import Pairs, find_spans
 from pointstamp.kernels.hashing import contiguous, hash_ints
 from pointstamp.kernels.key_tables import build_table
-from pointstamp.kernels.lists import DenseIds, Numbers, distinct
+from pointstamp.kernels.lists import DenseIds, Numbers, copy_lists, distinct, starts_of
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -68,7 +68,33 @@ class Adjacency:
     @classmethod
     def of(cls, direction: Direction, pairs: Pairs) -> Adjacency:
         """Index pairs of (key, neighbour), which are used up."""
-        keys, starts, values = pairs.build()
+        return cls._of_rows(direction, *pairs.build())
+
+    @classmethod
+    def of_lists(cls, direction: Direction, parts: Sequence[tuple[Ints, Ints, Ints]]) -> Adjacency:
+        """Put parts of an index together, each its (keys, starts, values), no key in two.
+
+        >>> parts = [([5], [0, 2], [1, 9]), ([2, 7], [0, 1, 2], [4, 3])]
+        >>> index = Adjacency.of_lists("forward", [tuple(map(np.array, p)) for p in parts])
+        >>> index.keys.tolist(), index.starts.tolist(), index.values.tolist()
+        ([2, 5, 7], [0, 1, 3, 4], [4, 1, 9, 3])
+        """
+        keys = np.concatenate([keys for keys, _, _ in parts])
+        sizes = np.concatenate([np.diff(starts) for _, starts, _ in parts])
+        order = np.argsort(keys)
+        starts = starts_of(sizes[order])
+        places = np.empty_like(keys)
+        places[order] = starts[:-1]
+        values = np.empty(starts[-1], np.int64)
+        before = 0
+        for own, own_starts, own_values in parts:
+            its = places[before : before + len(own)]
+            copy_lists(contiguous(own_values), contiguous(own_starts), its, values)
+            before += len(own)
+        return cls._of_rows(direction, keys[order], starts, values)
+
+    @classmethod
+    def _of_rows(cls, direction: Direction, keys: Ints, starts: Ints, values: Ints) -> Adjacency:
         table, dense = build_table(keys)
         return cls(
             direction,
@@ -127,6 +153,7 @@ class Graph:
         self._numbering = DenseIds.of(distinct(*(a.values for a in by_direction.values())))
         self._adjacencies = {d: self._numbered(a) for d, a in by_direction.items()}
         self.marks = np.zeros(len(self.ids), np.uint8)
+        self._longest: dict[Direction, int] = {}
 
     @property
     def ids(self) -> Ints:
@@ -157,6 +184,17 @@ class Graph:
             begins, ends = self.adjacency(direction).spans(vertices)
             here |= ends > begins
         return here
+
+    def has_all(self, directions: Iterable[Direction]) -> bool:
+        """Whether all lists of these directions are here."""
+        return self.peers == 1 or all(self._replicated.get(d) == 1 for d in directions)
+
+    def longest(self, direction: Direction) -> int:
+        """The length of the longest list of that direction that is here."""
+        if direction not in self._longest:
+            sizes = np.diff(self.adjacency(direction).starts)
+            self._longest[direction] = int(sizes.max(initial=0))
+        return self._longest[direction]
 
     def all_have(self, direction: Direction, sizes: Ints) -> Bools:
         """Whether every worker has the lists of that direction that are so long."""

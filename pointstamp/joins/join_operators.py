@@ -139,6 +139,7 @@ def _build_offers(replicated_items: int, capability: Capability, info: OperatorI
                     bits = least_bits(of_all, adjacency.direction, replicated_items)
                     for piece in offers(adjacency, bits):
                         session.give_batch(piece)
+                        output.flush()  # few keys may have many neighbours
         return False
 
     return logic
@@ -161,9 +162,7 @@ def _build_graphs(capability: Capability, info: OperatorInfo) -> Logic:
     return logic
 
 
-def _graph_of(
-    info: OperatorInfo, own: list[Adjacency], offered: list[Arrays] | None = None
-) -> Graph:
+def _graph_of(info: OperatorInfo, own: list[Adjacency], offered: list[Any] | None = None) -> Graph:
     if not offered:
         return Graph(info.index, info.peers, own)
     by_direction = {adjacency.direction: adjacency for adjacency in own}

@@ -24,12 +24,14 @@ Knows nothing of prefixes.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from pointstamp.containers import Arrays
 from pointstamp.joins.adjacency import Adjacency
+from pointstamp.joins.candidates import LIST, PrefixesWithCandidates
 from pointstamp.joins.plan import Direction
 from pointstamp.kernels.csr import Pairs
 from pointstamp.kernels.lists import Ints, positions
@@ -41,7 +43,7 @@ PIECE_ITEMS = 1 << 17
 
 DIRECTIONS: tuple[Direction, ...] = ("forward", "reverse")
 
-DIRECTION, BITS, N_ITEMS, KEY, VALUE = "direction", "bits", "n_items", "key", "value"
+DIRECTION, BITS, N_ITEMS, KEY = "direction", "bits", "n_items", "key"
 
 _MOST_BITS = 64
 
@@ -73,24 +75,30 @@ def least_bits(sizes: Sequence[Arrays], direction: Direction, replicated_items: 
     return int((at_least > replicated_items).sum())
 
 
-def offers(adjacency: Adjacency, bits: int) -> Iterator[Arrays]:
-    """The edges of lists of `2^bits` neighbours or more, in pieces."""
-    keys, values = _edges(adjacency, np.flatnonzero(_bits_of(np.diff(adjacency.starts)) >= bits))
+def offers(adjacency: Adjacency, bits: int) -> Iterator[PrefixesWithCandidates]:
+    """The lists of `2^bits` neighbours or more with their keys, some in a piece."""
+    rows = np.flatnonzero(_bits_of(np.diff(adjacency.starts)) >= bits)
+    begins, ends = adjacency.starts[rows], adjacency.starts[rows + 1]
+    before = np.cumsum(ends - begins) - (ends - begins)
+    cuts = np.flatnonzero(np.diff(before // PIECE_ITEMS, prepend=-1))
     direction = DIRECTIONS.index(adjacency.direction)
-    for start in range(0, len(keys), PIECE_ITEMS):
-        key, value = keys[start : start + PIECE_ITEMS], values[start : start + PIECE_ITEMS]
-        yield Arrays(
+    for start, stop in itertools.pairwise([*cuts.tolist(), len(rows)]):
+        which = slice(start, stop)
+        n = stop - start
+        keys = Arrays(
             {
-                DIRECTION: np.full(len(key), direction, np.int8),
-                BITS: np.full(len(key), bits, np.int8),
-                KEY: key,
-                VALUE: value,
+                DIRECTION: np.full(n, direction, np.int8),
+                BITS: np.full(n, bits, np.int8),
+                KEY: adjacency.keys[rows[which]],
+                LIST: np.arange(n),
             }
         )
+        starts, values = _end_to_end(adjacency.values, begins[which], ends[which])
+        yield PrefixesWithCandidates(keys, starts, values)
 
 
 def replicated_with(
-    own: Adjacency | None, offered: list[Arrays], direction: Direction
+    own: Adjacency | None, offered: list[PrefixesWithCandidates], direction: Direction
 ) -> tuple[Adjacency, int]:
     """The lists of one direction that this worker has or was sent, of a graph with offers.
 
@@ -98,38 +106,29 @@ def replicated_with(
     -1 if none are. What is `offered` is let go of.
     """
     number = DIRECTIONS.index(direction)
-    pieces = [part for batch in offered if len(part := _where(batch, number))]
-    offered[:] = [part for batch in offered if len(part := _where(batch, 1 - number))]
-    if not pieces:
+    mine = [batch for batch in offered if batch[DIRECTION][0] == number]
+    offered[:] = [batch for batch in offered if batch[DIRECTION][0] != number]
+    if not mine:
         return own or Adjacency.of(direction, Pairs()), -1
-    bits = int(pieces[0][BITS][0])
-    pairs = Pairs()
-    while pieces:
-        batch = pieces.pop()
-        pairs.add(batch[KEY], batch[VALUE])
+    bits = int(mine[0][BITS][0])
+    # A key is at one worker, so the lists are those of other keys each, and ordered already.
+    parts = [(batch[KEY], batch.starts, batch.values) for batch in mine]
     if own is not None and bits > 0:
         light = np.flatnonzero(_bits_of(np.diff(own.starts)) < bits)
-        pairs.add(*_edges(own, light))
-    return Adjacency.of(direction, pairs), 1 << bits
+        starts, values = _end_to_end(own.values, own.starts[light], own.starts[light + 1])
+        parts.append((own.keys[light], starts, values))
+    return Adjacency.of_lists(direction, parts), 1 << bits
 
 
-def _where(batch: Arrays, direction: int) -> Arrays:
-    """The records of one direction; small pieces of both may have been put together."""
-    mine = batch[DIRECTION] == direction
-    if mine.all():
-        return batch
-    return Arrays({name: values[mine] for name, values in batch.items()})
+def _end_to_end(values: Ints, begins: Ints, ends: Ints) -> tuple[Ints, Ints]:
+    """Some of the lists in `values`: where each begins, and they; a view where they lie so."""
+    starts = np.zeros(len(begins) + 1, np.int64)
+    np.cumsum(ends - begins, out=starts[1:])
+    if len(begins) and ends[-1] - begins[0] == starts[-1]:
+        return starts, values[begins[0] : ends[-1]]
+    return starts, values[positions(begins, ends)]
 
 
 def _bits_of(sizes: Ints) -> Ints:
     """The exponent of the greatest power of two in each size, which is at least 1."""
     return np.frexp(sizes)[1].astype(np.int64) - 1
-
-
-def _edges(adjacency: Adjacency, rows: Ints) -> tuple[Ints, Ints]:
-    """The edges of some rows, as keys and values."""
-    begins, ends = adjacency.starts[rows], adjacency.starts[rows + 1]
-    keys = np.repeat(adjacency.keys[rows], ends - begins)
-    if len(rows) == len(adjacency.keys):
-        return keys, adjacency.values
-    return keys, adjacency.values[positions(begins, ends)]

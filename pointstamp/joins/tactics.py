@@ -96,6 +96,11 @@ class Extension:
         """The vertices whose lists constrain the new one, each once, in the plan's order."""
         return tuple(dict.fromkeys(c.key for c in self.step.constraints))
 
+    @property
+    def directions(self) -> frozenset[Direction]:
+        """Those of the lists that constrain it."""
+        return frozenset(c.direction for c in self.step.constraints)
+
 
 def seeds(first: int, adjacency: Adjacency) -> Pieces:
     """The prefixes of one vertex: all keys of an index."""
@@ -126,10 +131,19 @@ def count(extension: Extension, graph: Graph, prefixes: Arrays) -> Pieces:
     `least` becomes the shortest length so far, `key` whose list it is; `route` leads
     to a worker of a list not counted yet, or when there is none, of the shortest.
     """
-    least, keys, todo = prefixes[LEAST], prefixes[KEY], prefixes[TODO]
-    if not todo.any():
+    if not prefixes[TODO].any():
         yield prefixes
         return
+    if graph.has_all(extension.directions):  # no worker has to be asked, so nothing is looked up
+        n = len(prefixes)
+        stay = _with(prefixes, ROUTE, np.full(n, graph.index))
+        yield _with(stay, TODO, np.zeros(n, np.int64))
+        return
+    yield _counted(extension, graph, prefixes)
+
+
+def _counted(extension: Extension, graph: Graph, prefixes: Arrays) -> Arrays:
+    least, keys, todo = prefixes[LEAST], prefixes[KEY], prefixes[TODO]
     at_key = np.full(len(prefixes), graph.index)
     for key in extension.keys:
         vertices = prefixes[column(key)]
@@ -145,7 +159,7 @@ def count(extension: Extension, graph: Graph, prefixes: Arrays) -> Pieces:
         at_key = np.where((keys == key) & ~here, owners, np.where(keys == key, graph.index, at_key))
     route = next_route(extension, graph, todo, prefixes, at_key)
     columns = {**dict(prefixes.items()), LEAST: least, KEY: keys, TODO: todo, ROUTE: route}
-    yield _taken(Arrays(columns), least > 0)
+    return _taken(Arrays(columns), least > 0)
 
 
 def has_lists(extension: Extension, graph: Graph, key: int, vertices: Ints) -> Bools:
@@ -176,6 +190,9 @@ def propose(
     if not len(prefixes):
         return
     prefixes = _with(prefixes, PART, np.full(len(prefixes), -1))
+    if graph.has_all(extension.directions):
+        yield from _at_hand(extension, graph, prefixes)
+        return
     away = _away(extension, graph, prefixes, prefixes[KEY])
     spread = (away == 0) & _spread(extension, graph, prefixes)
     if spread.any():
@@ -186,6 +203,27 @@ def propose(
         yield _without_lists(_with(_taken(prefixes, here), ROUTE, stay))
     if away.any():
         yield from _with_candidates(extension, graph, _taken(prefixes, away != 0), room)
+
+
+def _at_hand(
+    extension: Extension, graph: Graph, prefixes: Arrays
+) -> Iterator[PrefixesWithCandidates]:
+    """Prefixes of a graph of which all workers have all: as they are, but for the long ones."""
+    long = np.arange(len(prefixes))
+    for constraint in extension.step.constraints:
+        if graph.longest(constraint.direction) < SPREAD:
+            long = long[:0]
+        if len(long):
+            vertices = prefixes[column(constraint.key)][long]
+            begins, ends = graph.adjacency(constraint.direction).spans(vertices)
+            long = long[ends - begins >= SPREAD]
+    if len(long):
+        ones = np.full(len(long), (1 << len(extension.step.constraints)) - 1)
+        counted = _counted(extension, graph, _with(_taken(prefixes, long), TODO, ones))
+        yield _without_lists(_for_all(graph, counted))
+        prefixes = _taken(prefixes, np.delete(np.arange(len(prefixes)), long))
+    if len(prefixes):
+        yield _without_lists(prefixes)
 
 
 def _spread(extension: Extension, graph: Graph, prefixes: Arrays) -> Bools:
@@ -295,7 +333,7 @@ def extend(
     `room` records per piece; a cursor goes on where the last one stopped.
     """
     prefixes, lists, away = _of_part(part, *_met(extension, graph, batch))
-    with_todo = _may_miss(extension, batch)
+    with_todo = graph.peers > 1 and len(extension.keys) > 2
     bound = _stacked(graph, prefixes, extension.bound)
     at, resume = 0, FIRST
     parents, found = np.empty(room, np.int64), np.empty(room, np.int32)
@@ -325,18 +363,19 @@ def count_matches(
         yield Arrays({MATCHES: np.array([n])})
 
 
-def _may_miss(extension: Extension, batch: Arrays | PrefixesWithCandidates) -> bool:
-    return isinstance(batch, PrefixesWithCandidates) and len(extension.keys) > 2
-
-
 def _met(
     extension: Extension, graph: Graph, batch: Arrays | PrefixesWithCandidates
-) -> tuple[Arrays, _Lists, Ints]:
-    """Prefixes, the lists that meet here, and a bit for each constraint whose list does not."""
+) -> tuple[Arrays, _Lists, Ints | None]:
+    """Prefixes, the lists that meet here, and a bit for each constraint whose list does not.
+
+    None if all meet here.
+    """
     # Both are of joins alone, and no kind of a user's comes here.
     if isinstance(batch, Arrays):
-        return batch, _lists(extension, graph, batch), np.zeros(len(batch), np.int64)
+        return batch, _lists(extension, graph, batch), None
     prefixes, numbers = batch.prefixes, batch.prefixes[LIST]
+    if graph.has_all(extension.directions) and (prefixes[PART] < 0).all():
+        return prefixes, _lists(extension, graph, prefixes), None
     key = np.where(numbers < 0, _UNKNOWN, prefixes[KEY])
     away = _away(extension, graph, prefixes, key)
     lists = _lists(extension, graph, prefixes)
@@ -400,8 +439,12 @@ def _lists(extension: Extension, graph: Graph, prefixes: Arrays) -> _Lists:
 
 
 def _of_part(
-    part: Part, prefixes: Arrays, lists: _Lists, away: Ints
+    part: Part, prefixes: Arrays, lists: _Lists, away: Ints | None
 ) -> tuple[Arrays, _Lists, Ints]:
+    if away is None:
+        away = np.zeros(len(prefixes), np.int64)
+        if part == "here":
+            return prefixes, lists, away
     if part == "all":
         return prefixes, lists, away
     chosen = np.flatnonzero((away == 0) if part == "here" else (away != 0))
@@ -443,6 +486,9 @@ def _extend(
 
 def validate(extension: Extension, graph: Graph, proposals: Arrays) -> Pieces:
     """Test the constraints in `todo` whose lists are here; drop what fails one."""
+    if not proposals[TODO].any():
+        yield proposals
+        return
     todo = proposals[TODO].copy()
     kept = np.ones(len(proposals), np.bool_)
     values = proposals[column(extension.step.vertex)]

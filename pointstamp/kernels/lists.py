@@ -261,6 +261,22 @@ def unpack(packed: Ints, n: int) -> tuple[Ints, Numbers]:
     return starts, packed[first].astype(np.int32)
 
 
+@kernel("table_loops")
+def copy_lists(items: Ints, starts: Ints, places: Ints, copied: Ints) -> None:
+    """Copy lists that lie end to end to where each belongs.
+
+    items : int64[m] · starts : int64[k + 1], of list i are `items[starts[i]:starts[i + 1]]`
+    places : int64[k], where each goes in `copied`, int64[any], no two over each other
+
+    >>> copied = np.zeros(4, np.int64)
+    >>> copy_lists(np.array([10, 20, 30]), np.array([0, 2, 3]), np.array([2, 0]), copied)
+    >>> copied.tolist()
+    [30, 0, 10, 20]
+    """
+    sizes = np.diff(starts)
+    copied[positions(places, places + sizes)] = items[starts[0] : starts[-1]]
+
+
 def positions(begins: Ints, ends: Ints) -> Ints:
     """Every position of every span, one span after the other.
 

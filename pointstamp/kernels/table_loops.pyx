@@ -347,6 +347,18 @@ def flag(Ints ids, int64_t low, uint8_t[::1] present):
             present[ids[i] - low] = True
 
 
+def copy_lists(
+    const int64_t[::1] items, const int64_t[::1] starts, const int64_t[::1] places, int64_t[::1] copied
+):
+    cdef Py_ssize_t i
+    cdef int64_t n
+    with nogil:
+        for i in range(places.shape[0]):
+            n = starts[i + 1] - starts[i]
+            if n:
+                memcpy(&copied[places[i]], &items[starts[i]], n * sizeof(int64_t))
+
+
 def tally_into(Numbers numbers, int64_t[::1] counts):
     cdef Py_ssize_t i
     with nogil:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from graphlib import TopologicalSorter
 
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 import pointstamp as ps
+from pointstamp.graph import orient
 from pointstamp.graph.orient import undirected
+from pointstamp.kernels.lists import DenseIds
 from tests.graph.answers import edge_lists, quick
 
 
@@ -40,6 +44,37 @@ def test_every_edge_leads_from_lower_to_higher_degree(workers, edges):
     assert ends(found) == ends(proper)
     degrees = Counter(end for edge in proper for end in edge)
     assert all((degrees[s], s) < (degrees[t], t) for s, t in found)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("n_known", [0, 3, 9])
+@quick
+@given(edges=edge_lists)
+def test_where_few_degrees_are_known_all_workers_go_by_one_order(n_known, workers, edges):
+    proper = [(source, target) for source, target in edges if source != target]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(orient, "KNOWN_VERTICES", n_known)
+        found = oriented(edges, workers)
+    assert ends(found) == ends(proper)
+    graph = {}
+    for source, target in found:
+        graph.setdefault(target, set()).add(source)
+    TopologicalSorter(graph).prepare()  # raises where there is a circle
+    if not n_known:
+        assert all(source < target for source, target in found)
+
+
+@given(degrees=st.lists(st.integers(1, 9), max_size=20), n=st.integers(0, 20))
+def test_the_highest_degrees_are_those_that_are_known(degrees, n):
+    ids = np.arange(len(degrees)) * 3
+    part = orient._Degrees(DenseIds.of(ids), np.array(degrees, np.int64)).highest(n)
+    known = dict(zip(part["vertex"].tolist(), part["degree"].tolist(), strict=True))
+    assert len(known) <= n
+    rest = [d for v, d in zip(ids.tolist(), degrees, strict=True) if v not in known]
+    assert all(known[v] == degrees[v // 3] for v in known)
+    assert all(d > other for d in known.values() for other in rest)
+    left_out = max(rest, default=0)
+    assert left_out < 2 or len(known) + rest.count(left_out) > n, "there was no room for more"
 
 
 def test_no_vertex_has_many_out_neighbours():

@@ -89,7 +89,7 @@ def counted(extension, graphs, columns):
     return at
 
 
-@given(edges=graphs, prefixes=prefix_lists, peers=st.integers(1, 4))
+@given(edges=graphs, prefixes=prefix_lists, peers=st.integers(2, 4))
 def test_counting_finds_the_shortest_list_and_whose_it_is(edges, prefixes, peers):
     table = np.array(prefixes, np.int64).reshape(-1, 2)
     lengths = {

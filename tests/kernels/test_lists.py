@@ -93,6 +93,24 @@ def test_lists_that_are_filled_in_parts_are_as_if_in_one(form, pairs, cut):
     assert places.tolist() == starts[1:].tolist()
 
 
+@pytest.mark.parametrize("form", ["compiled", "plain"])
+@given(parts=st.lists(st.lists(far, max_size=6), max_size=8), data=st.data())
+def test_lists_are_copied_to_their_places(form, parts, data):
+    copy = lists.copy_lists if form == "compiled" else lists.copy_lists.plain
+    order = data.draw(st.permutations(range(len(parts))))
+    starts = starts_of(np.array([len(part) for part in parts], np.int64))
+    places, room = np.zeros(len(parts), np.int64), 1
+    for i in order:
+        places[i] = room
+        room += len(parts[i]) + 1
+    copied = np.full(room, -7)
+    copy(np.array([item for part in parts for item in part], np.int64), starts, places, copied)
+    expected = [-7]
+    for i in order:
+        expected += [*parts[i], -7]
+    assert copied.tolist() == expected
+
+
 def place_plain(grouped, places, numbers, items):
     lists.place_words.plain(numbers, items, places, grouped)
 
