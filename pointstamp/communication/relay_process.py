@@ -90,6 +90,11 @@ class RelayProcess:
     task : RelayTask
     listener : socket
         At which the relay is called; the worker's own end of it is closed by its owner.
+
+    Raises
+    ------
+    RendezvousError
+        When the system starts no process.
     """
 
     def __init__(self, task: RelayTask, listener: socket.socket) -> None:
@@ -104,11 +109,16 @@ class RelayProcess:
         flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # not public
         with theirs, contextlib.ExitStack() as on_error:
             on_error.callback(self.stream.close)
-            self.process = subprocess.Popen(
-                [sys.executable, *flags, "-c", program],
-                stdin=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno(), listener.fileno()],
-            )
+            try:
+                self.process = subprocess.Popen(
+                    [sys.executable, *flags, "-c", program],
+                    stdin=subprocess.DEVNULL,
+                    pass_fds=[theirs.fileno(), listener.fileno()],
+                )
+            except OSError as error:
+                raise RendezvousError(
+                    f"worker {task.index} cannot start the relay of its machine: {error}"
+                ) from error
             on_error.pop_all()
         self._send(pickle.dumps(task))
 

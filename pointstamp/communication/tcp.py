@@ -1,6 +1,7 @@
 """Connects workers on any machines to each other: a list of addresses becomes a mesh.
 
-Each worker listens at its own address and calls those of lower index; each
+Each worker listens at its own address and calls those of lower index (relays of machines
+do, too, see `relay_process`, and all call those of higher index then); each
 connection is authenticated (see `authentication`) before it counts. Where the
 addresses are not known ahead, as in a stage of Spark, workers bind with `listen`
 first, exchange what `Listener.address` says, and then `connect`.
@@ -118,7 +119,9 @@ def connect(
         Each two workers have a connection, or each two machines have one that carries what
         their workers send each other, see `relayed_link`; the same on every worker. A machine is
         then a host in `addresses`, letter by letter, as that is known before any
-        connection is made; workers of one host are connected each to each as always.
+        connection is made; workers of one host are connected each to each as always. The
+        first one of several starts a process that relays for them, with its own
+        `compression` and at its own address.
 
     Raises
     ------

@@ -7,6 +7,7 @@ import functools
 import itertools
 import os
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -323,6 +324,16 @@ def test_a_relay_that_cannot_go_on_says_why(tmp_path):
 
     with pytest.raises(WorkerError, match="its relay failed: FileNotFoundError"):
         run_tcp(run_threads, target, 4, n_machines=2, n_hosts=2)
+
+
+def test_a_relay_that_cannot_be_started_is_an_error_of_the_meeting(monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+
+    def target(mesh):
+        raise AssertionError
+
+    with pytest.raises(WorkerError, match=r"cannot start the relay of its machine: .*No such file"):
+        run_tcp(run_threads, target, 4, n_hosts=2, timeout_s=1)
 
 
 @pytest.mark.parametrize("n_machines", [0, 2])
