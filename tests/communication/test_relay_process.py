@@ -36,23 +36,24 @@ def compute(seconds):
     while time.monotonic() < end:
         sum(range(1000))
 
-def main(worker, folder, busy, way):
-    """Workers 0 and 1 start the relays of their machines; 2 fails, and 3 waits for a message."""
+def main(worker, folder, busy, way, fails):
+    """One worker fails, the one behind it, of the other machine, waits, and the others compute."""
+    fails = int(fails)
     with worker.dataflow() as scope:
         input, stream = scope.new_input()
         probe = stream.exchange(lambda x: x).probe()
-    if worker.index in (0, 1):
+    if worker.index not in (fails, fails + 1):
         note(folder, f"busy-{worker.index}")
         globals()[busy](60)
-    elif worker.index == 2:
-        until(folder, "busy-0", "busy-1", "waits-3")
+    elif worker.index == fails:
+        until(folder, f"busy-{2 - fails}", f"busy-{3 - fails}", "waits")
         time.sleep(0.3)
         note(folder, "failed", str(time.monotonic()))
         if way == "dies":
             os.kill(os.getpid(), signal.SIGKILL)
         raise ValueError("seven")
     else:
-        note(folder, "waits-3")
+        note(folder, "waits")
         try:
             worker.step_while(lambda: probe.less_than(1))
         except BaseException as error:
@@ -133,20 +134,23 @@ def has_ended(relay: OsProcess) -> bool:
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("way", ["fails", "dies"])
-@pytest.mark.parametrize("busy", ["hold", "compute"])
+@pytest.mark.parametrize(
+    ("busy", "way", "victim"),
+    [("hold", "fails", 0), ("hold", "fails", 2), ("hold", "dies", 2), ("compute", "fails", 0)],
+)
 def test_word_of_a_failure_passes_workers_that_compute(
-    start: Start, tmp_path: Path, busy: str, way: str
+    start: Start, tmp_path: Path, busy: str, way: str, victim: int
 ) -> None:
-    """All other workers of the relay's machine, and of the other machine, are busy for a minute."""
-    workers = [start(worker, "main", str(tmp_path), busy, way) for worker in range(4)]
+    """All others of the machine, those that started the relays or not, compute for a minute."""
+    options = [str(tmp_path), busy, way, str(victim)]
+    workers = [start(worker, "main", *options) for worker in range(4)]
     await_that((tmp_path / "failed").exists)
     await_that((tmp_path / "heard").exists, 30)
     at, _, said = (tmp_path / "heard").read_text().partition(" ")
     # It is some milliseconds; what is promised is a second, and this machine may be crowded.
     assert float(at) - float((tmp_path / "failed").read_text()) < 5
-    assert [workers[busy].poll() for busy in (0, 1)] == [None, None]
-    assert ("ValueError: seven" if way == "fails" else "lost worker 2") in said
+    assert [workers[other].poll() for other in (2 - victim, 3 - victim)] == [None, None]
+    assert ("ValueError: seven" if way == "fails" else f"lost worker {victim}") in said
     # The relays have done what they are for.
     await_that(lambda: not relays_of(workers))
 
