@@ -10,8 +10,8 @@ file has it. From then on the relay is one of those that meet, see `tcp`.
 
 - `connect` returns where the relays have met, too: each says so to its workers, or why not.
 - It ends when all workers have said goodbye, or when one fails or is lost, which it passes on.
-- Where its parent is gone, so is the connection to it, which is the loss of a worker as any. If
-  it did not end by that, it does so `ORPHAN_S` later.
+
+What it does is in `relay`; here is what its workers have to do with it.
 """
 
 from __future__ import annotations
@@ -19,39 +19,24 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
-import queue
 import select
-import signal
 import socket
 import struct
 import subprocess
 import sys
-import threading
 import time
-import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped, unused-ignore]  # it has no annotations
 
-from pointstamp.communication.listening import Listener
-from pointstamp.communication.parent_death import ORPHANED_STATUS
 from pointstamp.communication.segment_sharing import receive_all, send_all
 from pointstamp.communication.tls import Certificates, Stream
 from pointstamp.errors import (
-    CommunicationError,
-    PeerFailedError,
-    PeerLostError,
     PointstampError,
     RendezvousError,
 )
-
-ORPHAN_S = 1.0
-"""How long a relay without its parent may take to let the others know."""
-
-LOOK_S = 1.0
-"""How often it looks whether it has one still, where the end of the sockets does not show it."""
 
 END_S = 5.0
 """How long the first worker waits for its relay, when all have said goodbye."""
@@ -59,7 +44,8 @@ END_S = 5.0
 VERDICT_S = 2.0
 """How long a worker waits, when the time to meet is over, for what the relay has to say of it."""
 
-_N_MESSAGE = struct.Struct("<Q")
+N_MESSAGE = struct.Struct("<Q")
+"""How long a message is, before it."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +88,7 @@ class RelayProcess:
         """Has something to be read when the relay could not meet the others; see `error`."""
         program = (
             f"import sys; sys.path[:] = {[str(path) for path in sys.path]!r}\n"
-            f"from pointstamp.communication.relay_process import main\n"
+            f"from pointstamp.communication.relay import main\n"
             f"main({theirs.fileno()}, {listener.fileno()}, {os.getpid()})"
         )
         # -W, -O, -X and the like, as multiprocessing hands them on.
@@ -128,7 +114,7 @@ class RelayProcess:
 
     def error(self) -> PointstampError:
         """Why it could not meet the others."""
-        said = _received(self.stream)
+        said = received(self.stream)
         if said is not None:
             found: PointstampError = pickle.loads(said)
             return found
@@ -156,14 +142,14 @@ class RelayProcess:
     def _send(self, data: bytes) -> None:
         # An error: it has ended, which is seen where it is waited for.
         with contextlib.suppress(OSError):
-            self.stream.sendall(_N_MESSAGE.pack(len(data)) + data)
+            self.stream.sendall(N_MESSAGE.pack(len(data)) + data)
 
 
-def _received(stream: socket.socket) -> bytes | None:
+def received(stream: socket.socket) -> bytes | None:
     """The next message; None at the end."""
     try:
-        head = _exactly(stream, _N_MESSAGE.size)
-        return head and _exactly(stream, _N_MESSAGE.unpack(head)[0])
+        head = _exactly(stream, N_MESSAGE.size)
+        return head and _exactly(stream, N_MESSAGE.unpack(head)[0])
     except OSError:
         return None
 
@@ -188,13 +174,13 @@ def send_verdict(streams: Iterable[Stream], error: PointstampError | None) -> No
     for stream in streams:
         # An error: the worker is gone, which is seen where it is read from.
         with contextlib.suppress(OSError, TimeoutError):
-            send_all(stream, _N_MESSAGE.pack(len(said)) + said, until)
+            send_all(stream, N_MESSAGE.pack(len(said)) + said, until)
 
 
 def await_verdict(stream: Stream, name: str, until: float) -> None:
     """Wait until the relay of this name has met the others; raises why it has not."""
     try:
-        n_bytes = _N_MESSAGE.unpack(receive_all(stream, _N_MESSAGE.size, until))[0]
+        n_bytes = N_MESSAGE.unpack(receive_all(stream, N_MESSAGE.size, until))[0]
         said = receive_all(stream, n_bytes, until)
     except TimeoutError:
         raise RendezvousError(f"{name} has not met those of other machines in time") from None
@@ -202,81 +188,3 @@ def await_verdict(stream: Stream, name: str, until: float) -> None:
         raise RendezvousError(f"{name} ended before it had met those of other machines") from error
     if said:
         raise pickle.loads(said)
-
-
-# In the relay.
-
-
-class _Parent:
-    """What comes from the parent, and its end; a thread reads it."""
-
-    def __init__(self, stream: socket.socket, process: int) -> None:
-        self.stream = stream
-        self.messages: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-        self.wake: Callable[[], None] = lambda: None
-        """Called from the thread when there is a message."""
-        self._process = process
-        threading.Thread(target=self._read, name="pointstamp-relay-parent", daemon=True).start()
-
-    def _read(self) -> None:
-        waiting = select.poll()
-        waiting.register(self.stream, select.POLLIN)
-        while os.getppid() == self._process:
-            if not waiting.poll(LOOK_S * 1e3):
-                continue
-            message = _received(self.stream)
-            if message is None:
-                break
-            self.messages.put(message)
-            self.wake()
-        time.sleep(ORPHAN_S)
-        os._exit(ORPHANED_STATUS)
-
-
-def main(parent_fd: int, listener_fd: int, process: int) -> None:
-    """Be the relay that `process` starts, until all its workers have ended."""
-    # Ctrl-C goes to the workers as well, whose end is ours.
-    signal.signal(signal.SIGINT, lambda *_: None)
-    status = 1
-    try:
-        for fd in (parent_fd, listener_fd):
-            os.set_inheritable(fd, False)
-        parent = _Parent(socket.socket(fileno=parent_fd), process)
-        task: RelayTask = pickle.loads(parent.messages.get())
-        _relay(task, parent, socket.socket(fileno=listener_fd))
-        status = 0
-    except PointstampError:
-        pass  # the workers raise it
-    except BaseException:  # noqa: BLE001  (the workers learn of it, and of where it was only here)
-        traceback.print_exc()
-    finally:
-        os._exit(status)
-
-
-def _relay(task: RelayTask, parent: _Parent, listener: socket.socket) -> None:
-    from pointstamp.communication import tcp
-
-    host = task.addresses[task.index][0]
-    try:
-        mesh = tcp.connect_relay(task, Listener(listener, host))
-    except PointstampError as error:
-        said = pickle.dumps(error)
-        with contextlib.suppress(OSError):  # the worker is gone, or has raised it already
-            parent.stream.sendall(_N_MESSAGE.pack(len(said)) + said)
-        raise
-
-    def heed() -> None:
-        with contextlib.suppress(queue.Empty):
-            while True:
-                mesh.hold_unsent_in(cloudpickle.loads(parent.messages.get_nowait()))
-
-    parent.wake = mesh.unpark
-    try:
-        heed()
-        mesh.pass_on_for_others(heed)
-    except (PeerFailedError, PeerLostError) as error:
-        mesh.abort(error)
-        raise
-    except BaseException as error:
-        mesh.abort(CommunicationError(f"its relay failed: {type(error).__name__}: {error}"))
-        raise

@@ -112,10 +112,11 @@ def start(tmp_path: Path) -> Iterator[Start]:
 def relays_of(workers: list[subprocess.Popen[str]]) -> list[OsProcess]:
     """The relays that these workers have started, and that run."""
     pids = [worker.pid for worker in workers]
+    program = "from pointstamp.communication.relay import main"
     return [
         each
         for each in processes()
-        if each.parent in pids and each.is_running and "relay_process" in " ".join(each.command)
+        if each.parent in pids and each.is_running and program in " ".join(each.command)
     ]
 
 
