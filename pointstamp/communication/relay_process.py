@@ -41,7 +41,7 @@ from pointstamp.errors import (
 END_S = 5.0
 """How long the first worker waits for its relay, when all have said goodbye."""
 
-VERDICT_S = 2.0
+VERDICT_S = 5.0
 """How long a worker waits, when the time to meet is over, for what the relay has to say of it."""
 
 N_MESSAGE = struct.Struct("<Q")

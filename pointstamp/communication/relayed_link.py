@@ -13,7 +13,7 @@ does, so that what one worker does not read holds up nothing for others. What bo
 bounds a worker's own: flow control, where the meaning of messages is known, and the limit of
 memory, of which a relay has as much as the worker that started it.
 
-A relay computes nothing. So word that a worker failed passes whatever the others do.
+A relay computes nothing. So messages, and word that a worker failed, wait for no operator.
 
 The end. GOODBYE and RECEIVED go from end to end, and each is the last but one, and the last, of
 its kind. So a relay knows how many words are still to pass by each of its links. While it is not

@@ -1,8 +1,7 @@
 """Connects workers on any machines to each other: a list of addresses becomes a mesh.
 
-Each worker listens at its own address and calls those of lower index (relays of machines
-do, too, see `relay_process`, and all call those of higher index then); each
-connection is authenticated (see `authentication`) before it counts. Where the
+Each worker listens at its own address and calls those of lower index (with relays, see
+`relay_process`, those of higher index); each connection is authenticated before it counts. Where the
 addresses are not known ahead, as in a stage of Spark, workers bind with `listen`
 first, exchange what `Listener.address` says, and then `connect`.
 
@@ -362,19 +361,21 @@ class _Rendezvous:
         if routes.is_relay:
             send_verdict([self.connections[peer] for peer in routes.members], None)
         else:
-            stream, name = self.connections[routes.relay], self.name(routes.relay)
-            await_verdict(stream, name, self.until + VERDICT_S)
+            stream = self.connections[routes.relay]
+            await_verdict(stream, self.name(routes.relay), self.until + VERDICT_S)
 
     def excuse(self, routes: Routes, error: PointstampError) -> None:
         """Let the workers of a machine know why their relay has not met the others."""
         from pointstamp.communication.relay_process import VERDICT_S, send_verdict
 
-        # Those that are late call now.
-        for pending in [*self.callers, *(call.pending for call in self.calls.values())]:
-            if pending is not None:
-                self._hang_up(pending, str(error))
+        for call in self.calls.values():
+            if call.pending is not None:
+                self._hang_up(call.pending, str(error))
         self.calls, self.neighbours = {}, routes.members
         self._selector = selectors.DefaultSelector()
+        # Those that are about to prove themselves may; others are late, and call yet.
+        for pending in self.callers:
+            self._selector.register(pending.connection, selectors.EVENT_READ, pending)
         for peer in routes.members:
             if peer in self.connections:
                 self._selector.register(self.connections[peer], selectors.EVENT_READ, peer)
