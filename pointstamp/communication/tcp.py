@@ -1,8 +1,8 @@
 """Connects workers on any machines to each other: a list of addresses becomes a mesh.
 
 Each worker listens at its own address and calls those of lower index (with relays, see
-`relay_process`, those of higher index); each connection is authenticated before it counts. Where the
-addresses are not known ahead, as in a stage of Spark, workers bind with `listen`
+`relay_process`, those of higher index); each connection is authenticated before it counts.
+Where the addresses are not known ahead, as in a stage of Spark, workers bind with `listen`
 first, exchange what `Listener.address` says, and then `connect`.
 
 Rules:

@@ -329,12 +329,20 @@ def test_a_relay_that_cannot_go_on_says_why(tmp_path):
 
 def test_a_relay_that_cannot_be_started_is_an_error_of_the_meeting(monkeypatch):
     monkeypatch.setattr(sys, "executable", "/no/such/python")
+    secret = new_secret()
 
-    def target(mesh):
-        raise AssertionError
+    def main(started):
+        listener = tcp.listen(f"127.0.0.{1 + started.index % 2}")
+        addresses = all_gather(started, listener.address)
+        options = {"listener": listener, "connections": "machine", "timeout_s": 1}
+        with pytest.raises(RendezvousError) as caught:
+            tcp.connect(started.index, addresses, secret, **options)
+        return str(caught.value)
 
-    with pytest.raises(WorkerError, match=r"cannot start the relay of its machine: .*No such file"):
-        run_tcp(run_threads, target, 4, n_hosts=2, timeout_s=1)
+    said = run_threads(main, 4)
+    for first in range(2):
+        assert f"worker {first} cannot start the relay of its machine: " in said[first]
+        assert f"worker {first}'s machine" in said[first + 2]
 
 
 @pytest.mark.parametrize("n_machines", [0, 2])
