@@ -86,6 +86,8 @@ class Handshake:
         A number that the other end finds in `peer_wants`.
     machine : bytes
         16 bytes that the other end finds in `peer_machine`.
+    end : int, optional
+        What all indices are below, where others than the peers meet, too.
 
     Examples
     --------
@@ -108,6 +110,7 @@ class Handshake:
         initiated: bool,
         wants: int = 0,
         machine: bytes = bytes(16),
+        end: int | None = None,
     ) -> None:
         if len(secret) < MIN_SECRET_BYTES:
             raise UsageError(
@@ -117,6 +120,7 @@ class Handshake:
         self._secret = secret
         self._dialled = initiated
         self._own = Hello(index, peers, secrets.token_bytes(32), wants, machine)
+        self._end = peers if end is None else end
         self._received = bytearray()
         self._other: Hello | None = None
         self.unsent = self.greeting
@@ -227,11 +231,12 @@ class Handshake:
 
     def _check_proof(self, other: Hello, proof: bytes) -> None:
         if not hmac.compare_digest(proof, self._proof(other, initiated=not self._dialled)):
+            named = f"worker {other.index}" if other.index < self._own.peers else "a relay"
             raise AuthenticationError(
-                f"the other end, which says that it is worker {other.index}, does not know "
+                f"the other end, which says that it is {named}, does not know "
                 f"the secret of this computation: give all workers the same one"
             )
-        if other.peers != self._own.peers or not 0 <= other.index < other.peers:
+        if other.peers != self._own.peers or not 0 <= other.index < self._end:
             raise RendezvousError(
                 f"the other end is worker {other.index} of {other.peers}, "
                 f"and this one is worker {self._own.index} of {self._own.peers}"

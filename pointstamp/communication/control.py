@@ -39,7 +39,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from pointstamp.communication import explanations, tcp
+from pointstamp.communication import explanations, listening
 from pointstamp.communication.authentication import Handshake
 from pointstamp.communication.blocking_stream import authenticate
 from pointstamp.communication.control_loop import (
@@ -140,7 +140,7 @@ class ControlServer(contextlib.AbstractContextManager["ControlServer"]):
         if host is not None:
             _handshake(secret, initiated=False)  # a short secret is refused here
             tls = None if certificates is None else context(certificates, initiated=False)
-            listener = tcp.listen(host)
+            listener = listening.listen(host)
             self.address = listener.address
         self._loop = ControlLoop(
             handlers, on_open, on_close, "pointstamp-control-server", is_client=False
@@ -275,7 +275,7 @@ def _reached(config: WorkerConfig, until: float) -> Stream:
     connection = socket.create_connection(config.control, max(0.01, until - time.monotonic()))
     stream: Stream = connection
     try:
-        tcp.tune(connection)
+        listening.tune(connection)
         connection.setblocking(False)
         if config.certificates is not None:
             stream = TlsStream(connection, context(config.certificates, initiated=True))

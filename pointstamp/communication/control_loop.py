@@ -24,7 +24,7 @@ from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped, unused-ignore]  # it has no annotations
 
-from pointstamp.communication import publishing, tcp
+from pointstamp.communication import listening, publishing
 from pointstamp.communication.authentication import Handshake
 from pointstamp.communication.explanations import ExplainProgram
 from pointstamp.communication.failure import revived, survivor
@@ -205,7 +205,7 @@ class ControlLoop:
         self.on_open = on_open
         self.on_close = on_close
         self.connections: dict[ControlConnection, None] = {}
-        self.listener: tcp.Listener | None = None
+        self.listener: listening.Listener | None = None
         self.door: LocalDoor | None = None
         self.handshake: Callable[[], Handshake] | None = None
         self.tls: Any = None
@@ -223,7 +223,7 @@ class ControlLoop:
         """Begin to read and write."""
         self.thread.start()
 
-    def listen(self, listener: tcp.Listener, handshake: Callable[[], Handshake]) -> None:
+    def listen(self, listener: listening.Listener, handshake: Callable[[], Handshake]) -> None:
         """Accept connections, each of which has to prove itself."""
         self.listener, self.handshake = listener, handshake
         self.selector.register(listener.socket, selectors.EVENT_READ, listener)
@@ -341,7 +341,7 @@ class ControlLoop:
             if len(pending) >= MAX_PENDING:
                 self._lose(pending[0], "too many connect at a time")
             accepted.setblocking(False)
-            tcp.tune(accepted)
+            listening.tune(accepted)
             stream = accepted if self.tls is None else TlsStream(accepted, self.tls)
             connection = ControlConnection(self, stream)
             connection.handshake = self.handshake()

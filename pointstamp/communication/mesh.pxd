@@ -21,6 +21,8 @@ cdef class MeshCommunicator:
     cdef bint _has_streams
     cdef set _to_flush
     cdef readonly object _routes
+    cdef readonly object _relay
+    cdef Py_ssize_t _n_passed_on
     cdef set _to_write
     cdef object _failure
     cdef bint _is_closed

@@ -34,7 +34,7 @@ import select
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pointstamp.communication.arena import Arena
 from pointstamp.communication.failure import Notice, notice
@@ -49,6 +49,9 @@ from pointstamp.communication.spin import Spin
 from pointstamp.communication.stream_link import StreamLink
 from pointstamp.communication.tls import Stream
 from pointstamp.errors import CommunicationError, FileFormatError
+
+if TYPE_CHECKING:
+    from pointstamp.communication.relay_process import RelayProcess
 
 LOOK_S = 0.05
 """How often a busy worker asks the system whether its peers live."""
@@ -85,6 +88,8 @@ class MeshCommunicator:
     routes : Routes, optional
         Which workers are connected, where not each is to each: there are connections to its
         neighbours, and to the others messages go by way of these.
+    relay : RelayProcess, optional
+        The relay that this worker has started, owned by the communicator.
     """
 
     def __init__(
@@ -97,6 +102,7 @@ class MeshCommunicator:
         members: Sequence[int] = (),
         machines: Sequence[int] = (),
         routes: Routes | None = None,
+        relay: RelayProcess | None = None,
     ) -> None:
         wanted = {*range(peers)} - {index} if routes is None else {*routes.neighbours}
         if {*connections} != wanted:
@@ -120,7 +126,9 @@ class MeshCommunicator:
             self._connect(peer, connections[peer], (compressions or {}).get(peer))
         self._by_fd = {link.fd: link for link in self._links.values()}
         self._has_streams = len(self._shared) < len(self._links)
-        if routes is not None:
+        self._relay = relay
+        self._n_passed_on = 0
+        if routes is not None and not routes.is_relay:
             self._connect_by_way_of_others(routes)
         self._to_flush: set[Link] = set()
         self._failure: Notice | None = None
@@ -171,8 +179,10 @@ class MeshCommunicator:
         routes = self._routes
         if self._is_closed:
             return  # this worker fails, and says so to its neighbours
-        link = self._links.get(source if target == self.index else target)
-        if routes is None or link is None:
+        link = None
+        if routes is not None and 0 <= target < self.peers:
+            link = self._links.get(source if target == self.index else routes.via(target))
+        if routes is None or link is None or (target != self.index and not routes.is_relay):
             raise FileFormatError(f"a message from worker {source} for {target}, which came here")
         is_word = kind in (FrameKind.GOODBYE, FrameKind.RECEIVED)
         routes.to_come[via] -= is_word
@@ -186,8 +196,9 @@ class MeshCommunicator:
         link.relay(kind, channel, source, target, buffers)
         if link.is_blocked != was_blocked:
             self._watch(link)
-        routes.to_go[routes.via(target)] -= is_word
+        routes.to_go[link.peer] -= is_word
         self._to_write.add(link)
+        self._n_passed_on += 1
 
     def _write_relayed(self) -> None:
         """Let go out what was passed on, at once: this worker may be about to sleep."""
@@ -312,20 +323,43 @@ class MeshCommunicator:
         """See `Communicator.hold_unsent_in`: a queue for each link."""
         for link in self._links.values():
             link.hold_unsent_in(make)
+        if self._relay is not None:
+            self._relay.hold_unsent_in(make)
 
     def close(self) -> None:
         """Exchange goodbyes with every peer; everything sent has arrived when this returns."""
         if self._is_closed:
             return
-        for link in self._links.values():
-            link.say(FrameKind.GOODBYE)
-            self._write(link)
+        self._say_goodbye()
         while self._failure is None and not self._is_done():
             self._sleep(None)
             self._clear_wake()  # nothing is there to be woken, and it would wake for ever
         if self._failure is not None:
             raise self._failure.as_error()
         self._let_go()
+
+    def pass_on_for_others(self, heed: Callable[[], None]) -> None:
+        """Be a relay, until all workers have said goodbye; calls `heed` after an `unpark`."""
+        self._say_goodbye()  # to the neighbours: it has nothing to send of its own
+        while self._failure is None and not self._is_done():
+            n_passed_on = self._n_passed_on
+            began = time.monotonic()
+            if self._spin.is_due():
+                self._look_until(began + self._spin.seconds)
+            if n_passed_on == self._n_passed_on and not self._is_roused():
+                self._sleep(None)
+                self._spin.slept(time.monotonic() - began)
+            if self._is_woken:
+                self._clear_wake()
+                heed()
+        if self._failure is not None:
+            raise self._failure.as_error()
+        self._let_go()
+
+    def _say_goodbye(self) -> None:
+        for link in self._links.values():
+            link.say(FrameKind.GOODBYE)
+            self._write(link)
 
     def _is_done(self) -> bool:
         """Whether nothing is under way to or from this worker, nor by way of it."""
@@ -338,7 +372,8 @@ class MeshCommunicator:
         if self._is_closed:
             return
         self._is_closed = True
-        said = notice(self.index, cause)
+        routes = self._routes
+        said = notice(self.index if routes is None else routes.first_of(self.index), cause)
         body = pickle.dumps((said.worker, said.lost, said.text))
         for link in self._links.values():
             link.discards_input = True
@@ -375,6 +410,9 @@ class MeshCommunicator:
         self._segment = self._arena = None
         self._wake_reader.close()
         self._wake_writer.close()
+        if self._relay is not None:
+            self._relay.end()
+            self._relay = None
 
     def _serve(self, wait_ms: int | None) -> None:
         """Wait for a socket that can be read or has room, and do that; None waits for ever."""
@@ -433,8 +471,15 @@ class MeshCommunicator:
             self._routes.to_come[link.peer] or self._routes.to_go[link.peer]
         )
         if has_words_left or not (link.shutdown.got_goodbye and link.shutdown.got_received):
-            text = f"worker {self.index} lost worker {link.peer}: {how} without a goodbye"
-            self._fail(Notice(link.peer, True, text))
+            self._fail(self._loss(link.peer, f"{how} without a goodbye"))
+
+    def _loss(self, peer: int, how: str) -> Notice:
+        routes = self._routes
+        if routes is None:
+            return Notice(peer, True, f"worker {self.index} lost worker {peer}: {how}")
+        # A relay counts as the worker that started it: callers know of no others.
+        text = f"{routes.name(self.index)} lost {routes.name(peer)}: {how}"
+        return Notice(routes.first_of(peer), True, text)
 
     def _fail(self, found: Notice) -> None:
         """Keep why this worker cannot go on; a peer's word counts more than its silence."""

@@ -1,21 +1,19 @@
-"""Links to workers of other machines by way of neighbours: one connection for two machines.
+"""Links to workers of other machines by way of relays: one connection for two machines.
 
-Of two machines with the workers `a` and `b`, in order, one worker of each holds the
-connection: those at the places that `routes` says, which spread over the workers, so that none
-relays for all. A message goes from its sender to that worker of its machine, from
-there to the one of the other machine, and on to its receiver: three links at most. Each is one
-of the mesh's, in which it is a frame RELAYED, whose body ends with its sender,
-its receiver and what it is. A relay looks at no more than that.
+A machine with several workers has a relay, a process of its own (see `relay_process`), to which
+all of them are connected, as are the relays of any two machines; `routes` says so in detail. A
+message goes from its sender to the relay of its machine, from there to the one of the other
+machine, and on to its receiver. Each of these links is one of the mesh's, in which it is a frame
+RELAYED, whose body ends with its sender, its receiver and what it is. A relay looks at no more
+than that.
 
 Order is kept, as there is one way from a worker to another and each link on it keeps the order.
 No relay refuses to read because it cannot write: it keeps what a link does not take, as a worker
-keeps its own, so that relays cannot wait for each other in a circle. What bounds that is what
-bounds a worker's own: flow control, where the meaning of messages is known, and its limit of
-memory.
+does, so that what one worker does not read holds up nothing for others. What bounds that is what
+bounds a worker's own: flow control, where the meaning of messages is known, and the limit of
+memory, of which a relay has as much as the worker that started it.
 
-A relay is a worker, and passes on when it steps or parks. While an operator of it computes, what
-goes by way of it waits, which includes the word that a worker failed: the end of all within a
-second holds only where no step takes that long. So this is not what workers do by default.
+A relay computes nothing. So messages, and word that a worker failed, wait for no operator.
 
 The end. GOODBYE and RECEIVED go from end to end, and each is the last but one, and the last, of
 its kind. So a relay knows how many words are still to pass by each of its links. While it is not

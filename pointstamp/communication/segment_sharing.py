@@ -98,11 +98,11 @@ def _offer(streams: Mapping[int, Stream], n: int, until: float) -> Segment | Non
             os.pwrite(fd, nonce, segment.nonce_byte(n))
         offer = _OFFER.pack(os.getpid() if fd is not None else 0, fd or 0, nonce)
         for stream in streams.values():
-            _send(stream, offer, until)
-        replies = [_receive(stream, 1, until) for stream in streams.values()]
+            send_all(stream, offer, until)
+        replies = [receive_all(stream, 1, until) for stream in streams.values()]
         verdict = _YES if fd is not None and all(each == _YES for each in replies) else _NO
         for stream in streams.values():
-            _send(stream, verdict, until)
+            send_all(stream, verdict, until)
         return Segment(fd, n) if fd is not None and verdict == _YES else None
     finally:
         if fd is not None:
@@ -111,11 +111,11 @@ def _offer(streams: Mapping[int, Stream], n: int, until: float) -> Segment | Non
 
 def _take_up(stream: Stream, n: int, until: float) -> Segment | None:
     """The others' part: open the segment, and say whether that worked."""
-    process, number, nonce = _OFFER.unpack(_receive(stream, _OFFER.size, until))
+    process, number, nonce = _OFFER.unpack(receive_all(stream, _OFFER.size, until))
     fd = _opened(process, number, nonce, n) if process else None
     try:
-        _send(stream, _NO if fd is None else _YES, until)
-        if _receive(stream, 1, until) != _YES or fd is None:
+        send_all(stream, _NO if fd is None else _YES, until)
+        if receive_all(stream, 1, until) != _YES or fd is None:
             return None
         return Segment(fd, n)
     finally:
@@ -139,7 +139,8 @@ def _opened(process: int, number: int, nonce: bytes, n: int) -> int | None:
     return None
 
 
-def _send(stream: Stream, data: bytes, until: float) -> None:
+def send_all(stream: Stream, data: bytes, until: float) -> None:
+    """Send all of `data`, over a stream that does not block; raises `TimeoutError`."""
     while data:
         try:
             data = data[stream.send(data) :]
@@ -147,7 +148,8 @@ def _send(stream: Stream, data: bytes, until: float) -> None:
             _wait(stream, select.POLLOUT, until)
 
 
-def _receive(stream: Stream, n_bytes: int, until: float) -> bytes:
+def receive_all(stream: Stream, n_bytes: int, until: float) -> bytes:
+    """So many bytes; raises `TimeoutError`, and `ConnectionError` at the end of the stream."""
     data = b""
     while len(data) < n_bytes:
         try:

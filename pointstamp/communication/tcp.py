@@ -1,8 +1,8 @@
 """Connects workers on any machines to each other: a list of addresses becomes a mesh.
 
-Each worker listens at its own address and calls those of lower index; each
-connection is authenticated (see `authentication`) before it counts. Where the
-addresses are not known ahead, as in a stage of Spark, workers bind with `listen`
+Each worker listens at its own address and calls those of lower index (with relays, see
+`relay_process`, those of higher index); each connection is authenticated before it counts.
+Where the addresses are not known ahead, as in a stage of Spark, workers bind with `listen`
 first, exchange what `Listener.address` says, and then `connect`.
 
 Rules:
@@ -15,8 +15,8 @@ Rules:
   nothing answers is not: the peer may start later, and we call again until
   `timeout_s` is over.
 
-A machine that vanishes without ending its connections is noticed by keep-alive
-after about `KEEP_ALIVE_S`; a process that ends, however, at once.
+A machine that vanishes without ending its connections is noticed by keep-alive (see `tune`); a
+process that ends, however, at once.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pointstamp.communication.authentication import Handshake
-from pointstamp.communication.routes import Routes
+from pointstamp.communication.listening import Address, Listener, listen, resolve, tune
+from pointstamp.communication.routes import Routes, machines_of_hosts
 from pointstamp.communication.segment_sharing import (
     ALONE,
     machine_number,
@@ -52,6 +53,7 @@ from pointstamp.errors import (
     AuthenticationError,
     CommunicationError,
     PeerLostError,
+    PointstampError,
     RendezvousError,
     UsageError,
     VersionError,
@@ -59,17 +61,13 @@ from pointstamp.errors import (
 
 if TYPE_CHECKING:
     from pointstamp.communication.mesh import MeshCommunicator
-
-Address = tuple[str, int]
-"""A host name or IP address, and a port."""
+    from pointstamp.communication.relay_process import RelayProcess, RelayTask
 
 HANDSHAKE_S = 5.0
 FIRST_RETRY_S = 0.02
 LAST_RETRY_S = 0.25
 MAX_CALLERS = 64
 """How many callers that have not proved anything yet may try at a time, beyond the peers."""
-
-KEEP_ALIVE_S = 30
 
 PER_WORKER, PER_MACHINE = "worker", "machine"
 """What has a connection to each other one of its kind."""
@@ -78,66 +76,6 @@ _RELAYS = 0x80
 """Beside what a worker wants compressed: that it has connections per machine."""
 
 _Refusal = AuthenticationError | VersionError | RendezvousError
-
-
-class Listener(contextlib.AbstractContextManager["Listener"]):
-    """A bound socket at which the peers of a worker can call; made by `listen`."""
-
-    def __init__(self, bound: socket.socket, host: str) -> None:
-        self.socket = bound
-        self.address: Address = (host, bound.getsockname()[1])
-        """The host it was asked to listen at, and the port it has."""
-
-    def close(self) -> None:
-        """Stop listening."""
-        self.socket.close()
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
-
-def listen(host: str = "127.0.0.1", port: int = 0) -> Listener:
-    """Listen at `host`, an address of this machine; port 0 takes a free one.
-
-    Raises
-    ------
-    RendezvousError
-        When this machine cannot listen there.
-
-    Examples
-    --------
-    >>> with listen() as listener:
-    ...     listener.address[0]
-    '127.0.0.1'
-    """
-    try:
-        bound = _bind(host, port)
-    except OSError as error:
-        raise RendezvousError(
-            f"cannot listen at {host}, port {port}: {error}; it must be an address of this "
-            "machine, and the port must be free"
-        ) from error
-    return Listener(bound, host)
-
-
-def _bind(host: str, port: int) -> socket.socket:
-    """Listen at the first address of `host` at which it is possible."""
-    errors: list[OSError] = []
-    for family, kind, protocol, _, where in _resolve(host, port, socket.AI_PASSIVE):
-        bound = None
-        try:
-            bound = socket.socket(family, kind, protocol)
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            bound.bind(where)
-            bound.listen(128)
-        except OSError as error:
-            errors.append(error)
-            if bound is not None:
-                bound.close()
-        else:
-            bound.setblocking(False)
-            return bound
-    raise errors[0]
 
 
 def connect(
@@ -180,7 +118,9 @@ def connect(
         Each two workers have a connection, or each two machines have one that carries what
         their workers send each other, see `relayed_link`; the same on every worker. A machine is
         then a host in `addresses`, letter by letter, as that is known before any
-        connection is made; workers of one host are connected each to each as always.
+        connection is made; workers of one host are connected each to each as always. The
+        first one of several starts a process that relays for them, with its own
+        `compression` and at its own address.
 
     Raises
     ------
@@ -211,19 +151,67 @@ def connect(
             warn,
             routes,
         )
-        try:
-            streams = meeting.meet(timeout_s)
-            members = sharing(index, number, meeting.machines_that_may_share())
-            shared = share(index, members, streams, until) if members else None
-        except BaseException:
-            meeting.let_go()
-            raise
-    compressions = {peer: name for peer, wants in meeting.wants.items() if (name := _name(wants))}
+        if routes is not None and routes.starts_relay:
+            from pointstamp.communication.relay_process import RelayProcess, RelayTask
+
+            task = RelayTask(
+                index,
+                list(addresses),
+                secret,
+                timeout_s,
+                until,
+                compression,
+                number,
+                certificates,
+            )
+            meeting.relay = RelayProcess(task, own.socket)
+            own.close()  # what calls there calls the relay
+        return _mesh(meeting, timeout_s, until)
+
+
+def connect_relay(task: RelayTask, listener: Listener) -> MeshCommunicator:
+    """Connect the relay of a machine; raises as `connect`."""
+    routes = Routes(task.index, machines_of_hosts(task.addresses))
+    assert routes.relay is not None  # or it would not have been started
+    routes = Routes(routes.relay, routes.machines)
+    with listener:
+        meeting = _Rendezvous(
+            routes.number,
+            task.addresses,
+            task.secret,
+            listener,
+            _wanted(task.compression),
+            task.machine,
+            task.certificates,
+            routes=routes,
+        )
+        return _mesh(meeting, task.timeout_s, task.until)
+
+
+def _mesh(meeting: _Rendezvous, timeout_s: float, until: float) -> MeshCommunicator:
+    """Have them meet, and share memory where they can."""
+    index, routes, number = meeting.index, meeting.routes, meeting.machine
+    try:
+        streams = meeting.meet(timeout_s, until)
+        meeting.agree()
+        members = sharing(index, number, meeting.machines_that_may_share())
+        shared = share(index, members, streams, until) if members else None
+    except BaseException as error:
+        if routes is not None and routes.is_relay and isinstance(error, PointstampError):
+            meeting.excuse(routes, error)
+        meeting.let_go()
+        raise
+    near = [] if routes is None else routes.local  # which no network is between
+    compressions = {
+        peer: name
+        for peer, wants in meeting.wants.items()
+        if peer not in near and (name := _name(wants))
+    }
     from pointstamp.communication.mesh import MeshCommunicator  # with all that it carries
 
     return MeshCommunicator(
         index,
-        len(addresses),
+        len(meeting.addresses),
         streams,
         shared,
         compressions=compressions,
@@ -232,6 +220,7 @@ def connect(
         if routes is None
         else routes.machines,
         routes=routes,
+        relay=meeting.relay,
     )
 
 
@@ -242,16 +231,6 @@ def check_connections(connections: Any) -> None:
             f'connections are one per "{PER_WORKER}" or per "{PER_MACHINE}", and not '
             f"{connections!r}"
         )
-
-
-def machines_of_hosts(addresses: Sequence[Address]) -> list[int]:
-    """By worker, the first one with the same host.
-
-    >>> machines_of_hosts([("one", 1), ("two", 1), ("one", 2)])
-    [0, 1, 0]
-    """
-    first: dict[str, int] = {}
-    return [first.setdefault(host, worker) for worker, (host, _) in enumerate(addresses)]
 
 
 def _wanted(compression: str | None) -> int:
@@ -316,6 +295,12 @@ class _Rendezvous:
     """Called with the text of a refusal."""
     routes: Routes | None = None
     """Which workers are connected, if not each to each."""
+    relay: RelayProcess | None = None
+    """The relay that this worker has started, which is called in its place."""
+    until: float = 0.0
+    """When the time to meet is over."""
+    has_agreed: bool = False
+    """Whether it is known that the relay has met the others."""
     connections: dict[int, Stream] = field(default_factory=dict)
     wants: dict[int, int] = field(default_factory=dict)
     """What the peers that are connected want to be sent."""
@@ -337,11 +322,20 @@ class _Rendezvous:
             if self.certificates is not None
         }
         self._selector = selectors.DefaultSelector()
-        everyone = (peer for peer in range(len(self.addresses)) if peer != self.index)
-        self.neighbours = [*everyone] if self.routes is None else self.routes.neighbours
-        self.calls = {
-            peer: _Call(peer, self.addresses[peer]) for peer in self.neighbours if peer < self.index
-        }
+        if self.routes is None:
+            self.neighbours = [peer for peer in range(len(self.addresses)) if peer != self.index]
+            called = [(peer, self.addresses[peer]) for peer in self.neighbours if peer < self.index]
+        else:
+            # The other way round: so nothing calls the first worker of a machine, in whose place
+            # its relay listens, and relays have the highest numbers.
+            self.neighbours = self.routes.neighbours
+            places = self.routes.with_relays(self.addresses)
+            called = [(peer, places[peer]) for peer in self.neighbours if peer > self.index]
+        self.calls = {peer: _Call(peer, address) for peer, address in called}
+
+    def name(self, number: int) -> str:
+        """What a worker, or relay, is called in messages."""
+        return f"worker {number}" if self.routes is None else self.routes.name(number)
 
     @property
     def missing(self) -> list[int]:
@@ -353,14 +347,52 @@ class _Rendezvous:
         if self.routes is None:
             return self.machines
         # To others no more than one worker may be connected, and so not agree on it with them.
-        members = self.routes.members
-        return {peer: number for peer, number in self.machines.items() if peer in members}
+        near = self.routes.local
+        return {peer: number for peer, number in self.machines.items() if peer in near}
 
-    def meet(self, timeout_s: float) -> dict[int, Stream]:
+    def agree(self) -> None:
+        """Let the workers of a machine go on once their relay has met the others."""
+        routes = self.routes
+        if routes is None or routes.relay is None or self.has_agreed:
+            return
+        from pointstamp.communication.relay_process import VERDICT_S, await_verdict, send_verdict
+
+        self.has_agreed = True
+        if routes.is_relay:
+            send_verdict([self.connections[peer] for peer in routes.members], None)
+        else:
+            stream = self.connections[routes.relay]
+            await_verdict(stream, self.name(routes.relay), self.until + VERDICT_S)
+
+    def excuse(self, routes: Routes, error: PointstampError) -> None:
+        """Let the workers of a machine know why their relay has not met the others."""
+        from pointstamp.communication.relay_process import VERDICT_S, send_verdict
+
+        for call in self.calls.values():
+            if call.pending is not None:
+                self._hang_up(call.pending, str(error))
+        self.calls, self.neighbours = {}, routes.members
+        self._selector = selectors.DefaultSelector()
+        # Those that are about to prove themselves may; others are late, and call yet.
+        for pending in self.callers:
+            self._selector.register(pending.connection, selectors.EVENT_READ, pending)
+        for peer in routes.members:
+            if peer in self.connections:
+                self._selector.register(self.connections[peer], selectors.EVENT_READ, peer)
+        with contextlib.suppress(PointstampError):
+            self.meet(VERDICT_S, time.monotonic() + VERDICT_S)
+        # The first worker last, as it ends this process.
+        there = [self.connections[peer] for peer in routes.members if peer in self.connections]
+        send_verdict(there[::-1], error)
+
+    def meet(self, timeout_s: float, until: float) -> dict[int, Stream]:
         """Call and be called until every peer is connected."""
-        until = time.monotonic() + timeout_s
+        self.until = until
         with self._selector:
-            self._selector.register(self.listener.socket, selectors.EVENT_READ)
+            if self.relay is None:
+                self._selector.register(self.listener.socket, selectors.EVENT_READ)
+            else:
+                self._selector.register(self.relay.stream, selectors.EVENT_READ, self.relay)
             while not self._is_complete():
                 now = time.monotonic()
                 if now >= until:
@@ -370,6 +402,8 @@ class _Rendezvous:
                 for key, _ in self._selector.select(self._wait_s(until)):
                     if key.data is None:
                         self._answer()
+                    elif key.data is self.relay:
+                        raise self.relay.error()
                     elif isinstance(key.data, _PendingConnection):
                         self._talk(key.data)
                     else:
@@ -393,8 +427,10 @@ class _Rendezvous:
             pending.connection.close()
         for connection in self.connections.values():
             connection.close()
+        if self.relay is not None:
+            self.relay.kill()
 
-    # Calling the peers of lower index.
+    # Calling those that this one calls.
 
     def _call_what_is_due(self, now: float) -> None:
         for call in self.calls.values():
@@ -404,7 +440,7 @@ class _Rendezvous:
     def _call(self, call: _Call, now: float) -> None:
         """Begin a connection to the next of the addresses that the peer's host has."""
         try:
-            found = _resolve(*call.address)
+            found = resolve(*call.address)
             family, kind, protocol, _, where = found[call.n_tried % len(found)]
             connection = socket.socket(family, kind, protocol)
         except OSError as error:
@@ -443,7 +479,7 @@ class _Rendezvous:
             pending.connection = self._encrypted(pending.connection, initiated=True)
             self._selector.register(pending.connection, selectors.EVENT_WRITE, pending)
 
-    # Being called by those of higher index.
+    # Being called by the others.
 
     def _answer(self) -> None:
         """Accept callers."""
@@ -484,6 +520,7 @@ class _Rendezvous:
             initiated=initiated,
             wants=self.compression | (_RELAYS if self.routes is not None else 0),
             machine=self.machine,
+            end=None if self.routes is None else self.routes.end,
         )
 
     def _talk(self, pending: _PendingConnection) -> None:
@@ -518,15 +555,16 @@ class _Rendezvous:
             self._refuse(
                 pending,
                 RendezvousError(
-                    f'worker {peer} has connections per "{theirs}", and this one per "{ours}": '
+                    f'{self.name(peer)} has connections per "{theirs}", and this one per "{ours}": '
                     "give all workers the same"
                 ),
             )
         elif pending.called is not None and peer != pending.called.peer:
-            self._refuse(pending, RendezvousError(f"worker {peer} is there: the lists differ"))
-        elif pending.called is None and (peer <= self.index or peer not in self.neighbours):
+            self._refuse(pending, RendezvousError(f"{self.name(peer)} is there: the lists differ"))
+        elif pending.called is None and (peer in self.calls or peer not in self.neighbours):
             self._refuse(
-                pending, RendezvousError(f"worker {peer} should not call worker {self.index}")
+                pending,
+                RendezvousError(f"{self.name(peer)} should not call {self.name(self.index)}"),
             )
         else:
             self._forget(pending)
@@ -554,6 +592,8 @@ class _Rendezvous:
             # Its meeting is over and it sends already; the mesh will read that.
             with contextlib.suppress(KeyError):
                 self._selector.unregister(connection)
+            if self.routes is not None and peer == self.routes.relay:
+                self.agree()  # at once, as it may say that all is in vain
             return
         self._part_from(peer)
         if peer in self.calls:
@@ -571,8 +611,8 @@ class _Rendezvous:
         if pending.called is not None:
             host, port = pending.called.address
             raise type(refusal)(
-                f"worker {self.index} called worker {pending.called.peer} at {host}, port {port}: "
-                f"{refusal}"
+                f"{self.name(self.index)} called {self.name(pending.called.peer)} at {host}, "
+                f"port {port}: {refusal}"
             ) from refusal
         claimed = pending.handshake.claimed
         if claimed is not None:
@@ -588,8 +628,8 @@ class _Rendezvous:
         assert pending.origin is not None  # of our own calls it is an error
         host, port = pending.origin
         self.warn(
-            f"refused what called from {host}, port {port}, as worker {claimed}, and wait on for "
-            f"it: {refusal}"
+            f"refused what called from {host}, port {port}, as {self.name(claimed)}, and wait on "
+            f"for it: {refusal}"
         )
 
     def _report_tls(self, pending: _PendingConnection, error: BaseException) -> None:
@@ -597,8 +637,8 @@ class _Rendezvous:
         place = pending.origin if pending.called is None else pending.called.address
         assert place is not None  # where we did not call, we were called from somewhere
         why = (
-            f"worker {self.index} and the other end at {place[0]}, port {place[1]}, do not take "
-            f"each other's certificates: {error}"
+            f"{self.name(self.index)} and the other end at {place[0]}, port {place[1]}, do not "
+            f"take each other's certificates: {error}"
         )
         if self.warn is not None and not self.refused_encryption:
             self.warn(f"{why}; wait on")
@@ -642,37 +682,19 @@ class _Rendezvous:
         """Why the meeting did not come about."""
         if self.refused.keys() >= set(self.missing):
             refusal = self.refused[self.missing[0]]
-            return type(refusal)(f"worker {self.index} refused worker {self.missing[0]}: {refusal}")
+            names = self.name(self.index), self.name(self.missing[0])
+            return type(refusal)(f"{names[0]} refused {names[1]}: {refusal}")
         missing = "; ".join(self._absence(peer) for peer in self.missing)
         return RendezvousError(
-            f"worker {self.index} waited {timeout_s:g} s for "
+            f"{self.name(self.index)} waited {timeout_s:g} s for "
             f"{len(self.missing)} of {len(self.neighbours)} peers: {missing}"
             f"{self.refused_others}{self.refused_encryption}"
         )
 
     def _absence(self, peer: int) -> str:
         if peer in self.calls:
-            host, port = self.addresses[peer]
-            return f"worker {peer} at {host}, port {port} ({self.calls[peer].last_error})"
+            host, port = self.calls[peer].address
+            return f"{self.name(peer)} at {host}, port {port} ({self.calls[peer].last_error})"
         host, port = self.listener.address
         why = f"was refused: {self.refused[peer]}" if peer in self.refused else "did not call"
-        return f"worker {peer} ({why} at {host}, port {port})"
-
-
-def _resolve(host: str, port: int, flags: int = 0) -> list[tuple[Any, ...]]:
-    """The addresses of a host, for `socket.socket` and `connect`."""
-    return socket.getaddrinfo(host or None, port, socket.AF_UNSPEC, socket.SOCK_STREAM, 0, flags)
-
-
-def tune(connection: Stream) -> None:
-    """Send small frames at once; notice a machine that is gone."""
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in (
-        ("TCP_KEEPIDLE", KEEP_ALIVE_S // 3),
-        ("TCP_KEEPINTVL", KEEP_ALIVE_S // 6),
-        ("TCP_KEEPCNT", 4),
-        ("TCP_USER_TIMEOUT", KEEP_ALIVE_S * 1000),
-    ):
-        if hasattr(socket, name):  # not every system has all of them
-            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+        return f"{self.name(peer)} ({why} at {host}, port {port})"

@@ -500,6 +500,10 @@ class WorkerMemory(MemoryBudget):
         """A list of batches."""
         return SpillableList(self)
 
+    def __reduce__(self) -> tuple[type[WorkerMemory], tuple[int, str | None]]:
+        """Another one in another process, with the same limit and directory."""
+        return WorkerMemory, (self.limit_bytes, self.files.directory)
+
     def __enter__(self) -> WorkerMemory:
         return self
 

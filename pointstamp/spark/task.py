@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pointstamp.communication import tcp
+from pointstamp.communication import listening, tcp
 from pointstamp.communication.communicator import Communicator
 from pointstamp.communication.control import ControlClient, WorkerConfig
 from pointstamp.communication.failure import Failure, chain, dump, failure, load
@@ -187,7 +187,7 @@ def rendezvous(
     # On one machine nothing has to be reachable from outside; on several, the name by
     # which Spark knows a machine need not be one of the addresses that it can bind.
     is_local = len(set(hosts)) == 1
-    with tcp.listen("127.0.0.1" if is_local else "0.0.0.0") as listener:
+    with listening.listen("127.0.0.1" if is_local else "0.0.0.0") as listener:
         address = "127.0.0.1" if is_local else hosts[me], listener.address[1]
         addresses = _meet(control, context.stageId(), len(hosts), address)
         if addresses is None:
@@ -204,14 +204,14 @@ def rendezvous(
 
 
 def _meet(
-    control: ControlClient | None, attempt: int, workers: int, address: tcp.Address
-) -> list[tcp.Address] | None:
+    control: ControlClient | None, attempt: int, workers: int, address: listening.Address
+) -> list[listening.Address] | None:
     """The addresses of all workers, from the driver; None if some did not get there."""
     if workers == 1:
         return [address]
     if control is None:
         return None
-    found: list[tcp.Address] | None = None
+    found: list[listening.Address] | None = None
     try:
         found = control.ask(JoinMesh(attempt, workers, address), MEET_S)
     except CommunicationError:

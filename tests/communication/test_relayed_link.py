@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import os
 import signal
+import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -19,10 +22,14 @@ from pointstamp.communication.launch import run_threads
 from pointstamp.communication.processes import run_processes
 from pointstamp.communication.relayed_link import addressed, read_address
 from pointstamp.communication.routes import Routes
-from pointstamp.communication.stream_link import StreamLink
+from pointstamp.communication.segment_sharing import ALONE
+from pointstamp.dataflow.spillable import WorkerMemory
 from pointstamp.errors import (
+    AuthenticationError,
+    CommunicationError,
     FileFormatError,
     PeerFailedError,
+    PeerLostError,
     RendezvousError,
     UsageError,
     WorkerError,
@@ -45,36 +52,34 @@ MESHES = {
     "machines", [[0], [0, 0], [0, 1], [0, 1, 0], [0, 1, 2] * 3, [0] * 7 + [1, 2, 2]]
 )
 def test_routes_agree_and_count_every_word(machines):
-    views = [Routes(worker, machines) for worker in range(len(machines))]
-    between = {
-        frozenset((machines[one.index], machines[other]))
-        for one in views
-        for other in one.neighbours
-        if machines[one.index] != machines[other]
-    }
-    n_between = sum(
-        machines[one.index] != machines[other] for one in views for other in one.neighbours
-    )
     n_machines = len({*machines})
-    assert n_between == 2 * len(between) == n_machines * (n_machines - 1)
-    to_come = {(view.index, peer): 0 for view in views for peer in view.neighbours}
+    several = [m for m in sorted({*machines}) if machines.count(m) > 1 and n_machines > 1]
+    firsts = sorted(machines.index(machine) for machine in {*machines})
+    relays = [len(machines) + firsts.index(machines.index(machine)) for machine in several]
+    views = {number: Routes(number, machines) for number in [*range(len(machines)), *relays]}
+    assert sorted({view.relay for view in views.values()} - {None}) == relays
+    place = {number: views[number].machines[views[number].first_of(number)] for number in views}
+    between = [
+        {place[number], place[other]}
+        for number, view in views.items()
+        for other in view.neighbours
+        if place[number] != place[other]
+    ]
+    assert len(between) == n_machines * (n_machines - 1)  # each is counted at both ends
+    assert len({frozenset(pair) for pair in between}) == len(between) // 2
+    to_come = {(number, peer): 0 for number, view in views.items() for peer in view.neighbours}
     for source, target in itertools.permutations(range(len(machines)), 2):
         path = views[0].path(source, target)
         assert (path[0], path[-1]) == (source, target)
         assert path == views[0].path(target, source)[::-1]
-        assert views[source].via(target) == path[1]
+        assert not {*path[1:-1]} & {*range(len(machines))} or n_machines > len(several)
         for one, other in itertools.pairwise(path):
+            assert views[one].via(target) == other
             assert other in views[one].neighbours
+            assert one in views[other].neighbours
             to_come[other, one] += 2 * (len(path) > 2)
-    assert to_come == {(v.index, peer): n for v in views for peer, n in v.to_come.items()}
-    assert to_come == {(peer, v.index): n for v in views for peer, n in v.to_go.items()}
-
-
-def test_connections_are_spread_over_the_workers():
-    machines = [machine for machine in range(4) for _ in range(4)]
-    held = [len(Routes(worker, machines).neighbours) - 3 for worker in range(16)]
-    assert sum(held) == 12
-    assert max(held) == 1
+    assert to_come == {(number, p): n for number, v in views.items() for p, n in v.to_come.items()}
+    assert to_come == {(p, number): n for number, v in views.items() for p, n in v.to_go.items()}
 
 
 def test_an_address_that_is_cut_off_is_refused():
@@ -132,19 +137,33 @@ def test_compressed_and_encrypted(options, certificates):
     assert run_tcp(run_threads, each_to_each(3, 50_000), 4, **mesh) == [True] * 4
 
 
-def test_two_machines_have_one_connection():
-    def target(mesh):
-        return sum(isinstance(link, StreamLink) for link in mesh._links.values())
+def established(port):
+    """How many connections to a port of this machine there are."""
+    lines = Path("/proc/self/net/tcp").read_text().splitlines()[1:]
+    ends = [line.split()[1:4] for line in lines]
+    return sum(state == "01" and int(own.rpartition(":")[2], 16) == port for own, _, state in ends)
 
-    for workers, options, machines in ((4, {}, 2), (6, {}, 3), (8, {}, 2)):
-        options = {"n_machines": machines, "n_hosts": machines}
-        held = run_tcp(run_threads, target, workers, **options)
-        assert sum(held) == machines * (machines - 1)  # each is counted at both ends
+
+def test_two_machines_have_one_connection():
+    secret = new_secret()
+
+    def main(started):
+        listener = tcp.listen(f"127.0.0.{1 + started.index % 2}")
+        addresses = all_gather(started, listener.address)
+        options = {"listener": listener, "connections": "machine"}
+        with contextlib.closing(tcp.connect(started.index, addresses, secret, **options)):
+            all_gather(started, None)
+            held = [established(addresses[worker][1]) for worker in range(2)]
+            all_gather(started, None)
+            return held
+
+    # At the place of a first worker its relay is called: by its four workers, and one relay.
+    assert run_threads(main, 8) == [[4, 5]] * 8
 
 
 def test_what_one_does_not_read_holds_up_nothing_for_others():
-    """The relay reads on, and keeps, and counts, what the slow worker does not take."""
-    n_messages, n_bytes = 32, 1 << 20
+    """The relay reads on, and keeps what the slow worker does not take."""
+    n_messages, n_bytes = 256, 1 << 20  # more than the memory that they share has room for
     is_through = threading.Event()
 
     def target(mesh):
@@ -155,18 +174,58 @@ def test_what_one_does_not_read_holds_up_nothing_for_others():
             channel.send(3, None, ["behind it all"])
         elif mesh.index == 3:
             assert pull(mesh, channel) == ["behind it all"]
-            kept = mesh._links[1].n_unsent
             is_through.set()
-            return kept
         elif mesh.index == 1:
             assert is_through.wait(60)  # and reads nothing until then
             return sum(len(pull(mesh, channel)) for _ in range(n_messages))
         return None
 
-    assert Routes(0, [0, 1, 0, 1]).path(0, 1) == [0, 2, 3, 1]
-    _, n_read, _, kept = run_tcp(run_threads, target, 4, n_hosts=2)
+    assert Routes(0, [0, 1, 0, 1]).path(0, 1) == [0, 4, 5, 1]
+    _, n_read, _, _ = run_tcp(run_threads, target, 4, n_machines=2, n_hosts=2)
     assert n_read == n_messages * n_bytes
-    assert n_read // 2 < kept < n_read + 10_000  # the rest is in the buffers of sockets
+
+
+@pytest.mark.parametrize("n_machines", [0, 2])
+def test_a_relay_keeps_to_the_limit_of_memory(n_machines, tmp_path):
+    """What a worker does not take is on the disk of its relay, and comes whole and in order."""
+    n_messages, n_values = 160, 1 << 17
+    is_through = threading.Event()
+
+    def target(mesh):
+        channel = mesh.channel()
+        with WorkerMemory(1 << 22, str(tmp_path)) as memory:
+            mesh.hold_unsent_in(memory.unsent)
+            if mesh.index == 0:
+                for number in range(n_messages):
+                    values = np.full(n_values, number)
+                    channel.send(1, number, pa.record_batch({"value": values}))
+                channel.send(3, None, ["behind it all"])
+            elif mesh.index == 3:
+                assert pull(mesh, channel) == ["behind it all"]
+                is_through.set()
+            elif mesh.index == 1:
+                assert is_through.wait(60)
+                n_spilled = spilled_bytes(mesh._relay.process.pid, tmp_path)
+                for number in range(n_messages):
+                    assert (pull(mesh, channel)["value"].to_numpy() == number).all()
+                return n_spilled
+            mesh.close()  # what waits to be sent may be in the files of the budget
+        return None
+
+    _, n_spilled, _, _ = run_tcp(run_threads, target, 4, n_machines=n_machines, n_hosts=2)
+    # The rest is in shared memory, and in the buffers of sockets.
+    assert n_spilled > 8 * n_values * n_messages // 4
+    assert not list(tmp_path.iterdir())
+
+
+def spilled_bytes(pid, folder):
+    """How much a process has in files of a folder, which have no names any more."""
+    found = 0
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            if str(entry.readlink()).startswith(f"{folder}/"):
+                found += entry.stat().st_size
+    return found
 
 
 def pull(mesh, channel):
@@ -242,6 +301,103 @@ def test_a_worker_that_fails_ends_all_with_its_cause(victim, tmp_path):
     heard = [path.read_text() for path in tmp_path.iterdir()]
     assert len(heard) == 3
     assert all("ValueError: seven" in text for text in heard)
+
+
+def test_a_relay_that_is_killed_ends_all():
+    def target(mesh):
+        all_gather(mesh, None)  # or some may not have met yet
+        if mesh.index == 1:
+            mesh._relay.process.kill()
+        with pytest.raises(PeerLostError, match="lost the relay of worker 1's machine") as caught:
+            pull(mesh, mesh.channel())
+        assert caught.value.peer == 1
+        raise caught.value
+
+    with pytest.raises(WorkerError, match="lost the relay of worker 1's machine"):
+        run_tcp(run_threads, target, 4, n_machines=2, n_hosts=2)
+
+
+def test_a_relay_that_cannot_go_on_says_why(tmp_path):
+    def target(mesh):
+        if mesh.index == 1:
+            mesh._relay.hold_unsent_in(functools.partial(Path.rmdir, tmp_path / "missing"))
+        pull(mesh, mesh.channel())
+
+    with pytest.raises(WorkerError, match="its relay failed: FileNotFoundError"):
+        run_tcp(run_threads, target, 4, n_machines=2, n_hosts=2)
+
+
+def test_a_relay_that_cannot_be_started_is_an_error_of_the_meeting(monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    secret = new_secret()
+
+    def main(started):
+        listener = tcp.listen(f"127.0.0.{1 + started.index % 2}")
+        addresses = all_gather(started, listener.address)
+        options = {"listener": listener, "connections": "machine", "timeout_s": 1}
+        with pytest.raises(RendezvousError) as caught:
+            tcp.connect(started.index, addresses, secret, **options)
+        return str(caught.value)
+
+    said = run_threads(main, 4)
+    for first in range(2):
+        assert f"worker {first} cannot start the relay of its machine: " in said[first]
+        assert f"worker {first}'s machine" in said[first + 2]
+
+
+@pytest.mark.parametrize("n_machines", [0, 2])
+@pytest.mark.parametrize("stranger", ["a machine", "a worker", "the first worker"])
+def test_another_secret_is_refused(stranger, n_machines):
+    secrets = [new_secret(), new_secret()]
+    strange = {"a machine": (1, 3), "a worker": (3,), "the first worker": (1,)}[stranger]
+
+    def main(started):
+        listener = tcp.listen(f"127.0.0.{1 + started.index % 2}")
+        addresses = all_gather(started, listener.address)
+        with pytest.raises(CommunicationError) as caught:
+            tcp.connect(
+                started.index,
+                addresses,
+                secrets[started.index in strange],
+                listener=listener,
+                timeout_s=8 if stranger == "a machine" else 2,
+                machine=b"%016d" % (started.index % 2) if n_machines else ALONE,
+                connections="machine",
+            )
+        return caught.value
+
+    found = run_threads(main, 4)
+    assert all(isinstance(error, AuthenticationError | RendezvousError) for error in found)
+    if stranger == "a machine":
+        assert [type(error) for error in found] == [AuthenticationError] * 4, found
+        assert "relay of worker 0's machine called the relay of worker 1's" in str(found[0])
+        assert str(found[2]) == str(found[0])
+    # Where not all of a machine are strange, the one that calls the other there is refused.
+    assert any("does not know the secret" in str(error) for error in found)
+
+
+def test_machines_that_do_not_take_each_others_certificates_say_so(
+    certificates, other_certificates
+):
+    secret = new_secret()
+
+    def main(started):
+        listener = tcp.listen(f"127.0.0.{1 + started.index % 2}")
+        addresses = all_gather(started, listener.address)
+        with pytest.raises(RendezvousError) as caught:
+            tcp.connect(
+                started.index,
+                addresses,
+                secret,
+                listener=listener,
+                timeout_s=8,
+                certificates=(certificates, other_certificates)[started.index % 2],
+                connections="machine",
+            )
+        return str(caught.value)
+
+    for said in run_threads(main, 4):
+        assert "do not take each other's certificates" in said
 
 
 def test_workers_that_choose_differently_are_refused():

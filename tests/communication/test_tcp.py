@@ -133,10 +133,10 @@ def test_host_names_and_ipv6(host):
 def test_a_name_that_means_several_addresses_is_tried_at_each(monkeypatch):
     listeners = [listen(), listen()]
     dead = free_addresses(1)[0]
-    resolve = tcp._resolve
+    resolve = tcp.resolve
     monkeypatch.setattr(
         tcp,
-        "_resolve",
+        "resolve",
         lambda host, port, flags=0: [*resolve(*dead), *resolve(host, port, flags)],
     )
 
