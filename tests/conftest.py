@@ -8,6 +8,7 @@ in `_kept_by_libraries`, one by one, with the reason.
 from __future__ import annotations
 
 import atexit
+import faulthandler
 import gc
 import io
 import multiprocessing.resource_tracker
@@ -18,7 +19,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
 
 SETTLE_S = 2.0
 """How long what was told to stop may take until it is gone."""
+
+LIMIT_S = 400.0
+"""How long a test's set-up, call or end may take until its process ends, with all stacks shown."""
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -109,6 +113,70 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 10, 50)
+
+
+ERRORS = pytest.StashKey[int]()
+"""The descriptor of the standard error that no test captures."""
+
+
+class FailuresAtOnce:
+    """Shows a failure when it happens: a run that is ended from outside has no summary."""
+
+    def __init__(self, terminal: Any) -> None:
+        self._terminal = terminal
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self._terminal.ensure_newline()
+            self._terminal.write_line(f"FAILED, at its {report.when}: {report.nodeid}")
+            self._terminal.write_line(report.longreprtext)
+
+
+@pytest.hookimpl(trylast=True)  # once the terminal is there
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep what the limits write to; the processes of xdist have no terminal."""
+    config.stash[ERRORS] = os.dup(2)
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is not None:
+        config.pluginmanager.register(FailuresAtOnce(terminal))
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Let go of it."""
+    os.close(config.stash[ERRORS])
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
+    """Limit how long fixtures take to be made."""
+    _limit(item)
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Limit how long the test takes."""
+    _limit(item)
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    """Limit how long fixtures take to end: pytest's own timer is off once a test has failed."""
+    _limit(item)
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
+
+def _limit(item: pytest.Item) -> None:
+    """From now on; xdist names the test whose process ended, and goes on in another.
+
+    Faulthandler watches from a thread of C, which no GIL holds up.
+    """
+    if not item.get_closest_marker("soak"):
+        faulthandler.dump_traceback_later(LIMIT_S, exit=True, file=item.config.stash[ERRORS])
 
 
 # A shell that begins us with `&` has us ignore it, and all programs under test with us.

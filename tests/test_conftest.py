@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -70,3 +71,52 @@ def test_every_compiled_module_is_tested_in_both_modes():
 def test_what_is_run_once_is_there_and_not_run_twice():
     assert [path for path in ONCE if not (ROOT / path).exists()] == []
     assert not any(is_of_core(ROOT / path) for path in ONCE)
+
+
+HANGS = """
+import time
+import pytest
+
+def test_before():
+    pass
+
+@pytest.fixture
+def ends_late():
+    yield
+    time.sleep(60)
+
+def test_call():
+    time.sleep(60)
+
+def test_end(ends_late):
+    assert not "seen"
+
+def test_after():
+    pass
+"""
+
+
+def test_a_test_that_hangs_is_named_and_the_others_go_on(tmp_path):
+    (tmp_path / "test_hangs.py").write_text(HANGS)
+    (tmp_path / "conftest.py").write_text(
+        CONFTEST.read_text().replace("LIMIT_S = 400.0", "LIMIT_S = 1.0")
+    )
+    began = time.monotonic()
+    options = ["-q", "-n", "1", "-p", "no:cacheprovider", "--rootdir", ".", "."]
+    answer = subprocess.run(
+        [sys.executable, "-m", "pytest", *options],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert time.monotonic() - began < 55, answer.stdout + answer.stderr
+    said = answer.stdout
+    assert "crashed while running 'test_hangs.py::test_call'" in said, said + answer.stderr
+    assert "crashed while running 'test_hangs.py::test_end'" in said, said
+    # What failed is shown before what came after it, not at the end alone.
+    assert "FAILED, at its call: test_hangs.py::test_end" in said
+    assert "2 passed" in said
+    assert "in test_call" in answer.stderr
+    assert "in ends_late" in answer.stderr
