@@ -179,6 +179,10 @@ def _limit(item: pytest.Item) -> None:
         faulthandler.dump_traceback_later(LIMIT_S, exit=True, file=item.config.stash[ERRORS])
 
 
+# Images of containers like to set it. Then what two workers print to one pipe is mixed within a
+# line, as each line's end is written apart.
+os.environ.pop("PYTHONUNBUFFERED", None)
+
 # A shell that begins us with `&` has us ignore it, and all programs under test with us.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

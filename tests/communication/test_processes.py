@@ -288,11 +288,11 @@ def script(text, tmp_path):
 
 
 WAITING = """
-    import sys, time
+    import os, sys, time
     from pointstamp.communication.processes import run_processes
 
     def target(communicator):
-        print("at work", flush=True)
+        os.write(1, b"at work\\n")  # at once: an unbuffered print writes the end of a line apart
         if sys.argv[1:] == ["busy"]:
             time.sleep(60)
         while True:
@@ -315,7 +315,7 @@ def started(path, *arguments):
     ) as process:
         try:
             said = [process.stdout.readline() for _ in range(2)]
-            assert said == ["at work\n"] * 2, process.communicate()
+            assert said == ["at work\n"] * 2
             yield process
         finally:
             with contextlib.suppress(ProcessLookupError):
