@@ -10,7 +10,7 @@ CLASSES := $(VENV)/spark.jsa
 ENGINES := $(VENV)/.bench
 WHEELWRIGHTS := $(VENV)/.wheels
 SOURCES := setup.py pointstamp/compiled.py $(wildcard $(foreach layer, containers progress \
-	communication dataflow operators runtime kernels, pointstamp/$(layer)/*.py pointstamp/$(layer)/*.px[dy]))
+	communication dataflow operators runtime kernels, pointstamp/$(layer)/*.py pointstamp/$(layer)/*.pxd pointstamp/$(layer)/*.pyx))
 
 # What `make run` looks for, where, and with how many workers. Without EDGES it
 # reads the import graph of the Python installation that it runs on.
