@@ -43,6 +43,9 @@ BLOCK_BYTES = 1 << 13
 _AS_BLOCK = 1 << 63
 """Added to the number of records of an encoded batch whose columns are a block."""
 
+_FEW_PLACES = 1 << 10
+"""Fewer are taken by NumPy, whose call costs less."""
+
 _ndarray = np.ndarray
 _from_buffer = np.frombuffer
 
@@ -288,7 +291,9 @@ class ArraysKind(Kind[Arrays]):
 
     def take(self, batch: Arrays, places: npt.NDArray[np.int64]) -> Arrays:
         """One gather per column."""
-        return Arrays({name: column[places] for name, column in batch.items()})
+        if len(places) < _FEW_PLACES:
+            return Arrays({name: column[places] for name, column in batch.items()})
+        return Arrays({name: gather(column, places) for name, column in batch.items()})
 
     def plain_columns(self, batch: Arrays) -> dict[str, Array] | None:
         """The columns, unless some are of Python objects."""

@@ -200,6 +200,12 @@ class ColumnsIndex:
     def _taken(self, kept: KeptRecords, batch: Any, records: Ints, rows: Ints) -> tuple[Any, Any]:
         """Both sides of the pairs, whose order may change; what only has equal hashes is out."""
         kind = kind_of(batch)
+        if len(self._own_key) == 1 and kept.has_plain(self._own_key[0]):
+            own = kind.take(batch, records)
+            key = _values(own, self._other_key[0])
+            if _is_signed(key):
+                # Equal hashes are equal keys: what is kept far apart need not be read again.
+                return own, kept.take(rows, {self._own_key[0]: np.asarray(key)})[1]
         order, other = kept.take(rows)
         own = kind.take(batch, records if order is None else records[order])
         is_pair = are_equal(own, self._other_key, other, self._own_key)

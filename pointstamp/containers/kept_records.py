@@ -54,15 +54,27 @@ class KeptRecords:
         batches.add(batch)
         self._kept = batches
 
-    def take(self, rows: Ints) -> tuple[Ints | None, Any]:
+    def has_plain(self, name: str) -> bool:
+        """Whether the column is an array of signed integers, so that `take` can be spared it."""
+        return self._kept.has_plain(name)
+
+    def take(
+        self, rows: Ints, known: Mapping[str, npt.NDArray[Any]] | None = None
+    ) -> tuple[Ints | None, Any]:
         """The records of these numbers, int64[m] (at least one), and the order they come in.
+
+        Parameters
+        ----------
+        known : mapping of str to array, optional
+            Values of columns which `has_plain`, of just these records: integers of any width, so
+            that they need not be read here and there.
 
         Returns
         -------
         (order, batch) : (int64[m] or None, container)
             The records `rows[order]`; None: `rows`.
         """
-        return self._kept.take(rows)
+        return self._kept.take(rows, known or {})
 
     def batches(self) -> list[Any]:
         """All records, in the order of their numbers."""
@@ -104,10 +116,19 @@ class _Columns:
         self._n += n_more
         return True
 
-    def take(self, rows: Ints) -> tuple[None, Any]:
+    def has_plain(self, name: str) -> bool:
+        """Of those of signed integers."""
+        return name in self._columns and self._columns[name].dtype.kind == "i"
+
+    def take(self, rows: Ints, known: Plain) -> tuple[None, Any]:
         """In the same order."""
         n = self._n
-        taken = {name: gather(column[:n], rows) for name, column in self._columns.items()}
+        taken = {
+            name: known[name].astype(column.dtype, copy=False)
+            if name in known
+            else gather(column[:n], rows)
+            for name, column in self._columns.items()
+        }
         return None, self._kind.of_plain(taken, self._like)
 
     def batches(self) -> list[Any]:
@@ -137,7 +158,11 @@ class _Batches:
             batches[-1] = kind.concat([batches[-1], last])
         return True
 
-    def take(self, rows: Ints) -> tuple[Ints | None, Any]:
+    def has_plain(self, name: str) -> bool:
+        """None."""
+        return False
+
+    def take(self, rows: Ints, known: Plain) -> tuple[Ints | None, Any]:
         """From each batch after the other."""
         kind = self._kind
         if len(self._batches) == 1:

@@ -7,7 +7,7 @@ at most as much as is in use.
 
 A join of two streams keeps one for each side: a batch of one side asks the other's,
 then is added to its own. Values are int64: numbers of rows that are kept elsewhere,
-or the values themselves.
+or the values themselves. They are kept as int32 for as long as all are so small.
 
 State is a value: a function takes it and returns the next one, which may share (and
 have overwritten) the arrays of the last; the last is not to be used again.
@@ -15,6 +15,7 @@ have overwritten) the arrays of the last; the last is not to be used again.
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +31,7 @@ from pointstamp.kernels.key_tables import (
 )
 
 Ints = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.int32]
 
 _PIECE = 65_536
 """How many values room is made for at a time."""
@@ -40,24 +42,24 @@ class Multimap(NamedTuple):
 
     Attributes
     ----------
-    slots : int64[2^k, 4]
-        A key, how many values it has, 0 in an empty slot, and where they begin; the last
-        column makes a slot half a cache line. A list has room for a power of two,
-        4 or more.
+    slots : int64[2^k, 2]
+        A key, and in one word its list: in the upper half the fourth part of where it begins, in
+        the lower how many values it has; 0 in an empty slot. A list has room for a power of
+        two, 4 or more.
     n : how many keys there are
-    lists : int64[s], the values; and room
+    lists : int32[s] or int64[s], the values; and room
     n_used : how much of `lists` is taken
     """
 
     slots: Slots
     n: int
-    lists: Ints
+    lists: Ints | Numbers
     n_used: int
 
 
 def no_values() -> Multimap:
     """No keys yet."""
-    return Multimap(np.zeros((FEW, 4), np.int64), 0, np.empty(FEW, np.int64), 0)
+    return Multimap(np.zeros((FEW, 2), np.int64), 0, np.empty(FEW, np.int32), 0)
 
 
 def add_values(kept: Multimap, keys: Ints, values: Ints) -> Multimap:
@@ -83,7 +85,11 @@ def add_values(kept: Multimap, keys: Ints, values: Ints) -> Multimap:
         done = 0
         while done < len(of):
             n, n_used, done = insert_values(slots, n, lists, n_used, of, new, done)
-            if done < len(of):  # a list that had to move did not find room
+            if done == len(of):
+                break
+            if lists.itemsize == 4 and not _are_small(new[done:]):
+                lists = lists.astype(np.int64)
+            else:  # a list that had to move did not find room
                 lists = with_room(lists, n_used, len(lists) - n_used + 1)
     return Multimap(slots, n, lists, n_used)
 
@@ -105,16 +111,35 @@ def find_values(kept: Multimap, keys: Ints) -> tuple[Ints, Ints]:
     return values_of(*kept, contiguous(keys))
 
 
-def _lists_of(slots: Slots, lists: Ints) -> dict[int, list[int]]:
-    used = slots[slots[:, 1] > 0].tolist()
-    return {key: lists[begin : begin + size].tolist() for key, size, begin, _ in used}
+def _are_small(values: Ints) -> bool:
+    """Whether all are as int32 what they are."""
+    limits = np.iinfo(np.int32)
+    return int(values.min()) >= limits.min and int(values.max()) <= limits.max
+
+
+_LEAST = 4
+"""How many values a list has room for at first; each begins at a multiple of it."""
+
+
+def _lists_of(slots: Slots, lists: Ints | Numbers) -> dict[int, list[int]]:
+    used = slots[slots[:, 1] != 0]
+    begins = (used[:, 1].view(np.uint64) >> np.uint64(32)).astype(np.int64) * _LEAST
+    sizes = used[:, 1] & 0xFFFFFFFF
+    places = zip(used[:, 0].tolist(), begins.tolist(), sizes.tolist(), strict=True)
+    return {key: lists[begin : begin + size].tolist() for key, begin, size in places}
 
 
 @kernel("table_loops")
 def insert_values(
-    slots: Slots, n: int, lists: Ints, n_used: int, keys: Ints, values: Ints, done: int
+    slots: Slots,
+    n: int,
+    lists: Ints | Numbers,
+    n_used: int,
+    keys: Ints,
+    values: Ints,
+    done: int,
 ) -> tuple[int, int, int]:
-    """Add a piece, from its record `done` on, until `lists` is full.
+    """Add a piece, from its record `done` on, until `lists` is full or a value too large for it.
 
     slots, n, lists, n_used : of `Multimap`, with slots for all keys; changed
     keys, values : int64[m]
@@ -126,18 +151,24 @@ def insert_values(
     added = zip(keys[done:].tolist(), values[done:].tolist(), strict=True)
     for key, value in added:
         found.setdefault(key, []).append(value)
-    sizes = [len(of_key) for of_key in found.values()]
-    if sum(sizes) > len(lists):
+    rooms = [len(of_key) + -len(of_key) % _LEAST for of_key in found.values()]
+    is_narrow = lists.itemsize == 4
+    if sum(rooms) > len(lists) or (
+        is_narrow and done < len(keys) and not _are_small(values[done:])
+    ):
         return n, n_used, done
-    begins = np.cumsum([0, *sizes])
+    begins = [0, *itertools.accumulate(rooms)]
     slots[:] = 0
-    slots[: len(found)] = np.stack([list(found), sizes, begins[:-1], 0 * begins[:-1]], 1)
-    lists[: begins[-1]] = [value for of_key in found.values() for value in of_key]
-    return len(found), int(begins[-1]), len(keys)
+    for slot, (key, of_key, begin) in enumerate(zip(found, found.values(), begins, strict=False)):
+        slots[slot] = key, begin // _LEAST << 32 | len(of_key)
+        lists[begin : begin + len(of_key)] = of_key
+    return len(found), begins[-1], len(keys)
 
 
 @kernel("table_loops")
-def values_of(slots: Slots, n: int, lists: Ints, n_used: int, keys: Ints) -> tuple[Ints, Ints]:
+def values_of(
+    slots: Slots, n: int, lists: Ints | Numbers, n_used: int, keys: Ints
+) -> tuple[Ints, Ints]:
     """`find_values`, on the parts of `Multimap`."""
     by_key = _lists_of(slots, lists)
     found = [by_key.get(key, []) for key in keys.tolist()]

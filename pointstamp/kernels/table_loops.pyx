@@ -127,80 +127,134 @@ cdef inline void prefetch(
         __builtin_prefetch(&slots[first_slot(keys[i], n_bits), 0])
 
 
-def insert_values(
+ctypedef fused Value:
+    int32_t
+    int64_t
+
+
+cdef inline int64_t begin_of(int64_t place) noexcept nogil:
+    """Where the values begin of what a slot says of its list."""
+    return <int64_t>((<uint64_t>place >> 32) * LEAST)
+
+
+cdef inline int64_t size_of(int64_t place) noexcept nogil:
+    return place & <int64_t>0xFFFFFFFF
+
+
+cdef Py_ssize_t insert_over(
     int64_t[:, ::1] slots,
-    int64_t n,
-    int64_t[::1] lists,
-    int64_t n_used,
+    int64_t[::1] used,
+    Value[::1] lists,
     Ints keys,
     Ints values,
-    int64_t done,
-):
-    cdef Py_ssize_t start, stop, i, k
+    Py_ssize_t done,
+) noexcept nogil:
+    """Add from `done` on, as far as there is room; `used` is of slots and of lists."""
+    cdef Py_ssize_t start, stop = done, i, k
     cdef int64_t slot, size, begin, room, last = lists.shape[0] - 1
     cdef int n_bits = bits_of(slots.shape[0])
+    while stop < keys.shape[0]:
+        start = stop
+        stop = min(start + BLOCK, keys.shape[0])
+        prefetch(slots, n_bits, keys, start, stop)
+        for i in range(start, stop):
+            slot = slot_of(slots, n_bits, keys[i])
+            __builtin_prefetch(&lists[min(begin_of(slots[slot, 1]) + size_of(slots[slot, 1]), last)])
+        for i in range(start, stop):
+            if <Value>values[i] != values[i]:  # too large for a list of small ones
+                return i
+            slot = slot_of(slots, n_bits, keys[i])
+            size = size_of(slots[slot, 1])
+            begin = begin_of(slots[slot, 1])
+            if size == 0 or (size >= LEAST and size & (size - 1) == 0):  # no room for more
+                room = max(2 * size, <int64_t>LEAST)
+                if used[1] + room > lists.shape[0]:
+                    return i
+                for k in range(size):
+                    lists[used[1] + k] = lists[begin + k]
+                begin = used[1]
+                used[1] += room
+                used[0] += size == 0
+                slots[slot, 0] = keys[i]
+            lists[begin + size] = <Value>values[i]
+            slots[slot, 1] = <int64_t>((<uint64_t>(begin // LEAST) << 32) | <uint64_t>(size + 1))
+    return keys.shape[0]
+
+
+def insert_values(
+    int64_t[:, ::1] slots, int64_t n, lists, int64_t n_used, Ints keys, Ints values, Py_ssize_t done
+):
+    cdef int64_t[::1] used = np.array([n, n_used])
+    if lists.itemsize == 4:
+        done = insert_narrow(slots, used, lists, keys, values, done)
+    else:
+        done = insert_wide(slots, used, lists, keys, values, done)
+    return used[0], used[1], done
+
+
+cdef insert_narrow(
+    int64_t[:, ::1] slots, int64_t[::1] used, int32_t[::1] lists, Ints keys, Ints values, Py_ssize_t done
+):
     with nogil:
-        stop = done
-        while stop < keys.shape[0]:
-            start = stop
-            stop = min(start + BLOCK, keys.shape[0])
-            prefetch(slots, n_bits, keys, start, stop)
-            for i in range(start, stop):
-                slot = slot_of(slots, n_bits, keys[i])
-                __builtin_prefetch(&lists[min(slots[slot, 2] + slots[slot, 1], last)])
-            for i in range(start, stop):
-                slot = slot_of(slots, n_bits, keys[i])
-                size = slots[slot, 1]
-                begin = slots[slot, 2]
-                if size == 0 or (size >= LEAST and size & (size - 1) == 0):  # no room for more
-                    room = max(2 * size, <int64_t>LEAST)
-                    if n_used + room > lists.shape[0]:
-                        with gil:
-                            return n, n_used, i
-                    for k in range(size):
-                        lists[n_used + k] = lists[begin + k]
-                    begin = n_used
-                    n_used += room
-                    n += size == 0
-                    slots[slot, 0] = keys[i]
-                    slots[slot, 2] = begin
-                lists[begin + size] = values[i]
-                slots[slot, 1] = size + 1
-    return n, n_used, keys.shape[0]
+        done = insert_over[int32_t](slots, used, lists, keys, values, done)
+    return done
 
 
-def values_of(const int64_t[:, ::1] slots, int64_t n, Ints lists, int64_t n_used, Ints keys):
-    cdef Py_ssize_t start, stop, i, k, at = 0, n_keys = keys.shape[0]
-    cdef int64_t slot, n_found = 0
+cdef insert_wide(
+    int64_t[:, ::1] slots, int64_t[::1] used, int64_t[::1] lists, Ints keys, Ints values, Py_ssize_t done
+):
+    with nogil:
+        done = insert_over[int64_t](slots, used, lists, keys, values, done)
+    return done
+
+
+cdef void copy_over(
+    Ints found, const Value[::1] lists, int64_t[::1] records, int64_t[::1] values
+) noexcept nogil:
+    """The values of the lists of `found`, and of which each is."""
+    cdef Py_ssize_t start, stop = 0, i, k, at = 0
+    while stop < found.shape[0]:
+        start = stop
+        stop = min(start + BLOCK, found.shape[0])
+        for i in range(start, stop):
+            __builtin_prefetch(&lists[begin_of(found[i])])
+        for i in range(start, stop):
+            for k in range(begin_of(found[i]), begin_of(found[i]) + size_of(found[i])):
+                records[at] = i
+                values[at] = lists[k]
+                at += 1
+
+
+def values_of(const int64_t[:, ::1] slots, int64_t n, lists, int64_t n_used, Ints keys):
+    cdef Py_ssize_t start, stop = 0, i, n_keys = keys.shape[0]
+    cdef int64_t n_found = 0
     cdef int n_bits = bits_of(slots.shape[0])
-    cdef int64_t[::1] begins = np.empty(n_keys, np.int64), sizes = np.empty(n_keys, np.int64)
+    cdef int64_t[::1] found = np.empty(n_keys, np.int64)
     with nogil:
-        stop = 0
         while stop < n_keys:
             start = stop
             stop = min(start + BLOCK, n_keys)
             prefetch(slots, n_bits, keys, start, stop)
             for i in range(start, stop):
-                slot = slot_of(slots, n_bits, keys[i])
-                sizes[i] = slots[slot, 1]
-                begins[i] = slots[slot, 2]
-                n_found += sizes[i]
-    records_array = np.empty(n_found, np.int64)
-    values_array = np.empty(n_found, np.int64)
-    cdef int64_t[::1] records = records_array, values = values_array
+                found[i] = slots[slot_of(slots, n_bits, keys[i]), 1]
+                n_found += size_of(found[i])
+    records = np.empty(n_found, np.int64)
+    values = np.empty(n_found, np.int64)
+    if lists.itemsize == 4:
+        copy_narrow(found, lists, records, values)
+    else:
+        copy_wide(found, lists, records, values)
+    return records, values
+
+
+cdef copy_narrow(Ints found, Numbers lists, int64_t[::1] records, int64_t[::1] values):
     with nogil:
-        stop = 0
-        while stop < n_keys:
-            start = stop
-            stop = min(start + BLOCK, n_keys)
-            for i in range(start, stop):
-                __builtin_prefetch(&lists[begins[i]])
-            for i in range(start, stop):
-                for k in range(begins[i], begins[i] + sizes[i]):
-                    records[at] = i
-                    values[at] = lists[k]
-                    at += 1
-    return records_array, values_array
+        copy_over[int32_t](found, lists, records, values)
+
+
+cdef copy_wide(Ints found, Ints lists, int64_t[::1] records, int64_t[::1] values):
+    with nogil:
+        copy_over[int64_t](found, lists, records, values)
 
 
 def number_keys(

@@ -36,12 +36,23 @@ def test_the_values_of_a_key_come_in_their_order(form):
             records, found = find_values(kept, ints(own))
             expected = [(i, value) for i, key in enumerate(own) for value in by_key.get(key, [])]
             assert list(zip(records.tolist(), found.tolist(), strict=True)) == expected
-            values = [value % 1000 for _, value in batch]
+            values = [value % 2**35 - 2**34 for _, value in batch]
             kept = add_values(kept, ints(own), ints(values))
             for key, value in zip(own, values, strict=True):
                 by_key.setdefault(key, []).append(value)
 
     check()
+
+
+@pytest.mark.parametrize("large", [2**31, -(2**31) - 1, 2**62])
+def test_values_are_kept_in_half_the_room_until_one_is_too_large(form, large):
+    kept = add_values(no_values(), ints([7, 9, 7]), ints([2**31 - 1, -(2**31), 0]))
+    assert kept.lists.dtype == np.int32
+    kept = add_values(kept, ints([9, 7, 7]), ints([1, large, 2]))
+    assert kept.lists.dtype == np.int64
+    records, values = find_values(kept, ints([9, 7]))
+    assert records.tolist() == [0, 0, 1, 1, 1, 1]
+    assert values.tolist() == [-(2**31), 1, 2**31 - 1, 0, large, 2]
 
 
 def test_long_lists_of_values_grow():
