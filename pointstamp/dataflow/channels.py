@@ -389,7 +389,11 @@ class KeyCheckingPusher(Pusher):
         kind = kind_of(batch)
         schema = kind.schema(batch)
         if schema is None or (schema is not self._checked and schema != self._checked):
-            self._check(kind, batch)
+            try:
+                self._check(kind, batch)
+            except Exception as error:
+                # It runs in the operator before, which has nothing to do with it.
+                raise operator_error(error, self._queue.reader, time) from error
             self._checked = schema
         self._queue.push(time, batch)
 

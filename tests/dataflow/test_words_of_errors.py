@@ -53,6 +53,24 @@ def test_a_key_or_a_route_that_fails_is_of_the_operator_that_has_it(
     assert f"operator {operator!r} failed at time 5" in str(error)
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize(
+    ("act", "operator"),
+    [
+        (lambda s: s.exchange("absent"), "Exchange"),
+        (lambda s: s.join(s, "absent"), "Join"),
+    ],
+)
+def test_a_column_that_is_not_there_is_of_the_operator_that_names_it(
+    act: Any, operator: str, workers: int
+) -> None:
+    batch = pa.table({"k": [1, 2]})
+    with pytest.raises(
+        ps.errors.WorkerError, match=f"operator '{operator}' failed at time 0: .*'absent'"
+    ):
+        ps.testing.collect(lambda scope: act(scope.to_stream(batch)), workers=workers)
+
+
 def test_the_code_that_sends_to_a_key_that_fails_is_told_whose_it_is() -> None:
     def main(worker: ps.Worker) -> None:
         with worker.dataflow() as scope:
