@@ -183,9 +183,18 @@ def _limit(item: pytest.Item) -> None:
 # line, as each line's end is written apart.
 os.environ.pop("PYTHONUNBUFFERED", None)
 
-# A shell that begins us with `&` has us ignore it, and all programs under test with us.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# What we ignore or block is ignored or blocked in all programs under test, too: a shell that
+# begins us with `&` has us ignore an interrupt, `nohup` that the terminal is closed, and what
+# supervises us may do so with any other. A handler goes when a program is started: with one that
+# does nothing we go on without our terminal, and the programs end with theirs.
+for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT, signal.SIGUSR1):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        ours = {
+            signal.SIGINT: signal.default_int_handler,
+            signal.SIGHUP: lambda number, frame: None,
+        }
+        signal.signal(number, ours.get(number, signal.SIG_DFL))
+signal.pthread_sigmask(signal.SIG_UNBLOCK, signal.valid_signals())
 
 # Machines that test are slow at times, so no example has a deadline; in CI a run
 # is the same each time, and `make soak` is where new examples are looked for.

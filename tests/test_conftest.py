@@ -124,3 +124,25 @@ def test_a_test_that_hangs_is_named_and_the_others_go_on(tmp_path):
     assert "2 passed" in said
     assert "in test_call" in answer.stderr
     assert "in ends_late" in answer.stderr
+
+
+def test_programs_under_test_hear_signals_that_are_ignored_where_tests_are_begun() -> None:
+    """As `nohup` has it of a terminal that is closed, and a shell of Ctrl-C."""
+    child = (
+        "import signal\n"
+        "heard = signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGUSR1\n"
+        "print([signal.getsignal(each) for each in heard].count(signal.SIG_IGN))\n"
+        "print(len(signal.pthread_sigmask(signal.SIG_BLOCK, [])))\n"
+    )
+    program = (
+        "import signal, subprocess, sys\n"
+        "for each in signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGUSR1:\n"
+        "    signal.signal(each, signal.SIG_IGN)\n"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGHUP])\n"
+        "import tests.conftest\n"
+        f"subprocess.run([sys.executable, '-c', {child!r}], check=True)\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    assert ran.stdout.split() == ["0", "0"]

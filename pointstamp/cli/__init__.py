@@ -50,10 +50,9 @@ def _run() -> None:
     except ModuleNotFoundError as error:
         if error.name not in ("typer", "rich"):
             raise
-        print(
-            f"pointstamp: the command line needs {error.name}, which is not installed here: "
-            "pip install 'pointstamp[cli]'",
-            file=sys.stderr,
+        streams.say(
+            f"the command line needs {error.name}, which is not installed here: "
+            "pip install 'pointstamp[cli]'"
         )
         sys.exit(streams.MISUSED)
     app()

@@ -1,53 +1,43 @@
-"""From a request to what is printed.
+"""From a request to what is printed: the search, its answer, and the summary.
 
 Answers go to standard output, so that they can be piped; nothing else does.
 """
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from json import dumps
 
+from rich.table import Table
+from rich.text import Text
+
+from pointstamp.cli.display import Display, table_of
+from pointstamp.cli.outcome import Outcome
 from pointstamp.cli.request import Request, RunsOn
 from pointstamp.cli.streams import answering
-
-if TYPE_CHECKING:
-    from pointstamp.cli.outcome import Outcome
+from pointstamp.cli.tables import console_for, counted
 
 
 def answer(request: Request) -> None:
     """Answer a request: print the answer, and then the summary."""
-    request.check()
-    outcome = _outcome(request)
-    with answering():
-        if request.json:
-            from pointstamp.cli.outcome import as_json
-
-            print(json.dumps(as_json(request, outcome)))
-            return
-        for line in _answer_lines(request, outcome):
-            print(line)
-    _print_summary(request, outcome)
-
-
-def _outcome(request: Request) -> Outcome:
-    # Rich and Arrow are imported when a request has turned out to make sense.
-    from pointstamp.cli.display import Display
-
-    display = Display(request.command, request.workers)
+    display, outcome = Display(request.command, request.workers), Outcome(request)
     if request.on is RunsOn.SPARK:
-        from pointstamp.cli import on_spark
+        from pointstamp.cli.on_spark import search
+    else:
+        from pointstamp.cli.local import search
+    search(display, outcome)
+    outcome.seconds["total"] = sum(outcome.seconds.values())
+    with answering():
+        for line in [dumps(outcome.known())] if request.json else _answer_lines(outcome):
+            print(line)
+    if not request.json:
+        _print_summary(outcome)
 
-        return on_spark.answer(request, display)
-    from pointstamp.cli import local
 
-    return local.answer(request, display)
-
-
-def _answer_lines(request: Request, outcome: Outcome) -> Iterator[str]:
+def _answer_lines(outcome: Outcome) -> Iterator[str]:
     """The number, or the first matches: aligned on a terminal, with tabs for programs."""
+    request = outcome.request
     if request.wanted == "count":
         yield str(outcome.matches)
     if request.wanted != "first":
@@ -63,15 +53,9 @@ def _answer_lines(request: Request, outcome: Outcome) -> Iterator[str]:
         yield f"... and {outcome.matches - len(outcome.first):,} more (--out FILE writes all)"
 
 
-def _print_summary(request: Request, outcome: Outcome) -> None:
+def _print_summary(outcome: Outcome) -> None:
     """The summary, for people."""
-    from rich.table import Table
-    from rich.text import Text
-
-    from pointstamp.cli.display import table_of
-    from pointstamp.cli.tables import console_for, counted
-
-    console, facts = console_for(sys.stderr), outcome.facts
+    console, request, facts = console_for(sys.stderr), outcome.request, outcome.facts
     where = "on Spark" if request.on is RunsOn.SPARK else "on this machine"
     workers = counted(request.workers, "worker")
     console.print(f"{request.query.title} in {request.source}, {workers} {where}", soft_wrap=True)
@@ -79,13 +63,12 @@ def _print_summary(request: Request, outcome: Outcome) -> None:
     grid.add_column()
     grid.add_column(justify="right")
     grid.add_column(overflow="fold")
-    for name, value, note in (
-        ("vertices", f"{facts.vertices:,}", ""),
-        ("edges", f"{facts.edges:,}", ""),
-        ("matches", f"{outcome.matches:,}", f"in {request.out}" if request.out else ""),
-        *((phase, f"{seconds:,.2f} s", "") for phase, seconds in outcome.seconds.items()),
-    ):
-        grid.add_row(f"  {name}", value, Text(note))
+    grid.add_row("  vertices", f"{facts.vertices:,}")
+    grid.add_row("  edges", f"{facts.edges:,}")
+    place = Text(f"in {request.out}" if request.out else "")
+    grid.add_row("  matches", f"{outcome.matches:,}", place)
+    for phase, seconds in outcome.seconds.items():
+        grid.add_row(f"  {phase}", f"{seconds:,.2f} s")
     console.print(grid)
     if outcome.reports:
         console.print(table_of(outcome.reports))

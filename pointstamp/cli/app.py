@@ -36,6 +36,8 @@ _EPILOG = (
     "what it should be."
 )
 
+_Traceback = Annotated[bool, typer.Option("--traceback", help="Show where an error came from.")]
+
 
 def command(
     function: Callable[..., object],
@@ -44,9 +46,7 @@ def command(
     runs_program: bool = False,
     epilog: str | None = None,
 ) -> None:
-    """Make a command of a function, that ends as all do; `left` says what is if it is stopped.
-
-    One that `runs_program` shows the frames of that where it fails.
+    """Make a command of a function, that ends as all do (see `ending.end_of`).
 
     Typer reads a command's arguments from its signature: those of the function come first, then
     those of `common`, which are passed to it too, and `--traceback`.
@@ -55,22 +55,13 @@ def command(
     def ending(*, traceback: _Traceback = False, **given: Any) -> None:
         from pointstamp.cli.ending import end_of
 
-        status = end_of(
-            lambda: function(**given),
-            with_traceback=traceback,
-            left=left,
-            runs_program=runs_program,
-        )
-        raise typer.Exit(status)
+        raise typer.Exit(end_of(lambda: function(**given), traceback, left, runs_program))
 
-    askers: tuple[Callable[..., Any], ...] = (function, *common, ending)
-    parameters = [parameter for asker in askers for parameter in _asked(asker)]
-    parameters.sort(key=lambda parameter: parameter.default is not Parameter.empty)
-    ending.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # PEP 362 has it
+    askers: list[Callable[..., Any]] = [function, *common, ending]
+    asked = [parameter for asker in askers for parameter in _asked(asker)]
+    asked.sort(key=lambda parameter: parameter.default is not Parameter.empty)
+    ending.__signature__ = Signature(asked)  # type: ignore[attr-defined]  # PEP 362 has it
     app.command(function.__name__, help=function.__doc__, epilog=epilog)(ending)
-
-
-_Traceback = Annotated[bool, typer.Option("--traceback", help="Show where an error came from.")]
 
 
 @cache
@@ -89,10 +80,13 @@ def question(query: Callable[..., Query]) -> Callable[..., Query]:
 
     @wraps(query)
     def searching(**given: Any) -> None:
+        own = {parameter.name: given.pop(parameter.name) for parameter in _asked(query)}
+        request = Request(command=query.__name__, query=query(**own), **given)
+        request.check()
+        # Rich and Arrow are imported when a request has turned out to make sense.
         from pointstamp.cli.answer import answer
 
-        own = {parameter.name: given.pop(parameter.name) for parameter in _asked(query)}
-        answer(Request(command=query.__name__, query=query(**own), **given))
+        answer(request)
 
     command(searching, Request, epilog=_EPILOG)
     return query
@@ -133,7 +127,7 @@ def cliques(
 
 command(run, left="all workers have ended", runs_program=True)
 command(log)
-app.command()(explain)
+command(explain)
 
 
 @app.callback(invoke_without_command=True)

@@ -9,18 +9,21 @@ to fit into its memory and into `spark.driver.maxResultSize`.
 from __future__ import annotations
 
 import logging
-import re
-import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from pointstamp.cli.display import Display
-from pointstamp.cli.edge_reading import COLUMNS, EdgeReading, Facts
-from pointstamp.cli.outcome import Outcome
+from pointstamp.cli.outcome import Facts, Outcome
 from pointstamp.cli.request import Request
 from pointstamp.cli.search import Search
+from pointstamp.formats.edge_files import read_edges
+from pointstamp.formats.parquet import table_of
+from pointstamp.formats.vertex_set import VertexSet
+from pointstamp.spark import is_active, run, session
+from pointstamp.spark.failures import error_of
+from pointstamp.spark.scanned_edges import count_edges, scanned_edges
 
 Result = TypeVar("Result")
 
@@ -28,25 +31,23 @@ START_S = 20.0
 """How long Java, at the most, takes to start and to give PySpark its port."""
 
 
-def answer(request: Request, display: Display) -> Outcome:
+def search(display: Display, outcome: Outcome) -> None:
     """Answer a question by a Spark job."""
     # What Py4J has to say when it is interrupted says nothing to our users.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addHandler(logging.NullHandler())
-    outcome = Outcome()
+    request = outcome.request
     # A line that stays, since Java may print one of its own below it.
     display.print_line("starting Spark")
     with _session(request) as spark, display.working("reading"):
         outcome.end("start")
-        table = _beside(lambda: _found(spark, request, display, outcome)).result()
+        table = _beside(lambda: _found(spark, display, outcome)).result()
         display.now("stopping Spark" if request.out is None else "writing")
         # Here and not beside: a file that is begun is removed when this is interrupted.
-        outcome.take(request, table.to_batches())
+        outcome.take(table.to_batches())
         if request.out is not None:
             outcome.end("write")
     outcome.end("stop")
-    outcome.end_all()
-    return outcome
 
 
 def _beside(work: Callable[[], Result]) -> Future[Result]:
@@ -55,39 +56,31 @@ def _beside(work: Callable[[], Result]) -> Future[Result]:
     PySpark's calls cannot: one that is interrupted may go on to wait for the end of
     its job before it says so. Here the session is stopped instead, which ends both.
     """
-    future: Future[Result] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(work())
-        except BaseException as error:  # noqa: BLE001  (raised where it is waited for)
-            future.set_exception(error)
-
-    threading.Thread(target=run, name="pointstamp-spark", daemon=True).start()
-    return future
+    pool = ThreadPoolExecutor(1, "pointstamp-spark")
+    try:
+        return pool.submit(work)
+    finally:
+        pool.shutdown(wait=False)
 
 
-def _found(spark: Any, request: Request, display: Display, outcome: Outcome) -> Any:
+def _found(spark: Any, display: Display, outcome: Outcome) -> Any:
     """Read and search: the result as an Arrow table; what is known beside it is of `outcome`."""
-    from pointstamp.spark import run
-
-    edges, outcome.facts = _edges(spark, request, display)
+    request = outcome.request
+    edges, outcome.facts = _edges(spark, request.edges, display)
     outcome.end("read")
     display.now("searching")
-    search = Search(request.query, request.wanted)
-    schema = ", ".join(f"`{name}` long" for name in search.columns)
-    frame = run(search, {"edges": edges}, schema, **request.options())
+    asked = Search(request.query, request.wanted)
+    schema = ", ".join(f"`{name}` long" for name in asked.columns)
+    frame = run(asked, {"edges": edges}, schema, **request.options())
     with _failing_in_words(frame):
         table = frame.toArrow()
-    outcome.reports = display.server.last_reports()
+    outcome.reports = display.last_reports()
     outcome.end("search")
     return table
 
 
 @contextmanager
 def _session(request: Request) -> Iterator[Any]:
-    from pointstamp.spark import is_active, session
-
     if is_active():
         yield session(request.master, request.workers)
         return
@@ -104,56 +97,19 @@ def _session(request: Request) -> Iterator[Any]:
 @contextmanager
 def _failing_in_words(frame: Any = None) -> Iterator[None]:
     """Let a job of Spark fail of what its workers failed of, or else in words of Spark's."""
-    from pointstamp.spark.failures import error_of
-
     try:
         yield
     except Exception as error:
         raise error_of(error, frame) from error
 
 
-# Edges in.
-
-
-def _edges(spark: Any, request: Request, display: Display) -> tuple[Any, Facts]:
+def _edges(spark: Any, path: str, display: Display) -> tuple[Any, Facts]:
     """The edges as a DataFrame, and the facts about them."""
-    scanned = _scanned(spark, request.edges)
+    scanned = scanned_edges(spark, path)
     if scanned is not None:
         with _failing_in_words():
-            return scanned, _counted(scanned)
-    from pointstamp.formats.parquet import table_of
-
-    reading = EdgeReading(request.edges)
-    table = table_of(display.reading(reading), COLUMNS)
-    return spark.createDataFrame(table), reading.facts
-
-
-def _scanned(spark: Any, path: str) -> Any:
-    """The DataFrame of Parquet files whose vertices are integers; None for other files."""
-    if not path.endswith(".parquet") or _PATTERN.search(path):
-        return None  # to Spark a pattern names several files, and to us one
-    try:
-        frame = spark.read.parquet(path)
-        kinds = [kind for _, kind in frame.dtypes]
-    except Exception:  # noqa: BLE001  (whatever it is: read here, it is said in our words)
-        return None
-    names = frame.columns
-    ends = [names.index(name) for name in COLUMNS] if set(COLUMNS) <= set(names) else [0, 1]
-    if len(names) < 2 or not {kinds[end] for end in ends} <= _INTEGERS:
-        return None  # names, or an error in words that we choose
-    # By position: to Spark a name may be a path into a column, or two columns'.
-    frame = frame.toDF(*(f"column{number}" for number in range(len(names))))
-    return frame.selectExpr(
-        *(f"cast(column{end} as long) {name}" for end, name in zip(ends, COLUMNS, strict=True))
-    )
-
-
-_INTEGERS = {"tinyint", "smallint", "int", "bigint"}
-_PATTERN = re.compile(r"[*?\[\]{}\\]")
-
-
-def _counted(frame: Any) -> Facts:
-    """How many edges and vertices a DataFrame of edges has."""
-    one_end = [frame.selectExpr(f"{name} as vertex") for name in COLUMNS]
-    vertices = one_end[0].union(one_end[1]).distinct().count()
-    return Facts(edges=frame.count(), vertices=vertices)
+            return scanned, Facts(*count_edges(scanned))
+    edges, vertices = read_edges(path), VertexSet()
+    table = table_of(display.reading(vertices.adding(edges.batches())), edges.columns)
+    facts = Facts(edges.n_edges, vertices.count(), edges.names, edges.notes)
+    return spark.createDataFrame(table), facts

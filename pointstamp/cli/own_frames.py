@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 
 from pointstamp.errors import WorkerError
@@ -33,13 +34,22 @@ def own_traceback(error: BaseException) -> str:
     return "\n".join(found)
 
 
-def _whole(error: BaseException) -> str:
-    """The traceback with its causes; of a worker process, what that wrote."""
+def causes(error: BaseException, *, handled: bool = False) -> Iterator[BaseException]:
+    """An error, what it was raised from, or with `handled` during the handling of, and so on.
+
+    Spark's cancelled job, for one, is raised during the handling of an interruption.
+    """
     cause: BaseException | None = error
     while cause is not None:
+        yield cause
+        cause = cause.__cause__ or (cause.__context__ if handled else None)
+
+
+def _whole(error: BaseException) -> str:
+    """The traceback with its causes; of a worker process, what that wrote."""
+    for cause in causes(error):
         if isinstance(cause, WorkerError) and cause.original:
             return cause.original
-        cause = cause.__cause__
     return "".join(traceback.format_exception(error))
 
 

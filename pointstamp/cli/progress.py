@@ -1,4 +1,4 @@
-"""What the workers have done so far, reported to the command line now and then.
+"""What a worker has done so far, reported to the command line now and then.
 
 A worker counts as it works, and a few times a second publishes its counts over its control
 connection. This is for the eyes only: where nothing takes them, the worker goes on.
@@ -6,17 +6,13 @@ connection. This is for the eyes only: where nothing takes them, the worker goes
 
 from __future__ import annotations
 
-import threading
 import time
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
-from pointstamp.communication.publishing import publish, receiving
+from pointstamp.communication.publishing import publish
 from pointstamp.observability.peak_memory import peak_bytes
 
 INTERVAL_S = 0.2
-LAST_REPORTS_S = 2.0
-"""How long last reports may be under way when the answer is there: those of Spark's tasks."""
 
 
 @dataclass
@@ -62,26 +58,3 @@ class ProgressReporter:
         self._reported_at = time.monotonic()
         self.report.peak_bytes = peak_bytes()
         publish(replace(self.report))
-
-
-class ProgressServer:
-    """The latest report of each worker, by index; zeros of one that has not reported."""
-
-    def __init__(self, workers: int) -> None:
-        self.reports = [Report(index) for index in range(workers)]
-        self._all_done = threading.Event()
-
-    def receiving(self) -> AbstractContextManager[None]:
-        """Take what workers report, as long as the block lasts."""
-        return receiving({Report: self.take})
-
-    def take(self, report: Report) -> None:
-        """Take a worker's report; one of a worker that is not ours is nothing."""
-        if report.worker < len(self.reports):
-            self.reports[report.worker] = report
-            if all(each.done for each in self.reports):
-                self._all_done.set()
-
-    def last_reports(self) -> list[Report]:
-        """The last reports, waited for a moment; none if a worker's did not reach us."""
-        return self.reports if self._all_done.wait(LAST_REPORTS_S) else []

@@ -113,7 +113,11 @@ class Request:
 
     def options(self) -> dict[str, Any]:
         """How the workers are run, as `execute` and `run` of `pointstamp.spark` take it."""
-        return {"workers": self.workers, "progress": self.progress.value, **log_option(self.log)}
+        return {
+            "workers": self.workers,
+            "progress": self.progress.value,
+            "log": log_to(self.log),
+        }
 
     def check(self) -> None:
         """Raise UsageError if it is not possible, before anything is begun."""
@@ -153,10 +157,10 @@ class Request:
             raise UsageError(f"--out {error}") from error
 
 
-def log_option(folder: Path | None) -> dict[str, Any]:
-    """The option `log` of `execute`, if workers are to write a log."""
+def log_to(folder: Path | None) -> Any:
+    """What `execute` takes as `log`: that of a folder, or None."""
     if folder is None:
-        return {}
+        return None
     from pointstamp.observability.log import Log
 
-    return {"log": Log(folder)}
+    return Log(folder)

@@ -9,6 +9,7 @@ Below are the statuses that a process ends with, too.
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -19,6 +20,11 @@ DONE, FAILED, MISUSED = 0, 1, 2
 HUNG_UP, INTERRUPTED, TERMINATED = 129, 130, 143
 """When it was stopped, by which signal, as shells have it: 128 and the signal's number."""
 UNHEARD = 141
+
+
+def say(what: str) -> None:
+    """Say it in a line on standard error."""
+    print(f"pointstamp: {what}", file=sys.stderr, flush=True)
 
 
 class _Forgiving(io.TextIOWrapper):
@@ -44,19 +50,17 @@ def settle() -> None:
     while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(fd, True)
     os.close(fd)
-    encoding = sys.stderr.encoding if sys.stderr is not None else "utf-8"
-    raw: io.RawIOBase = io.FileIO(2, "wb", closefd=False)
     # Without a buffer, as for `python -u`: so nothing that failed is tried again.
     sys.stderr = _Forgiving(
-        raw,  # type: ignore[arg-type]  # it says that it needs a buffer, and does not
-        encoding=encoding,
+        io.FileIO(2, "wb", closefd=False),
+        encoding=sys.stderr.encoding if sys.stderr is not None else "utf-8",
         errors="backslashreplace",
         write_through=True,
     )
 
 
-class Unwritten(Exception):
-    """Standard output could not be written, because of the `OSError` that this was raised from."""
+class Unwritten(OSError):
+    """Standard output could not be written."""
 
 
 @contextmanager
@@ -67,15 +71,14 @@ def answering() -> Iterator[None]:
         if sys.stdout is not None:
             sys.stdout.flush()
     except OSError as error:
-        raise Unwritten from error
+        raise Unwritten(error.errno, error.strerror) from error
 
 
-def unwritten(error: BaseException | None) -> int:
+def unwritten(error: OSError) -> int:
     """Standard output could not be written: say so; the exit status."""
     # What is left in its buffer must not be tried again at the end.
     sys.stdout = None
-    if isinstance(error, BrokenPipeError):
+    if error.errno == errno.EPIPE:
         return UNHEARD  # its reader has seen enough
-    why = getattr(error, "strerror", None) or error
-    print(f"pointstamp: standard output cannot be written: {why}", file=sys.stderr)
+    say(f"standard output cannot be written: {error.strerror or error}")
     return FAILED

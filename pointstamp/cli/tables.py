@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import IO, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import IO
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
-
-Thing = TypeVar("Thing")
 
 
 def console_for(file: IO[str]) -> Console:
@@ -21,24 +19,20 @@ def console_for(file: IO[str]) -> Console:
 
 
 def table(
-    things: Iterable[Thing],
-    columns: Mapping[str, Callable[[Thing], object]],
-    texts: int = 0,
-    left: int = 0,
+    headings: Sequence[str], rows: Iterable[Sequence[object]], texts: int = 0, left: int = 0
 ) -> Table:
-    """A row for each thing, a column for each heading and what it shows of a thing.
+    """A table in which all columns are numbers, but for the last `texts`.
 
-    All columns are numbers, but for the last `texts`, with `left` more blanks before each.
+    There are `left` more blanks before each column.
     """
     drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, left))
-    for i, heading in enumerate(columns):
-        if i < len(columns) - texts:
+    for i, heading in enumerate(headings):
+        if i < len(headings) - texts:
             drawn.add_column(heading, justify="right", no_wrap=True)
         else:
             drawn.add_column(heading, overflow="fold")
-    for thing in things:
-        cells = [column(thing) for column in columns.values()]
-        drawn.add_row(*(Text(f"{c:,}" if isinstance(c, int) else str(c)) for c in cells))
+    for row in rows:
+        drawn.add_row(*(Text(f"{cell:,}" if isinstance(cell, int) else str(cell)) for cell in row))
     return drawn
 
 
@@ -49,12 +43,3 @@ def counted(n: int, thing: str) -> str:
     ('1 worker', '2 workers')
     """
     return f"{n} {thing}{'' if n == 1 else 's'}"
-
-
-def megabytes(n_bytes: int) -> str:
-    """Bytes for people.
-
-    >>> megabytes(123_456_789)
-    '123 MB'
-    """
-    return f"{n_bytes / 1e6:,.0f} MB"

@@ -7,7 +7,7 @@ each is all that leaves it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -23,11 +23,10 @@ N_SHOWN = 10
 
 
 class TopMatches:
-    """The least of the records it was given.
+    """The least of the records that it was given, as columns of int64.
 
     >>> top = TopMatches(n_columns=2, n_kept=2)
-    >>> top.take([np.array([3, 1, 2]), np.array([0, 5, 7])])
-    >>> top.take([np.array([1]), np.array([4])])
+    >>> top.take([np.array([3, 1, 2, 1]), np.array([0, 5, 7, 4])])
     >>> top.rows.tolist(), top.n_matches
     ([[1, 4], [1, 5]], 4)
     """
@@ -38,9 +37,9 @@ class TopMatches:
         self.n_matches = 0
         self._n_kept = n_kept
 
-    def take(self, columns: Sequence[Ints], n_matches: int | None = None) -> None:
-        """Take records, as columns; they stand for `n_matches`, or each for itself."""
-        self.n_matches += len(columns[0]) if n_matches is None else n_matches
+    def take(self, columns: list[Ints], stands_for: Ints | None = None) -> None:
+        """Take records; each stands for itself, or for so many."""
+        self.n_matches += len(columns[0]) if stands_for is None else int(stands_for.sum())
         if len(self.rows) == self._n_kept:
             # Most records are out already by their first column, and never sorted.
             hopeful = columns[0] <= self.rows[-1, 0]
@@ -80,5 +79,5 @@ def merged_top(batches: Iterable[Any], n_columns: int, n_kept: int = N_SHOWN) ->
     whole = TopMatches(n_columns, n_kept)
     for batch in batches:
         *columns, stands_for = (column.to_numpy() for column in batch.columns)
-        whole.take(columns, int(stands_for.sum()))
+        whole.take(columns, stands_for)
     return whole

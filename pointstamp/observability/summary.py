@@ -33,6 +33,11 @@ class OperatorSum:
     share: float = 0.0
     """Of the self times of all."""
 
+    @property
+    def title(self) -> str:
+        """The name, and what it is of if it is of no operator."""
+        return self.name if self.kind == "operator" else f"{self.name} ({self.kind})"
+
 
 @dataclass
 class ChannelSum:
@@ -48,6 +53,16 @@ class ChannelSum:
     """Records that were sent to another worker than the sender."""
     received: int = 0
     """Records that operators took."""
+
+    @property
+    def title(self) -> str:
+        """Where it leads."""
+        return f"{self.source} -> {self.target}"
+
+    @property
+    def not_taken(self) -> int:
+        """Records that were sent, and that no operator took."""
+        return self.records - self.received
 
 
 @dataclass

@@ -99,9 +99,7 @@ def a_long_search(
     path.write_text("\n".join(f"{i} {j}" for i in range(N_DENSE) for j in range(i)))
     search = ["cliques", "8", str(path), *options, "--out", str(folder / "out.parquet")]
     bounded = ["sh", "-c", f'ulimit -d {MOST_KIB}; exec "$@"', "sh", *command, *search]
-    running = subprocess.Popen(
-        bounded, stderr=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=_hear
-    )
+    running = subprocess.Popen(bounded, stderr=subprocess.PIPE, text=True, start_new_session=True)
     try:
         assert running.stderr is not None
         with running.stderr:
@@ -117,11 +115,6 @@ def a_long_search(
         _kill(running.pid)
         running.wait()
     assert list(folder.iterdir()) == [path]
-
-
-def _hear() -> None:
-    """Hear that a terminal closes, which we ourselves ignore where `nohup` has begun us."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @contextlib.contextmanager

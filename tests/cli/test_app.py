@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pointstamp.cli.edge_reading import EdgeReading
+from pointstamp.formats.edge_files import Edges
 from tests.cli.conftest import EDGES, Ran, a_long_search
 
 Run = Callable[..., Ran]
@@ -210,7 +210,7 @@ def test_a_failed_computation_ends_with_1_and_leaves_the_old_file(
     def fail(*args: object) -> None:
         raise MemoryError("none left")
 
-    monkeypatch.setattr(EdgeReading, "__iter__", fail)
+    monkeypatch.setattr(Edges, "batches", fail)
     ran = run("triangles", graph, "--workers", 1, "--out", out)
     assert ran.status == 1
     assert "none left" in lines(ran.err)[-1]

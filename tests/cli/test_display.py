@@ -41,7 +41,7 @@ def test_a_log_says_now_and_then_that_there_is_no_news(monkeypatch: pytest.Monke
     shown = io.StringIO()
     display = Display("cliques", 1, console_for(shown))
     with display.working("searching"):
-        display.server.take(Report(0, edges=5))
+        display.take(Report(0, edges=5))
         for _ in range(25):
             clock[0] += 1
             display.tick()

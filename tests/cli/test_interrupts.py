@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from pointstamp.cli.edge_reading import EdgeReading
+from pointstamp.formats.edge_files import Edges
 from tests.cli.conftest import END_S, Ran, a_long_search, wait_until
 from tests.os_processes import of_group
 
@@ -75,13 +75,13 @@ def _is_gateway(group: int) -> bool:
 def test_a_hangup_is_heard_unless_we_are_told_to_ignore_it(
     run: Run, graph: Path, monkeypatch: pytest.MonkeyPatch, is_ignored: bool
 ) -> None:
-    batches = EdgeReading.__iter__
+    batches = Edges.batches
 
-    def hung_up(self: EdgeReading) -> Iterator[pa.RecordBatch]:
+    def hung_up(self: Edges, index: int, readers: int) -> Iterator[pa.RecordBatch]:
         signal.raise_signal(signal.SIGHUP)
-        return batches(self)
+        return batches(self, index, readers)
 
-    monkeypatch.setattr(EdgeReading, "__iter__", hung_up)
+    monkeypatch.setattr(Edges, "batches", hung_up)
     ours = signal.SIG_IGN if is_ignored else lambda number, frame: None
     before = signal.signal(signal.SIGHUP, ours)
     try:

@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from pointstamp.cli.display import Display
-from pointstamp.cli.edge_reading import EdgeReading, VertexSet
-from pointstamp.cli.progress import ProgressReporter, ProgressServer, Report
+from pointstamp.cli.progress import ProgressReporter, Report
 from pointstamp.cli.top_matches import TopMatches, merged_top
 from pointstamp.communication.processes import run_processes
 from pointstamp.errors import FileFormatError, WorkerError
+from pointstamp.formats.edge_files import read_edges
 from pointstamp.formats.parquet import write_parquet
+from pointstamp.formats.vertex_set import VertexSet
 from pointstamp.spark.failures import error_of
 
 small = st.integers(0, 6)
@@ -59,41 +60,43 @@ def test_vertices_are_counted_once_each(pieces: list[list[int]]) -> None:
 
 
 def test_a_reading_keeps_the_facts(graph: Path) -> None:
-    reading = EdgeReading(str(graph))
-    assert sum(batch.num_rows for batch in reading) == 7
-    facts = reading.facts
-    assert (facts.edges, facts.vertices, facts.names) == (7, 5, None)
-    assert facts.began <= facts.ended
+    edges, vertices = read_edges(str(graph)), VertexSet()
+    assert sum(batch.num_rows for batch in vertices.adding(edges.batches())) == 7
+    assert (edges.n_edges, vertices.count(), edges.names) == (7, 5, None)
 
 
 # Reports.
 
 
+def silent(workers: int) -> Display:
+    return Display("triangles", workers, Console(file=io.StringIO()))
+
+
 def test_the_latest_report_of_each_worker_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pointstamp.cli.progress.LAST_REPORTS_S", 0.01)
-    server = ProgressServer(2)
-    with server.receiving():
+    monkeypatch.setattr("pointstamp.cli.display.LAST_REPORTS_S", 0.01)
+    display = silent(2)
+    with display.working("searching"):
         reporters = [ProgressReporter(index) for index in range(2)]
         reporters[1].note("found", 5)
         reporters[1].finish()
-        assert server.last_reports() == []  # one has not reported
-        assert server.reports[0] == Report(0)
-        assert server.reports[1].found == 5
-        assert server.reports[1].peak_bytes > 0
+        assert display.last_reports() == []  # one has not reported
+        assert display.reports[0] == Report(0)
+        assert display.reports[1].found == 5
+        assert display.reports[1].peak_bytes > 0
         reporters[0].note("edges", 3)
         reporters[0].finish()
-        assert [report.edges for report in server.last_reports()] == [3, 0]
+        assert [report.edges for report in display.last_reports()] == [3, 0]
 
 
 def test_reports_of_worker_processes_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
     def work(communicator: Any) -> None:
         ProgressReporter(communicator.index).finish()
 
-    monkeypatch.setattr("pointstamp.cli.progress.LAST_REPORTS_S", 10.0)
-    server = ProgressServer(2)
-    with server.receiving():
+    monkeypatch.setattr("pointstamp.cli.display.LAST_REPORTS_S", 10.0)
+    display = silent(2)
+    with display.working("searching"):
         run_processes(work, 2)
-        assert [report.done for report in server.last_reports()] == [True, True]
+        assert [report.done for report in display.last_reports()] == [True, True]
 
 
 def test_a_worker_whose_reports_nothing_takes_works_on() -> None:
@@ -104,10 +107,10 @@ def test_a_worker_whose_reports_nothing_takes_works_on() -> None:
 
 
 def test_a_report_of_a_worker_that_is_not_ours_is_ignored() -> None:
-    server = ProgressServer(1)
-    with server.receiving():
+    display = silent(1)
+    with display.working("searching"):
         ProgressReporter(7).finish()
-        assert server.reports == [Report(0)]
+        assert display.reports == [Report(0)]
 
 
 # Showing.
@@ -121,8 +124,8 @@ def test_elsewhere_than_on_a_terminal_changed_counts_are_a_line(
     written = io.StringIO()
     display = Display("triangles", 2, Console(file=written, force_terminal=False, width=200))
     with display.working("searching"):
-        display.server.take(Report(0, edges=10, found=3))
-        display.server.take(Report(1, prefixes=2000, found=4))
+        display.take(Report(0, edges=10, found=3))
+        display.take(Report(1, prefixes=2000, found=4))
         display.tick()
         display.tick()  # the same counts, no line
     _, line = written.getvalue().splitlines()
@@ -133,8 +136,8 @@ def test_on_a_terminal_a_table_is_drawn_and_vanishes() -> None:
     written = io.StringIO()
     display = Display("triangles", 2, Console(file=written, force_terminal=True, width=100))
     with display.working("searching"):
-        display.server.take(Report(0, edges=10, found=3))
-        display.server.take(Report(1, found=4))
+        display.take(Report(0, edges=10, found=3))
+        display.take(Report(1, found=4))
     drawn = written.getvalue()
     assert "triangles: searching" in drawn
     assert "edges read" in drawn

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pointstamp.cli.edge_reading import VertexSet
 from pointstamp.errors import FileFormatError
 from pointstamp.formats import edge_files
 from pointstamp.formats.edge_files import read_edges
+from pointstamp.formats.vertex_set import VertexSet
 
 Pairs = list[tuple[int, int]]
 
