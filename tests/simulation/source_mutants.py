@@ -658,7 +658,7 @@ SOURCE_MUTANTS = [
         (
             "Of what a commit names, the first batch is sent.",
             "if next(self._waiting[0], True):\n                self._waiting.popleft()\n",
-            "next(self._waiting.popleft())\n",
+            "next(self._waiting.popleft(), None)\n",
         ),
     ),
     *_of(
