@@ -400,7 +400,8 @@ def test_a_client_may_stop_the_service_and_all_is_worked_off():
 def test_a_worker_process_that_dies_is_what_every_method_raises(number, said):
     service = serve(2)
     service.input("numbers").send([{"n": number}])
-    service.input("numbers").advance_to(1)
+    with contextlib.suppress(WorkerError):  # the worker may die before it has answered
+        service.input("numbers").advance_to(1)
     began = time.monotonic()
     with pytest.raises(WorkerError, match=said):
         service.output("twice").collect(upto=0)
