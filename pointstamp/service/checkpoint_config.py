@@ -58,15 +58,7 @@ class CheckpointConfig(Durable):
         discarded: Mapping[str, int],
         positions: Mapping[str, int | None],
     ) -> dict[str, Any]:
-        """What a snapshot says beside the state.
-
-        Parameters
-        ----------
-        outputs : list of mapping
-            What `store` gave, by output, of each worker.
-        discarded, positions : mapping
-            The last epoch of each output that is discarded; where the inputs are.
-        """
+        """What a snapshot says beside the state; `outputs` is what `store` gave, by worker."""
         return {
             "outputs": {name: [stored[name] for stored in outputs] for name in discarded},
             "discarded": dict(discarded),
@@ -100,13 +92,9 @@ class CheckpointConfig(Durable):
             yield epochs[0].as_py(), batch.drop_columns([_EPOCH])
 
     def check(self, spec: ServiceSpec) -> None:
-        """Raise unless what is kept is of the inputs, outputs and columns that the service has.
+        """Raise `CheckpointStructureError` unless what is kept fits the service.
 
-        Raises
-        ------
-        CheckpointStructureError
-            If an input is not there any more, or an output of which records are kept, or if
-            one has other columns.
+        An input may not be gone, nor an output of which records are kept, nor have other columns.
         """
         known = {name for name in self.checkpoint.inputs() if not name.startswith(OUTPUT)}
         gone = ", ".join(map(repr, sorted(known - set(spec.inputs))))
@@ -135,13 +123,7 @@ class CheckpointConfig(Durable):
                 )
 
     def reached(self, input: str) -> int:
-        """The epoch that an input is at by its log.
-
-        Raises
-        ------
-        CorruptCheckpointError
-            If the log ends before where the input was when the snapshot was made.
-        """
+        """The epoch that an input is at by its log, which may not end before the snapshot."""
         reached, noted = self.checkpoint.reached(input), self._meta("reached").get(input, 0)
         if reached < noted:
             raise CorruptCheckpointError(
@@ -153,11 +135,9 @@ class CheckpointConfig(Durable):
 
     def _logged(self, input: str) -> pa.Schema | None:
         """The schema of what was committed for an input first; None if nothing is there."""
-        for _, attempts in self.checkpoint.committed(input, self.epoch):
-            for kept in attempts:
-                if kept.rows:
-                    return next(self.checkpoint.read(kept)).schema
-        return None
+        committed = self.checkpoint.committed(input, self.epoch)
+        stored = (kept for _, attempts in committed for kept in attempts if kept.rows)
+        return next((next(self.checkpoint.read(kept)).schema for kept in stored), None)
 
     def _compare(self, what: str, name: str, before: list[str] | None, schema: pa.Schema) -> None:
         now = _columns(schema)
@@ -181,12 +161,7 @@ def checkpoint_config(
 ) -> CheckpointConfig | None:
     """What a checkpoint has at this moment, to begin with; None without one.
 
-    Raises
-    ------
-    UsageError
-        If the options do not fit together, or what is there.
-    CheckpointError
-        If what is there cannot be read.
+    Raises `UsageError` if the options do not fit together, or what is there.
     """
     if checkpoint is None:
         if every is not None:

@@ -52,12 +52,7 @@ def raise_descriptor_limit() -> int:
 class ConnectionGuard:
     """Shuts down connections to a port of this process that present no token.
 
-    Parameters
-    ----------
-    port : int
-        The server's.
-    most : int, optional
-        How many connections may be; by default what the limit of descriptors allows.
+    There may be `most` connections; by default what the limit of descriptors allows.
     """
 
     def __init__(self, port: int, most: int | None = None, idle_s: float = IDLE_S) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import operator
 from collections.abc import Iterable
 from typing import Any
@@ -27,12 +28,7 @@ def epoch_of(given: Any) -> int:
 
 
 def check_staged(max_staged_bytes: Any) -> None:
-    """Refuse what is no number of bytes.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Raise `UsageError` for what is no number of bytes."""
     if type(max_staged_bytes) is not int or max_staged_bytes <= 0:
         raise UsageError(
             f"max_staged_bytes={max_staged_bytes!r} is no number of bytes: how many may wait, over "
@@ -84,11 +80,9 @@ SHARE_RECORDS = 4096
 def distributed(batches: Iterable[Any], n: int) -> list[list[Any]]:
     """The batches, sliced and distributed to `n` workers, about equally many records for each."""
     shares: list[list[Any]] = [[] for _ in range(n)]
-    turn = 0
+    turns = itertools.cycle(shares)
     for batch in batches:
         size = max(SHARE_RECORDS, -(-len(batch) // n))
         for start in range(0, len(batch), size):
-            whole = start == 0 and size >= len(batch)
-            shares[turn % n].append(batch if whole else batch.slice(start, size))
-            turn += 1
+            next(turns).append(batch.slice(start, size))
     return shares

@@ -14,22 +14,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pointstamp.errors import ServiceError, UsageError
+from pointstamp.service import protocol
 from pointstamp.service.checkpoint_config import CheckpointConfig
-from pointstamp.service.protocol import (
-    NEVER,
-    Abort,
-    AdvanceInput,
-    AwaitCompletion,
-    AwaitSnapshot,
-    Commit,
-    Discard,
-    Finish,
-    GetPosition,
-    RequestSnapshot,
-    StagingHandle,
-    StagingKey,
-    Stop,
-)
+from pointstamp.service.protocol import NEVER, StagingHandle, StagingKey
 from pointstamp.service.snapshotting import SnapshotCoordinator
 from pointstamp.service.spec import known
 
@@ -40,14 +27,7 @@ if TYPE_CHECKING:
 class Coordinator:
     """Decides for all workers of a service; the requests of its verbs come to worker 0.
 
-    Parameters
-    ----------
-    worker : ServiceWorker
-        Worker 0.
-    leading : mapping
-        The inputs that lead to each output.
-    secret : bytes
-        By which staging handles are signed.
+    `leading` has the inputs that lead to each output; staging handles are signed by `secret`.
     """
 
     def __init__(
@@ -82,34 +62,28 @@ class Coordinator:
                     for n, one in enumerate(stored)
                 )
                 now = epoch + 1
-                self.worker.order(Commit(input, epoch, handles))
+                self.worker.order(protocol.Commit(input, epoch, handles))
             # Readers may have acted on it that nothing more comes before that.
             reached = max(now, config.reached(input))
             if now < reached:
-                self.worker.order(Commit(input, now, until=reached))
+                self.worker.order(protocol.Commit(input, now, until=reached))
             self.positions[input] = reached
 
     # Requests; each is handled by the method of its verb.
 
-    def position(self, request: GetPosition) -> int | None:
+    def position(self, request: protocol.GetPosition) -> int | None:
         """The first epoch of an input that may still be committed; None if it is closed."""
         known(self.worker.spec.inputs, request.input, "input")
         self.worker.check_alive()
         with self.deciding:
             return self.positions[request.input]
 
-    def commit(self, request: Commit) -> bool:
-        """Admit the attempts at `epoch`, and have the input go on to the next.
+    def commit(self, request: protocol.Commit) -> bool:
+        """Admit the attempts at `epoch`, and have the input go on; False if it is past that.
 
         Once it has returned, it happens, whatever becomes of the caller, and with a checkpoint
         whatever becomes of the workers: it is written. What else is staged for the input up to
         `epoch` is dropped.
-
-        Returns
-        -------
-        bool
-            False, and nothing is changed, if the input is past `epoch` already: it was
-            committed before.
         """
         input, epoch, until = request.input, request.epoch, request.next_epoch
         known(self.worker.spec.inputs, input, "input")
@@ -119,21 +93,27 @@ class Coordinator:
             )
         if until is not None and until > NEVER:
             raise UsageError(f"input {input!r} cannot go on to {until}: epochs end at {NEVER}")
-        _check_handles(request)
+        for handle in request.attempts:
+            if (handle.input, handle.epoch) != (input, epoch):
+                raise UsageError(
+                    f"a commit of epoch {epoch} of input {input!r} names attempt "
+                    f"{handle.attempt!r}, which was staged for epoch {handle.epoch} of "
+                    f"{handle.input!r}"
+                )
         with self.deciding:
             position = self.positions[input]
             if position is None or epoch < position:
                 return False
             with self.worker.changed:
                 self.worker.check_alive()
-                self._check_usable(request.attempts)
+                for handle in request.attempts:
+                    self._check_usable(handle)
                 # Raises for what is not here, before the decision.
                 self.worker.staging.take(request.attempts)
             if self.snapshots is not None:
                 self.snapshots.let_past(until)
-            decided = replace(
-                request, attempts=tuple({h.key: h for h in request.attempts}.values())
-            )
+            attempts = {handle.key: handle for handle in request.attempts}
+            decided = replace(request, attempts=tuple(attempts.values()))
             if decided.attempts or until is not None:
                 # A close with nothing is no epoch: the next life may go on with it.
                 self._write(decided)
@@ -142,14 +122,14 @@ class Coordinator:
             self.worker.order(decided)
         return True
 
-    def advance(self, request: AdvanceInput) -> bool:
+    def advance(self, request: protocol.AdvanceInput) -> bool:
         """Have an input go on to an epoch, with nothing more at those before."""
-        now = self.position(GetPosition(request.input))
+        now = self.position(protocol.GetPosition(request.input))
         if now is None or request.epoch <= now:
             return False
-        return self.commit(Commit(request.input, now, until=request.epoch))
+        return self.commit(protocol.Commit(request.input, now, until=request.epoch))
 
-    def abort(self, request: Abort) -> None:
+    def abort(self, request: protocol.Abort) -> None:
         """Drop what is staged, except what a commit has named; again is no error."""
         for handle in request.attempts:
             self._check_genuine(handle)
@@ -159,17 +139,21 @@ class Coordinator:
                 if self.worker.checkpoint is not None and handle.stored is not None:
                     self.worker.checkpoint.abort(handle.input, handle.epoch, handle.stored)
             self._aborted.update(handle.key for handle in undecided)
-            self.worker.order(Abort(undecided))
+            self.worker.order(protocol.Abort(undecided))
 
-    def await_completion(self, request: AwaitCompletion) -> bool:
-        """Wait until an epoch is as complete as inputs that are behind it allow.
+    def await_completion(self, request: protocol.AwaitCompletion) -> bool:
+        """Whether an epoch is complete; an input that is behind holds back what it leads to."""
 
-        An input that is behind holds back the outputs that it leads to, and no others.
-        """
-        return self.worker.wait_for(lambda: self._is_complete(request.epoch), request.wait_s)
+        def is_complete() -> bool:
+            return all(
+                self.worker.now.is_complete(output, self._reachable(request.epoch, inputs))
+                for output, inputs in self._leading.items()
+            )
 
-    def discard(self, request: Discard) -> None:
-        """Have all workers discard an output's epochs up to this one, which is complete."""
+        return self.worker.wait_for(is_complete, request.wait_s)
+
+    def discard(self, request: protocol.Discard) -> None:
+        """Raises `EpochError` if the epoch is not complete."""
         worker, output, upto = self.worker, request.output, request.upto
         known(worker.spec.outputs, output, "output")
         if not worker.now.is_complete(output, upto):
@@ -178,31 +162,27 @@ class Coordinator:
             worker.outputs[output].discard(upto)  # at once, so that the next read here fails
         worker.order(request)
 
-    def snapshot(self, request: RequestSnapshot) -> dict[str, int | None]:
-        """The epochs of the last snapshot that is there (-1: none), and of the next.
-
-        With `soon`, the next is of the epoch that the inputs are at, unless it is asked for
-        already: it is made when they all have gone on.
-        """
+    def snapshot(self, request: protocol.RequestSnapshot) -> dict[str, int | None]:
+        """With `soon`, the next is of where the inputs are, unless it is asked for already."""
         snapshots = self._there_are_snapshots()
         if request.soon:
             snapshots.plan_soon()
         return {"committed": snapshots.last, "asked": snapshots.epoch}
 
-    def await_snapshot(self, request: AwaitSnapshot) -> bool:
-        """Wait until a snapshot of an epoch, or of a later one, is there; whether it is."""
+    def await_snapshot(self, request: protocol.AwaitSnapshot) -> bool:
+        """Whether a snapshot of an epoch, or of a later one, is there."""
         snapshots = self._there_are_snapshots()
         return self.worker.wait_for(lambda: snapshots.last >= request.epoch, request.wait_s)
 
-    def finish(self, request: Finish) -> None:
-        """Commit no more snapshots: what closes from here on, goes on in the next life."""
+    def finish(self, request: protocol.Finish) -> None:
+        """What closes from here on, goes on in the next life."""
         with self.deciding:
             self.is_finishing = True
             if self.snapshots is not None:
                 self.snapshots.ask_no_more()
 
-    def stop(self, request: Stop) -> None:
-        """Have all workers leave, as it is: `finish`, close the inputs before, and wait."""
+    def stop(self, request: protocol.Stop) -> None:
+        """Have all workers leave, as it is."""
         self.worker.order(request)
 
     def _there_are_snapshots(self) -> SnapshotCoordinator:
@@ -215,14 +195,13 @@ class Coordinator:
 
     # Commits.
 
-    def _check_usable(self, handles: Sequence[StagingHandle]) -> None:
-        for handle in handles:
-            self._check_genuine(handle)
-            if handle.key in self._aborted:
-                raise ServiceError(
-                    f"attempt {handle.attempt!r} for epoch {handle.epoch} of input "
-                    f"{handle.input!r} was aborted: stage it again"
-                )
+    def _check_usable(self, handle: StagingHandle) -> None:
+        self._check_genuine(handle)
+        if handle.key in self._aborted:
+            raise ServiceError(
+                f"attempt {handle.attempt!r} for epoch {handle.epoch} of input {handle.input!r} "
+                "was aborted: stage it again"
+            )
 
     def _check_genuine(self, handle: StagingHandle) -> None:
         if not handle.is_genuine(self._secret):
@@ -231,7 +210,7 @@ class Coordinator:
                 "changed: hand back what staging gave"
             )
 
-    def _write(self, decided: Commit) -> None:
+    def _write(self, decided: protocol.Commit) -> None:
         """Make the decision outlast us, where there is a checkpoint."""
         checkpoint, input, epoch = self.worker.checkpoint, decided.input, decided.epoch
         if checkpoint is None:
@@ -248,27 +227,8 @@ class Coordinator:
         position = self.positions.get(handle.input)
         return position is None or handle.epoch < position
 
-    # What is complete.
-
-    def _is_complete(self, epoch: int) -> bool:
-        return all(
-            self.worker.now.is_complete(output, self._reachable(epoch, inputs))
-            for output, inputs in self._leading.items()
-        )
-
     def _reachable(self, epoch: int, inputs: Iterable[str]) -> int:
         """The last epoch up to `epoch` that can be complete where these inputs lead to."""
         # By what is decided: the inputs themselves may be behind that.
         positions = [self.positions[input] for input in inputs]
         return min([epoch + 1, *(time for time in positions if time is not None)]) - 1
-
-
-def _check_handles(request: Commit) -> None:
-    """Raise for what was staged for something else."""
-    for handle in request.attempts:
-        if (handle.input, handle.epoch) != (request.input, request.epoch):
-            raise UsageError(
-                f"a commit of epoch {request.epoch} of input {request.input!r} names attempt "
-                f"{handle.attempt!r}, which was staged for epoch {handle.epoch} of "
-                f"{handle.input!r}"
-            )

@@ -15,15 +15,8 @@ import pyarrow.flight
 
 from pointstamp import errors
 from pointstamp.errors import AuthenticationError, PointstampError, ServiceError, StoppedError
-from pointstamp.service.protocol import (
-    ReadEpochs,
-    StageBatches,
-    StagingHandle,
-    Verb,
-    decode,
-    decode_answer,
-    encode,
-)
+from pointstamp.service import protocol
+from pointstamp.service.protocol import StagingHandle, Verb
 
 if TYPE_CHECKING:
     from pointstamp.communication.tls import Certificates
@@ -49,47 +42,35 @@ _GONE = (
 class RemoteWorker(contextlib.AbstractContextManager["RemoteWorker"]):
     """Sends requests to one worker by its Flight server; see `WorkerHandle`.
 
-    Parameters
-    ----------
-    address : str
-        Of the server, as `grpc://host:port` or `grpc+tls://host:port`.
-    token : str
-        What to present.
-    certificates : Certificates, optional
-        What to present to a server that encrypts, and by which to know its certificate.
+    The address is as `grpc://host:port` or `grpc+tls://host:port`; the certificates are what to
+    present to a server that encrypts, and by which to know its certificate.
     """
 
     def __init__(self, address: str, token: str, certificates: Certificates | None = None) -> None:
         self.address = address
         self._certificates = certificates
         self._headers = [(b"authorization", f"Bearer {token}".encode())]
-        presented = {}
-        if certificates is not None:
-            presented = {
-                "tls_root_certs": certificates.roots,
-                "cert_chain": certificates.chain,
-                "private_key": certificates.key,
-            }
-        self._client = fl.FlightClient(address, **presented)
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._client.close()
+        self._client = fl.FlightClient(
+            address,
+            tls_root_certs=certificates and certificates.roots,
+            cert_chain=certificates and certificates.chain,
+            private_key=certificates and certificates.key,
+        )
 
     def __exit__(self, *exception: object) -> None:
-        self.close()
+        self._client.close()
 
     def ask(self, request: Verb[Answer]) -> Answer:
         """The answer to a request."""
         options = self._options(ANSWER_S + getattr(request, "wait_s", 0.0))
         with self._translated():
-            action = fl.Action(request.verb, encode(request))
+            action = fl.Action(request.verb, protocol.encode(request))
             (answer,) = self._client.do_action(action, options)
-            return decode_answer(type(request), answer.body.to_pybytes())
+            return protocol.decode_answer(type(request), answer.body.to_pybytes())
 
-    def stage(self, request: StageBatches, batches: Iterable[Any]) -> StagingHandle:
+    def stage(self, request: protocol.StageBatches, batches: Iterable[Any]) -> StagingHandle:
         """Stage `batches`, all of one schema, for a commit."""
-        descriptor = fl.FlightDescriptor.for_command(encode(request))
+        descriptor = fl.FlightDescriptor.for_command(protocol.encode(request))
         given = iter(batches)
         first = list(islice(given, 1))
         schema = first[0].schema if first else pa.schema([])
@@ -102,16 +83,16 @@ class RemoteWorker(contextlib.AbstractContextManager["RemoteWorker"]):
                 handle = reader.read()
             if handle is None:
                 raise StoppedError(f"the worker at {self.address} gave no staging handle")
-            return decode(StagingHandle, handle.to_pybytes())
+            return protocol.decode(StagingHandle, handle.to_pybytes())
 
-    def read(self, request: ReadEpochs) -> list[tuple[int, pa.RecordBatch]]:
+    def read(self, request: protocol.ReadEpochs) -> list[tuple[int, pa.RecordBatch]]:
         """(epoch, batch) of what the worker has of complete epochs."""
         return list(self.stream(request))
 
-    def stream(self, request: ReadEpochs) -> Iterator[tuple[int, pa.RecordBatch]]:
+    def stream(self, request: protocol.ReadEpochs) -> Iterator[tuple[int, pa.RecordBatch]]:
         """The same, as they arrive."""
         with self._translated():
-            ticket = fl.Ticket(encode(request))
+            ticket = fl.Ticket(protocol.encode(request))
             for chunk in self._client.do_get(ticket, self._options(None)):
                 yield json.loads(chunk.app_metadata.to_pybytes())["epoch"], chunk.data
 
@@ -155,10 +136,8 @@ def _check_tls(address: str, certificates: Certificates | None) -> None:
     if certificates is None:
         remedy += ", and this client presents none"
     try:
-        if certificates is None:
-            context = ssl.create_default_context()
-        else:
-            context = tls.context(certificates, initiated=True)
+        given = certificates and tls.context(certificates, initiated=True)
+        context = given or ssl.create_default_context()
         context.set_alpn_protocols(["h2"])
         for _ in range(2):
             with (

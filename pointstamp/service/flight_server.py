@@ -17,18 +17,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.flight
 
-from pointstamp.communication.tls import Certificates
 from pointstamp.errors import PointstampError, ServiceError
+from pointstamp.service import protocol
 from pointstamp.service.connection_guard import ConnectionGuard
-from pointstamp.service.protocol import (
-    VERBS,
-    ReadEpochs,
-    StageBatches,
-    decode,
-    encode,
-    encode_answer,
-    token_of,
-)
 from pointstamp.service.service_worker import ServiceWorker
 from pointstamp.service.spec import FlightConfig, known
 
@@ -61,8 +52,11 @@ class FlightServer(fl.FlightServerBase):  # type: ignore[misc]  # it is Any
         port = config.ports[worker.index] if config.ports else 0
         super().__init__(
             f"{scheme}://{config.host}:{port if _is_free(config.host, port) else 0}",
-            middleware={"token": _TokenCheck(token_of(config.secret))},
-            **_mutual_tls(certificates),
+            middleware={"token": _TokenCheck(protocol.token_of(config.secret))},
+            # Mutual TLS: it demands a certificate of the same roots.
+            tls_certificates=certificates and [(certificates.chain, certificates.key)],
+            root_certificates=certificates and certificates.roots,
+            verify_client=certificates is not None,
         )
         self._worker = worker
         self._guard = ConnectionGuard(self.port)
@@ -79,28 +73,29 @@ class FlightServer(fl.FlightServerBase):  # type: ignore[misc]  # it is Any
         """What `do_action` knows."""
         with self._called(context):
             return [
-                (verb, (kind.__doc__ or verb).partition("\n")[0]) for verb, kind in VERBS.items()
+                (verb, (kind.__doc__ or verb).partition("\n")[0])
+                for verb, kind in protocol.VERBS.items()
             ]
 
     def do_action(self, context: Any, action: Any) -> Iterator[bytes]:
         """One of `list_actions`: JSON in, JSON out."""
         with self._called(context):
-            kind = known(VERBS, action.type, "action")
-            request = decode(kind, action.body.to_pybytes())
-            answer = encode_answer(kind, self._worker.ask(request))
+            kind = known(protocol.VERBS, action.type, "action")
+            request = protocol.decode(kind, action.body.to_pybytes())
+            answer = protocol.encode_answer(kind, self._worker.ask(request))
         yield answer
 
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
         """Stage batches; the staging handle comes back as metadata."""
         with self._called(context):
-            request = decode(StageBatches, descriptor.command)
+            request = protocol.decode(protocol.StageBatches, descriptor.command)
             handle = self._worker.stage(request, _received(context, reader))
-        writer.write(encode(handle))
+        writer.write(protocol.encode(handle))
 
     def do_get(self, context: Any, ticket: Any) -> Any:
         """Complete epochs of an output, of this worker; a batch's metadata has its epoch."""
         with self._called(context):
-            request = decode(ReadEpochs, ticket.ticket)
+            request = protocol.decode(protocol.ReadEpochs, ticket.ticket)
             pairs = self._worker.read(request)
             schema = self._worker.spec.outputs[request.output]
         described = (
@@ -111,10 +106,10 @@ class FlightServer(fl.FlightServerBase):  # type: ignore[misc]  # it is Any
     def get_flight_info(self, context: Any, descriptor: Any) -> Any:
         """The schema of an output, and an endpoint for each worker to get a range from."""
         with self._called(context):
-            request = decode(ReadEpochs, descriptor.command)
+            request = protocol.decode(protocol.ReadEpochs, descriptor.command)
             schema = known(self._worker.spec.outputs, request.output, "output")
-        ticket = encode(request)
-        ends = [fl.FlightEndpoint(ticket, [address]) for address in self._worker.endpoints]
+        command = descriptor.command
+        ends = [fl.FlightEndpoint(command, [address]) for address in self._worker.endpoints]
         return fl.FlightInfo(schema, descriptor, ends, -1, -1)
 
     @contextlib.contextmanager
@@ -127,17 +122,6 @@ class FlightServer(fl.FlightServerBase):  # type: ignore[misc]  # it is Any
             name = type(error).__name__
             extra = json.dumps({"error": name, "message": str(error)}).encode()
             raise fl.FlightServerError(f"{name}: {error}", extra) from error
-
-
-def _mutual_tls(certificates: Certificates | None) -> dict[str, Any]:
-    """The options of a server that presents a certificate, and demands one of the same roots."""
-    if certificates is None:
-        return {}
-    return {
-        "tls_certificates": [(certificates.chain, certificates.key)],
-        "verify_client": True,
-        "root_certificates": certificates.roots,
-    }
 
 
 def _is_free(host: str, port: int) -> bool:

@@ -18,7 +18,7 @@ import typing
 from collections.abc import Callable, Iterable
 from dataclasses import MISSING, asdict, dataclass, fields, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, dataclass_transform
 
 from pointstamp.checkpoint.input_log import Staged
 from pointstamp.errors import UsageError
@@ -141,8 +141,9 @@ VERBS: dict[str, type[Verb[Any]]] = {}
 """By their names on the wire."""
 
 
+@dataclass_transform(frozen_default=True)
 class Verb(Generic[Answer]):
-    """A request that is an action of Flight, whose handler returns an `Answer`.
+    """A request that is an action of Flight, whose handler returns an `Answer`; a dataclass.
 
     Its name on the wire stands behind its bases, with the name of the one value in the
     response: without, there is none, or the response is an object by itself.
@@ -158,20 +159,17 @@ class Verb(Generic[Answer]):
     ) -> None:
         super().__init_subclass__()
         cls.verb, cls.answer, cls.of_leader = verb, answer, of_leader
-        VERBS[verb] = cls
+        VERBS[verb] = dataclass(frozen=True)(cls)
 
 
-@dataclass(frozen=True)
 class Describe(Verb[dict[str, Any]], verb="describe", of_leader=False):
     """The workers, inputs and outputs."""
 
 
-@dataclass(frozen=True)
 class GetStatus(Verb[Status], verb="status", of_leader=False):
     """Where inputs and outputs are."""
 
 
-@dataclass(frozen=True)
 class AwaitEpoch(Verb[bool], verb="probe", answer="complete", of_leader=False):
     """Wait until an epoch is complete at an output, or at all for None; whether it is."""
 
@@ -180,7 +178,6 @@ class AwaitEpoch(Verb[bool], verb="probe", answer="complete", of_leader=False):
     wait_s: float = 0.0
 
 
-@dataclass(frozen=True)
 class AwaitStaged(Verb[int], verb="await_staged", answer="bytes", of_leader=False):
     """Wait until fewer bytes of an input are staged at this worker; how many are.
 
@@ -193,14 +190,12 @@ class AwaitStaged(Verb[int], verb="await_staged", answer="bytes", of_leader=Fals
     wait_s: float = 0.0
 
 
-@dataclass(frozen=True)
 class GetPosition(Verb[int | None], verb="position", answer="epoch"):
     """The first epoch of an input that may still be committed; None if it is closed."""
 
     input: str
 
 
-@dataclass(frozen=True)
 class Commit(Verb[bool], verb="commit", answer="committed"):
     """Admit the attempts at `epoch`, and go on to `until`, or close; whether this did it."""
 
@@ -217,7 +212,6 @@ class Commit(Verb[bool], verb="commit", answer="committed"):
         return None if self.close else self.epoch + 1 if self.until is None else self.until
 
 
-@dataclass(frozen=True)
 class AdvanceInput(Verb[bool], verb="advance", answer="committed"):
     """Go on to an epoch, with nothing more at those before."""
 
@@ -225,14 +219,12 @@ class AdvanceInput(Verb[bool], verb="advance", answer="committed"):
     epoch: int
 
 
-@dataclass(frozen=True)
 class Abort(Verb[None], verb="abort"):
     """Drop what is staged, except what a commit has named; again is no error."""
 
     attempts: tuple[StagingHandle, ...] = ()
 
 
-@dataclass(frozen=True)
 class AwaitCompletion(Verb[bool], verb="await_completion", answer="complete"):
     """Wait until an epoch is as complete as inputs that are behind it allow."""
 
@@ -240,7 +232,6 @@ class AwaitCompletion(Verb[bool], verb="await_completion", answer="complete"):
     wait_s: float = 0.0
 
 
-@dataclass(frozen=True)
 class Discard(Verb[None], verb="discard"):
     """Have all workers discard an output's epochs up to this one, which is complete."""
 
@@ -248,14 +239,12 @@ class Discard(Verb[None], verb="discard"):
     upto: int
 
 
-@dataclass(frozen=True)
 class RequestSnapshot(Verb[dict[str, int | None]], verb="snapshot"):
     """The epochs of the last snapshot that is there, and of the next, which may be had soon."""
 
     soon: bool = False
 
 
-@dataclass(frozen=True)
 class AwaitSnapshot(Verb[bool], verb="await_snapshot", answer="committed"):
     """Wait until a snapshot of an epoch, or of a later one, is there; whether it is."""
 
@@ -263,12 +252,10 @@ class AwaitSnapshot(Verb[bool], verb="await_snapshot", answer="committed"):
     wait_s: float = 0.0
 
 
-@dataclass(frozen=True)
 class Finish(Verb[None], verb="finish"):
     """Commit no more snapshots: what closes from here on, goes on in the service's next life."""
 
 
-@dataclass(frozen=True)
 class Stop(Verb[None], verb="stop"):
     """Have all workers end, as they are: `finish`, close the inputs before, and wait."""
 
@@ -315,12 +302,12 @@ class WorkerHandle(Protocol):
 
 
 def encode(value: Any) -> bytes:
-    """The body of a request, or a staging handle: its fields that are not as by default.
+    """The body of a request or of an answer, or a staging handle.
 
     >>> encode(AwaitEpoch(7, output="n"))
-    b'{"epoch": 7, "output": "n"}'
+    b'{"epoch": 7, "output": "n", "wait_s": 0.0}'
     """
-    return json.dumps(value, default=_plain).encode()
+    return json.dumps(value, default=asdict).encode()
 
 
 def decode(kind: type[Kind], body: bytes | None) -> Kind:
@@ -346,8 +333,8 @@ def decode(kind: type[Kind], body: bytes | None) -> Kind:
 def encode_answer(kind: type[Verb[Answer]], answer: Answer) -> bytes:
     """The response to a request of a kind."""
     if kind.answer is not None:
-        return json.dumps({kind.answer: answer}).encode()
-    return json.dumps({} if answer is None else answer, default=asdict).encode()
+        return encode({kind.answer: answer})
+    return encode({} if answer is None else answer)
 
 
 def decode_answer(kind: type[Verb[Answer]], body: bytes) -> Answer:
@@ -357,15 +344,7 @@ def decode_answer(kind: type[Verb[Answer]], body: bytes) -> Answer:
         found = found[kind.answer]
     elif kind is GetStatus:
         found = Status(**found)
-    elif not found:
-        found = None
-    answer: Answer = found
-    return answer
-
-
-def _plain(value: Any) -> dict[str, Any]:
-    named = {each.name: (getattr(value, each.name), each.default) for each in fields(value)}
-    return {name: found for name, (found, default) in named.items() if found != default}
+    return typing.cast(Answer, None if found == {} else found)
 
 
 _hints: Callable[[Any], dict[str, Any]] = cache(typing.get_type_hints)
@@ -384,18 +363,14 @@ def _made(kind: type[Kind], given: dict[str, Any]) -> Kind:
     """A dataclass of an object of JSON."""
     hints, values = _hints(kind), {}
     for each in fields(kind):  # type: ignore[arg-type]  # each is a dataclass
-        value, wanted = given.get(each.name), _without_none(hints[each.name])
+        value, wanted = given.get(each.name), hints[each.name]
+        if isinstance(wanted, types.UnionType):
+            wanted = typing.get_args(wanted)[0]
         if each.name in given and not (value is None and each.default is None):
             values[each.name] = _checked(each.name, value, wanted)
         elif each.default is MISSING:
             raise UsageError(f"{each.name!r} should be {_WORDS[wanted]}, and is missing")
     return kind(**values)
-
-
-def _without_none(hint: Any) -> Any:
-    if isinstance(hint, types.UnionType):
-        return next(each for each in typing.get_args(hint) if each is not types.NoneType)
-    return hint
 
 
 def _checked(name: str, given: Any, wanted: Any) -> Any:
@@ -412,7 +387,7 @@ def _checked(name: str, given: Any, wanted: Any) -> Any:
 
 def _handle(given: Any) -> StagingHandle:
     try:
-        return _made(StagingHandle, {} if not isinstance(given, dict) else given)
+        return _made(StagingHandle, given if isinstance(given, dict) else {})
     except UsageError as cause:
         raise UsageError(
             f"{given!r} is no staging handle: hand back, unchanged, what staging gave"

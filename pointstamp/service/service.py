@@ -23,34 +23,16 @@ import uuid
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from pointstamp.checkpoint.checkpoint import Checkpoint
 from pointstamp.errors import EpochError, ServiceError, StagingError, StoppedError, UsageError
+from pointstamp.service import protocol
 from pointstamp.service.conversions import check_staged, distributed, epoch_of, to_batches
-from pointstamp.service.protocol import (
-    NEVER,
-    TICK_S,
-    AwaitEpoch,
-    AwaitSnapshot,
-    AwaitStaged,
-    Commit,
-    Discard,
-    Finish,
-    GetPosition,
-    GetStatus,
-    ReadEpochs,
-    RequestSnapshot,
-    StageBatches,
-    StagingHandle,
-    Status,
-    Stop,
-    Verb,
-    WorkerHandle,
-)
+from pointstamp.service.protocol import NEVER, TICK_S, StagingHandle, Status, Verb, WorkerHandle
 from pointstamp.service.spec import ServiceSpec, known
 from pointstamp.service.supervisor import END_S, Restarting, Supervisor
 
@@ -123,7 +105,7 @@ class Service(contextlib.AbstractContextManager["Service"]):
 
     def status(self) -> Status:
         """At which epochs the inputs are, and from which on the outputs are not complete."""
-        status = self.ask(GetStatus())
+        status = self.ask(protocol.GetStatus())
         self._supervisor.reached.note(status)
         return status
 
@@ -144,11 +126,11 @@ class Service(contextlib.AbstractContextManager["Service"]):
         ServiceError
             If the service makes none.
         """
-        return self.ask(RequestSnapshot(soon))
+        return self.ask(protocol.RequestSnapshot(soon))
 
     def await_snapshot(self, epoch: int, timeout_s: float | None = TIMEOUT_S) -> bool:
         """Wait until a snapshot of `epoch`, or of a later one, is there; whether it is."""
-        return self.wait(AwaitSnapshot(epoch_of(epoch)), timeout_s)
+        return self.wait(protocol.AwaitSnapshot(epoch_of(epoch)), timeout_s)
 
     def stop(self) -> None:
         """Commit what was sent, close the inputs, and end the workers when all is complete.
@@ -158,20 +140,19 @@ class Service(contextlib.AbstractContextManager["Service"]):
         """
         with self._stopping:  # a second caller waits until it is stopped
             if not self._is_over:
-                self._stop()
+                self._stop(self._supervisor)
 
-    def _stop(self) -> None:
-        supervisor = self._supervisor
+    def _stop(self, supervisor: Supervisor) -> None:
         try:
             supervisor.reached.is_finishing = True
-            self.ask(Finish())
+            self.ask(protocol.Finish())
             for input in self._inputs.values():
                 input.close()
-            self.wait(AwaitEpoch(NEVER), None)
+            self.wait(protocol.AwaitEpoch(NEVER), None)
             for output in self._outputs.values():
-                output.fetch()
+                output._fetched = output.read()
             supervisor.end()
-            self.ask(Stop())
+            self.ask(protocol.Stop())
         except BaseException:
             self.abort()
             raise
@@ -197,18 +178,20 @@ class Service(contextlib.AbstractContextManager["Service"]):
 
     # Asking workers.
 
-    def ask(self, request: Verb[Answer]) -> Answer:
-        """What worker 0 answers; if a worker is lost for good, the cause of that is raised."""
-        return self._supervisor.ask(lambda workers: workers[0].ask(request))
+    def ask(self, request: Verb[Answer], worker: int = 0, until: float | None = None) -> Answer:
+        """What a worker answers; if one is lost for good, the cause of that is raised."""
+        return self._supervisor.ask(lambda workers: workers[worker].ask(request), until)
 
-    def wait(self, request: AwaitEpoch | AwaitSnapshot, timeout_s: float | None) -> bool:
+    def wait(
+        self, request: protocol.AwaitEpoch | protocol.AwaitSnapshot, timeout_s: float | None
+    ) -> bool:
         """Whether what is waited for is so in time; None is as long as it takes."""
         until = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
             left_s = TICK_S if until is None else max(0.0, until - time.monotonic())
             asked = replace(request, wait_s=min(TICK_S, left_s))
             try:
-                if self._supervisor.ask(lambda workers: workers[0].ask(asked), until):  # noqa: B023  (called here)
+                if self.ask(asked, until=until):
                     return True
             except Restarting:
                 return False
@@ -241,7 +224,7 @@ class ServiceInput:
     @property
     def time(self) -> int | None:
         """The epoch at which records are sent now; None when it is closed."""
-        return self._service.ask(GetPosition(self.name))
+        return self._service.ask(protocol.GetPosition(self.name))
 
     def send(
         self,
@@ -319,6 +302,7 @@ class ServiceInput:
 
     def _await_room(self, n_bytes: int, limit: int, timeout_s: float | None) -> None:
         """Wait until `n_bytes` more make no more than `limit`."""
+        ask = self._service.ask
         until = math.inf if timeout_s is None else time.monotonic() + timeout_s
         while True:
             if n_bytes + self._sent_bytes > limit:
@@ -327,7 +311,7 @@ class ServiceInput:
                     f"{self.name!r}: {self._sent_bytes} were sent here in this epoch, and wait for "
                     "it to end: call advance_to(), send less at a time, or allow more"
                 )
-            staged = [self._staged(index) for index in range(self._service.workers)]
+            staged = [ask(protocol.AwaitStaged(self.name), n) for n in range(self._service.workers)]
             if n_bytes + sum(staged) <= limit:
                 return
             left_s = until - time.monotonic()
@@ -338,11 +322,7 @@ class ServiceInput:
                     "their epoch to end, or for operators that are slow; wait longer, or allow more"
                 )
             fullest = staged.index(max(staged))
-            self._staged(fullest, staged[fullest], min(TICK_S, left_s))
-
-    def _staged(self, index: int, below: int = 0, wait_s: float = 0.0) -> int:
-        request = AwaitStaged(self.name, below, wait_s)
-        return self._service._supervisor.ask(lambda workers: workers[index].ask(request))
+            ask(protocol.AwaitStaged(self.name, staged[fullest], min(TICK_S, left_s)), fullest)
 
     def stage(self, epoch: int, data: Any) -> list[StagingHandle]:
         """Stage `data` for `commit`, distributed to the workers."""
@@ -353,7 +333,7 @@ class ServiceInput:
         shares = distributed(to_batches(data, input, service.spec.inputs[input]), service.workers)
 
         def staged(index: int) -> StagingHandle:
-            request = StageBatches(input, epoch, uuid.uuid4().hex)
+            request = protocol.StageBatches(input, epoch, uuid.uuid4().hex)
             return service._supervisor.ask(lambda ws: ws[index].stage(request, shares[index]))
 
         return [staged(index) for index, share in enumerate(shares) if share]
@@ -363,10 +343,8 @@ class ServiceInput:
 
         A commit whose answer is lost with its worker may have happened: then the log says so.
         """
-        service, request = (
-            self._service,
-            Commit(self.name, epoch, tuple(handles), until, until is None),
-        )
+        service = self._service
+        request = protocol.Commit(self.name, epoch, tuple(handles), until, until is None)
         n_tries = 0
 
         def commit(workers: Sequence[WorkerHandle]) -> bool:
@@ -378,12 +356,13 @@ class ServiceInput:
         if not is_mine and n_tries > 1 and self._is_logged(request):
             is_mine = True
             if until is None and (position := self.time) is not None:
-                service.ask(Commit(self.name, position, close=True))  # which the log does not keep
+                # Which the log does not keep.
+                service.ask(protocol.Commit(self.name, position, close=True))
         if until is None:
             service._supervisor.reached.closed.add(self.name)
         return is_mine
 
-    def _is_logged(self, request: Commit) -> bool:
+    def _is_logged(self, request: protocol.Commit) -> bool:
         """Whether the log has a commit of this epoch that names these attempts."""
         assert self._service._checkpoint is not None  # without one nothing is tried twice
         for found, attempts in self._service._checkpoint.committed(self.name, request.epoch - 1):
@@ -428,7 +407,7 @@ class ServiceOutput:
         self._service = service
         self.name = name
         self._fetched: list[tuple[int, pa.RecordBatch]] | None = None
-        self._discarded = -1
+        """What the workers had when the service was stopped."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -499,12 +478,13 @@ class ServiceOutput:
             upto = self._service.status().last_complete(self.name)
         else:
             self.probe.wait(upto, timeout_s)
-        request = ReadEpochs(self.name, after, upto, TIMEOUT_S)
+        request = protocol.ReadEpochs(self.name, after, upto, TIMEOUT_S)
         parts = self._service._supervisor.ask(lambda ws: [worker.read(request) for worker in ws])
         pairs = sorted((pair for part in parts for pair in part), key=lambda pair: pair[0])
         if after is None:
             # Another reader may have had the workers discard some, which not all have done yet.
-            gone = max(self._discarded, self._service.status().discarded[self.name])
+            discarded = self._service._supervisor.reached.discarded.get(self.name, -1)
+            gone = max(discarded, self._service.status().discarded[self.name])
             pairs = [pair for pair in pairs if pair[0] > gone]
         return pairs
 
@@ -514,23 +494,16 @@ class ServiceOutput:
         if self._fetched is not None:
             self._fetched = [pair for pair in self._fetched if pair[0] > upto]
         else:
-            self._service.ask(Discard(self.name, upto))
-            reached = self._service._supervisor.reached
-            reached.note_complete(self.name, upto)
-            reached.discarded[self.name] = max(upto, reached.discarded.get(self.name, -1))
-            self._discarded = max(upto, self._discarded)
-
-    def fetch(self) -> None:
-        """Take over what the workers have, which are about to end."""
-        self._fetched = self.read()
+            self._service.ask(protocol.Discard(self.name, upto))
+            self._service._supervisor.reached.note_discarded(self.name, upto)
 
 
+@dataclass(frozen=True)
 class ServiceProbe:
     """Whether epochs are complete, at one output or at all of them."""
 
-    def __init__(self, service: Service, output: str | None) -> None:
-        self._service = service
-        self._output = output
+    _service: Service
+    _output: str | None
 
     def less_than(self, epoch: int) -> bool:
         """Whether an epoch before `epoch` is not complete."""
@@ -554,7 +527,7 @@ class ServiceProbe:
             If it is not in time; None is as long as it takes.
         """
         service, output, epoch = self._service, self._output, epoch_of(epoch)
-        if not service.wait(AwaitEpoch(epoch, output), timeout_s):
+        if not service.wait(protocol.AwaitEpoch(epoch, output), timeout_s):
             where = "" if output is None else f" of output {output!r}"
             raise EpochError(
                 f"epoch {epoch}{where} is not complete after {timeout_s:g} s: {service.status()}"

@@ -25,53 +25,25 @@ from pointstamp.operators.probe import Probe
 from pointstamp.operators.sources import InputHandle
 from pointstamp.operators.stream import Stream
 from pointstamp.runtime.worker import Worker
+from pointstamp.service import protocol
 from pointstamp.service.checkpoint_config import CheckpointConfig
 from pointstamp.service.coordinator import Coordinator
-from pointstamp.service.protocol import (
-    NEVER,
-    PROTOCOL,
-    Abort,
-    AwaitEpoch,
-    AwaitStaged,
-    Commit,
-    Describe,
-    Discard,
-    GetStatus,
-    ReadEpochs,
-    StageBatches,
-    StagingHandle,
-    Status,
-    Stop,
-    Verb,
-)
-from pointstamp.service.snapshotting import (
-    AbandonSnapshot,
-    SnapshotReport,
-    SnapshotWriter,
-    TakeSnapshot,
-)
+from pointstamp.service.protocol import NEVER, PROTOCOL, StagingHandle, Status, Verb
+from pointstamp.service.snapshotting import SnapshotReport, SnapshotWriter, TakeSnapshot
 from pointstamp.service.spec import ServiceSpec, known
 from pointstamp.service.worker_buffers import InputFeeder, OutputBuffer, StagingArea
 
 Answer = TypeVar("Answer")
 
-Order = Commit | Abort | Discard | TakeSnapshot | AbandonSnapshot | Stop
+Order = protocol.Commit | protocol.Abort | protocol.Discard | protocol.Stop | TakeSnapshot
 """What worker 0 has all workers do: what it was asked for and has decided, or a snapshot."""
 
 
 class ServiceWorker:
-    """A worker of a service, which other threads may talk to.
+    """A worker of a service, which other threads may talk to; made in its own thread.
 
-    Parameters
-    ----------
-    worker : Worker
-        Whose dataflow is built here, in its own thread.
-    spec : ServiceSpec
-    config : CheckpointConfig, optional
-        What is staged and committed is written there first; worker 0 begins with having
-        admitted what is there and not in the snapshot.
-    secret : bytes
-        Of the service, by which staging handles are signed.
+    With a `config`, what is staged and committed is written there first, and worker 0 begins with
+    having admitted what is there and not in the snapshot. Staging handles are signed by `secret`.
     """
 
     address = None
@@ -158,17 +130,15 @@ class ServiceWorker:
                 feeder.feed()
             self._publish()
             if self._n_awaiting_room:
-                with self.changed:
-                    self.changed.notify_all()
+                self.notify()
             if self._snapshots is not None:
                 self._snapshots.go_on()
             self._worker.step_or_park()
 
     def end(self) -> None:
         """Refuse requests, those that wait as well: the worker has ended."""
-        with self.changed:
-            self._has_ended = True
-            self.changed.notify_all()
+        self._has_ended = True
+        self.notify()
         if self._snapshots is not None:
             self._snapshots.close()
         if self.coordinator is not None and self.coordinator.snapshots is not None:
@@ -183,9 +153,8 @@ class ServiceWorker:
             self.end_epoch,
         )
         if now != self.now:
-            with self.changed:
-                self.now = now
-                self.changed.notify_all()
+            self.now = now
+            self.notify()
 
     def _discarded(self) -> dict[str, int]:
         return {name: buffer.discarded for name, buffer in self.outputs.items()}
@@ -215,26 +184,27 @@ class ServiceWorker:
             self._obey(*message.batch)
 
     def _obey(self, order: Order | SnapshotReport) -> None:
-        if isinstance(order, SnapshotReport):
-            assert self.coordinator is not None  # we are worker 0
-            assert self.coordinator.snapshots is not None
-            self.coordinator.snapshots.receive(order)
-        elif isinstance(order, TakeSnapshot | AbandonSnapshot):
-            assert self._snapshots is not None  # all workers have the same configuration
-            self._snapshots.obey(order)
-        elif isinstance(order, Commit):
-            self._admit(order)
-        elif isinstance(order, Stop):
-            self._is_stopping = True
-        else:
-            with self.changed:
-                if isinstance(order, Discard):
+        match order:
+            case SnapshotReport():
+                assert self.coordinator is not None  # we are worker 0
+                assert self.coordinator.snapshots is not None
+                self.coordinator.snapshots.receive(order)
+            case TakeSnapshot():
+                assert self._snapshots is not None  # all workers have the same configuration
+                self._snapshots.obey(order)
+            case protocol.Commit():
+                self._admit(order)
+            case protocol.Discard():
+                with self.changed:
                     self.outputs[order.output].discard(order.upto)
-                else:
+            case protocol.Abort():
+                with self.changed:
                     for handle in order.attempts:
                         self.staging.drop(handle)
+            case protocol.Stop():
+                self._is_stopping = True
 
-    def _admit(self, order: Commit) -> None:
+    def _admit(self, order: protocol.Commit) -> None:
         until = order.next_epoch
         with self.changed:
             n_bytes = self.staging.taken_bytes(order.attempts)
@@ -251,11 +221,17 @@ class ServiceWorker:
     def order(self, order: Order) -> None:
         """Have every worker obey; of worker 0."""
         self.check_alive()
-        self._worker.environment.call(partial(self._send, order))
 
-    def _send(self, order: Order) -> None:
-        for peer in range(self.peers):
-            self._orders.send(peer, "order", [order])
+        def send() -> None:
+            for peer in range(self.peers):
+                self._orders.send(peer, "order", [order])
+
+        self._worker.environment.call(send)
+
+    def notify(self) -> None:
+        """Have those that wait for something look again."""
+        with self.changed:
+            self.changed.notify_all()
 
     def fail(self, error: BaseException) -> None:
         """Have this worker, and with it all, fail of `error`, if it has not ended."""
@@ -293,7 +269,7 @@ class ServiceWorker:
         answer: Answer = getattr(handlers, request.verb)(request)
         return answer
 
-    def describe(self, request: Describe) -> dict[str, Any]:
+    def describe(self, request: protocol.Describe) -> dict[str, Any]:
         """The workers, inputs and outputs."""
         return {
             "protocol": PROTOCOL,
@@ -303,45 +279,41 @@ class ServiceWorker:
             "outputs": {name: _columns(schema) for name, schema in self.spec.outputs.items()},
         }
 
-    def status(self, request: GetStatus) -> Status:
-        """How far the service is, as this worker knows it.
-
-        What `discard` took away is gone at once; the worker's step shows it only later.
-        """
+    def status(self, request: protocol.GetStatus) -> Status:
+        """How far it is; what `discard` took away shows at once, and not after the next step."""
         self.check_alive()
         with self.changed:
             return replace(self.now, discarded=self._discarded())
 
-    def probe(self, request: AwaitEpoch) -> bool:
-        """Wait until an epoch is complete at an output, or at all for None; whether it is."""
-        output, epoch = request.output, request.epoch
-        if output is not None:
-            known(self.spec.outputs, output, "output")
-        return self.wait_for(lambda: self.now.is_complete(output, epoch), request.wait_s)
+    def probe(self, request: protocol.AwaitEpoch) -> bool:
+        """Whether an epoch is complete at an output, or at all for None."""
+        if request.output is not None:
+            known(self.spec.outputs, request.output, "output")
+        return self.wait_for(
+            lambda: self.now.is_complete(request.output, request.epoch), request.wait_s
+        )
 
-    def await_staged(self, request: AwaitStaged) -> int:
+    def await_staged(self, request: protocol.AwaitStaged) -> int:
         """How many bytes of an input are staged here, once they are fewer, or in any case soon."""
         known(self.spec.inputs, request.input, "input")
+        feeder = self._feeders[request.input]
+
+        def staged() -> int:
+            return self.staging.n_bytes(request.input) + feeder.n_bytes
+
         with self.changed:
             self._n_awaiting_room += 1
         try:
-            self.wait_for(lambda: self._staged_bytes(request.input) < request.below, request.wait_s)
+            self.wait_for(lambda: staged() < request.below, request.wait_s)
         finally:
             with self.changed:
                 self._n_awaiting_room -= 1
-        return self._staged_bytes(request.input)
+        return staged()
 
-    def _staged_bytes(self, input: str) -> int:
-        """What is staged, and what was admitted and has not entered the dataflow."""
-        return self.staging.n_bytes(input) + self._feeders[input].n_bytes
-
-    def stage(self, request: StageBatches, batches: Iterable[Any]) -> StagingHandle:
+    def stage(self, request: protocol.StageBatches, batches: Iterable[Any]) -> StagingHandle:
         """Keep `batches` for a commit of (input, epoch); nothing enters the dataflow yet.
 
-        Raises
-        ------
-        SchemaError, ContainerError
-            If a batch does not fit the schema of the input.
+        Raises `SchemaError` or `ContainerError` if a batch does not fit the schema of the input.
         """
         input, epoch = request.input, request.epoch
         schema = known(self.spec.inputs, input, "input")
@@ -354,7 +326,9 @@ class ServiceWorker:
         fitting: Any = [] if memory is None else memory.list()
         n_rows = n_bytes = 0
         for batch in batches:
-            for part in _parts(conform(batch, schema, f"what is sent to {input!r}", "that input")):
+            whole = conform(batch, schema, f"what is sent to {input!r}", "that input")
+            for start in range(0, whole.num_rows, PREFERRED_RECORDS):
+                part = whole.slice(start, PREFERRED_RECORDS)
                 fitting.append(part)
                 n_rows += part.num_rows
                 n_bytes += part.nbytes
@@ -367,27 +341,18 @@ class ServiceWorker:
             self.check_alive()
             return self.staging.stage(request, fitting, stored, (n_rows, n_bytes))
 
-    def read(self, request: ReadEpochs) -> list[tuple[int, pa.RecordBatch]]:
+    def read(self, request: protocol.ReadEpochs) -> list[tuple[int, pa.RecordBatch]]:
         """This worker's batches of a range of epochs, for which it waits to be complete.
 
-        Raises
-        ------
-        EpochError
-            If they are not, or are discarded.
+        Raises `EpochError` if they are not, or are discarded.
         """
         output, upto = request.output, request.upto
         known(self.spec.outputs, output, "output")
-        if upto is not None and not self.probe(AwaitEpoch(upto, output, request.wait_s)):
+        if upto is not None and not self.probe(protocol.AwaitEpoch(upto, output, request.wait_s)):
             raise self.incomplete(output, upto)
         with self.changed:
             upto = self.now.last_complete(output) if upto is None else upto
             return self.outputs[output].read(request.after, upto)
-
-
-def _parts(batch: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
-    """`batch` in pieces that are good to send, without a copy; none if it is empty."""
-    for start in range(0, batch.num_rows, PREFERRED_RECORDS):
-        yield batch.slice(start, PREFERRED_RECORDS)
 
 
 def _columns(schema: pa.Schema) -> dict[str, str]:

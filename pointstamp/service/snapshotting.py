@@ -21,7 +21,8 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -45,13 +46,8 @@ class TakeSnapshot:
     """An order: have a snapshot made as of the end of this epoch."""
 
     epoch: int
-
-
-@dataclass(frozen=True)
-class AbandonSnapshot:
-    """An order: write nothing more of the snapshot of this epoch, which is given up."""
-
-    epoch: int
+    is_abandoned: bool = False
+    """Write nothing more of it: it is given up."""
 
 
 BEGUN, WRITTEN, FAILED, ABANDONED = "begun", "written", "failed", "abandoned"
@@ -59,37 +55,24 @@ BEGUN, WRITTEN, FAILED, ABANDONED = "begun", "written", "failed", "abandoned"
 
 @dataclass(frozen=True)
 class SnapshotReport:
-    """What a worker reports to the leader of a snapshot.
-
-    Attributes
-    ----------
-    stage : str
-        That it has begun; that its part is written; that it cannot be; or that nothing more
-        is written of one that was given up.
-    part, outputs
-        Of what is written: the part, and where what the outputs held is.
-    why : str
-        It cannot be written.
-    """
+    """What a worker reports to the leader of a snapshot."""
 
     worker: int
     epoch: int
     stage: str
+    """It has begun; its part is written; it cannot be; nothing more is, of what was given up."""
     part: Any = None
     outputs: dict[str, Any] = field(default_factory=dict)
+    """Where that is which the outputs held, beside the part."""
     why: str = ""
+    """It cannot be written."""
 
 
 class SnapshotWriter:
     """One worker's part of the snapshots; everything but `_write` runs in the worker's thread.
 
-    Parameters
-    ----------
-    held : callable
-        `held(epoch)`: what the outputs have up to an epoch, as pairs by output, or None if
-        the epoch is not complete there yet.
-    report : callable
-        Sends a `SnapshotReport` to the leader.
+    `held(epoch)` is what the outputs have up to an epoch, as pairs by output, or None if the epoch
+    is not complete there yet; `report` sends to the leader.
     """
 
     def __init__(
@@ -103,54 +86,45 @@ class SnapshotWriter:
         self._config = config
         self._held = held
         self._report = report
-        self._orders: list[TakeSnapshot | AbandonSnapshot] = []
+        self._orders: list[TakeSnapshot] = []
         self._snapshot: Snapshot | None = None
         """The last that was begun."""
-        self._awaits_outputs = False
-        """Whether what the outputs hold of it is still to be written."""
-        self._is_abandoning = False
-        self._thread: threading.Thread | None = None
-
-    def obey(self, order: TakeSnapshot | AbandonSnapshot) -> None:
+        self._steps: Iterator[None] = iter(())
+        """What is still to do for the last order."""
+        self._is_writing = False
+        self._thread = ThreadPoolExecutor(1, "pointstamp-outputs")
+        self.obey = self._orders.append
         """A snapshot is asked for, or given up; `go_on` sees to it, between steps."""
-        self._orders.append(order)
+        self.close = self._thread.shutdown
+        """Wait for what is being written."""
 
     def go_on(self) -> None:
-        """Ask our operators, and write what the outputs have when they are through."""
-        orders, self._orders = self._orders, []
-        for order in orders:
-            self._begin(order)
+        """Do what can be done of a snapshot now."""
+        while self._orders:
+            order = self._orders.pop(0)
+            self._steps = (self._abandon if order.is_abandoned else self._take)(order.epoch)
+            next(self._steps, None)
+        next(self._steps, None)
+
+    def _take(self, epoch: int) -> Iterator[None]:
+        """Ask our operators, and have written what the outputs have when they are through."""
+        self._snapshot = snapshot = self._worker.snapshot(epoch)
+        snapshot.on_error = lambda error: self._send(epoch, FAILED, why=str(error))
+        self._send(epoch, BEGUN)
+        while not snapshot.done or (held := self._held(epoch)) is None:
+            yield
+        self._is_writing = True
+        self._thread.submit(self._write, snapshot, held)
+
+    def _abandon(self, epoch: int) -> Iterator[None]:
+        """Have nothing more written, and say so when that is so."""
         snapshot = self._snapshot
-        if snapshot is None:
-            return
-        if self._awaits_outputs and snapshot.done:
-            held = self._held(snapshot.epoch)
-            if held is not None:
-                self._awaits_outputs = False
-                self._thread = threading.Thread(
-                    target=self._write, args=(snapshot, held), name="pointstamp-outputs"
-                )
-                self._thread.start()
-        if self._is_abandoning and snapshot.is_over and self._thread is None:
-            self._is_abandoning = False
-            self._send(snapshot.epoch, ABANDONED)
-
-    def close(self) -> None:
-        """Wait for the thread, if there is one."""
-        if self._thread is not None:
-            self._thread.join()
-
-    def _begin(self, order: TakeSnapshot | AbandonSnapshot) -> None:
-        if isinstance(order, TakeSnapshot):
-            self._snapshot = self._worker.snapshot(order.epoch)
-            self._snapshot.on_error = lambda error: self._send(order.epoch, FAILED, why=str(error))
-            self._awaits_outputs = True
-            self._send(order.epoch, BEGUN)
-        else:
-            assert self._snapshot is not None
-            assert self._snapshot.epoch == order.epoch
-            self._worker.abandon_snapshot(self._snapshot)
-            self._awaits_outputs, self._is_abandoning = False, True
+        assert snapshot is not None
+        assert snapshot.epoch == epoch
+        self._worker.abandon_snapshot(snapshot)
+        while not snapshot.is_over or self._is_writing:
+            yield
+        self._send(epoch, ABANDONED)
 
     def _send(self, epoch: int, stage: str, **said: Any) -> None:
         self._report(SnapshotReport(self._worker.index, epoch, stage, **said))
@@ -172,8 +146,7 @@ class SnapshotWriter:
         environment.call(partial(self._written, send))
 
     def _written(self, send: Callable[[], None]) -> None:
-        self.close()
-        self._thread = None
+        self._is_writing = False
         send()
 
 
@@ -188,17 +161,19 @@ class SnapshotCoordinator:
         self._worker = leader.worker
         self._config = config
         self._every = every
-        self.epoch: int | None = None
-        """Of the next snapshot; None while one is committed."""
         self.last = config.epoch
         """That of the last which is committed."""
+        self.epoch: int | None = None
+        """Of the next snapshot; None while one is committed."""
         self.reports: dict[str, dict[int, SnapshotReport]] = {}
-        """By stage and worker."""
-        self._is_asked = False
-        """Whether the workers are asked for it."""
-        self._is_abandoned = False
+        """Of the next, by stage and worker."""
+        self._is_asked = self._is_abandoned = False
+        """Whether the workers are asked for it; whether it is given up."""
         self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
+        # Its end is waited for: half a manifest is none, but a whole one is better.
+        self._thread = ThreadPoolExecutor(1, "pointstamp-manifest")
+        self.close = self._thread.shutdown
+        """Wait for what is being committed."""
 
     # When the next is made.
 
@@ -210,7 +185,7 @@ class SnapshotCoordinator:
                 self._aim_at(max(*positions, self.last + 1) - 1 + self._every)
                 with contextlib.suppress(StoppedError):  # there is none to come, then
                     self._ask_in_time(max(positions))
-        self._notify()
+        self._worker.notify()
 
     def plan_soon(self) -> None:
         """Have the next be of the epoch that the inputs are at, unless it is asked for."""
@@ -227,8 +202,13 @@ class SnapshotCoordinator:
 
     def let_past(self, until: int | None) -> None:
         """Let no input past the epoch of a snapshot before all workers have begun that."""
+
+        def may_go() -> bool:
+            at = self.epoch  # which another thread sets to None
+            return at is None or (until is not None and until <= at) or self._have_all(BEGUN)
+
         self._ask_in_time(until)
-        if not self._worker.wait_for(lambda: self._lets_past(until), ASKED_S):
+        if not self._worker.wait_for(may_go, ASKED_S):
             raise ServiceError(
                 f"not all workers have begun the snapshot of epoch {self.epoch} in "
                 f"{ASKED_S:g} s, and no input can go past it before; nothing is changed: try again"
@@ -250,11 +230,6 @@ class SnapshotCoordinator:
             self._is_asked = True
             self._worker.order(TakeSnapshot(self.epoch))
 
-    def _lets_past(self, epoch: int | None) -> bool:
-        if self.epoch is None or (epoch is not None and epoch <= self.epoch):
-            return True
-        return self._have_all(BEGUN)
-
     # How far it is.
 
     def receive(self, report: SnapshotReport) -> None:
@@ -263,15 +238,10 @@ class SnapshotCoordinator:
         if report.stage == FAILED:
             self._give_up(report.epoch, report.why)
         elif report.stage == ABANDONED and self._have_all(ABANDONED):
-            self._run(self._remove)
+            self._thread.submit(self._end, self._remove, report.epoch)
         elif report.stage == WRITTEN and self._have_all(WRITTEN) and self._is_over(report.epoch):
-            self._run(self._commit)
-        self._notify()
-
-    def close(self) -> None:
-        """Wait for the thread, if there is one."""
-        if self._thread is not None:
-            self._thread.join()
+            self._thread.submit(self._end, self._commit, report.epoch)
+        self._worker.notify()
 
     def _have_all(self, stage: str) -> bool:
         return len(self.reports[stage]) == self._worker.peers
@@ -280,10 +250,6 @@ class SnapshotCoordinator:
         """Whether an epoch is over for good, and not only because inputs are closed."""
         is_ending = self._is_abandoned or self._leader.is_finishing
         return not is_ending and epoch < self._worker.end_epoch
-
-    def _notify(self) -> None:
-        with self._worker.changed:
-            self._worker.changed.notify_all()
 
     def _give_up(self, epoch: int, why: str) -> None:
         with self._lock:
@@ -296,21 +262,12 @@ class SnapshotCoordinator:
             epoch,
             why,
         )
-        self._worker.order(AbandonSnapshot(epoch))
+        self._worker.order(TakeSnapshot(epoch, is_abandoned=True))
 
     # On a thread of its own.
 
-    def _run(self, end: Callable[[int], bool]) -> None:
-        """Have `end(epoch)` end the snapshot, and plan the next if that is so."""
-        assert self.epoch is not None
-        self.close()
-        # Not a daemon: half a manifest is none, but a whole one is better.
-        self._thread = threading.Thread(
-            target=self._end, args=(end, self.epoch), name="pointstamp-manifest"
-        )
-        self._thread.start()
-
     def _end(self, end: Callable[[int], bool], epoch: int) -> None:
+        """Have `end(epoch)` end the snapshot, and plan the next if that is so."""
         try:
             if end(epoch):
                 self.epoch = None

@@ -34,10 +34,7 @@ class ServiceSpec:
     def results(self, scope: Scope, streams: Sequence[Stream[Any]]) -> dict[str, Stream[Any]]:
         """The stream of each output, made of the streams of the inputs in their order.
 
-        Raises
-        ------
-        BuildError
-            If `build` returns no stream, or other names than were declared.
+        Raises `BuildError` if `build` returns no stream, or other names than were declared.
         """
         result = built(self.build, scope, list(self.inputs), streams, self.by_name)
         if isinstance(result, Stream) and len(self.outputs) == 1:
@@ -66,28 +63,18 @@ class ServiceSpec:
 
 @dataclass(frozen=True)
 class FlightConfig:
-    """How the workers of a service open their Flight servers.
-
-    Attributes
-    ----------
-    secret : bytes
-        Of the service, the same in all its lives.
-    certificates : Certificates, optional
-        Encrypt with these, and demand of clients a certificate of the same roots.
-    host : str
-        The address of this machine to listen at.
-    name : str, optional
-        By what name clients reach this machine; `host` if not given.
-    ports : tuple of int
-        By worker, those that the servers had before, to be had again where they are free:
-        clients in other programs find them there.
-    """
+    """How the workers of a service open their Flight servers."""
 
     secret: bytes = field(repr=False)
+    """Of the service, the same in all its lives."""
     certificates: Certificates | None = None
+    """Encrypt with these, and demand of clients a certificate of the same roots."""
     host: str = "127.0.0.1"
+    """The address of this machine to listen at."""
     name: str | None = None
+    """By what name clients reach this machine; `host` if not given."""
     ports: tuple[int, ...] = ()
+    """By worker, those of the servers before, where clients in other programs look for them."""
 
     def at_ports_of(self, former: Sequence[WorkerHandle]) -> FlightConfig:
         """The same, for workers that are started again."""
@@ -104,12 +91,7 @@ def service_spec(
 ) -> ServiceSpec:
     """What `serve` was given, checked as far as it can be before a worker builds it.
 
-    Raises
-    ------
-    UsageError
-        If there is no output, or something is not a schema of columns with different names.
-    BuildError
-        If `build` cannot be called with these inputs.
+    Raises `UsageError` for what is no schema, and `BuildError` if `build` does not take the inputs.
     """
     of_inputs, of_outputs = _schemas("inputs", inputs), _schemas("outputs", outputs)
     if not outputs:

@@ -22,16 +22,8 @@ from pointstamp.errors import (
     UndeclaredStateError,
     UsageError,
 )
-from pointstamp.service.protocol import (
-    TICK_S,
-    AwaitEpoch,
-    Commit,
-    Discard,
-    Finish,
-    GetPosition,
-    Status,
-    WorkerHandle,
-)
+from pointstamp.service import protocol
+from pointstamp.service.protocol import TICK_S, Status, WorkerHandle
 from pointstamp.service.restart_policy import RestartPolicy
 from pointstamp.service.worker_pools import ABORTED, LOOK_S, Termination, WorkerPool
 
@@ -67,19 +59,24 @@ class Reached:
         """An epoch is complete at an output."""
         self.frontiers[output] = max(self.frontiers.get(output, 0), epoch + 1)
 
+    def note_discarded(self, output: str, epoch: int) -> None:
+        """An epoch, which is complete, is discarded."""
+        self.note_complete(output, epoch)
+        self.discarded[output] = max(self.discarded.get(output, -1), epoch)
+
     def restore(self, leader: WorkerHandle) -> None:
         """Have it so again; raises `StoppedError` if a worker is lost meanwhile."""
         if self.is_finishing:
-            leader.ask(Finish())
+            leader.ask(protocol.Finish())
         for input in sorted(self.closed):
-            position = leader.ask(GetPosition(input))
+            position = leader.ask(protocol.GetPosition(input))
             if position is not None:
-                leader.ask(Commit(input, position, close=True))
+                leader.ask(protocol.Commit(input, position, close=True))
         for output, frontier in self.frontiers.items():
-            while not leader.ask(AwaitEpoch(frontier - 1, output, TICK_S)):
+            while not leader.ask(protocol.AwaitEpoch(frontier - 1, output, TICK_S)):
                 pass
         for output, upto in self.discarded.items():
-            leader.ask(Discard(output, upto))
+            leader.ask(protocol.Discard(output, upto))
 
 
 class Restarting(ServiceError):
@@ -89,18 +86,9 @@ class Restarting(ServiceError):
 class Supervisor:
     """Starts the workers of a service, and starts them again by a policy.
 
-    Parameters
-    ----------
-    make_pool : callable
-        `make_pool(former)`: a pool that begins with the last snapshot there is, and the
-        handles of the workers before, of which there are none at first.
-    policy : RestartPolicy, optional
-        Without, the service ends when a worker is lost.
-
-    Attributes
-    ----------
-    announce, retire : callable
-        `announce(workers)`, when they have started again; `retire()`, when the service has ended.
+    `make_pool(former)` is a pool that begins with the last snapshot there is; it is given the
+    handles of the workers before, of which there are none at first. Without a policy the service
+    ends when a worker is lost.
     """
 
     def __init__(
@@ -111,7 +99,9 @@ class Supervisor:
         self.termination = Termination()
         self.reached = Reached()
         self.announce: Callable[[Sequence[WorkerHandle]], object] = lambda workers: None
+        """Called when they have started again."""
         self.retire: Callable[[], object] = lambda: None
+        """Called when the service has ended."""
         self._make_pool = make_pool
         self._policy = policy
         self._changed = threading.Condition()
@@ -134,12 +124,8 @@ class Supervisor:
     def pool(self, until: float | None = None) -> WorkerPool:
         """The workers that are there; waits while they are started again.
 
-        Raises
-        ------
-        PointstampError
-            What the service ended of.
-        Restarting
-            If they are not there at `until`, by the monotonic clock.
+        Raises what the service ended of, or `Restarting` if they are not there at `until`, by
+        the monotonic clock.
         """
         with self._changed:
             while True:
@@ -209,14 +195,7 @@ class Supervisor:
         """Start the workers until they are there; False if they are not to be."""
         assert self._policy is not None
         error, former, pool = first, self._pool.workers, self._pool
-        while True:
-            if not self._is_allowed():
-                first.add_note(
-                    f"the workers of the service were started again {self._policy.attempts} times "
-                    f"within {self._policy.within_s:g} s, as its RestartPolicy allows; the last "
-                    f"time they ended of: {error}"
-                )
-                return False
+        while self._is_allowed():
             LOGGER.warning(
                 "a service has lost its workers, and starts them again in %g s (restart %d of %d "
                 "within %g s): %s",
@@ -239,13 +218,19 @@ class Supervisor:
                 if self._is_ending.is_set():
                     return False
                 error = failure
-                continue
-            with self._changed:
-                self._pool, self._starting = pool, None
-                self._changed.notify_all()
-            if self._is_ending.is_set():
-                pool.abort()
-            return True
+            else:
+                with self._changed:
+                    self._pool, self._starting = pool, None
+                    self._changed.notify_all()
+                if self._is_ending.is_set():
+                    pool.abort()
+                return True
+        first.add_note(
+            f"the workers of the service were started again {self._policy.attempts} times within "
+            f"{self._policy.within_s:g} s, as its RestartPolicy allows; the last time they ended "
+            f"of: {error}"
+        )
+        return False
 
     def _is_allowed(self) -> bool:
         """Whether the policy allows another restart now, which then counts."""

@@ -14,8 +14,7 @@ The caller holds a lock, except for `InputFeeder`, which is the worker's own.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
@@ -62,15 +61,18 @@ class StagingArea:
     def take(self, handles: Iterable[StagingHandle]) -> Iterator[pa.RecordBatch]:
         """The batches of those attempts that are this worker's, each attempt once.
 
-        Raises
-        ------
-        ServiceError
-            At once, if one of them is neither here nor in the checkpoint.
-        CheckpointError
-            When what the checkpoint has is read, and is not what was written.
+        Raises `ServiceError` at once if one of them is neither here nor in the checkpoint, and
+        `CheckpointError` when what that has is read, and is not what was written.
         """
         mine = {one.attempt: one for one in handles if one.worker == self._worker}
-        return _each([self._batches(one) for one in mine.values()])
+        staged = [self._batches(one) for one in mine.values()]
+        staged.reverse()
+
+        def each() -> Iterator[pa.RecordBatch]:
+            while staged:  # which lets go of them one by one
+                yield from staged.pop()
+
+        return each()
 
     def taken_bytes(self, handles: Iterable[StagingHandle]) -> int:
         """How many bytes `take` gives of what is here; what a checkpoint has is not counted."""
@@ -99,20 +101,12 @@ class StagingArea:
         return len(self._waiting)
 
 
-def _each(staged: list[Iterable[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
-    """The batches of all, which are let go of one by one."""
-    staged.reverse()
-    while staged:
-        yield from staged.pop()
-
-
 class InputFeeder:
     """Feeds an input as fast as the dataflow takes it, in the order of the decisions."""
 
     def __init__(self, handle: InputHandle) -> None:
         self._handle = handle
-        # Each is called until it has nothing more to do, which it says by None.
-        self._waiting: deque[Callable[[], bool | None]] = deque()
+        self._waiting: deque[Iterator[None]] = deque()
         self.n_bytes = 0
         """How much was admitted and waits for the dataflow to have room."""
 
@@ -129,28 +123,31 @@ class InputFeeder:
         Of `n_bytes` in all. They are asked for one by one, so that what is read from files is not
         in memory at once.
         """
-        handle = self._handle
-        self._waiting.append(partial(handle.advance_to, epoch))
         self.n_bytes += n_bytes
-        self._waiting.append(partial(self._send, iter(batches), [n_bytes]))
-        self._waiting.append(handle.close if until is None else partial(handle.advance_to, until))
+        self._waiting.append(self._admission(epoch, batches, until, n_bytes))
 
     def feed(self) -> None:
         """Send what the dataflow has room for; the rest waits for the next call."""
         while self._waiting and not self._handle.is_throttled:
-            if not self._waiting[0]():
+            if next(self._waiting[0], True):
                 self._waiting.popleft()
 
-    def _send(self, batches: Iterator[pa.RecordBatch], left: list[int]) -> bool | None:
+    def _admission(
+        self, epoch: int, batches: Iterable[pa.RecordBatch], until: int | None, n_bytes: int
+    ) -> Iterator[None]:
+        """Goes on by a batch with each None that it gives."""
+        self._handle.advance_to(epoch)
         for batch in batches:
-            if left[0]:
-                n_bytes = min(left[0], batch.nbytes)
-                left[0] -= n_bytes
-                self.n_bytes -= n_bytes
+            n_taken = min(n_bytes, batch.nbytes) if n_bytes else 0
+            n_bytes -= n_taken
+            self.n_bytes -= n_taken
             self._handle.send_batch(batch)
-            return True
-        self.n_bytes -= left[0]
-        return None
+            yield
+        self.n_bytes -= n_bytes
+        if until is None:
+            self._handle.close()
+        else:
+            self._handle.advance_to(until)
 
 
 class OutputBuffer:
@@ -181,10 +178,7 @@ class OutputBuffer:
     def read(self, after: int | None, upto: int) -> list[tuple[int, pa.RecordBatch]]:
         """(epoch, batch) of the epochs in (after, upto], in order; all that is kept, for None.
 
-        Raises
-        ------
-        EpochError
-            If something of this is discarded.
+        Raises `EpochError` if something of this is discarded.
         """
         if after is None:
             after = self.discarded

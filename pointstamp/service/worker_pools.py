@@ -78,10 +78,7 @@ def run_service_worker(
 
 
 class Termination:
-    """How the workers of a service have ended, for all threads that wait for something of them.
-
-    A thread that a worker refuses, or that waits for one, looks here first: a refusal is
-    mostly a consequence, and this has the cause.
+    """How the workers of a service have ended: the cause, of which a refusal is a consequence.
 
     >>> termination = Termination()
     >>> termination.check()
@@ -105,28 +102,23 @@ class Termination:
 
     def end(self, error: BaseException | None = None) -> None:
         """The workers have ended, of `error` or as they should; the first call counts."""
-        if not self._ended.is_set():
+        if not self.has_ended:
             self.error = error
             self._ended.set()
 
     def check(self) -> None:
         """Raise what the workers ended of, if they have ended."""
-        if not self._ended.is_set():
-            return
-        if self.error is None:
-            raise StoppedError("the service has stopped")
-        # One error is raised to any number of callers: each with a traceback of its own.
-        raise self.error.with_traceback(None) from self.error.__cause__
+        if self.has_ended:
+            # One error is raised to any number of callers: each with a traceback of its own.
+            error = self.error or StoppedError("the service has stopped")
+            raise error.with_traceback(None) from error.__cause__
 
 
 class WorkerPool:
     """Workers of one life of a service, on this machine; subclasses start them elsewhere.
 
-    Parameters
-    ----------
-    flight : FlightConfig, optional
-        Without, the workers are threads of this process, and have no Flight servers. With it
-        they are processes; one alone is a thread.
+    Without `flight` the workers are threads of this process, and have no Flight servers. With it
+    they are processes; one alone is a thread.
     """
 
     def __init__(
@@ -153,12 +145,7 @@ class WorkerPool:
     def start(self, timeout_s: float = ARRIVE_S) -> None:
         """Start the workers; returns when all are ready.
 
-        Raises
-        ------
-        RendezvousError
-            If some have not reported in time; says which.
-        WorkerError
-            If one failed instead.
+        Raises `RendezvousError` if some have not reported in time, and `WorkerError` if one failed.
         """
         self._thread.start()
         try:

@@ -60,9 +60,13 @@ class SparkWorkerPool(WorkerPool):
         job = worker_config(self._spark, self._flight.certificates)
         control = control_of(job)
         assert control is not None  # which this program has
+        task = _task(self._spec, self._config, self._flight, job)
         with control.watching(job.group, self.handlers, self._fail):
             try:
-                self._run_job(job)
+                self._jobs.give()
+                # One partition for each task, and nothing in it that matters.
+                rows = self._spark.range(0, self._n_workers, 1, self._n_workers)
+                rows.mapInArrow(task, "worker long", barrier=True).collect()
             except Exception as cause:
                 # What the workers report is better than what Spark says, but may come later.
                 if self.termination.wait(REPORT_S):
@@ -76,14 +80,6 @@ class SparkWorkerPool(WorkerPool):
                     f"is a module that is missing: {LACKING}"
                 ) from cause
 
-    def _run_job(self, job: WorkerConfig) -> None:
-        assert self._flight is not None
-        self._jobs.give()
-        task = _task(self._spec, self._config, self._flight, job)
-        # One partition for each task, and nothing in it that matters.
-        rows = self._spark.range(0, self._n_workers, 1, self._n_workers)
-        rows.mapInArrow(task, "worker long", barrier=True).collect()
-
     def _fail(self, found: Failure) -> None:
         """A worker has reported of what the job fails, or is lost."""
         error = found.as_error()
@@ -94,10 +90,7 @@ class SparkWorkerPool(WorkerPool):
 class Registration:
     """A service in the session: `format("pointstamp")` knows it, and it takes DataFrames.
 
-    Parameters
-    ----------
-    supervisor : Supervisor
-        When it has started the workers again, the session knows where they are then.
+    When the supervisor has started the workers again, the session knows where they are then.
     """
 
     def __init__(
@@ -169,11 +162,9 @@ def _task(
             mine = replace(flight, host="0.0.0.0", name=hosts[me])
         with controlled(job, me, required=True) as control:
             communicator = rendezvous(context, flight.secret, control, job.certificates)
+            args = run_service_worker, spec, config, mine, request
             with reporting(communicator, control):
-                main = run_service_worker
-                args = spec, config, mine, request
-                run_worker(communicator, main, *args, responder=registered, **spec.run_options)
-        for batch in batches:
-            yield batch.rename_columns(["worker"])
+                run_worker(communicator, *args, responder=registered, **spec.run_options)
+        yield from (batch.rename_columns(["worker"]) for batch in batches)
 
     return task

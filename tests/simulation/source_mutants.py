@@ -657,8 +657,8 @@ SOURCE_MUTANTS = [
         ),
         (
             "Of what a commit names, the first batch is sent.",
-            "            if not self._waiting[0]():\n                self._waiting.popleft()\n",
-            "            self._waiting.popleft()()\n",
+            "if next(self._waiting[0], True):\n                self._waiting.popleft()\n",
+            "next(self._waiting.popleft(), None)\n",
         ),
     ),
     *_of(
