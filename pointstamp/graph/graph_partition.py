@@ -46,6 +46,7 @@ from pointstamp.kernels.lists import (
     starts_of,
     tally,
 )
+from pointstamp.kernels.permute import gather
 
 Floats = npt.NDArray[np.float64]
 Addresses = npt.NDArray[np.int16]
@@ -315,11 +316,18 @@ class GraphPartition:
         values : arrays over rows (all rows), of which each listener gets its own
         """
         of, to, slots = self.listeners
-        if rows is not None:
+        if rows is None:
+            values_of = {name: gather(array, self._listened) for name, array in values.items()}
+        else:
             chosen = self._listening(rows)
             of, to, slots = of[chosen], to[chosen], slots[chosen]
-        values_of = {name: array[of] for name, array in values.items()}
+            values_of = {name: array[of] for name, array in values.items()}
         return Arrays({TO: to, SLOT: slots, **values_of})
+
+    @cached_property
+    def _listened(self) -> Ints:
+        """The rows of all listeners, as they are gathered again and again."""
+        return self.listeners[0].astype(np.int64)
 
     def _listening(self, rows: Numbers) -> Ints:
         """The positions in `listeners` of those that have ghosts of `rows`, by worker."""
