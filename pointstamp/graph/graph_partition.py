@@ -148,7 +148,8 @@ def local_edges_of(
         n_edges = sum(len(batch) for batches in edges for batch in batches)
         head_low, n_heads = _span_of(_columns(edges, AT))
         tail_low, n_tails = _span_of(_columns(edges, OF))
-        if max(n_heads, n_tails) <= min(2 * n_edges + 64, _MOST_IDS):
+        # What is kept for each id in between takes less than the edges do.
+        if max(n_heads, n_tails) <= min(n_edges // 2 + 64, _MOST_IDS):
             return _near_edges_of(edges, vertices, peers, head_low, n_heads, tail_low, n_tails)
     heads = DenseIds.of(distinct(*_columns(edges, AT), *vertices))
     tails = DenseIds.of(distinct(*_columns(edges, OF)))
