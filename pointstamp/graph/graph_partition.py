@@ -37,13 +37,16 @@ from pointstamp.kernels.lists import (
     distinct,
     group,
     group_distinct,
+    group_sorted,
     numbers_of,
     packed_pairs,
     place_into,
     positions,
+    sorted_pairs,
     starts_of,
     tally,
 )
+from pointstamp.kernels.permute import gather
 
 Floats = npt.NDArray[np.float64]
 Addresses = npt.NDArray[np.int16]
@@ -66,6 +69,9 @@ AT, OF, WEIGHT = "at", "of", "weight"
 SLOT, VALUE = "slot", "value"
 
 _PIECE = 65_536
+
+_MOST_IDS = 1 << 31
+"""So many numbers have 31 bits, which is what half of a packed pair holds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +116,10 @@ class LocalEdges:
     counts : int64[tails], in how many lists of the first links each tail is
     lists : list of (lists' numbers, starts, items, weights)
         Of each links. To pull, lists are of heads and items are tails; to push the
-        other way round. Both by their position in `heads` and `tails`.
+        other way round. Lists by their position in `heads` or `tails`, and items too, except
+        that those to pull may be by their distance from `low`.
+    low : int, optional
+        What an item is the distance from, where it is that of a tail's id.
     """
 
     form: Form
@@ -119,6 +128,7 @@ class LocalEdges:
     owners: Addresses
     counts: Ints
     lists: list[tuple[Numbers, Ints, Numbers, Floats | None]]
+    low: int | None = None
 
 
 def local_edges_of(
@@ -134,14 +144,73 @@ def local_edges_of(
     vertices : int64 each, of which there may be no edges
     peers : how many workers own vertices
     """
+    if form == "pull":
+        n_edges = sum(len(batch) for batches in edges for batch in batches)
+        head_low, n_heads = _span_of(_columns(edges, AT))
+        tail_low, n_tails = _span_of(_columns(edges, OF))
+        # What is kept for each id in between takes less than the edges do.
+        if max(n_heads, n_tails) <= min(n_edges // 2 + 64, _MOST_IDS):
+            return _near_edges_of(edges, vertices, peers, head_low, n_heads, tail_low, n_tails)
     heads = DenseIds.of(distinct(*_columns(edges, AT), *vertices))
     tails = DenseIds.of(distinct(*_columns(edges, OF)))
-    owners = (hash_ints(tails.ids) % np.uint64(peers)).astype(np.int16)
+    owners = _owners_of(tails.ids, peers)
     put = _lists_to_pull if form == "pull" else _lists_to_push
     lists = [put(heads, tails, batches) for batches in edges]
     counted = lists[0][2] if form == "pull" else np.empty(0, np.int32)
     counts = tally(counted, len(tails.ids))
     return LocalEdges(form, heads.ids, tails.ids, owners, counts, lists)
+
+
+def _near_edges_of(
+    edges: list[list[Arrays]],
+    vertices: list[Ints],
+    peers: int,
+    head_low: int,
+    n_heads: int,
+    tail_low: int,
+    n_tails: int,
+) -> LocalEdges:
+    """`local_edges_of` to pull, of ids that lie close together.
+
+    An edge is sorted as the pair of its ids, less the least of them, and looked up nowhere:
+    where its list begins is the number of its head, and which tails there are is seen from how
+    often each is counted.
+    """
+    found = []
+    counts = np.zeros(n_tails, np.int64)
+    is_tail = np.zeros(n_tails, np.bool_)
+    for i, batches in enumerate(edges):
+        parts = [(batch[AT], batch[OF]) for batch in batches]
+        batches.clear()
+        packed = sorted_pairs(parts, head_low, n_heads, tail_low)
+        starts, items = group_sorted(packed, n_heads)
+        del packed
+        of_links = counts if i == 0 else np.zeros(n_tails, np.int64)
+        count_into(of_links, items)
+        is_tail |= of_links > 0
+        filled = np.flatnonzero(starts[1:] > starts[:-1])
+        found.append((filled + head_low, np.append(starts[filled], starts[-1]), items))
+    heads = distinct(*(of_lists for of_lists, _, _ in found), *vertices)
+    tails = np.flatnonzero(is_tail)
+    lists: list[_Lists] = [
+        (numbers_of(heads, ids), starts, its, None) for ids, starts, its in found
+    ]
+    counts = counts[tails]
+    tails += tail_low
+    return LocalEdges("pull", heads, tails, _owners_of(tails, peers), counts, lists, tail_low)
+
+
+def _owners_of(ids: Ints, peers: int) -> Addresses:
+    return (hash_ints(ids) % np.uint64(peers)).astype(np.int16)
+
+
+def _span_of(columns: Iterator[Ints]) -> tuple[int, int]:
+    """The least id, and how many ids lie from it to the greatest; 0 and 0 if there are none."""
+    ends = [(int(column.min()), int(column.max())) for column in columns if len(column)]
+    if not ends:
+        return 0, 0
+    low = min(least for least, _ in ends)
+    return low, max(greatest for _, greatest in ends) - low + 1
 
 
 def _columns(edges: list[list[Arrays]], name: str) -> Iterator[Ints]:
@@ -248,11 +317,18 @@ class GraphPartition:
         values : arrays over rows (all rows), of which each listener gets its own
         """
         of, to, slots = self.listeners
-        if rows is not None:
+        if rows is None:
+            values_of = {name: gather(array, self._listened) for name, array in values.items()}
+        else:
             chosen = self._listening(rows)
             of, to, slots = of[chosen], to[chosen], slots[chosen]
-        values_of = {name: array[of] for name, array in values.items()}
+            values_of = {name: array[of] for name, array in values.items()}
         return Arrays({TO: to, SLOT: slots, **values_of})
+
+    @cached_property
+    def _listened(self) -> Ints:
+        """The rows of all listeners, as they are gathered again and again."""
+        return self.listeners[0].astype(np.int64)
 
     def _listening(self, rows: Numbers) -> Ints:
         """The positions in `listeners` of those that have ghosts of `rows`, by worker."""
@@ -299,15 +375,17 @@ def partition_of(
     own = local.owners == index
     vertices = distinct(np.concatenate([local.heads, local.tails[own], wanted.vertices]))
     n, n_ghosts = len(vertices), int((~own).sum())
-    row_of_head = numbers_of(vertices, local.heads)
+    rows_by_id = DenseIds.of(vertices)
+    row_of_head = rows_by_id.numbers_of(local.heads)
     place_of_tail = np.empty(len(local.tails), np.int32)
-    place_of_tail[own] = numbers_of(vertices, local.tails[own])
+    place_of_tail[own] = rows_by_id.numbers_of(local.tails[own])
     place_of_tail[~own] = np.arange(n, n + n_ghosts, dtype=np.int32)
     if local.form == "pull":
-        links = [_placed(row_of_head, place_of_tail, n, *parts) for parts in local.lists]
+        place_of_item = _by_distance(local, place_of_tail)
+        links = [_placed(row_of_head, place_of_item, n, *parts) for parts in local.lists]
     else:
         links = [_placed(place_of_tail, row_of_head, n + n_ghosts, *ls) for ls in local.lists]
-    rows = numbers_of(vertices, wanted.vertices)
+    rows = rows_by_id.numbers_of(wanted.vertices)
     degrees = np.zeros(n, np.int64)
     degrees[place_of_tail[own]] = local.counts[own]
     np.add.at(degrees, rows, wanted.counts)
@@ -322,6 +400,15 @@ def partition_of(
         links,
         (rows[order], wanted.workers[order], wanted.slots[order]),
     )
+
+
+def _by_distance(local: LocalEdges, place_of_tail: Numbers) -> Numbers:
+    """The place of each item of lists to pull."""
+    if local.low is None or not len(local.tails):
+        return place_of_tail
+    places = np.empty(int(local.tails[-1]) - local.low + 1, np.int32)
+    places[local.tails - local.low] = place_of_tail
+    return places
 
 
 def _placed(

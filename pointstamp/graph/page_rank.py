@@ -14,12 +14,13 @@ import numpy as np
 from pointstamp.containers import Arrays
 from pointstamp.containers.convert import to_arrow
 from pointstamp.errors import UsageError
-from pointstamp.graph.graph_partition import SLOT, VALUE, GraphPartition, followed, value_of
+from pointstamp.graph.graph_partition import SLOT, VALUE, GraphPartition, followed
 from pointstamp.graph.partitioning import partitions, solve
 from pointstamp.graph.supersteps import Sent
 from pointstamp.graph.vertex_columns import VERTEX
 from pointstamp.kernels.hashing import contiguous
-from pointstamp.kernels.sums import Floats, sum_lists
+from pointstamp.kernels.lists import Numbers
+from pointstamp.kernels.sums import Floats, set_values, sum_lists
 from pointstamp.operators.stream import Stream
 
 RANK = "rank"
@@ -134,22 +135,21 @@ class _Ranks:
             return self._partition.publish_to_all(
                 _for_all({_COUNT: float(self._partition.n)})
             ), True
-        slots, values = np.empty(0, np.int32), np.empty(0)
-        if messages:
-            slots, values = value_of(messages, SLOT), value_of(messages)
         if round == 1:
-            self._n_all += int(values.sum())
+            self._n_all += int(sum(batch[VALUE].sum() for batch in messages))
             self.ranks = np.full(self._partition.n, 1.0 / self._n_all)
         else:
-            ghosts = slots >= 0
-            if not ghosts.all():
-                self._mass += _mass_of(slots, values)
-                slots, values = slots[ghosts], values[ghosts]
-            self._parts[slots + np.int64(self._partition.n)] = values
+            for batch in messages:
+                self._receive(contiguous(batch[SLOT]), contiguous(batch[VALUE]))
             self.ranks = self._next_ranks()
         if round > self._rounds:
             return [], False
         return self._pass_on(), True
+
+    def _receive(self, slots: Numbers, values: Floats) -> None:
+        """What others' vertices pass on, each at the place of its ghost, and what is for all."""
+        if set_values(slots, values, self._partition.n, self._parts):
+            self._mass += _mass_of(slots, values)
 
     def _pass_on(self) -> list[Arrays]:
         partition = self._partition

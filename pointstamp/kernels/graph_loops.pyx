@@ -214,6 +214,17 @@ def sum_lists(Ints begins, Ints ends, Numbers others, const double[::1] values):
     return array
 
 
+def set_values(Numbers slots, const double[::1] values, Py_ssize_t first, double[::1] places):
+    cdef Py_ssize_t i, n_left = 0
+    with nogil:
+        for i in range(slots.shape[0]):
+            if slots[i] >= 0:
+                places[first + slots[i]] = values[i]
+            else:
+                n_left += 1
+    return n_left
+
+
 def peel(
     Ints begins,
     Ints ends,

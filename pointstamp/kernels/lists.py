@@ -11,6 +11,7 @@ their items.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -235,6 +236,69 @@ def packed_pairs(
     return packed
 
 
+_FEW_PAIRS, _BUCKET_BITS = 1 << 16, 11
+
+
+def sorted_pairs(
+    parts: list[tuple[Ints, Ints]], first_low: int, n_firsts: int, second_low: int
+) -> Ints:
+    """`(a - first_low) << 32 | (b - second_low)` of all pairs of ids, in order.
+
+    parts : int64[m] and int64[m] each; the list lets go of each as soon as it is packed
+    first_low, n_firsts : the least of the first ids, and how many ids lie from it to the greatest
+    second_low : the least of the second ids; both spans are less than 2^31
+
+    Pairs are put into buckets by the first bits of their first ids, as they are packed, and
+    then each bucket is sorted: what is sorted lies in the processor's cache, where sorting all
+    pairs goes through memory some ten times.
+
+    >>> parts = [(np.array([4, 3]), np.array([7, 9])), (np.array([3]), np.array([8]))]
+    >>> sorted_pairs(parts, 3, 2, 7)
+    array([         1,          2, 4294967296])
+    """
+    n_pairs = sum(len(first) for first, _ in parts)
+    n_bits = (n_firsts - 1).bit_length() if n_firsts else 0
+    shift = n_bits if n_pairs < _FEW_PAIRS else max(0, n_bits - _BUCKET_BITS)
+    counts = np.zeros((n_firsts >> shift) + 1, np.int64)
+    for first, _ in parts:
+        count_buckets(contiguous(first), first_low, shift, counts)
+    starts = starts_of(counts)
+    packed, places = np.empty(n_pairs, np.int64), starts[:-1].copy()
+    while parts:
+        first, second = map(contiguous, parts.pop())
+        pack_by_bucket(first, first_low, second, second_low, shift, places, packed)
+    bounds = starts.tolist()
+    for start, stop in itertools.pairwise(bounds):
+        packed[start:stop].sort()
+    return packed
+
+
+@kernel("table_loops")
+def count_buckets(ids: Ints, low: int, shift: int, counts: Ints) -> None:
+    """Add how many of `ids` are in each bucket `(id - low) >> shift` to `counts`, int64[k]."""
+    np.add.at(counts, (ids - low) >> shift, 1)
+
+
+@kernel("table_loops")
+def pack_by_bucket(
+    first: Ints,
+    first_low: int,
+    second: Ints,
+    second_low: int,
+    shift: int,
+    places: Ints,
+    packed: Ints,
+) -> None:
+    """Put `(first - first_low) << 32 | (second - second_low)` where each pair's bucket goes on.
+
+    first, second : int64[m] · shift : as of `count_buckets`
+    places : int64[k], where the next pair of each bucket goes in `packed`, moved on
+    """
+    numbers = first - first_low
+    pairs = numbers << 32 | (second - second_low)
+    place_words.plain(numbers >> shift, pairs, places, packed)  # type: ignore[attr-defined]
+
+
 def group_distinct(packed: Ints, n: int) -> tuple[Ints, Numbers]:
     """The distinct items of each of `n` lists, in order, end to end.
 
@@ -247,6 +311,11 @@ def group_distinct(packed: Ints, n: int) -> tuple[Ints, Numbers]:
     ([0, 1, 3], [7, 8, 9])
     """
     packed.sort()
+    return group_sorted(packed, n)
+
+
+def group_sorted(packed: Ints, n: int) -> tuple[Ints, Numbers]:
+    """`group_distinct` of pairs that are sorted already."""
     starts, found = unpack(packed, n)
     return starts, found if len(found) == len(packed) else found.copy()
 

@@ -476,6 +476,32 @@ cdef place_8(
         place_over[uint64_t](numbers, items, places, grouped)
 
 
+def count_buckets(Ints ids, int64_t low, int shift, int64_t[::1] counts):
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(ids.shape[0]):
+            counts[(ids[i] - low) >> shift] += 1
+
+
+def pack_by_bucket(
+    Ints first,
+    int64_t first_low,
+    Ints second,
+    int64_t second_low,
+    int shift,
+    int64_t[::1] places,
+    int64_t[::1] packed,
+):
+    cdef Py_ssize_t i
+    cdef int64_t number, place
+    with nogil:
+        for i in range(first.shape[0]):
+            number = first[i] - first_low
+            place = places[number >> shift]
+            packed[place] = number << 32 | (second[i] - second_low)
+            places[number >> shift] = place + 1
+
+
 def unpack(Ints packed, int64_t n):
     cdef Py_ssize_t i, n_items = 0
     starts_array = np.zeros(n + 1, np.int64)

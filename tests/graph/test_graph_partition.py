@@ -106,3 +106,18 @@ def test_places_of_ids_that_are_not_here_are_none():
     assert isinstance(partition, GraphPartition)
     assert partition.places_of(np.array([7, 6, 5])).tolist() == [1, -1, 0]
     assert [partition.rows_of(v).tolist() for v in (7, 6, 8)] == [[1], [], []]
+
+
+@quick
+@given(edges=edge_lists)
+def test_links_to_pull_are_the_same_of_ids_that_lie_far_apart(edges):
+    far = [(tail * 10**15, head * 10**15) for tail, head in edges]
+    for near, other in zip(shares_of(edges, workers=1), shares_of(far, workers=1), strict=True):
+        if near is None:
+            assert other is None
+            continue
+        assert (near.vertices * 10**15).tolist() == other.vertices.tolist()
+        assert near.degrees.tolist() == other.degrees.tolist()
+        for links, others in zip(near.links, other.links, strict=True):
+            assert links.sizes.tolist() == others.sizes.tolist()
+            assert links.others.tolist() == others.others.tolist()

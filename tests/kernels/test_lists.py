@@ -129,3 +129,19 @@ def test_positions_are_those_of_the_spans_in_order(spans):
     begins = np.array([b for b, _ in spans], np.int64)
     ends = begins + np.array([n for _, n in spans], np.int64)
     assert positions(begins, ends).tolist() == [p for b, n in spans for p in range(b, b + n)]
+
+
+@pytest.mark.parametrize("form", ["compiled", "plain"])
+@given(pairs=pairs, cut=st.integers(0, 40), few=st.sampled_from([0, 1 << 16]))
+def test_pairs_are_sorted_by_buckets_and_at_once(form, pairs, cut, few):
+    table = np.array(pairs, np.int64).reshape(-1, 2)
+    parts = [(table[:cut, 0].copy(), table[:cut, 1].copy()), (table[cut:, 0], table[cut:, 1])]
+    expected = sorted((first + 3) << 32 | second for first, second in pairs)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(lists, "_FEW_PAIRS", few)
+        patched.setattr(lists, "_BUCKET_BITS", 2)
+        if form == "plain":
+            for name in ("count_buckets", "pack_by_bucket"):
+                patched.setattr(lists, name, getattr(lists, name).plain)
+        assert lists.sorted_pairs(parts, -3, 10, 0).tolist() == expected
+    assert parts == []

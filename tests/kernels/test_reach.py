@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pointstamp.kernels.lists import group
 from pointstamp.kernels.reach import expand, reach_alike, shorten, spread_least
-from pointstamp.kernels.sums import sum_lists
+from pointstamp.kernels.sums import set_values, sum_lists
 
 N = 8
 FORMS = ["compiled", "plain"]
@@ -124,3 +124,11 @@ def test_sums_are_added_in_the_order_of_the_lists(form, edges):
         sum((values[o] for o in others[b:e]), 0.0) for b, e in zip(begins, ends, strict=True)
     ]
     assert found.tolist() == expected
+
+
+@pytest.mark.parametrize("form", ["compiled", "plain"])
+def test_values_are_put_in_the_places_of_their_slots(form):
+    slots, values = np.array([2, -1, 0, -3], np.int32), np.array([1.0, 2.0, 3.0, 4.0])
+    places = np.zeros(5)
+    assert in_form(set_values, form)(slots, values, 1, places) == 2
+    assert places.tolist() == [0.0, 3.0, 0.0, 1.0, 0.0]
