@@ -3,6 +3,8 @@
 Every worker sends a batch per epoch and waits until the probe says that the epoch is
 over, everywhere. Small epochs show what an epoch costs, large ones what a record does.
 The batches are made before the clock starts, and the map and the filter read each record.
+An epoch of more than 65,536 records is sent as batches of so many, so that what one function
+makes is in the processor's cache still when the next one reads it.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ SIZES = {
 }
 RECORDS = {"tiny": 1_000, "small": 5_000_000, "full": 20_000_000}
 MOST_EPOCHS = 2_000
+BATCH = 65_536
 MOST_ROWS = 100_000
 """Rows take some hundred times as long: epochs of them are no larger, and a twentieth as many."""
 
@@ -33,9 +36,8 @@ NUMPY, ARROW, POLARS = "NumPy, no dataflow", "pyarrow, no dataflow", "Polars, no
 
 def epochs(worker: ps.Worker, n_epochs: int, n_records: int) -> Run:
     """`n_epochs`, each a batch of `n_records` from every worker."""
-    batches = [Arrays(x=column) for column in columns(worker.index, n_records)]
     return _counting(
-        *(worker, n_epochs, batches),
+        *(worker, n_epochs, _sources(worker.index, n_records)),
         lambda stream: stream.exchange("x").map_batches(_plus_one).map_batches(_even),
     )
 
@@ -43,12 +45,20 @@ def epochs(worker: ps.Worker, n_epochs: int, n_records: int) -> Run:
 def epochs_of_rows(worker: ps.Worker, n_epochs: int, n_records: int) -> Run:
     """The same with Python's integers, and a function call for each."""
     return _counting(
-        *(worker, n_epochs, row_batches(worker.index, n_records)),
+        *(worker, n_epochs, [[rows] for rows in row_batches(worker.index, n_records)]),
         lambda stream: stream.exchange().map(lambda x: x + 1).filter(lambda x: not x & 1),
     )
 
 
-def _counting(worker: ps.Worker, n_epochs: int, batches: list[Any], build: Any) -> Run:
+def _sources(index: int, n_records: int) -> list[list[Arrays]]:
+    """The batches of an epoch, of which there are some to take in turns."""
+    return [
+        [Arrays(x=column[start : start + BATCH]) for start in range(0, n_records, BATCH)]
+        for column in columns(index, n_records)
+    ]
+
+
+def _counting(worker: ps.Worker, n_epochs: int, sources: list[list[Any]], build: Any) -> Run:
     counts: list[int] = []
     with worker.dataflow("epochs") as scope:
         input, stream = scope.new_input()
@@ -56,7 +66,8 @@ def _counting(worker: ps.Worker, n_epochs: int, batches: list[Any], build: Any) 
 
     def run() -> int:
         for epoch in range(n_epochs):
-            input.send_batch(batches[epoch % len(batches)])
+            for batch in sources[epoch % len(sources)]:
+                input.send_batch(batch)
             input.advance_to(epoch + 1)
             worker.step_while(lambda: probe.less_than(input.time))
         return sum(counts)
@@ -70,16 +81,18 @@ def _plus_one(batch: Arrays) -> Arrays:
 
 def _even(batch: Arrays) -> Arrays:
     x = batch["x"]
-    return Arrays(x=x[(x & np.uint64(1)) == 0])
+    return Arrays(x=np.compress((x & np.uint64(1)) == 0, x))  # a third of the time of x[mask]
 
 
 def in_numpy(n_epochs: int, n_records: int) -> Run:
     """The same functions in a loop."""
-    batches = [Arrays(x=column) for column in columns(0, n_records)]
+    sources = _sources(0, n_records)
 
     def run() -> int:
         return sum(
-            len(_even(_plus_one(batches[epoch % len(batches)]))) for epoch in range(n_epochs)
+            len(_even(_plus_one(batch)))
+            for epoch in range(n_epochs)
+            for batch in sources[epoch % len(sources)]
         )
 
     return run

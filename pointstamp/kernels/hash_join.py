@@ -1,9 +1,9 @@
 """Values kept by key, and asked for by key, a batch at a time: half of a hash join.
 
-A `Multimap` holds the values of each int64 key side by side, in one long array, so
-that what matches a key is read in a row. A list that is full moves to the end of the
-array, with room for twice as many; what it leaves behind is not used again, and is
-at most as much as is in use.
+A `Multimap` holds the first values of each int64 key beside the key, in the same half of a
+cache line, so that few values cost one wait for memory. The rest are side by side in one long
+array. A list that is full moves to the end of the array, with room for twice as many; what it
+leaves behind is not used again, and is at most as much as is in use.
 
 A join of two streams keeps one for each side: a batch of one side asks the other's,
 then is added to its own. Values are int64: numbers of rows that are kept elsewhere,
@@ -42,12 +42,12 @@ class Multimap(NamedTuple):
 
     Attributes
     ----------
-    slots : int64[2^k, 2]
-        A key, and in one word its list: in the upper half the fourth part of where it begins, in
-        the lower how many values it has; 0 in an empty slot. A list has room for a power of
-        two, 4 or more.
+    slots : int64[2^k, 4]
+        A key; in one word how many values it has in the lower half, 0 in an empty slot, and in
+        the upper the fourth part of where the rest begins; and its first four values as
+        int32, or two as int64. The list of the rest has room for a power of two, 4 or more.
     n : how many keys there are
-    lists : int32[s] or int64[s], the values; and room
+    lists : int32[s] or int64[s], the rest of the values; and room
     n_used : how much of `lists` is taken
     """
 
@@ -59,7 +59,7 @@ class Multimap(NamedTuple):
 
 def no_values() -> Multimap:
     """No keys yet."""
-    return Multimap(np.zeros((FEW, 2), np.int64), 0, np.empty(FEW, np.int32), 0)
+    return Multimap(np.zeros((FEW, 4), np.int64), 0, np.empty(FEW, np.int32), 0)
 
 
 def add_values(kept: Multimap, keys: Ints, values: Ints) -> Multimap:
@@ -88,7 +88,7 @@ def add_values(kept: Multimap, keys: Ints, values: Ints) -> Multimap:
             if done == len(of):
                 break
             if lists.itemsize == 4 and not _are_small(new[done:]):
-                lists = lists.astype(np.int64)
+                slots, n, lists, n_used = _widened(Multimap(slots, n, lists, n_used))
             else:  # a list that had to move did not find room
                 lists = with_room(lists, n_used, len(lists) - n_used + 1)
     return Multimap(slots, n, lists, n_used)
@@ -117,6 +117,17 @@ def _are_small(values: Ints) -> bool:
     return int(values.min()) >= limits.min and int(values.max()) <= limits.max
 
 
+def _widened(kept: Multimap) -> Multimap:
+    """The same values as int64, of which half as many are beside their keys."""
+    keys = kept.slots[kept.slots[:, 1] != 0, 0]
+    lists = np.empty(len(kept.lists), np.int64)
+    wide = Multimap(np.zeros_like(kept.slots), 0, lists, 0)
+    if not len(keys):
+        return wide
+    records, values = find_values(kept, keys)
+    return add_values(wide, keys[records], values)
+
+
 _LEAST = 4
 """How many values a list has room for at first; each begins at a multiple of it."""
 
@@ -124,9 +135,18 @@ _LEAST = 4
 def _lists_of(slots: Slots, lists: Ints | Numbers) -> dict[int, list[int]]:
     used = slots[slots[:, 1] != 0]
     begins = (used[:, 1].view(np.uint64) >> np.uint64(32)).astype(np.int64) * _LEAST
-    sizes = used[:, 1] & 0xFFFFFFFF
-    places = zip(used[:, 0].tolist(), begins.tolist(), sizes.tolist(), strict=True)
-    return {key: lists[begin : begin + size].tolist() for key, begin, size in places}
+    rests = (used[:, 1] & 0xFFFFFFFF) - _n_inside(lists)
+    words = used.view(lists.dtype)[:, _n_inside(lists) :]
+    found = {}
+    for key, begin, rest, first in zip(used[:, 0].tolist(), begins, rests, words, strict=True):
+        inside = first[: len(first) + rest] if rest < 0 else first
+        found[key] = [*inside.tolist(), *lists[begin : begin + max(rest, 0)].tolist()]
+    return found
+
+
+def _n_inside(lists: Ints | Numbers) -> int:
+    """How many values are in a slot; also, as words of their width, where they begin there."""
+    return 16 // lists.itemsize
 
 
 @kernel("table_loops")
@@ -151,17 +171,21 @@ def insert_values(
     added = zip(keys[done:].tolist(), values[done:].tolist(), strict=True)
     for key, value in added:
         found.setdefault(key, []).append(value)
-    rooms = [len(of_key) + -len(of_key) % _LEAST for of_key in found.values()]
+    first = _n_inside(lists)
+    rests = [of_key[first:] for of_key in found.values()]
+    begins = [0, *itertools.accumulate(len(rest) + -len(rest) % _LEAST for rest in rests)]
     is_narrow = lists.itemsize == 4
-    if sum(rooms) > len(lists) or (
+    if begins[-1] > len(lists) or (
         is_narrow and done < len(keys) and not _are_small(values[done:])
     ):
         return n, n_used, done
-    begins = [0, *itertools.accumulate(rooms)]
     slots[:] = 0
-    for slot, (key, of_key, begin) in enumerate(zip(found, found.values(), begins, strict=False)):
-        slots[slot] = key, begin // _LEAST << 32 | len(of_key)
-        lists[begin : begin + len(of_key)] = of_key
+    words = slots.view(lists.dtype)
+    of_keys = zip(found.items(), rests, begins, strict=False)
+    for slot, ((key, of_key), rest, begin) in enumerate(of_keys):
+        slots[slot, :2] = key, begin // _LEAST << 32 | len(of_key)
+        words[slot, first : first + len(of_key[:first])] = of_key[:first]
+        lists[begin : begin + len(rest)] = rest
     return len(found), begins[-1], len(keys)
 
 

@@ -79,6 +79,9 @@ def first_slot(key: int, n_bits: int) -> int:
 FEW = 1024
 """Slots of an empty table."""
 
+_LARGE = 1 << 20
+"""Bytes of an array that grows more than twofold."""
+
 
 def reserved(slots: Slots, n: int, n_more: int) -> Slots:
     """The same slots, or larger ones, in which `n + n_more` keys fill at most five eighths.
@@ -93,16 +96,26 @@ def reserved(slots: Slots, n: int, n_more: int) -> Slots:
         size *= 2
     if size == len(slots):
         return slots
-    larger = np.zeros((size, slots.shape[1]), np.int64)
+    larger = _empty_slots(size, slots.shape[1])
     refill(slots, larger)
     return larger
+
+
+def _empty_slots(size: int, width: int) -> Slots:
+    """Slots that begin with a cache line: where they are half of one, none lies in two."""
+    words = np.zeros(size * width + 8, np.int64)
+    first = -words.ctypes.data % 64 // words.itemsize
+    return words[first : first + size * width].reshape(size, width)
 
 
 def with_room(values: npt.NDArray[Any], n: int, n_more: int) -> npt.NDArray[Any]:
     """The same array, or one of twice the length or more, with room for `n_more` after `n`."""
     if n + n_more <= len(values):
         return values
-    larger = np.empty(max(n + n_more, 2 * len(values)), values.dtype)
+    # Room costs nothing before it is used; what moves is copied into new pages, which the
+    # system clears first. So large arrays move seldom.
+    more = 2 if values.nbytes < _LARGE else 8
+    larger = np.empty(max(n + n_more, more * len(values)), values.dtype)
     larger[:n] = values[:n]
     return larger
 

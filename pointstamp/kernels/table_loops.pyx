@@ -133,7 +133,7 @@ ctypedef fused Value:
 
 
 cdef inline int64_t begin_of(int64_t place) noexcept nogil:
-    """Where the values begin of what a slot says of its list."""
+    """Where the rest begins, of what a slot says of its values."""
     return <int64_t>((<uint64_t>place >> 32) * LEAST)
 
 
@@ -141,8 +141,18 @@ cdef inline int64_t size_of(int64_t place) noexcept nogil:
     return place & <int64_t>0xFFFFFFFF
 
 
+cdef inline int64_t slot_from(
+    const int64_t[:, ::1] slots, int64_t slot, int64_t key
+) noexcept nogil:
+    """The end of a search that has come to `slot`."""
+    while slots[slot, 1] != 0 and slots[slot, 0] != key:
+        slot = (slot + 1) & (slots.shape[0] - 1)
+    return slot
+
+
 cdef Py_ssize_t insert_over(
     int64_t[:, ::1] slots,
+    Value[:, ::1] words,
     int64_t[::1] used,
     Value[::1] lists,
     Ints keys,
@@ -151,32 +161,43 @@ cdef Py_ssize_t insert_over(
 ) noexcept nogil:
     """Add from `done` on, as far as there is room; `used` is of slots and of lists."""
     cdef Py_ssize_t start, stop = done, i, k
-    cdef int64_t slot, size, begin, room, last = lists.shape[0] - 1
+    cdef int64_t slot, size, rest, begin, room
+    cdef int64_t at[BLOCK]
     cdef int n_bits = bits_of(slots.shape[0])
+    cdef int n_inside = 16 // sizeof(Value)  # as many are in the slot, from that column on
     while stop < keys.shape[0]:
         start = stop
         stop = min(start + BLOCK, keys.shape[0])
         prefetch(slots, n_bits, keys, start, stop)
         for i in range(start, stop):
             slot = slot_of(slots, n_bits, keys[i])
-            __builtin_prefetch(&lists[min(begin_of(slots[slot, 1]) + size_of(slots[slot, 1]), last)])
+            at[i - start] = slot
+            size = size_of(slots[slot, 1])
+            if size > n_inside:
+                __builtin_prefetch(&lists[begin_of(slots[slot, 1]) + size - n_inside - 1])
         for i in range(start, stop):
             if <Value>values[i] != values[i]:  # too large for a list of small ones
                 return i
-            slot = slot_of(slots, n_bits, keys[i])
+            # Another key of this block may have got the slot that was empty.
+            slot = slot_from(slots, at[i - start], keys[i])
             size = size_of(slots[slot, 1])
             begin = begin_of(slots[slot, 1])
-            if size == 0 or (size >= LEAST and size & (size - 1) == 0):  # no room for more
-                room = max(2 * size, <int64_t>LEAST)
+            if size < n_inside:
+                used[0] += size == 0
+                slots[slot, 0] = keys[i]
+                words[slot, n_inside + size] = <Value>values[i]
+                slots[slot, 1] = size + 1
+                continue
+            rest = size - n_inside
+            if rest == 0 or (rest >= LEAST and rest & (rest - 1) == 0):  # no room for more
+                room = max(2 * rest, <int64_t>LEAST)
                 if used[1] + room > lists.shape[0]:
                     return i
-                for k in range(size):
+                for k in range(rest):
                     lists[used[1] + k] = lists[begin + k]
                 begin = used[1]
                 used[1] += room
-                used[0] += size == 0
-                slots[slot, 0] = keys[i]
-            lists[begin + size] = <Value>values[i]
+            lists[begin + rest] = <Value>values[i]
             slots[slot, 1] = <int64_t>((<uint64_t>(begin // LEAST) << 32) | <uint64_t>(size + 1))
     return keys.shape[0]
 
@@ -185,76 +206,124 @@ def insert_values(
     int64_t[:, ::1] slots, int64_t n, lists, int64_t n_used, Ints keys, Ints values, Py_ssize_t done
 ):
     cdef int64_t[::1] used = np.array([n, n_used])
+    words = np.asarray(slots).view(lists.dtype)
     if lists.itemsize == 4:
-        done = insert_narrow(slots, used, lists, keys, values, done)
+        done = insert_narrow(slots, words, used, lists, keys, values, done)
     else:
-        done = insert_wide(slots, used, lists, keys, values, done)
+        done = insert_wide(slots, words, used, lists, keys, values, done)
     return used[0], used[1], done
 
 
 cdef insert_narrow(
-    int64_t[:, ::1] slots, int64_t[::1] used, int32_t[::1] lists, Ints keys, Ints values, Py_ssize_t done
+    int64_t[:, ::1] slots,
+    int32_t[:, ::1] words,
+    int64_t[::1] used,
+    int32_t[::1] lists,
+    Ints keys,
+    Ints values,
+    Py_ssize_t done,
 ):
     with nogil:
-        done = insert_over[int32_t](slots, used, lists, keys, values, done)
+        done = insert_over[int32_t](slots, words, used, lists, keys, values, done)
     return done
 
 
 cdef insert_wide(
-    int64_t[:, ::1] slots, int64_t[::1] used, int64_t[::1] lists, Ints keys, Ints values, Py_ssize_t done
+    int64_t[:, ::1] slots,
+    int64_t[:, ::1] words,
+    int64_t[::1] used,
+    int64_t[::1] lists,
+    Ints keys,
+    Ints values,
+    Py_ssize_t done,
 ):
     with nogil:
-        done = insert_over[int64_t](slots, used, lists, keys, values, done)
+        done = insert_over[int64_t](slots, words, used, lists, keys, values, done)
     return done
 
 
 cdef void copy_over(
-    Ints found, const Value[::1] lists, int64_t[::1] records, int64_t[::1] values
+    const int64_t[:, ::1] found,
+    const Value[:, ::1] words,
+    const Value[::1] lists,
+    int64_t[::1] records,
+    int64_t[::1] values,
 ) noexcept nogil:
-    """The values of the lists of `found`, and of which each is."""
-    cdef Py_ssize_t start, stop = 0, i, k, at = 0
+    """The values of what was found, and of which record each is."""
+    cdef Py_ssize_t start, stop = 0, i, k
+    cdef int64_t size, begin, at = 0, n_found = records.shape[0]
+    cdef int n_inside = 16 // sizeof(Value)
     while stop < found.shape[0]:
         start = stop
         stop = min(start + BLOCK, found.shape[0])
         for i in range(start, stop):
-            __builtin_prefetch(&lists[begin_of(found[i])])
+            if size_of(found[i, 1]) > n_inside:
+                __builtin_prefetch(&lists[begin_of(found[i, 1])])
         for i in range(start, stop):
-            for k in range(begin_of(found[i]), begin_of(found[i]) + size_of(found[i])):
-                records[at] = i
-                values[at] = lists[k]
-                at += 1
+            size = size_of(found[i, 1])
+            if at + n_inside <= n_found:
+                # Also those that are not there, which the next ones overwrite: no loop that
+                # ends now here, now there.
+                for k in range(n_inside):
+                    records[at + k] = i
+                    values[at + k] = words[i, n_inside + k]
+            else:
+                for k in range(min(size, <int64_t>n_inside)):
+                    records[at + k] = i
+                    values[at + k] = words[i, n_inside + k]
+            if size > n_inside:
+                begin = begin_of(found[i, 1])
+                for k in range(size - n_inside):
+                    records[at + n_inside + k] = i
+                    values[at + n_inside + k] = lists[begin + k]
+            at += size
 
 
 def values_of(const int64_t[:, ::1] slots, int64_t n, lists, int64_t n_used, Ints keys):
     cdef Py_ssize_t start, stop = 0, i, n_keys = keys.shape[0]
-    cdef int64_t n_found = 0
+    cdef int64_t slot, n_found = 0
     cdef int n_bits = bits_of(slots.shape[0])
-    cdef int64_t[::1] found = np.empty(n_keys, np.int64)
+    found_array = np.empty((n_keys, 4), np.int64)  # what the slots hold
+    cdef int64_t[:, ::1] found = found_array
     with nogil:
         while stop < n_keys:
             start = stop
             stop = min(start + BLOCK, n_keys)
             prefetch(slots, n_bits, keys, start, stop)
             for i in range(start, stop):
-                found[i] = slots[slot_of(slots, n_bits, keys[i]), 1]
-                n_found += size_of(found[i])
+                slot = slot_of(slots, n_bits, keys[i])
+                memcpy(&found[i, 0], &slots[slot, 0], 32)
+                n_found += size_of(slots[slot, 1])
     records = np.empty(n_found, np.int64)
     values = np.empty(n_found, np.int64)
+    words = found_array.view(lists.dtype)
     if lists.itemsize == 4:
-        copy_narrow(found, lists, records, values)
+        copy_narrow(found, words, lists, records, values)
     else:
-        copy_wide(found, lists, records, values)
+        copy_wide(found, words, lists, records, values)
     return records, values
 
 
-cdef copy_narrow(Ints found, Numbers lists, int64_t[::1] records, int64_t[::1] values):
+cdef copy_narrow(
+    const int64_t[:, ::1] found,
+    const int32_t[:, ::1] words,
+    Numbers lists,
+    int64_t[::1] records,
+    int64_t[::1] values,
+):
     with nogil:
-        copy_over[int32_t](found, lists, records, values)
+        copy_over[int32_t](found, words, lists, records, values)
 
 
-cdef copy_wide(Ints found, Ints lists, int64_t[::1] records, int64_t[::1] values):
+cdef copy_wide(
+    const int64_t[:, ::1] found,
+    const int64_t[:, ::1] words,
+    Ints lists,
+    int64_t[::1] records,
+    int64_t[::1] values,
+):
     with nogil:
-        copy_over[int64_t](found, lists, records, values)
+        copy_over[int64_t](found, words, lists, records, values)
 
 
 def number_keys(

@@ -55,6 +55,24 @@ def test_values_are_kept_in_half_the_room_until_one_is_too_large(form, large):
     assert values.tolist() == [-(2**31), 1, 2**31 - 1, 0, large, 2]
 
 
+@pytest.mark.parametrize("first", [0, 2**40])
+def test_values_beside_their_key_and_in_lists_come_in_their_order(form, first):
+    sizes = [*range(40), 257]
+    keys = np.concatenate([np.arange(size, len(sizes)) for size in range(40)])
+    keys = np.concatenate([keys, np.full(217, len(sizes) - 1)])
+    values = first + np.arange(len(keys))
+    kept = add_values(no_values(), keys, values)
+    records, found = find_values(kept, np.arange(-1, len(sizes) + 1))
+    order = np.argsort(keys, kind="stable")
+    assert records.tolist() == (keys[order] + 1).tolist()
+    assert found.tolist() == values[order].tolist()
+
+
+@pytest.mark.parametrize("n", [3, 100, 5_000])
+def test_slots_of_half_a_cache_line_lie_in_one(n):
+    assert key_tables.reserved(np.zeros((2, 4), np.int64), 0, n).ctypes.data % 64 == 0
+
+
 def test_long_lists_of_values_grow():
     kept = add_values(no_values(), np.zeros(150_000, np.int64), np.arange(150_000))
     records, values = find_values(kept, ints([1, 0]))
