@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -182,12 +183,20 @@ def test_workers_that_are_killed_before_a_commit_have_lost_nothing_that_was_comm
         return totals(scope, words.exchange("word").map_batches(check))
 
     outputs = {"counts": COUNT}
-    service = ps.serve(die, 2, inputs={"words": WORD}, outputs=outputs, checkpoint=tmp_path)
+    service = ps.serve(
+        die,
+        2,
+        inputs={"words": WORD},
+        outputs=outputs,
+        checkpoint=tmp_path,
+        restart=ps.RestartPolicy(delay_s=0.0),
+    )
     feed(service, 3)
     service.input("words").send([{"word": "die"}])
-    service.input("words").advance_to(4)
+    with contextlib.suppress(WorkerError):  # the worker may die before this has returned
+        service.input("words").advance_to(4)
     with pytest.raises(WorkerError, match="SIGKILL"):
-        service.probe.wait(3)
+        service.probe.wait(3, timeout_s=None)  # it is started again three times first
     service.abort()
     # It was committed, so it is let in again; this dataflow does not die of it.
     with serve(tmp_path) as service:
