@@ -13,7 +13,13 @@ import pytest
 from pointstamp.compiled import MODULES, source
 from tests.conftest import ONCE, ROOT, is_of_core
 
-CONFTEST = Path(__file__).with_name("conftest.py")
+CONFTEST = (
+    Path(__file__)
+    .with_name("conftest.py")
+    .read_text()
+    # What these tests run needs no Spark and no Arrow, whose imports take longer than a limit.
+    .replace('scope="session", autouse=True', 'scope="session"')
+)
 
 LEAKS = {
     "thread": (
@@ -44,7 +50,7 @@ def test_a_test_that_leaves_something_behind_fails(tmp_path, kind):
     source = "kept = []\ndef test_it():\n" + "".join(f"    {line}\n" for line in body.splitlines())
     ends = "\ndef test_end():\n    for it in kept:\n        getattr(it, 'kill', lambda: None)()\n"
     (tmp_path / "test_leak.py").write_text(source + ends)
-    shorter = CONFTEST.read_text().replace("SETTLE_S = 2.0", "SETTLE_S = 0.2")
+    shorter = CONFTEST.replace("SETTLE_S = 2.0", "SETTLE_S = 0.2")
     (tmp_path / "conftest.py").write_text(shorter)
     answer = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", ".", "."],
@@ -83,10 +89,10 @@ def test_before():
 @pytest.fixture
 def ends_late():
     yield
-    time.sleep(60)
+    time.sleep(600)
 
 def test_call():
-    time.sleep(60)
+    time.sleep(600)
 
 def test_end(ends_late):
     assert not "seen"
@@ -98,9 +104,7 @@ def test_after():
 
 def test_a_test_that_hangs_is_named_and_the_others_go_on(tmp_path):
     (tmp_path / "test_hangs.py").write_text(HANGS)
-    (tmp_path / "conftest.py").write_text(
-        CONFTEST.read_text().replace("LIMIT_S = 400.0", "LIMIT_S = 1.0")
-    )
+    (tmp_path / "conftest.py").write_text(CONFTEST.replace("LIMIT_S = 400.0", "LIMIT_S = 3.0"))
     began = time.monotonic()
     options = ["-q", "-n", "1", "-p", "no:cacheprovider", "--rootdir", ".", "."]
     answer = subprocess.run(
@@ -111,7 +115,7 @@ def test_a_test_that_hangs_is_named_and_the_others_go_on(tmp_path):
         text=True,
         check=False,
     )
-    assert time.monotonic() - began < 55, answer.stdout + answer.stderr
+    assert time.monotonic() - began < 300, answer.stdout + answer.stderr
     said = answer.stdout
     assert "crashed while running 'test_hangs.py::test_call'" in said, said + answer.stderr
     assert "crashed while running 'test_hangs.py::test_end'" in said, said
