@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, closing
 from os import PathLike
-from typing import Any, TypeVar
+from typing import TypeVar, TypeVarTuple
 
 from pointstamp.communication.communicator import Communicator
 from pointstamp.communication.target import check_main, check_result, run_in_process
@@ -18,12 +18,13 @@ from pointstamp.runtime.run_options import check_options, is_eager, memory_budge
 from pointstamp.runtime.worker import Worker
 
 Result = TypeVar("Result")
+Args = TypeVarTuple("Args")
 
 
 def run_worker(
     communicator: Communicator,
-    main: Callable[..., Result],
-    *args: Any,
+    main: Callable[[Worker, *Args], Result],
+    *args: *Args,
     progress: str = "demand",
     accumulate: bool = False,
     log: LoggerFactory | None = None,

@@ -31,7 +31,7 @@ from os import PathLike
 from pathlib import Path
 from random import Random
 from types import FrameType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, TypeVarTuple
 
 from pointstamp.communication.communicator import Channel
 from pointstamp.communication.failure import Failure, failure, first_cause
@@ -59,6 +59,7 @@ except ImportError as cause:
     ) from cause
 
 Result = TypeVar("Result")
+Args = TypeVarTuple("Args")
 
 MAX_DECISIONS = 20_000_000
 """After so many, a run counts as one that never ends."""
@@ -75,8 +76,8 @@ OURS = (str(HERE), str(HERE.parent / "communication"))
 
 
 def simulate(
-    main: Callable[..., Result],
-    *args: Any,
+    main: Callable[[Worker, *Args], Result],
+    *args: *Args,
     workers: int,
     seed: int = 0,
     crash: bool = False,

@@ -22,12 +22,13 @@ def checker() -> str | None:
     return next((command for command in found if command), None)
 
 
-def run(folder: Path, file: Path) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, file: Path, **more: str) -> subprocess.CompletedProcess[str]:
     settings = {
         "include": [str(file)],
         "typeCheckingMode": "standard",
         "pythonVersion": "3.11",
         "extraPaths": [str(ROOT)],
+        **more,
     }
     config = folder / "pyrightconfig.json"
     config.write_text(json.dumps(settings))
@@ -45,6 +46,12 @@ def run(folder: Path, file: Path) -> subprocess.CompletedProcess[str]:
 
 def test_pyright_agrees_about_the_types_of_operators(tmp_path: Path) -> None:
     done = run(tmp_path, HERE / "streams.py")
+    assert done.returncode == 0, done.stdout
+
+
+def test_pyright_agrees_about_what_a_program_is_given(tmp_path: Path) -> None:
+    """Every call of the file that is said to be wrong is wrong."""
+    done = run(tmp_path, HERE / "launching.py", reportUnnecessaryTypeIgnoreComment="error")
     assert done.returncode == 0, done.stdout
 
 
