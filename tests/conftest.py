@@ -91,6 +91,11 @@ def once_from(first: int, seeds: Iterable[int]) -> list[Any]:
     return [pytest.param(n, marks=pytest.mark.once) if n >= first else n for n in seeds]
 
 
+def examples(n: int) -> int:
+    """How many examples a test has that asks for `n`: a quarter, in the second mode."""
+    return min(n, max(1, n * settings.default.max_examples // 100))
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what is run in both modes, and leave to the sources what only they can show."""
     reason = "of the sources alone: it replaces methods, or counts calls"

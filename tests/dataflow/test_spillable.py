@@ -24,6 +24,7 @@ from pointstamp.dataflow.memory_budget import bytes_in
 from pointstamp.dataflow.spill_files import SpillFiles
 from pointstamp.dataflow.spillable import ARRIVED, SpillableQueue, WorkerMemory
 from pointstamp.errors import SpillError
+from tests.conftest import examples
 
 
 def batch(kind: str, n: int, value: int) -> Any:
@@ -52,7 +53,7 @@ STEPS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(STEPS, st.sampled_from([1, 400, 3000, 10**9]))
 def test_a_queue_that_spills_is_a_queue(steps: list[Any], limit: int) -> None:
     largest = 0
@@ -89,7 +90,7 @@ def of_times(queue: Any) -> dict[int, int]:
     return counts
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=examples(80))
 @given(
     st.lists(st.tuples(st.sampled_from(["rows", "arrays", "columns"]), st.integers(1, 60))),
     st.sampled_from([1, 2000, 10**9]),

@@ -13,6 +13,7 @@ from pointstamp.progress.few_counts import BEYOND, FewCounts
 from pointstamp.progress.reachability import Tracker
 from pointstamp.progress.timestamp import Int, Product, Timestamp, summary_less_equal
 from pointstamp.progress.topology import Edge, Node, Topology
+from tests.conftest import examples
 
 PAIRS = Product(Int, Int)
 
@@ -104,7 +105,7 @@ NUMBERS = st.sampled_from([0, 1, 2, 3, BEYOND - 2, BEYOND - 1, BEYOND, BEYOND + 
     [(Int, IntObjects()), (PAIRS, PairObjects(Int, Int))],
     ids=["integers", "pairs"],
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(data=st.data())
 def test_what_numbers_imply_is_what_objects_do(
     numbers: Timestamp, objects: Timestamp, data: Any

@@ -15,6 +15,7 @@ from pointstamp.progress.reachability import Tracker
 from pointstamp.progress.step import Step
 from pointstamp.progress.timestamp import Advance, Both, Int, Product, summary_less_equal
 from pointstamp.progress.topology import Edge, Node, Topology
+from tests.conftest import examples
 
 NESTED = Product(Int, Int)
 
@@ -74,7 +75,7 @@ def graphs(draw: Any) -> Topology:
     return Topology(NESTED, nodes, edges)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.data())
 def test_implied_times_are_what_brute_force_finds(data: Any) -> None:
     topology = data.draw(graphs())
@@ -113,7 +114,7 @@ def test_implied_times_are_what_brute_force_finds(data: Any) -> None:
             assert set(Antichain(NESTED.less_equal, counted)) == reached[topology.target(0, output)]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.data())
 def test_ports_that_share_their_ways_imply_what_those_with_ways_of_their_own_do(data: Any) -> None:
     inputs, outputs = data.draw(st.integers(10, 14)), data.draw(st.integers(10, 14))

@@ -19,6 +19,7 @@ from pointstamp.errors import WorkerError
 from pointstamp.runtime.schedule import Schedule
 from pointstamp.runtime.simulate import Simulation
 from pointstamp.testing import Oracle
+from tests.conftest import examples
 from tests.simulation.plans import (
     LIBRARY,
     IteratePlan,
@@ -61,7 +62,7 @@ def test_random_dataflows_are_safe_live_and_right(first):
     assert n_records > 100  # else these dataflows do nothing
 
 
-@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(50), suppress_health_check=[HealthCheck.too_slow])
 @given(st.randoms(), st.integers(1, 4), st.integers(0, 1000))
 def test_random_dataflows_are_safe_and_live_and_shrink_where_not(rng, workers, seed):
     run_plan(random_plan(rng, size=3, depth=2), workers, seed)
