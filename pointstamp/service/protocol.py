@@ -307,7 +307,7 @@ def encode(value: Any) -> bytes:
     >>> encode(AwaitEpoch(7, output="n"))
     b'{"epoch": 7, "output": "n", "wait_s": 0.0}'
     """
-    return json.dumps(value, default=asdict).encode()
+    return json.dumps(value, default=vars).encode()
 
 
 def decode(kind: type[Kind], body: bytes | None) -> Kind:
