@@ -162,9 +162,9 @@ def _task(
             mine = replace(flight, host="0.0.0.0", name=hosts[me])
         with controlled(job, me, required=True) as control:
             communicator = rendezvous(context, flight.secret, control, job.certificates)
-            args = run_service_worker, spec, config, mine, request
+            main, args = run_service_worker, (spec, config, mine, request)
             with reporting(communicator, control):
-                run_worker(communicator, *args, responder=registered, **spec.run_options)
+                run_worker(communicator, main, *args, responder=registered, **spec.run_options)
         yield from (batch.rename_columns(["worker"]) for batch in batches)
 
     return task
