@@ -19,6 +19,7 @@ from pointstamp.errors import StoppedError, UsageError, WorkerError
 from pointstamp.service.coordinator import Coordinator
 from pointstamp.service.flight_server import _is_free
 from pointstamp.service.protocol import AwaitEpoch
+from tests.slowness import slowdown
 
 WORD = {"word": pa.string()}
 COUNT = {"word": pa.string(), "n": pa.int64()}
@@ -212,7 +213,7 @@ def test_without_a_checkpoint_or_a_policy_a_lost_worker_ends_the_service(tmp_pat
         began = time.monotonic()
         with pytest.raises(WorkerError, match="SIGKILL"):
             service.probe.wait(0)
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 5 * slowdown()
         service.abort()
 
 
@@ -233,9 +234,9 @@ def test_an_abort_ends_a_service_that_is_starting_again(tmp_path):
     time.sleep(0.5)
     began = time.monotonic()
     service.abort()
-    waiting.join(5)
+    waiting.join(60)
     assert refused == ["the service was aborted"]
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 5 * slowdown()
 
 
 @pytest.mark.parametrize(
