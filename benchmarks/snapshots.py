@@ -40,7 +40,7 @@ def _table(n_keys: int) -> Any:
 
 
 def _written(checkpoint: Any, epoch: int, table: Any, before: Any = None) -> Any:
-    part = checkpoint.write_part(epoch, 0, {KEY: table.cut()}, before)
+    part = checkpoint.write_part(epoch, 0, {KEY: table.take_delta()}, before)
     checkpoint.commit_manifest(epoch, [part], {})
     return part
 
