@@ -110,12 +110,18 @@ def refill(const int64_t[:, ::1] slots, int64_t[:, ::1] larger):
                     larger[slot, k] = slots[i, k]
 
 
-cdef inline int64_t slot_of(const int64_t[:, ::1] slots, int n_bits, int64_t key) noexcept nogil:
-    """The slot that has `key`, or the empty one that it belongs in; `n_bits` of the slots."""
-    cdef int64_t slot = first_slot(key, n_bits)
+cdef inline int64_t slot_from(
+    const int64_t[:, ::1] slots, int64_t slot, int64_t key
+) noexcept nogil:
+    """The end of a search that has come to `slot`."""
     while slots[slot, 1] != 0 and slots[slot, 0] != key:
         slot = (slot + 1) & (slots.shape[0] - 1)
     return slot
+
+
+cdef inline int64_t slot_of(const int64_t[:, ::1] slots, int n_bits, int64_t key) noexcept nogil:
+    """The slot that has `key`, or the empty one that it belongs in; `n_bits` of the slots."""
+    return slot_from(slots, first_slot(key, n_bits), key)
 
 
 cdef inline void prefetch(
@@ -139,15 +145,6 @@ cdef inline int64_t begin_of(int64_t place) noexcept nogil:
 
 cdef inline int64_t size_of(int64_t place) noexcept nogil:
     return place & <int64_t>0xFFFFFFFF
-
-
-cdef inline int64_t slot_from(
-    const int64_t[:, ::1] slots, int64_t slot, int64_t key
-) noexcept nogil:
-    """The end of a search that has come to `slot`."""
-    while slots[slot, 1] != 0 and slots[slot, 0] != key:
-        slot = (slot + 1) & (slots.shape[0] - 1)
-    return slot
 
 
 cdef Py_ssize_t insert_over(
