@@ -87,8 +87,8 @@ class SimulatedNetwork:
         self._rng = rng
         self._serialize = serialize
         self._waiting: dict[Link, deque[Any]] = {}
-        weights = () if weigh is None else (weigh,)
-        self.links = WaitingLinks(workers, self._waiting, *weights)
+        self._weights = () if weigh is None else (weigh,)
+        self._sorted: WaitingLinks | None = None
         self.unparked: set[int] = set()
         self._slowness: dict[Link, int] = {}
         self._mailboxes = [Mailbox() for _ in range(workers)]
@@ -100,6 +100,15 @@ class SimulatedNetwork:
     def communicator(self, index: int) -> SimulatedCommunicator:
         """The communicator of worker `index`, the same one each time."""
         return self._communicators[index]
+
+    @property
+    def links(self) -> WaitingLinks:
+        """The links on which messages wait, sorted; kept so from when they are first asked for."""
+        if self._sorted is None:
+            self._sorted = WaitingLinks(self.workers, self._waiting, *self._weights)
+            for link in self._waiting:
+                self._sorted.add(link)
+        return self._sorted
 
     def pending(self) -> list[tuple[int, int, int, int]]:
         """(sender, receiver, channel, how many) of each link on which messages wait."""
@@ -118,7 +127,8 @@ class SimulatedNetwork:
             self._arrive(link, waiting.popleft())
         if not waiting and link in self._waiting:
             del self._waiting[link]
-            self.links.remove(link)
+            if self._sorted is not None:
+                self._sorted.remove(link)
 
     def deliver_any(self) -> bool:
         """Deliver one message of a link drawn at random; False if none waits.
@@ -138,10 +148,11 @@ class SimulatedNetwork:
     def crash(self, index: int) -> None:
         """Let worker `index` die: what it sent and has not arrived is lost, and peers notice."""
         self._notices.append(Notice(index, True, f"worker {index} was lost: it crashed"))
+        links = self.links
         for link in [link for link in self._waiting if link[0] == index]:
             del self._waiting[link]
-            self.links.remove(link)
-        self.links.hide_to(index)
+            links.remove(link)
+        links.hide_to(index)
 
     def wait_for_wake(self) -> None:
         """Wait for another thread to wake a worker; it may be one that has gone on meanwhile."""
@@ -158,7 +169,8 @@ class SimulatedNetwork:
         waiting = self._waiting.get(link)
         if waiting is None:
             self._waiting[link] = deque([sent])
-            self.links.add(link)
+            if self._sorted is not None:
+                self._sorted.add(link)
         else:
             waiting.append(sent)
 
