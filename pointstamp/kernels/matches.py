@@ -1,0 +1,102 @@
+"""Updates joined with a batch, and the first records of groups that lie in several batches.
+
+Rows are those of `consolidation`, with the words of the key first.
+
+Source: differential-dataflow `operators/join.rs` and `trace/cursor`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from pointstamp.kernels.consolidation import Rows, merge
+from pointstamp.kernels.forms import kernel
+
+Ints = npt.NDArray[np.int64]
+Recipe = npt.NDArray[np.int32]
+
+
+@kernel("update_loops")
+def match(changes: Rows, batch: Rows, n_key: int, recipe: Recipe) -> Rows:
+    """Pair each row of `changes` with those of `batch` of the same first `n_key` words.
+
+    Parameters
+    ----------
+    changes, batch : int64[n, w + 1], int64[m, v + 1], consolidated
+    recipe : int32[r]
+        What the words of a pair are: `k` is word `k` of `changes`, and `~k` of `batch`.
+
+    Returns
+    -------
+    int64[p, r + 1], in the order of `changes`; the diff is the product of both.
+
+    Raises
+    ------
+    OverflowError
+        If a product is beyond 64 bits.
+
+    >>> ages, towns = np.array([[1, 40, 1], [2, 50, 1]]), np.array([[2, 7, 3], [2, 8, 1]])
+    >>> match(ages, towns, 1, np.array([0, 1, ~1], np.int32)).tolist()
+    [[2, 50, 7, 3], [2, 50, 8, 1]]
+    """
+    by_key = defaultdict(list)
+    for row in batch.tolist():
+        by_key[tuple(row[:n_key])].append(row)
+    pairs = [
+        [*(row[k] if k >= 0 else other[~k] for k in recipe.tolist()), row[-1] * other[-1]]
+        for row in changes.tolist()
+        for other in by_key.get(tuple(row[:n_key]), ())
+    ]
+    if any(not -(1 << 63) <= pair[-1] < 1 << 63 for pair in pairs):
+        raise OverflowError("the product of the diffs of two records is beyond 64 bits")
+    return np.array(pairs, np.int64).reshape(len(pairs), len(recipe) + 1)
+
+
+@kernel("update_loops")
+def read_groups(batches: Sequence[Rows], keys: Rows, starts: Rows, most: int) -> tuple[Rows, Ints]:
+    """Read the first records of each group that are there, from a place of the group on.
+
+    Parameters
+    ----------
+    batches : at most 64 of int64[n, w + 1], each consolidated; a record may be in several
+    keys : int64[g, k]
+        The groups, each by the first `k` words of its records.
+    starts : int64[g, s]
+        Where to begin in each: records whose next `s` words are before these are not read.
+    most : int
+        After so many copies of records of a group, no more of it are read.
+
+    Returns
+    -------
+    rows : int64[r, w + 1]
+        The records whose diffs in all batches have a sum above 0, by group, with that sum.
+    ends : int64[g]
+        Where those of each group end.
+
+    >>> old, new = np.array([[1, 3, 1], [1, 5, 2], [1, 9, 1]]), np.array([[1, 3, -1]])
+    >>> rows, ends = read_groups([old, new], np.array([[1]]), np.empty((1, 0), np.int64), 1)
+    >>> rows.tolist(), ends.tolist()
+    ([[1, 5, 2]], [1])
+    """
+    batches = [rows for rows in batches if len(rows)]
+    if not batches:
+        width = keys.shape[1] + starts.shape[1] + 1
+        return np.empty((0, width), np.int64), np.zeros(len(keys), np.int64)
+    everything = batches[0]
+    for rows in batches[1:]:
+        everything = merge(everything, rows)
+    n_key, read, ends = keys.shape[1], [], []
+    for key, start in zip(keys.tolist(), starts.tolist(), strict=True):
+        found = 0
+        for row in everything.tolist():
+            next_words = row[n_key : n_key + len(start)]
+            if row[:n_key] == key and next_words >= start and row[-1] > 0 and found < most:
+                read.append(row)
+                found += row[-1]
+        ends.append(len(read))
+    width = batches[0].shape[1]
+    return np.array(read, np.int64).reshape(len(read), width), np.array(ends, np.int64)

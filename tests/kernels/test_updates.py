@@ -1,0 +1,155 @@
+"""Rows of updates against dictionaries of records, compiled and plain."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pointstamp.kernels import consolidation, group_states, matches
+from pointstamp.kernels.consolidation import is_consolidated
+from pointstamp.kernels.hashing import combine, mix
+
+FORMS = ["compiled", "plain"]
+GREATEST = 2**63 - 1
+
+words = st.one_of(st.integers(-2, 2), st.integers(-(2**63), GREATEST))
+diffs = st.integers(-3, 3)
+
+
+def form_of(function, form):
+    return function if form == "compiled" else function.plain
+
+
+def rows_of(n_words, max_size=40):
+    row = st.tuples(*[words] * n_words, diffs)
+    return st.lists(row, max_size=max_size).map(
+        lambda rows: np.array(rows, np.int64).reshape(-1, n_words + 1)
+    )
+
+
+def totals(*parts):
+    found = Counter()
+    for rows in parts:
+        for *record, diff in rows.tolist():
+            found[tuple(record)] += diff
+    return {record: n for record, n in found.items() if n}
+
+
+def as_dict(rows):
+    return {tuple(record): diff for *record, diff in rows.tolist()}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("n_words", [1, 2, 5])
+@given(data=st.data())
+def test_consolidate_sums_what_is_equal(form, n_words, data):
+    rows = data.draw(rows_of(n_words))
+    before = rows.copy()
+    found = form_of(consolidation.consolidate, form)(rows)
+    assert is_consolidated(found)
+    assert as_dict(found) == totals(rows)
+    assert (rows == before).all()
+
+
+@pytest.mark.parametrize("n", [10, 1_000, 100_000])
+def test_consolidate_many(n):
+    rng = np.random.default_rng(n)
+    rows = np.column_stack([rng.integers(0, n, (n, 2)), rng.integers(-1, 2, n)])
+    found = consolidation.consolidate(np.ascontiguousarray(rows))
+    assert is_consolidated(found)
+    assert as_dict(found) == totals(rows)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(data=st.data())
+def test_merge_sums_what_is_equal(form, data):
+    n_words = data.draw(st.integers(1, 3))
+    left, right = (
+        consolidation.consolidate(data.draw(rows_of(n_words, max_size=size))) for size in (40, 5)
+    )
+    found = form_of(consolidation.merge, form)(left, right)
+    assert is_consolidated(found)
+    assert as_dict(found) == totals(left, right)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_sums_beyond_64_bits_are_refused(form):
+    rows = np.array([[1, GREATEST], [1, 1]])
+    with pytest.raises(OverflowError, match="beyond 64 bits"):
+        form_of(consolidation.consolidate, form)(rows)
+    with pytest.raises(OverflowError, match="beyond 64 bits"):
+        form_of(consolidation.merge, form)(rows[:1], rows[1:])
+    other = np.array([[1, 2]])
+    with pytest.raises(OverflowError, match="beyond 64 bits"):
+        form_of(matches.match, form)(rows[:1], other, 1, np.array([0], np.int32))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(data=st.data())
+def test_match_pairs_equal_keys(form, data):
+    n_key = data.draw(st.integers(1, 2))
+    left = consolidation.consolidate(data.draw(rows_of(n_key + 1)))
+    right = consolidation.consolidate(data.draw(rows_of(n_key + 2)))
+    recipe = np.array([~(n_key + 1), 0, n_key, ~n_key], np.int32)
+    found = form_of(matches.match, form)(left, right, n_key, recipe)
+    expected = Counter()
+    for one in left.tolist():
+        for two in right.tolist():
+            if one[:n_key] == two[:n_key]:
+                pair = two[n_key + 1], one[0], one[n_key], two[n_key]
+                expected[pair, one[-1] * two[-1]] += 1
+    assert Counter((tuple(row[:-1]), row[-1]) for row in found.tolist()) == expected
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(data=st.data())
+def test_read_groups_reads_what_is_there_in_order(form, data):
+    n_batches = data.draw(st.integers(0, 5))
+    batches = [consolidation.consolidate(data.draw(rows_of(2, 12))) for _ in range(n_batches)]
+    keys = np.array(data.draw(st.lists(st.integers(-2, 2), max_size=4)), np.int64).reshape(-1, 1)
+    n_start = data.draw(st.integers(0, 1))
+    starts = np.array(data.draw(st.lists(words, min_size=len(keys), max_size=len(keys))), np.int64)
+    starts = starts.reshape(-1, 1)[:, :n_start].copy()
+    most = data.draw(st.integers(1, 4))
+    rows, ends = form_of(matches.read_groups, form)(batches, keys, starts, most)
+    there = sorted((record, n) for record, n in totals(*batches).items() if n > 0)
+    begin = 0
+    for key, start, end in zip(keys[:, 0].tolist(), starts.tolist(), ends.tolist(), strict=True):
+        expected, found = [], 0
+        for record, n in there:
+            if record[0] == key and [record[1]][:n_start] >= start and found < most:
+                expected.append([*record, n])
+                found += n
+        assert rows[begin:end].tolist() == expected
+        begin = end
+    assert begin == len(rows)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(data=st.data())
+def test_groups_are_numbered_as_they_come(form, data):
+    n_key = data.draw(st.integers(1, 2))
+    slots, kept = np.zeros(256, np.int64), np.empty((100, n_key), np.int64)
+    n, known = 0, {}
+    for _ in range(2):
+        rows = data.draw(rows_of(n_key))
+        numbers = np.empty(len(rows), np.int32)
+        n = form_of(group_states.number_groups, form)(slots, n, kept, rows, numbers)
+        keys = [tuple(row[:n_key]) for row in rows.tolist()]
+        for key in keys:
+            known.setdefault(key, len(known))
+        assert numbers.tolist() == [known[key] for key in keys]
+        assert n == len(known)
+    assert list(map(tuple, kept[:n].tolist())) == list(known)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(rows=rows_of(2))
+def test_hashes_are_those_of_keys_of_words(form, rows):
+    found = form_of(group_states.hash_words, form)(rows, 2)
+    expected = [combine(mix(one), mix(two)) for one, two, _ in rows.tolist()]
+    assert found.tolist() == expected
