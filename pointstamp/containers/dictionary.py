@@ -1,0 +1,90 @@
+"""Texts and binaries as numbers: one dictionary for all workers of a process.
+
+Loops see words of 64 bits and nothing else, so the value of a text is a number, the same for
+equal texts wherever in the process. Numbers differ between processes: what leaves one is the
+text, and what records are exchanged by is the hash of its bytes. The order of numbers is that
+in which texts came, and says nothing; 0 is the empty text, which is also the word of a null.
+
+Entries stay as long as the process.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pointstamp.kernels.hashing import hash_text
+
+Ints = npt.NDArray[np.int64]
+
+
+class Dictionary:
+    """Numbers for values of bytes, from 1 on, in the order in which they came first.
+
+    >>> dictionary = Dictionary()
+    >>> dictionary.numbers([b"a", b"b", b"a", b""]), dictionary.values([2, 1])
+    ([1, 2, 1, 0], [b'b', b'a'])
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[bytes, int] = {b"": 0}
+        self._values: list[bytes] = [b""]
+        self._hashes = np.empty(0, np.int64)
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def number(self, value: bytes) -> int:
+        """The number of a value, which is entered if it is new."""
+        number = self._numbers.get(value)
+        return self._enter(value) if number is None else number
+
+    def numbers(self, values: Iterable[bytes]) -> list[int]:
+        """The number of each value."""
+        return [self.number(value) for value in values]
+
+    def value(self, number: int) -> bytes:
+        """The value of a number."""
+        return self._values[number]
+
+    def values(self, numbers: Iterable[int]) -> list[bytes]:
+        """The value of each number."""
+        return [self._values[number] for number in numbers]
+
+    def hashes(self, numbers: Ints) -> Ints:
+        """The hash of the value of each number, the same in every process, int64[n]."""
+        if len(self._hashes) < len(self._values):
+            self._hash_new()
+        hashes: Ints = self._hashes[numbers]
+        return hashes
+
+    def ranks(self, numbers: Ints) -> Ints:
+        """Places of the values among all of `numbers` in the order of their bytes, int64[n]."""
+        distinct = np.unique(numbers).tolist()
+        by_bytes = sorted(distinct, key=self._values.__getitem__)
+        rank = {number: place for place, number in enumerate(by_bytes)}
+        return np.array([rank[number] for number in numbers.tolist()], np.int64)
+
+    def _enter(self, value: bytes) -> int:
+        with self._lock:
+            number = self._numbers.get(value)
+            if number is None:
+                number = len(self._values)
+                self._values.append(value)
+                self._numbers[value] = number
+            return number
+
+    def _hash_new(self) -> None:
+        with self._lock:
+            new: Sequence[Any] = self._values[len(self._hashes) :]
+            hashes = np.array([hash_text(value) for value in new], np.uint64)
+            self._hashes = np.concatenate([self._hashes, hashes.view(np.int64)])
+
+
+TEXTS = Dictionary()
+"""That of this process."""

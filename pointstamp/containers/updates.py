@@ -1,0 +1,167 @@
+"""Updates: changes of a collection, each the words of a record and a diff.
+
+One array holds a batch: a row for each update, the words of the record side by side, and the
+diff behind them (`kernels/consolidation.py`). So to cut, to put together and to send a batch
+is one operation on one piece of memory, however many columns its records have.
+
+What the words mean is known to the schema of a collection; a batch knows only which of them
+are numbers of texts, since those differ between processes.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pointstamp.containers.dictionary import TEXTS
+from pointstamp.containers.kind import Buffer, Hashes, Ints, Key, Kind
+from pointstamp.containers.registry import register
+from pointstamp.errors import ContainerError
+from pointstamp.kernels.group_states import hash_words
+
+Rows = npt.NDArray[np.int64]
+
+
+class Updates:
+    """A batch of updates.
+
+    Parameters
+    ----------
+    rows : int64[n, w + 1], contiguous
+        The `w` words of each record, and its diff.
+    texts : tuple of int
+        Which of the words are numbers of `dictionary.TEXTS`.
+
+    >>> updates = Updates(np.array([[7, 1], [8, -1]]))
+    >>> len(updates), updates
+    (2, Updates(2 of 1 words))
+    """
+
+    __slots__ = ("rows", "texts")
+
+    def __init__(self, rows: Rows, texts: tuple[int, ...] = ()) -> None:
+        self.rows = rows
+        self.texts = texts
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        return f"Updates({len(self.rows)} of {self.rows.shape[1] - 1} words)"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _decoded, (tuple(map(bytes, UpdatesKind().encode(self))),)
+
+
+class FirstWords:
+    """A key for `Exchange`: the first `n` words of a record.
+
+    >>> FirstWords(2)
+    FirstWords(2)
+    """
+
+    __slots__ = ("n",)
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+    def __call__(self, record: Any) -> Any:
+        """Of one record, as a function of records is asked."""
+        return record[: self.n]
+
+    def __repr__(self) -> str:
+        return f"FirstWords({self.n})"
+
+
+class UpdatesKind(Kind[Updates]):
+    """What can be done with a batch of updates."""
+
+    name = "updates"
+
+    def length(self, batch: Updates) -> int:
+        """How many updates."""
+        return len(batch.rows)
+
+    def n_bytes(self, batch: Updates) -> int:
+        """Of the array."""
+        return batch.rows.nbytes
+
+    def schema(self, batch: Updates) -> tuple[int, tuple[int, ...]]:
+        """How many words, and which are texts."""
+        return batch.rows.shape[1], batch.texts
+
+    def records(self, batch: Updates) -> Iterator[tuple[int, ...]]:
+        """Words and diff of each, as a tuple."""
+        return map(tuple, batch.rows.tolist())
+
+    def slice(self, batch: Updates, start: int, stop: int) -> Updates:
+        """Some of the rows, not copied."""
+        return Updates(batch.rows[start:stop], batch.texts)
+
+    def concat(self, batches: Sequence[Updates]) -> Updates:
+        """One array of several."""
+        return Updates(np.concatenate([batch.rows for batch in batches]), batches[0].texts)
+
+    def take(self, batch: Updates, places: Ints) -> Updates:
+        """The rows at some places."""
+        return Updates(batch.rows[places], batch.texts)
+
+    def hashes(self, batch: Updates, key: Key) -> Hashes:
+        """Of the first words, a text by its bytes; the key is `FirstWords`.
+
+        Raises
+        ------
+        ContainerError
+            For another key.
+        """
+        if not isinstance(key, FirstWords):
+            raise ContainerError(
+                f"updates are exchanged by FirstWords(n), and were given the key {key!r}"
+            )
+        words = batch.rows
+        texts = [place for place in batch.texts if place < key.n]
+        if texts:
+            words = words[:, : key.n].copy()
+            for place in texts:
+                words[:, place] = TEXTS.hashes(words[:, place])
+        return hash_words(words, key.n)
+
+    def split(self, batch: Updates, numbers: Hashes, n_parts: int) -> list[Updates]:
+        """By one array of places for each part."""
+        if n_parts == 1:
+            return [batch]
+        part_of = numbers % np.uint64(n_parts)
+        return [self.take(batch, np.flatnonzero(part_of == part)) for part in range(n_parts)]
+
+    def encode(self, batch: Updates) -> list[Buffer]:
+        """The array, and of texts each distinct one, in place of whose number stands its place."""
+        rows, entries = batch.rows, []
+        if batch.texts:
+            rows = rows.copy()
+            for place in batch.texts:
+                distinct, rows[:, place] = np.unique(rows[:, place], return_inverse=True)
+                entries.append(TEXTS.values(distinct.tolist()))
+        head = pickle.dumps((rows.shape, batch.texts, entries), protocol=5)
+        data: Any = np.ascontiguousarray(rows)
+        return [head, memoryview(data).cast("B")]
+
+    def decode(self, buffers: Sequence[Buffer]) -> Updates:
+        """The batch, with the numbers of this process."""
+        shape, texts, entries = pickle.loads(buffers[0])
+        rows = np.frombuffer(buffers[1], np.int64).reshape(shape)
+        if texts:
+            rows = rows.copy()
+            for place, values in zip(texts, entries, strict=True):
+                rows[:, place] = np.array(TEXTS.numbers(values), np.int64)[rows[:, place]]
+        return Updates(rows, texts)
+
+
+def _decoded(buffers: Sequence[Buffer]) -> Updates:
+    return UpdatesKind().decode(buffers)
+
+
+register(Updates, UpdatesKind())
