@@ -1,9 +1,8 @@
-"""Words counted while lines come and go: what is told is what changes.
+"""Words counted while lines come and go: what changes is which counts hold.
 
-Records are pairs of something and a difference, +1 or -1. A line comes at its epoch and
-goes some epochs later; then its words go, too. A count that was 2 and is 3 now is told
-as ("be", 2) taken back and ("be", 3) in its place, and a word whose changes cancel is
-not told of at all. Whoever adds up what was told has the counts at that epoch.
+A line comes at its epoch and goes some epochs later; then its words go, too. A count that was 2
+and is 3 now is the row ("be", 2) taken back and the row ("be", 3) in its place, and a word whose
+changes cancel has none. What is added up of all changes is the counts at that epoch.
 
     python examples/wordcount_with_retractions.py [FILE [WINDOW [WORKERS]]]
 """
@@ -27,39 +26,32 @@ to sleep perchance to dream
 """
 
 
-def recount(word: str, change: int, count: int) -> tuple[int | None, list[Change]]:
-    """The new count, or None to forget the word; and what to tell."""
-    if change == 0:
-        return count or None, []
-    gone = [((word, count), -1)] if count else []
-    come = [((word, count + change), +1)] if count + change else []
-    return count + change or None, gone + come
+def words_of(row: tuple[str]) -> list[tuple[str]]:
+    return [(word,) for word in row[0].split()]
 
 
-def updates(lines: list[str], window: int) -> Iterator[list[tuple[str, int]]]:
+def updates(lines: list[str], window: int) -> Iterator[list[tuple[tuple[str], int]]]:
     """For each epoch the line that comes, and the one that came `window` epochs ago and goes."""
     for epoch in range(len(lines) + window):
         come = lines[epoch : epoch + 1]
         gone = [lines[epoch - window]] if epoch >= window else []
-        yield [(line, +1) for line in come] + [(line, -1) for line in gone]
+        yield [((line,), +1) for line in come] + [((line,), -1) for line in gone]
 
 
 def count(worker: ps.Worker, lines: list[str], window: int) -> list[tuple[int, Change]]:
-    told: list[tuple[int, Change]] = []
+    changes: list[tuple[int, Change]] = []
     with worker.dataflow("words") as scope:
-        input, stream = scope.new_input("lines")
-        words = stream.flat_map(lambda line: [(word, line[1]) for word in line[0].split()])
-        changes = words.aggregate(lambda word, diff, total: total + diff, default=0)
-        counts = changes.state_machine(recount, default=0)
-        counts.inspect_batch(lambda epoch, batch: told.extend((epoch, c) for c in batch))
-    for epoch, batch in enumerate(updates(lines, window)):
+        input, collection = scope.new_collection("line string", name="lines")
+        counts = collection.flat_map(words_of, "word string").group_by("word").count()
+        counts.inspect(lambda row, epoch, diff: changes.append((epoch, (row, diff))))
+    for epoch, changed in enumerate(updates(lines, window)):
         if epoch % worker.peers == worker.index:
-            input.send_batch(batch)
+            input.update(changed)
         input.advance_to(epoch + 1)
         worker.step()
     input.close()
     worker.run()
-    return told
+    return changes
 
 
 def main(file: str | None = None, window: int | str = 2, workers: int | str = 2) -> None:

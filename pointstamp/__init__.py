@@ -21,6 +21,24 @@ if TYPE_CHECKING:
     from pointstamp import observability as observability
     from pointstamp import spark as spark
     from pointstamp import testing as testing
+    from pointstamp.collections.aggregates import avg as avg
+    from pointstamp.collections.aggregates import bool_and as bool_and
+    from pointstamp.collections.aggregates import bool_or as bool_or
+    from pointstamp.collections.aggregates import count as count
+    from pointstamp.collections.aggregates import count_distinct as count_distinct
+    from pointstamp.collections.aggregates import max as max  # noqa: A004
+    from pointstamp.collections.aggregates import min as min  # noqa: A004
+    from pointstamp.collections.aggregates import stddev as stddev
+    from pointstamp.collections.aggregates import sum as sum  # noqa: A004
+    from pointstamp.collections.aggregates import var as var
+    from pointstamp.collections.changes import Changes as Changes
+    from pointstamp.collections.changes import CollectionSnapshot as CollectionSnapshot
+    from pointstamp.collections.collection import Collection as Collection
+    from pointstamp.collections.expression import col as col
+    from pointstamp.collections.expression import lit as lit
+    from pointstamp.collections.expression import when as when
+    from pointstamp.collections.inputs import CollectionInput as CollectionInput
+    from pointstamp.collections.view import View as View
     from pointstamp.communication.communicator import Communicator as Communicator
     from pointstamp.communication.event_sockets import Accept as Accept
     from pointstamp.communication.event_sockets import Connect as Connect
@@ -76,6 +94,24 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "View": "pointstamp.collections.view",
+    "Collection": "pointstamp.collections.collection",
+    "CollectionInput": "pointstamp.collections.inputs",
+    "Changes": "pointstamp.collections.changes",
+    "CollectionSnapshot": "pointstamp.collections.changes",
+    "col": "pointstamp.collections.expression",
+    "lit": "pointstamp.collections.expression",
+    "when": "pointstamp.collections.expression",
+    "bool_and": "pointstamp.collections.aggregates",
+    "bool_or": "pointstamp.collections.aggregates",
+    "count": "pointstamp.collections.aggregates",
+    "count_distinct": "pointstamp.collections.aggregates",
+    "stddev": "pointstamp.collections.aggregates",
+    "var": "pointstamp.collections.aggregates",
+    "sum": "pointstamp.collections.aggregates",
+    "avg": "pointstamp.collections.aggregates",
+    "min": "pointstamp.collections.aggregates",
+    "max": "pointstamp.collections.aggregates",
     "AsyncInput": "pointstamp.dataflow.event_loop",
     "Barrier": "pointstamp.runtime.barrier",
     "Broadcast": "pointstamp.dataflow.pact",

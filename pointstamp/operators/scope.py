@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from pointstamp.dataflow.scope_core import ScopeCore
+from pointstamp.operators.collecting import CollectionMethods
 from pointstamp.operators.feedback import FeedbackMethods
 from pointstamp.operators.flow_control import FlowControlMethods
 from pointstamp.operators.log_source import LogMethods
@@ -26,6 +27,7 @@ class Scope(
     LogMethods,
     ConcatenateMethods,
     FeedbackMethods,
+    CollectionMethods,
     ScopeCore[Stream[Any]],
 ):
     """A dataflow, or a part of one with times of its own.

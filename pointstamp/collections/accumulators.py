@@ -1,0 +1,545 @@
+"""What is kept of each group for an aggregate, and its answer.
+
+Sums suffice for *accumulable* aggregates: count, sum, average. *Ordered* ones, least and
+greatest, need the values of the group in order: they are in batches of a spine of their own,
+and the answer is looked for from the answer before on, or from the least value that is new
+if that comes first, since nothing before these is there.
+
+Sums are exact, so that an insertion and its deletion leave the same bits: those of integers in
+two words, those of floats as Python's integers, in units of the least float.
+
+Source: the kinds of reductions are Materialize's; where to begin to search is ours.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from pointstamp.collections.groups import Groups, Numbers, grown
+from pointstamp.collections.spine import MOST_READ
+from pointstamp.containers.dictionary import TEXTS
+from pointstamp.containers.updates import Rows
+from pointstamp.containers.words import WordType, float_words, words_float
+from pointstamp.errors import DataError
+from pointstamp.kernels.consolidation import consolidate, merge
+from pointstamp.kernels.matches import read_groups
+
+Flags = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
+Answer = tuple[Ints, Flags]
+"""The word of each, and whether there is one; without one the word is 0."""
+
+_LOW = np.int64(0xFFFF_FFFF)
+_HALF = np.int64(32)
+_UNIT = 1074
+"""The least float above 0 is 2 to the power of minus so much."""
+_MOST_DIFF = 1 << 31
+_ALL = (1 << 63) - 1
+
+
+class Accumulator:
+    """What one aggregate keeps, by the numbers of groups."""
+
+    def grow(self, n: int) -> None:
+        """Have room for `n` groups, of which new ones are empty."""
+        raise NotImplementedError
+
+    def add(self, numbers: Numbers, keys: Rows, words: Ints, diffs: Ints) -> None:
+        """Take updates in.
+
+        numbers : the group of each · keys : int64[n, k], its key
+        words : the value of each, which is not null · diffs : not 0
+        """
+        raise NotImplementedError
+
+    def answers(self, numbers: Ints, keys: Rows) -> Answer:
+        """Of some groups; `keys` are theirs."""
+        raise NotImplementedError
+
+    def is_empty(self, numbers: Ints) -> Flags:
+        """Of which groups it keeps nothing."""
+        raise NotImplementedError
+
+    def keep(self, numbers: Ints) -> None:
+        """Forget all but some groups, which are numbered anew, in this order."""
+        raise NotImplementedError
+
+
+class CountAccumulator(Accumulator):
+    """How many values there are, nulls apart."""
+
+    def __init__(self) -> None:
+        self._counts = np.zeros(0, np.int64)
+
+    def grow(self, n: int) -> None:
+        """Of 0."""
+        self._counts = grown(self._counts, n)
+
+    def add(self, numbers: Numbers, keys: Rows, words: Ints, diffs: Ints) -> None:
+        """Add the diffs."""
+        np.add.at(self._counts, numbers, diffs)
+
+    def answers(self, numbers: Ints, keys: Rows) -> Answer:
+        """The counts, which are always there."""
+        return self._counts[numbers], np.ones(len(numbers), np.bool_)
+
+    def counts(self, numbers: Ints) -> Ints:
+        """Of some groups."""
+        counts: Ints = self._counts[numbers]
+        return counts
+
+    def is_empty(self, numbers: Ints) -> Flags:
+        """Where it is 0."""
+        empty: Flags = self._counts[numbers] == 0
+        return empty
+
+    def keep(self, numbers: Ints) -> None:
+        """By index."""
+        self._counts = self._counts[numbers]
+
+
+class IntegerSum(Accumulator):
+    """The sum of words, in an upper and a lower part; null of no values."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._counts = CountAccumulator()
+        self._upper = np.zeros(0, np.int64)
+        self._lower = np.zeros(0, np.int64)
+
+    def grow(self, n: int) -> None:
+        """Of 0."""
+        self._counts.grow(n)
+        self._upper, self._lower = grown(self._upper, n), grown(self._lower, n)
+
+    def add(self, numbers: Numbers, keys: Rows, words: Ints, diffs: Ints) -> None:
+        """Add each part times the diff; what the lower part has above 32 bits goes up."""
+        if len(diffs) and np.abs(diffs).max() >= _MOST_DIFF:
+            raise DataError(f"{self._what}: a diff of {np.abs(diffs).max()} is beyond 2^31")
+        self._counts.add(numbers, keys, words, diffs)
+        lower = (words & _LOW) * diffs
+        np.add.at(self._upper, numbers, (words >> _HALF) * diffs + (lower >> _HALF))
+        np.add.at(self._lower, numbers, lower & _LOW)
+        touched = np.unique(numbers)
+        carried = self._lower[touched]
+        self._upper[touched] += carried >> _HALF
+        self._lower[touched] = carried & _LOW
+
+    def answers(self, numbers: Ints, keys: Rows) -> Answer:
+        """The sums.
+
+        Raises
+        ------
+        DataError
+            If one is beyond 64 bits.
+        """
+        there = self._counts.counts(numbers) != 0
+        upper, lower = self._upper[numbers], self._lower[numbers]
+        beyond = (upper < -_MOST_DIFF) | (upper >= _MOST_DIFF)
+        if beyond.any():
+            at = int(beyond.argmax())
+            total = (int(upper[at]) << 32) + int(lower[at])
+            raise DataError(
+                f"{self._what} is {total} for the group of the key words {keys[at].tolist()}, "
+                "which is beyond 64 bits"
+            )
+        return np.where(there, (upper << _HALF) | lower, 0), there
+
+    def totals(self, numbers: Ints) -> list[int]:
+        """The sums as Python's integers, which have no end."""
+        pairs = zip(self._upper[numbers].tolist(), self._lower[numbers].tolist(), strict=True)
+        return [(upper << 32) + lower for upper, lower in pairs]
+
+    def counts(self, numbers: Ints) -> Ints:
+        """Of how many values."""
+        return self._counts.counts(numbers)
+
+    def is_empty(self, numbers: Ints) -> Flags:
+        """Where all are 0."""
+        rest: Flags = (self._upper[numbers] == 0) & (self._lower[numbers] == 0)
+        return rest & self._counts.is_empty(numbers)
+
+    def keep(self, numbers: Ints) -> None:
+        """By index."""
+        self._counts.keep(numbers)
+        self._upper, self._lower = self._upper[numbers], self._lower[numbers]
+
+
+class FloatSum(Accumulator):
+    """The exact sum of floats, rounded once; null of no values."""
+
+    def __init__(self) -> None:
+        self._counts = CountAccumulator()
+        self._finite: list[int] = []
+        self._others = np.zeros((0, 3), np.int64)
+        """How many inf, -inf and NaN."""
+
+    def grow(self, n: int) -> None:
+        """Of 0."""
+        self._counts.grow(n)
+        self._others = grown(self._others, n)
+        self._finite += [0] * (n - len(self._finite))
+
+    def add(self, numbers: Numbers, keys: Rows, words: Ints, diffs: Ints) -> None:
+        """Add each in units of the least float, and count what is not finite."""
+        self._counts.add(numbers, keys, words, diffs)
+        values = words_float(words)
+        for number, value, diff in zip(
+            numbers.tolist(), values.tolist(), diffs.tolist(), strict=True
+        ):
+            if math.isfinite(value):
+                self._finite[number] += _in_units(value) * diff
+            else:
+                self._others[number, 2 if value != value else 0 if value > 0 else 1] += diff
+
+    def answers(self, numbers: Ints, keys: Rows) -> Answer:
+        """The sums."""
+        there = self._counts.counts(numbers) != 0
+        sums = [self.total(number) for number in numbers.tolist()]
+        return np.where(there, float_words(np.array(sums, np.float64)), 0), there
+
+    def total(self, number: int) -> float:
+        """The sum of one group."""
+        plus, minus, nans = self._others[number].tolist()
+        if nans or (plus and minus):
+            return math.nan
+        if plus or minus:
+            return math.inf if plus else -math.inf
+        return _rounded(self._finite[number], 1)
+
+    def mean(self, number: int, n: int) -> float:
+        """The sum of one group by `n`, rounded once."""
+        total = self.total(number)
+        return _rounded(self._finite[number], n) if math.isfinite(total) else total
+
+    def counts(self, numbers: Ints) -> Ints:
+        """Of how many values."""
+        return self._counts.counts(numbers)
+
+    def is_empty(self, numbers: Ints) -> Flags:
+        """Where all are 0."""
+        zeros: Flags = np.array(
+            [self._finite[number] == 0 for number in numbers.tolist()], np.bool_
+        )
+        rest: Flags = (self._others[numbers] == 0).all(axis=1)
+        return zeros & rest & self._counts.is_empty(numbers)
+
+    def keep(self, numbers: Ints) -> None:
+        """By index."""
+        self._counts.keep(numbers)
+        self._others = self._others[numbers]
+        self._finite = [self._finite[number] for number in numbers.tolist()]
+
+
+class Average(Accumulator):
+    """The exact sum by the number of values, as a float rounded once."""
+
+    def __init__(self, kind: WordType, scale: int, what: str) -> None:
+        self._sum: IntegerSum | FloatSum = FloatSum() if kind.is_float else IntegerSum(what)
+        self._unit = 10**scale
+
+    def grow(self, n: int) -> None:
+        """As the sum."""
+        self._sum.grow(n)
+
+    def add(self, numbers: Numbers, keys: Rows, words: Ints, diffs: Ints) -> None:
+        """As the sum."""
+        self._sum.add(numbers, keys, words, diffs)
+
+    def answers(self, numbers: Ints, keys: Rows) -> Answer:
+        """The averages."""
+        counts = self._sum.counts(numbers).tolist()
+        if isinstance(self._sum, FloatSum):
+            means = [
+                self._sum.mean(number, n) if n else 0.0
+                for number, n in zip(numbers.tolist(), counts, strict=True)
+            ]
+        else:
+            totals = self._sum.totals(numbers)
+            means = [
+                t / (n * self._unit) if n else 0.0 for t, n in zip(totals, counts, strict=True)
+            ]
+        there = np.array(counts, np.int64) != 0
+        return np.where(there, float_words(np.array(means, np.float64)), 0), there
+
+    def is_empty(self, numbers: Ints) -> Flags:
+        """As the sum."""
+        return self._sum.is_empty(numbers)
+
+    def keep(self, numbers: Ints) -> None:
+        """As the sum."""
+        self._sum.keep(numbers)
+
+
+class Moments(Accumulator):
+    """The variance of a sample, or its root; null of fewer than two values.
+
+    The sums of values and of their squares are exact, so the variance is rounded once.
+    """
+
+    def __init__(self, kind: WordType, scale: int, is_root: bool) -> None:
+        self._kind = kind
+        self._unit = 1 << _UNIT if kind.is_float else 10**scale
+        self._is_root = is_root
+        self._sums: list[list[int]] = []
+        """Of each group: how many values, their sum, that of their squares, and how many are
+        not finite."""
+
+    def grow(self, n: int) -> None:
+        """Of 0."""
+        self._sums += [[0, 0, 0, 0] for _ in range(n - len(self._sums))]
+
+    def add(self, numbers: Numbers, keys: Rows, words: Ints, diffs: Ints) -> None:
+        """Add each, and its square."""
+        values = words_float(words) if self._kind.is_float else words
+        for number, value, diff in zip(
+            numbers.tolist(), values.tolist(), diffs.tolist(), strict=True
+        ):
+            sums = self._sums[number]
+            sums[0] += diff
+            if not math.isfinite(value):
+                sums[3] += diff
+                continue
+            units = _in_units(value) if self._kind.is_float else value
+            sums[1] += units * diff
+            sums[2] += units * units * diff
+
+    def answers(self, numbers: Ints, keys: Rows) -> Answer:
+        """The variances, or their roots."""
+        found = [self._answer(*self._sums[number]) for number in numbers.tolist()]
+        there = np.array([answer is not None for answer in found], np.bool_)
+        values = np.array([answer or 0.0 for answer in found], np.float64)
+        return np.where(there, float_words(values), 0), there
+
+    def _answer(self, n: int, total: int, squares: int, n_others: int) -> float | None:
+        if n < 2:
+            return None
+        if n_others:
+            return math.nan
+        variance = _quotient(n * squares - total * total, n * (n - 1) * self._unit * self._unit)
+        # Of fewer than no copies of a value there may be none.
+        return math.sqrt(variance) if self._is_root and variance >= 0 else variance
+
+    def is_empty(self, numbers: Ints) -> Flags:
+        """Where all are 0."""
+        return np.array([not any(self._sums[number]) for number in numbers.tolist()], np.bool_)
+
+    def keep(self, numbers: Ints) -> None:
+        """By index."""
+        self._sums = [self._sums[number] for number in numbers.tolist()]
+
+
+class AllOrAny(Accumulator):
+    """Whether all values are true, or one is; null of no values."""
+
+    def __init__(self, of_all: bool) -> None:
+        self._of_all = of_all
+        self._counts = np.zeros((0, 2), np.int64)
+        """How many are false, and true."""
+
+    def grow(self, n: int) -> None:
+        """Of 0."""
+        self._counts = grown(self._counts, n)
+
+    def add(self, numbers: Numbers, keys: Rows, words: Ints, diffs: Ints) -> None:
+        """Count each."""
+        np.add.at(self._counts, (numbers, words), diffs)  # type: ignore[arg-type]  # two indices
+
+    def answers(self, numbers: Ints, keys: Rows) -> Answer:
+        """True is 1."""
+        n_false, n_true = self._counts[numbers].T
+        there = (n_false > 0) | (n_true > 0)
+        words = np.where(self._of_all, n_false <= 0, n_true > 0)
+        return np.where(there, words, 0).astype(np.int64), there
+
+    def is_empty(self, numbers: Ints) -> Flags:
+        """Where both are 0."""
+        empty: Flags = (self._counts[numbers] == 0).all(axis=1)
+        return empty
+
+    def keep(self, numbers: Ints) -> None:
+        """By index."""
+        self._counts = self._counts[numbers]
+
+
+class DistinctCount(Accumulator):
+    """How many different values there are, nulls apart."""
+
+    def __init__(self, n_key: int) -> None:
+        self._values = Groups(n_key + 1)
+        self._counts = np.zeros(0, np.int64)
+        self._distinct = CountAccumulator()
+
+    def grow(self, n: int) -> None:
+        """Of 0."""
+        self._distinct.grow(n)
+
+    def add(self, numbers: Numbers, keys: Rows, words: Ints, diffs: Ints) -> None:
+        """Count each value of each group, and those that come and go."""
+        if not len(diffs):
+            return
+        if len(self._values) + len(diffs) > self._values.room:
+            self._forget_absent()
+        places = self._values.number(np.ascontiguousarray(np.column_stack([keys, words])))
+        self._counts = grown(self._counts, self._values.room)
+        touched, first = np.unique(places, return_index=True)
+        was_there = self._counts[touched] > 0
+        np.add.at(self._counts, places, diffs)
+        changes = (self._counts[touched] > 0).astype(np.int64) - was_there
+        self._distinct.add(numbers[first], keys[first], words[first], changes)
+
+    def answers(self, numbers: Ints, keys: Rows) -> Answer:
+        """The counts, which are always there."""
+        return self._distinct.answers(numbers, keys)
+
+    def is_empty(self, numbers: Ints) -> Flags:
+        """Where it is 0; the values are kept by key."""
+        return self._distinct.is_empty(numbers)
+
+    def keep(self, numbers: Ints) -> None:
+        """By index; the values are kept by key."""
+        self._distinct.keep(numbers)
+
+    def _forget_absent(self) -> None:
+        """Number values anew if half of them are not there."""
+        there = np.flatnonzero(self._counts[: len(self._values)])
+        if 2 * len(there) <= len(self._values):
+            self._values.keep(there)
+            self._counts = grown(self._counts[there], self._values.room)
+
+
+class Least(Accumulator):
+    """The least value, or the greatest; null of no values.
+
+    Parameters
+    ----------
+    number : callable
+        Gives the number of the group of each of some rows.
+    """
+
+    def __init__(self, n_key: int, number: Callable[[Rows], Numbers], greatest: bool) -> None:
+        self._n_key = n_key
+        self._number = number
+        self._greatest = greatest
+        self._batches: list[Rows] = []
+        self._first = np.zeros(0, np.int64)
+        """By group: the first word behind the key of the first row that is there."""
+        self._answers = np.zeros(0, np.int64)
+        self._there = np.zeros(0, np.bool_)
+
+    def grow(self, n: int) -> None:
+        """Of no values."""
+        self._first, self._answers = grown(self._first, n), grown(self._answers, n)
+        self._there = grown(self._there, n)
+
+    def add(self, numbers: Numbers, keys: Rows, words: Ints, diffs: Ints) -> None:
+        """Keep the values in order, and look for the answers of the groups that were touched."""
+        columns = np.column_stack([keys, *self._in_order(words), diffs])
+        new = consolidate(np.ascontiguousarray(columns))
+        if not len(new):
+            return
+        n_key = self._n_key
+        is_head = np.ones(len(new), np.bool_)
+        is_head[1:] = (new[1:, :n_key] != new[:-1, :n_key]).any(axis=1)
+        heads = new[is_head]
+        groups = self._number(heads)
+        starts = heads[:, n_key].copy()
+        known = self._there[groups]
+        starts[known] = np.minimum(starts[known], self._first[groups][known])
+        insert_batch(self._batches, new)
+        rows, ends = self._read(heads[:, :n_key], starts[:, None], 1)
+        there = np.diff(ends, prepend=0) > 0
+        self._there[groups] = there
+        self._answers[groups] = 0
+        self._first[groups[there]] = rows[:, n_key]
+        self._answers[groups[there]] = self._chosen(rows)
+
+    def answers(self, numbers: Ints, keys: Rows) -> Answer:
+        """Those that were found."""
+        return self._answers[numbers], self._there[numbers]
+
+    def is_empty(self, numbers: Ints) -> Flags:
+        """Where there is no answer; the values are kept by key."""
+        empty: Flags = ~self._there[numbers]
+        return empty
+
+    def keep(self, numbers: Ints) -> None:
+        """By index."""
+        self._first, self._answers = self._first[numbers], self._answers[numbers]
+        self._there = self._there[numbers]
+
+    def _in_order(self, words: Ints) -> list[Ints]:
+        """What values are kept as: words whose order is that of the values, or the other one."""
+        return [~words if self._greatest else words]
+
+    def _chosen(self, rows: Rows) -> Ints:
+        """The words of the answers, of the first row of each group that is there."""
+        words = rows[:, self._n_key]
+        return ~words if self._greatest else words
+
+    def _read(self, keys: Rows, starts: Rows, most: int) -> tuple[Rows, Ints]:
+        return read_groups(self._batches, np.ascontiguousarray(keys), starts, most)
+
+
+class LeastText(Least):
+    """The least text in the order of bytes, or the greatest; null of no values.
+
+    Numbers of texts have no order. So texts are kept in the order of their first eight bytes,
+    and among those that begin alike the one is chosen by all bytes.
+    """
+
+    def _in_order(self, words: Ints) -> list[Ints]:
+        prefixes = _prefixes_of(words)
+        return [~prefixes if self._greatest else prefixes, words]
+
+    def _chosen(self, rows: Rows) -> Ints:
+        beginning = rows[:, : self._n_key + 1]
+        alike, ends = self._read(beginning, np.empty((len(rows), 0), np.int64), _ALL)
+        texts, choose = alike[:, self._n_key + 1].tolist(), max if self._greatest else min
+        chosen, begin = [], 0
+        for end in ends.tolist():
+            chosen.append(choose(texts[begin:end], key=TEXTS.value))
+            begin = end
+        return np.array(chosen, np.int64)
+
+
+def insert_batch(batches: list[Rows], new: Rows) -> None:
+    """Put consolidated rows behind others, and merge the last ones while they are alike long."""
+    batches.append(new)
+    while len(batches) > 1 and (
+        len(batches[-2]) <= 2 * len(batches[-1]) or len(batches) > MOST_READ
+    ):
+        last = batches.pop()
+        batches[-1] = merge(batches[-1], last)
+
+
+def _prefixes_of(numbers: Ints) -> Ints:
+    """The first eight bytes of each text as a word, in their order."""
+    distinct, places = np.unique(numbers, return_inverse=True)
+    texts = TEXTS.values(distinct.tolist())
+    prefixes = [int.from_bytes(text[:8].ljust(8, b"\0"), "big") - (1 << 63) for text in texts]
+    words: Ints = np.array(prefixes, np.int64)[places]
+    return words
+
+
+def _in_units(value: float) -> int:
+    """A finite float in units of the least one above 0."""
+    numerator, denominator = value.as_integer_ratio()
+    return (numerator << _UNIT) // denominator
+
+
+def _rounded(units: int, n: int) -> float:
+    """So many units by `n`, as the nearest float."""
+    return _quotient(units, n << _UNIT)
+
+
+def _quotient(one: int, other: int) -> float:
+    """The nearest float, which may be infinite."""
+    try:
+        return one / other
+    except OverflowError:
+        return math.inf if one > 0 else -math.inf

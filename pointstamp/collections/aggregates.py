@@ -1,0 +1,213 @@
+"""Aggregates by name: what `agg` takes, `ps.count()`, `ps.sum("cents")` and so on.
+
+An aggregate is of a column or an expression, and skips nulls; `count()` alone counts rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pointstamp.collections.accumulators import (
+    Accumulator,
+    AllOrAny,
+    Average,
+    CountAccumulator,
+    DistinctCount,
+    FloatSum,
+    IntegerSum,
+    Least,
+    LeastText,
+    Moments,
+)
+from pointstamp.collections.expression import Bound, Expression, col
+from pointstamp.collections.groups import Numbers
+from pointstamp.collections.schema import Column, Schema
+from pointstamp.containers.updates import Rows
+from pointstamp.containers.words import (
+    BOOLEAN,
+    DOUBLE,
+    LONG,
+    DecimalType,
+    DurationType,
+    decimal_type,
+)
+from pointstamp.errors import SchemaError
+
+_MOST_DIGITS = 18
+
+NewAccumulator = Callable[[int, Callable[[Rows], Numbers]], Accumulator]
+"""Of how many words a key has, and what numbers groups."""
+
+
+@dataclass(frozen=True)
+class BoundAggregate:
+    """An aggregate bound to a schema."""
+
+    value: Bound | None
+    """What it is of; None of rows."""
+    column: Column
+    """What its answer is."""
+    new_accumulator: NewAccumulator
+    null_of_none: bool = True
+    """Whether it is null of no records."""
+
+
+class Aggregate:
+    """What is computed of each group. Made by `count`, `sum` and the others of this module.
+
+    >>> count(), sum("cents")
+    (count(), sum(col('cents')))
+    """
+
+    def __init__(
+        self,
+        name: str,
+        of: str | Expression | None,
+        bind: Callable[[str, Bound, str], tuple[Column, NewAccumulator]],
+    ) -> None:
+        self._name = name
+        self._of = col(of) if isinstance(of, str) else of
+        self._bind = bind
+
+    def bind(self, schema: Schema, name: str) -> BoundAggregate:
+        """As a column `name` of the groups of a collection of `schema`.
+
+        Raises
+        ------
+        ColumnError
+            If it names a column that is not there.
+        SchemaError
+            If there is no such aggregate of values of that type.
+        """
+        if self._of is None:
+            column = Column(name, LONG)
+            return BoundAggregate(None, column, lambda n_key, number: CountAccumulator(), False)
+        value = self._of.bind(schema)
+        column, make = self._bind(name, value, str(self))
+        return BoundAggregate(value, column, make, self._name not in ("count", "count_distinct"))
+
+    def __repr__(self) -> str:
+        return f"{self._name}({'' if self._of is None else self._of})"
+
+
+def count(of: str | Expression | None = None) -> Aggregate:
+    """How many rows; or how many values that are not null. A long."""
+
+    def bind(name: str, value: Bound, what: str) -> tuple[Column, NewAccumulator]:
+        return Column(name, LONG), lambda n_key, number: CountAccumulator()
+
+    return Aggregate("count", of, bind)
+
+
+def sum(of: str | Expression) -> Aggregate:
+    """The exact sum, null of no values: of integers a long, of floats a double.
+
+    A sum of integers or decimals that is beyond 64 bits is a `DataError`, with its group.
+    """
+
+    def bind(name: str, value: Bound, what: str) -> tuple[Column, NewAccumulator]:
+        kind = value.type
+        if kind.is_float:
+            return Column(name, DOUBLE, True), lambda n_key, number: FloatSum()
+        if isinstance(kind, DecimalType):
+            kind = decimal_type(_MOST_DIGITS, kind.scale)
+        elif kind.is_integer and kind.name != "uint64":
+            kind = LONG
+        elif not isinstance(kind, DurationType):
+            raise _undefined(what, value)
+        # Of no nulls a group that is there has a value.
+        return Column(name, kind, value.nullable), lambda n_key, number: IntegerSum(what)
+
+    return Aggregate("sum", of, bind)
+
+
+def avg(of: str | Expression) -> Aggregate:
+    """The mean, as the nearest double; null of no values."""
+
+    def bind(name: str, value: Bound, what: str) -> tuple[Column, NewAccumulator]:
+        kind = value.type
+        scale = _scale_of(value, what)
+        column = Column(name, DOUBLE, value.nullable)
+        return column, lambda n_key, number: Average(kind, scale, what)
+
+    return Aggregate("avg", of, bind)
+
+
+def min(of: str | Expression) -> Aggregate:
+    """The least value, null of no values."""
+    return Aggregate("min", of, _extreme(greatest=False))
+
+
+def max(of: str | Expression) -> Aggregate:
+    """The greatest value, null of no values."""
+    return Aggregate("max", of, _extreme(greatest=True))
+
+
+def _extreme(greatest: bool) -> Callable[[str, Bound, str], tuple[Column, NewAccumulator]]:
+    def bind(name: str, value: Bound, what: str) -> tuple[Column, NewAccumulator]:
+        make = LeastText if value.type.is_text else Least
+        column = Column(name, value.type, value.nullable)
+        return column, lambda n_key, number: make(n_key, number, greatest)
+
+    return bind
+
+
+def count_distinct(of: str | Expression) -> Aggregate:
+    """How many different values there are that are not null. A long."""
+
+    def bind(name: str, value: Bound, what: str) -> tuple[Column, NewAccumulator]:
+        return Column(name, LONG), lambda n_key, number: DistinctCount(n_key)
+
+    return Aggregate("count_distinct", of, bind)
+
+
+def var(of: str | Expression) -> Aggregate:
+    """The variance of the values as a sample, rounded once; null of fewer than two."""
+    return Aggregate("var", of, _moments(is_root=False))
+
+
+def stddev(of: str | Expression) -> Aggregate:
+    """The root of `var`."""
+    return Aggregate("stddev", of, _moments(is_root=True))
+
+
+def bool_and(of: str | Expression) -> Aggregate:
+    """Whether all values are true; null of no values."""
+    return Aggregate("bool_and", of, _logical(of_all=True))
+
+
+def bool_or(of: str | Expression) -> Aggregate:
+    """Whether a value is true; null of no values."""
+    return Aggregate("bool_or", of, _logical(of_all=False))
+
+
+def _moments(is_root: bool) -> Callable[[str, Bound, str], tuple[Column, NewAccumulator]]:
+    def bind(name: str, value: Bound, what: str) -> tuple[Column, NewAccumulator]:
+        kind = value.type
+        scale = _scale_of(value, what)
+        return Column(name, DOUBLE, True), lambda n_key, number: Moments(kind, scale, is_root)
+
+    return bind
+
+
+def _logical(of_all: bool) -> Callable[[str, Bound, str], tuple[Column, NewAccumulator]]:
+    def bind(name: str, value: Bound, what: str) -> tuple[Column, NewAccumulator]:
+        if value.type != BOOLEAN:
+            raise _undefined(what, value)
+        return Column(name, BOOLEAN, value.nullable), lambda n_key, number: AllOrAny(of_all)
+
+    return bind
+
+
+def _scale_of(value: Bound, what: str) -> int:
+    """How many places behind the point a number has."""
+    kind = value.type
+    is_number = kind.is_integer or kind.is_float or isinstance(kind, DecimalType)
+    if not is_number or kind.name == "uint64":
+        raise _undefined(what, value)
+    return kind.scale if isinstance(kind, DecimalType) else 0
+
+
+def _undefined(what: str, value: Bound) -> SchemaError:
+    return SchemaError(f"{what} is of {value.type.name}, of which there is none; cast it")

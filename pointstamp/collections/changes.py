@@ -1,0 +1,140 @@
+"""`Changes`: what changed of a collection in an epoch, and `CollectionSnapshot`: what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, overload
+
+from pointstamp.collections.schema import Schema
+from pointstamp.containers.updates import Rows
+from pointstamp.containers.words import table_with
+from pointstamp.kernels.consolidation import consolidate
+
+
+class Changes(Sequence[tuple[tuple[Any, ...], int]]):
+    """Pairs of a row and its diff, sorted by row, nulls first.
+
+    Parameters
+    ----------
+    schema : Schema
+        Of the rows.
+    rows : int64[n, w + 1]
+        Their words, and diffs.
+    """
+
+    def __init__(self, schema: Schema, rows: Rows) -> None:
+        self.schema = schema
+        self._rows = consolidate(rows)
+        self._pairs: list[tuple[tuple[Any, ...], int]] | None = None
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, at: int) -> tuple[tuple[Any, ...], int]: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[tuple[tuple[Any, ...], int]]: ...
+
+    def __getitem__(self, at: int | slice) -> Any:
+        return self._all()[at]
+
+    def __iter__(self) -> Iterator[tuple[tuple[Any, ...], int]]:
+        return iter(self._all())
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Sequence):
+            return self._all() == list(other)
+        return NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # compares by value, like a list
+
+    def __repr__(self) -> str:
+        return repr(self._all())
+
+    def to_arrow(self) -> Any:
+        """A `pyarrow.Table` of the columns, and `diff`, in no order."""
+        batch = self.schema.to_arrow(self._rows)
+        return table_with(batch, _free("diff", self.schema), self._rows[:, -1].copy())
+
+    def to_pandas(self) -> Any:
+        """A frame of pandas of the same."""
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        """A frame of polars of the same."""
+        import polars as pl
+
+        return pl.from_arrow(self.to_arrow())
+
+    def _all(self) -> list[tuple[tuple[Any, ...], int]]:
+        if self._pairs is None:
+            pairs = zip(self.schema.to_rows(self._rows), self._rows[:, -1].tolist(), strict=True)
+            self._pairs = sorted(pairs, key=_order)
+        return self._pairs
+
+
+class CollectionSnapshot(Sequence[tuple[Any, ...]]):
+    """The rows of a collection, sorted, nulls first; each as often as it is there."""
+
+    def __init__(self, schema: Schema, rows: Rows) -> None:
+        self.schema = schema
+        self._rows = rows
+        self._all: list[tuple[Any, ...]] | None = None
+
+    def __len__(self) -> int:
+        return int(self._rows[:, -1].sum())
+
+    @overload
+    def __getitem__(self, at: int) -> tuple[Any, ...]: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[tuple[Any, ...]]: ...
+
+    def __getitem__(self, at: int | slice) -> Any:
+        return self._listed()[at]
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Sequence):
+            return self._listed() == list(other)
+        return NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # compares by value, like a list
+
+    def __repr__(self) -> str:
+        return repr(self._listed())
+
+    def to_arrow(self) -> Any:
+        """A `pyarrow.RecordBatch`, in no order."""
+        return self.schema.to_arrow(self._rows.repeat(self._rows[:, -1], axis=0))
+
+    def to_pandas(self) -> Any:
+        """A frame of pandas of the same."""
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        """A frame of polars of the same."""
+        import polars as pl
+
+        return pl.from_arrow(self.to_arrow())
+
+    def _listed(self) -> list[tuple[Any, ...]]:
+        if self._all is None:
+            pairs = zip(self.schema.to_rows(self._rows), self._rows[:, -1].tolist(), strict=True)
+            self._all = [row for row, n in sorted(pairs, key=_order) for _ in range(n)]
+        return self._all
+
+
+def _order(pair: tuple[tuple[Any, ...], int]) -> list[tuple[bool, bool, Any]]:
+    """A key to sort rows by: nulls first, and NaN last."""
+    return [
+        (value is not None, value != value, None if value is None or value != value else value)
+        for value in pair[0]
+    ]
+
+
+def _free(name: str, schema: Schema) -> str:
+    """The name with so many underscores that no column has it."""
+    while name in schema.names:
+        name += "_"
+    return name

@@ -1,0 +1,600 @@
+"""`Collection`: a multiset of records that changes, with the operators on it.
+
+A collection has a schema, and a stream of updates whose times are the scope's. What its
+operators do with the words is in the modules beside; here columns become words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from pointstamp.collections.aggregate import aggregate
+from pointstamp.collections.aggregates import Aggregate, count
+from pointstamp.collections.arrange import Arrangement, arrange, as_updates
+from pointstamp.collections.counted import counted
+from pointstamp.collections.expression import Bound, Expression, as_expression, col
+from pointstamp.collections.linear import Change, changed, chosen_words
+from pointstamp.collections.schema import Column, Schema, schema_of
+from pointstamp.collections.top_k import first_rows
+from pointstamp.containers.updates import Rows, Updates
+from pointstamp.dataflow.stream_core import StreamCore
+from pointstamp.errors import BuildError, ColumnError, SchemaError
+from pointstamp.operators.split_merge import concatenate
+
+if TYPE_CHECKING:
+    from pointstamp.operators.probe import Probe
+    from pointstamp.operators.stream import Stream
+
+How = Literal["inner", "left", "right", "full", "semi", "anti", "cross"]
+_HOWS = ("inner", "left", "right", "full", "semi", "anti", "cross")
+
+_CONSTANT = np.zeros((1, 1), np.int64)
+"""The key of the one group of a collection that is not grouped."""
+
+
+class Collection:
+    """A multiset of records of one schema, which changes with time.
+
+    Made by `Scope.new_collection`, `Stream.as_collection`, and by operators on collections.
+
+    Attributes
+    ----------
+    schema : Schema
+        Names and types of the columns.
+    """
+
+    def __init__(self, stream: StreamCore[Any], schema: Schema) -> None:
+        self._stream = stream
+        self.schema = schema
+        self._arrangements: dict[Any, Arrangement] = {}
+
+    @property
+    def scope(self) -> Any:
+        """Where it changes."""
+        return self._stream.scope
+
+    def __repr__(self) -> str:
+        return f"Collection({self.schema})"
+
+    # Records one by one.
+
+    def select(self, *columns: str | Expression, name: str = "Select", **named: Any) -> Collection:
+        """Records of these columns alone: by name, or computed, with the name of the argument.
+
+        >>> import pointstamp as ps
+        >>> view = ps.View(lambda scope, t: t.select("a", b=ps.col("a") * 2), t="a long, c long")
+        >>> view.insert("t", [(1, 7)])
+        >>> view.advance()
+        [((1, 2), 1)]
+        """
+        return self._computed(_by_name(columns, named), name)
+
+    def with_columns(self, *, name: str = "WithColumns", **named: Any) -> Collection:
+        """Records with more columns, or with columns computed anew."""
+        kept = {column: col(column) for column in self.schema.names}
+        return self._computed({**kept, **_by_name((), named)}, name)
+
+    def rename(self, mapping: dict[str, str]) -> Collection:
+        """The same records, with columns of other names."""
+        for old in mapping:
+            self.schema.column(old, "rename")
+        columns = [
+            Column(mapping.get(c.name, c.name), c.type, c.nullable) for c in self.schema.columns
+        ]
+        return self.of(self._stream, Schema(tuple(columns)))
+
+    def drop(self, *columns: str, name: str = "Drop") -> Collection:
+        """Records without some columns."""
+        for column in columns:
+            self.schema.column(column, name)
+        return self.select(*[c for c in self.schema.names if c not in columns], name=name)
+
+    def filter(self, predicate: Expression, *, name: str = "Filter") -> Collection:
+        """The records for which `predicate` is true; null is not true."""
+        bound = as_expression(predicate).bind(self.schema)
+        if bound.type.name != "boolean":
+            raise SchemaError(f"operator {name!r}: {predicate} is {bound.type.name}, not boolean")
+
+        def keep(rows: Rows) -> Rows:
+            values, there = bound.evaluate(rows)
+            return rows[values if there is None else values & there]
+
+        return self._changed(name, keep, self.schema)
+
+    def concat(self, *others: Collection, name: str = "Concat") -> Collection:
+        """The records of all, each as often as in all together; columns match by name."""
+        streams = [self._stream]
+        columns = list(self.schema.columns)
+        for other in others:
+            _check_collection(other, name)
+            if sorted(other.schema.names) != sorted(self.schema.names):
+                raise SchemaError(
+                    f"operator {name!r} is given collections of ({self.schema}) and "
+                    f"({other.schema}): their columns should have the same names"
+                )
+            for place, column in enumerate(columns):
+                fellow = other.schema.column(column.name)
+                if fellow.type != column.type:
+                    raise SchemaError(
+                        f"operator {name!r}: column {column.name!r} is {column.type.name} and "
+                        f"{fellow.type.name}; cast one"
+                    )
+                nullable = column.nullable or fellow.nullable
+                columns[place] = Column(column.name, column.type, nullable)
+        schema = Schema(tuple(columns))
+        streams = [part.as_schema(schema, name)._stream for part in (self, *others)]
+        return Collection(concatenate(streams), schema)
+
+    def negate(self, *, name: str = "Negate") -> Collection:
+        """The same records with their diffs negated."""
+
+        def negated(rows: Rows) -> Rows:
+            rows = rows.copy()
+            rows[:, -1] *= -1
+            return rows
+
+        return self._changed(name, negated, self.schema)
+
+    def map(
+        self, function: Callable[[tuple[Any, ...]], Any], schema: Any, *, name: str = "Map"
+    ) -> Collection:
+        """Each record replaced by `function(row)`, a row of `schema`.
+
+        The function is called with each update, and has to give the same for the same row.
+        """
+        return self.flat_map(lambda row: [function(row)], schema, name=name)
+
+    def flat_map(
+        self,
+        function: Callable[[tuple[Any, ...]], Iterable[Any]],
+        schema: Any,
+        *,
+        name: str = "FlatMap",
+    ) -> Collection:
+        """Each record replaced by the rows of `function(row)`, which are of `schema`.
+
+        The function is called with each update, and has to give the same for the same row.
+
+        >>> import pointstamp as ps
+        >>> def words(scope, lines):
+        ...     split = lambda line: [(word,) for word in line[0].split()]
+        ...     return lines.flat_map(split, "word string").group_by("word").count()
+        >>> view = ps.View(words, lines="line string")
+        >>> view.insert("lines", [("to be or not to be",)])
+        >>> view.advance()[:2]
+        [(('be', 2), 1), (('not', 1), 1)]
+        """
+        result = schema_of(schema)
+
+        def each(rows: Rows) -> Rows:
+            pairs = zip(self.schema.to_rows(rows), rows[:, -1].tolist(), strict=True)
+            changes = ((made, diff) for row, diff in pairs for made in function(row))
+            return result.to_pairs(changes, f"operator {name!r}").rows
+
+        return self._changed(name, each, result)
+
+    # Records together.
+
+    def consolidate(self, *, name: str = "Consolidate") -> Collection:
+        """The same collection; of each time no record has two updates, nor one of diff 0."""
+        n_words = self.schema.n_words
+        return self.of(as_updates(self._stream, n_words, self.schema.texts, name), self.schema)
+
+    def distinct(self, *, name: str = "Distinct") -> Collection:
+        """Each record once that is there."""
+        return self.threshold(lambda count: np.minimum(count, 1), name=name)
+
+    def threshold(self, function: Callable[[Any], Any], *, name: str = "Threshold") -> Collection:
+        """Each record that is there as often as `function` says.
+
+        function : of int64[n], how often each of n records is there, above 0; gives int64[n]
+        """
+
+        def multiplicity(count: Any) -> Any:
+            return np.where(count > 0, function(np.maximum(count, 1)), 0)
+
+        return self._counted([self], multiplicity, name)
+
+    def intersect(self, other: Collection, *, name: str = "Intersect") -> Collection:
+        """Each record as often as in that of both which has it less often."""
+        return self._counted(
+            [self, other], lambda one, two: np.maximum(np.minimum(one, two), 0), name
+        )
+
+    def subtract(self, other: Collection, *, name: str = "Subtract") -> Collection:
+        """Each record as often as it is here more often than in `other`."""
+        return self._counted(
+            [self, other], lambda one, two: np.maximum(one - np.maximum(two, 0), 0), name
+        )
+
+    def group_by(self, *keys: str) -> GroupedCollection:
+        """Groups of records of equal columns, of which nulls are one; `agg` or `top_k` follows."""
+        if not keys:
+            raise BuildError("group_by is given no column; agg alone has one row for all records")
+        for key in keys:
+            self.schema.column(key, "group_by")
+        return GroupedCollection(self, keys)
+
+    def agg(self, *, name: str = "Aggregate", **aggregates: Aggregate) -> Collection:
+        """One row of aggregates of all records, also if there are none."""
+        return _aggregated(self, (), aggregates, name)
+
+    def count(self, *, name: str = "Count") -> Collection:
+        """One row, with `count`: how many records there are."""
+        return self.agg(name=name, count=count())
+
+    def join(
+        self,
+        other: Collection,
+        on: str | Sequence[str] | None = None,
+        *,
+        left_on: str | Sequence[str] | None = None,
+        right_on: str | Sequence[str] | None = None,
+        how: How = "inner",
+        name: str = "Join",
+    ) -> Collection:
+        """Pairs of records of both with equal keys. A null is equal to nothing.
+
+        Parameters
+        ----------
+        on, left_on, right_on : str or sequence of str
+            The columns of the key: of both, or of each. None for how="cross".
+        how : {"inner", "left", "right", "full", "semi", "anti", "cross"}
+            "left", "right", "full" have the records without a partner, too, with nulls in its
+            place; "semi" has the records of this collection that have a partner, as often as
+            they are here, and "anti" the others.
+
+        Returns
+        -------
+        Collection
+            The columns of the key, by their names here, then the others of this one and of
+            `other`, with `_right` behind a name that is there already.
+        """
+        from pointstamp.collections.join_forms import joined
+
+        _check_collection(other, name)
+        if how not in _HOWS:
+            raise BuildError(f"operator {name!r} is given how={how!r}; there are {_HOWS}")
+        keys = _join_keys(self, other, on, left_on, right_on, how, name)
+        return joined(self, other, keys, how, name)
+
+    # What leaves.
+
+    def inspect(
+        self, function: Callable[[tuple[Any, ...], Any, int], object], *, name: str = "Inspect"
+    ) -> Collection:
+        """Call `function(row, time, diff)` with each update."""
+        schema = self.schema
+
+        def look(time: Any, batch: Updates) -> None:
+            for row, diff in zip(
+                schema.to_rows(batch.rows), batch.rows[:, -1].tolist(), strict=True
+            ):
+                function(row, time, diff)
+
+        return self.of(_stream(self._stream).inspect_batch(look, name=name), schema)
+
+    def probe(self) -> Probe:
+        """A probe: for which times all has come."""
+        return _stream(self._stream).probe()
+
+    def probe_with(self, probe: Probe, *, name: str = "Probe") -> Collection:
+        """Have a probe that is there follow this collection, too."""
+        return self.of(_stream(self._stream).probe_with(probe, name=name), self.schema)
+
+    def each_batch(
+        self, function: Callable[[Any, Updates], object], *, name: str = "Inspect"
+    ) -> Collection:
+        """Call `function(time, batch)` with each batch of updates."""
+        return self.of(_stream(self._stream).inspect_batch(function, name=name), self.schema)
+
+    def updates(self) -> Stream[Any]:
+        """The stream of its updates, whose records are (row, diff)."""
+        schema = self.schema
+
+        def rows(batch: Updates) -> list[tuple[tuple[Any, ...], int]]:
+            return list(zip(schema.to_rows(batch.rows), batch.rows[:, -1].tolist(), strict=True))
+
+        return _stream(self._stream).map_batches(rows, name="Updates")
+
+    # For the modules beside.
+
+    def arranged(self, key: Sequence[str], *, nulls: bool, name: str = "Arrange") -> Arrangement:
+        """Arranged by columns; made once. Without `nulls`, records with a null there are left out.
+
+        Where nulls are left out, their words are not part of the key, so that a key that may be
+        null meets one that may not.
+        """
+        known = (tuple(key), nulls)
+        if known not in self._arrangements:
+            words, places = arranged_words(self.schema, key, nulls=nulls)
+            flags = [
+                self.schema.places[c] - 1
+                for c in key
+                if self.schema.column(c).nullable and not nulls
+            ]
+            change = _keyed(flags, chosen_words(words, self.schema.n_words))
+            texts = tuple(place for place, word in enumerate(words) if word in self.schema.texts)
+            stream = (
+                self._stream
+                if change is None
+                else changed(self._stream, f"{name}Key", change, texts)
+            )
+            self._arrangements[known] = arrange(stream, places, texts, name)
+        return self._arrangements[known]
+
+    def _computed(self, columns: dict[str, Expression], name: str) -> Collection:
+        bound = {column: expression.bind(self.schema) for column, expression in columns.items()}
+        schema = Schema(tuple(value.column(column) for column, value in bound.items()))
+        plain = _plain_words(self.schema, columns)
+        if plain is not None:
+            change = chosen_words(plain, self.schema.n_words)
+            if change is None:
+                return self.of(self._stream, schema)
+            return self._changed(name, change, schema)
+        return self._changed(name, computing(bound, schema), schema)
+
+    def as_schema(self, schema: Schema, name: str) -> Collection:
+        """With the columns in the order of `schema`, and nullable where it says so."""
+        bound = {}
+        for column in schema.columns:
+            value = col(column.name).bind(self.schema)
+            bound[column.name] = Bound(column.type, column.nullable, value.evaluate)
+        if self.schema == schema:
+            return self
+        return self._changed(f"{name}Order", computing(bound, schema), schema)
+
+    def _counted(self, inputs: list[Collection], multiplicity: Any, name: str) -> Collection:
+        for other in inputs[1:]:
+            _check_collection(other, name)
+            types = [[(c.name, c.type) for c in part.schema.columns] for part in (self, other)]
+            if types[0] != types[1]:
+                raise SchemaError(
+                    f"operator {name!r} is given collections of ({self.schema}) and "
+                    f"({other.schema}); select the same columns of both"
+                )
+        columns = [
+            Column(c.name, c.type, any(part.schema.column(c.name).nullable for part in inputs))
+            for c in self.schema.columns
+        ]
+        schema = Schema(tuple(columns))
+        streams = [part.as_schema(schema, name)._stream for part in inputs]
+        return self.of(counted(streams, schema.n_words, schema.texts, multiplicity, name), schema)
+
+    def with_bound(self, bound: dict[str, Bound], schema: Schema, name: str) -> Collection:
+        """With each column computed by what is bound to this schema."""
+        return self._changed(name, computing(bound, schema), schema)
+
+    def _changed(self, name: str, change: Change, schema: Schema) -> Collection:
+        return self.of(changed(self._stream, name, change, schema.texts), schema)
+
+    def of(self, stream: StreamCore[Any], schema: Schema) -> Collection:
+        """A collection of the scope."""
+        return Collection(stream, schema)
+
+
+class GroupedCollection:
+    """The groups of a collection by the columns of a key; see `Collection.group_by`."""
+
+    def __init__(self, collection: Collection, keys: Sequence[str]) -> None:
+        self._collection = collection
+        self._keys = tuple(keys)
+
+    def agg(self, *, name: str = "Aggregate", **aggregates: Aggregate) -> Collection:
+        """A row for each group: the columns of the key, and an aggregate for each argument.
+
+        >>> import pointstamp as ps
+        >>> def build(scope, sales):
+        ...     return sales.group_by("shop").agg(n=ps.count(), cents=ps.sum("cents"))
+        >>> view = ps.View(build, sales="shop long, cents long")
+        >>> view.insert("sales", [(1, 30), (2, 10), (1, 20)])
+        >>> view.advance()
+        [((1, 2, 50), 1), ((2, 1, 10), 1)]
+        """
+        if not aggregates:
+            raise BuildError(
+                f"operator {name!r} is given no aggregate: agg(n=ps.count()); of the keys alone, "
+                "select(...).distinct()"
+            )
+        return _aggregated(self._collection, self._keys, aggregates, name)
+
+    def count(self, *, name: str = "Count") -> Collection:
+        """A row for each group: the columns of the key, and `count`."""
+        return self.agg(name=name, count=count())
+
+    def top_k(
+        self, k: int, by: str | Sequence[str], *, descending: bool = True, name: str = "TopK"
+    ) -> Collection:
+        """The first `k` records of each group: those with the greatest `by`, or the least.
+
+        Among records of equal `by`, those with the least other columns come first. A record
+        that is there twice counts twice. Nulls come last where the greatest come first.
+        """
+        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+            raise BuildError(f"operator {name!r} is given k={k!r}, and should be given 1 or more")
+        schema = self._collection.schema
+        names = [by] if isinstance(by, str) else list(by)
+        for column in names:
+            if schema.column(column, name).type.is_text:
+                raise SchemaError(
+                    f"operator {name!r}: the order of texts is not there yet: {column!r}"
+                )
+        rest = [c for c in schema.names if c not in (*self._keys, *names)]
+        order = [*self._keys, *names, *rest]
+        words = [word for column in order for word in schema.words(column)]
+        turned = [
+            words.index(word) for column in names if descending for word in schema.words(column)
+        ]
+        choose = chosen_words(words, schema.n_words)
+        texts = tuple(place for place, word in enumerate(words) if word in schema.texts)
+        n_key = sum(schema.column(key).n_words for key in self._keys)
+
+        def ordered(rows: Rows) -> Rows:
+            rows = rows.copy() if choose is None else choose(rows)
+            rows[:, turned] = ~rows[:, turned]
+            return rows
+
+        back = [words.index(word) for word in range(schema.n_words)]
+        unchoose = chosen_words(back, schema.n_words)
+
+        def restored(rows: Rows) -> Rows:
+            rows = rows.copy()
+            rows[:, turned] = ~rows[:, turned]
+            return rows if unchoose is None else unchoose(rows)
+
+        stream = changed(self._collection._stream, f"{name}Order", ordered, texts)
+        first = first_rows(arrange(stream, n_key, texts, f"{name}Arrange"), k, name)
+        return Collection(changed(first, f"{name}Rows", restored, schema.texts), schema)
+
+
+def arranged_words(schema: Schema, key: Sequence[str], *, nulls: bool) -> tuple[list[int], int]:
+    """The words of a record that is arranged by `key`, as those of `schema`; and how many are key.
+
+    >>> from pointstamp.collections.schema import schema_of
+    >>> arranged_words(schema_of("a long, b long?, c long"), ["b"], nulls=False)
+    ([2, 0, 3], 1)
+    """
+    words = [
+        word
+        for column in key
+        for word in (schema.words(column) if nulls else [schema.places[column]])
+    ]
+    n_key = len(words)
+    words += [word for column in schema.names if column not in key for word in schema.words(column)]
+    return words, n_key
+
+
+def _keyed(flags: list[int], choose: Change | None) -> Change | None:
+    """Leave out records with a 0 in one of `flags`, and choose words of the others."""
+    if not flags:
+        return choose
+
+    def keep(rows: Rows) -> Rows:
+        there = rows[(rows[:, flags] != 0).all(axis=1)]
+        return there if choose is None else choose(there)
+
+    return keep
+
+
+def _aggregated(
+    collection: Collection, keys: Sequence[str], aggregates: dict[str, Aggregate], name: str
+) -> Collection:
+    schema = collection.schema
+    for given, value in aggregates.items():
+        if not isinstance(value, Aggregate):
+            raise BuildError(
+                f"operator {name!r} is given {given}={value!r}, which is no aggregate such as "
+                'ps.count() or ps.sum("cents")'
+            )
+    bound = [value.bind(schema, given) for given, value in aggregates.items()]
+    if not keys:
+        # There may be no records, so what is null of none may be null.
+        bound = [replace(b, column=replace(b.column, nullable=b.null_of_none)) for b in bound]
+    result = Schema((*[schema.column(key) for key in keys], *[b.column for b in bound]))
+    values = {f"value {n}": b.value for n, b in enumerate(bound) if b.value is not None}
+    inner_columns = [*[schema.column(key) for key in keys]]
+    inner = Schema((*inner_columns, *[value.column(n) for n, value in values.items()]))
+    compute = computing({**{key: col(key).bind(schema) for key in keys}, **values}, inner)
+    n_key = sum(schema.column(key).n_words for key in keys)
+
+    def prepared(rows: Rows) -> Rows:
+        changed_rows = compute(rows)
+        if keys:
+            return changed_rows
+        return np.column_stack([np.zeros(len(rows), np.int64), changed_rows])
+
+    shift = 0 if keys else 1
+    texts = tuple(place + shift for place in inner.texts)
+    stream = changed(collection._stream, f"{name}Values", prepared, texts)
+    if keys:
+        key_texts = tuple(place for place in result.texts)
+        rows = aggregate(stream, n_key, bound, key_texts, name)
+        return Collection(rows, result)
+    rows = aggregate(stream, 1, bound, (), name, always=_CONSTANT)
+    without_key = chosen_words(list(range(1, result.n_words + 1)), result.n_words + 1)
+    assert without_key is not None
+    return Collection(changed(rows, f"{name}Row", without_key, result.texts), result)
+
+
+def computing(bound: dict[str, Bound], schema: Schema) -> Change:
+    """Rows of `schema`, each column computed."""
+    places = [(value, schema.places[column]) for column, value in bound.items()]
+
+    def compute(rows: Rows) -> Rows:
+        computed = np.empty((len(rows), schema.n_words + 1), np.int64)
+        for value, place in places:
+            value.write(rows, computed, place)
+        computed[:, -1] = rows[:, -1]
+        return computed
+
+    return compute
+
+
+def _plain_words(schema: Schema, columns: dict[str, Expression]) -> list[int] | None:
+    """The words of columns that are given as they are; None if one is computed."""
+    words = []
+    for expression in columns.values():
+        if expression.name is None or repr(expression) != repr(col(expression.name)):
+            return None
+        words += schema.words(expression.name)
+    return words
+
+
+def _by_name(columns: Sequence[Any], named: dict[str, Any]) -> dict[str, Expression]:
+    found: dict[str, Expression] = {}
+    for column in columns:
+        expression = col(column) if isinstance(column, str) else column
+        if not isinstance(expression, Expression) or expression.name is None:
+            raise ColumnError(f"{column!r} has no name: give it as an argument, name=expression")
+        if expression.name in found:
+            raise ColumnError(f"the column {expression.name!r} is given twice")
+        found[expression.name] = expression
+    for given, value in named.items():
+        # A text is the name of a column here; that of a text itself is ps.lit("...").
+        found[given] = col(value) if isinstance(value, str) else as_expression(value)
+    return found
+
+
+def _check_collection(other: Any, name: str) -> None:
+    if not isinstance(other, Collection):
+        raise BuildError(f"operator {name!r} is given {other!r}, which is no collection")
+
+
+def _join_keys(
+    left: Collection, right: Collection, on: Any, left_on: Any, right_on: Any, how: str, name: str
+) -> tuple[list[str], list[str]]:
+    if how == "cross":
+        if on is not None or left_on is not None or right_on is not None:
+            raise BuildError(f"operator {name!r}: a cross join has no key")
+        return [], []
+    if (on is None) == (left_on is None and right_on is None) or (
+        (left_on is None) != (right_on is None)
+    ):
+        raise BuildError(f"operator {name!r} needs on=, or both left_on= and right_on=")
+    keys = [
+        _names(on if left_on is None else left_on),
+        _names(on if right_on is None else right_on),
+    ]
+    if len(keys[0]) != len(keys[1]) or not keys[0]:
+        raise BuildError(f"operator {name!r} has keys of other lengths: {keys[0]} and {keys[1]}")
+    for one, two in zip(*keys, strict=True):
+        types = left.schema.column(one, name).type, right.schema.column(two, name).type
+        if types[0] != types[1] and not all(kind.is_integer for kind in types):
+            raise SchemaError(
+                f"operator {name!r}: the keys {one!r} and {two!r} are {types[0].name} and "
+                f"{types[1].name}; cast one"
+            )
+    return keys[0], keys[1]
+
+
+def _names(given: str | Sequence[str]) -> list[str]:
+    return [given] if isinstance(given, str) else list(given)
+
+
+def _stream(stream: StreamCore[Any]) -> Stream[Any]:
+    """It is one with all operators, whatever made it."""
+    return stream  # type: ignore[return-value]

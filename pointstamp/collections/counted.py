@@ -1,0 +1,101 @@
+"""Operators on how often each record is there: distinct, threshold, intersect, subtract.
+
+What they keep is a count of each record for each input, and they answer with the change of
+what a function makes of those counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pointstamp.collections.arrange import check_times, consolidated
+from pointstamp.collections.groups import Groups, grown
+from pointstamp.containers.updates import FirstWords, Rows, Updates
+from pointstamp.dataflow.capability import Capability
+from pointstamp.dataflow.handles import Input, Output
+from pointstamp.dataflow.operator import OperatorInfo
+from pointstamp.dataflow.pact import Exchange
+from pointstamp.dataflow.stash import Stash
+from pointstamp.dataflow.stream_core import StreamCore
+from pointstamp.operators.generic import operator
+from pointstamp.progress.operate import Interest
+
+Multiplicity = Callable[..., Any]
+"""Of the counts of each input, int64[n] each: how often the record is in the output."""
+
+
+class RecordCounts:
+    """How often each record is there, of each input."""
+
+    def __init__(self, n_words: int, n_inputs: int) -> None:
+        self._records = Groups(n_words)
+        self._counts = np.zeros((self._records.room, n_inputs), np.int64)
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def apply(self, inputs: Sequence[Rows], multiplicity: Multiplicity) -> Rows:
+        """Take in the updates of a time, of each input; the changes of the output."""
+        if len(self._records) + sum(map(len, inputs)) > self._records.room:
+            self._forget_absent()
+        numbers = [self._records.number(rows) for rows in inputs]
+        if self._records.room > len(self._counts):
+            self._counts = grown(self._counts, self._records.room)
+        touched = np.unique(np.concatenate(numbers))
+        before = multiplicity(*self._counts[touched].T)
+        for number, (at, rows) in enumerate(zip(numbers, inputs, strict=True)):
+            np.add.at(self._counts[:, number], at, rows[:, -1])
+        diffs = multiplicity(*self._counts[touched].T) - before
+        changed = diffs != 0
+        changes = np.column_stack([self._records.keys(touched[changed]), diffs[changed]])
+        return np.ascontiguousarray(changes)
+
+    def _forget_absent(self) -> None:
+        """Number records anew if half of them are not there."""
+        n = len(self._records)
+        there = np.flatnonzero((self._counts[:n] != 0).any(axis=1))
+        if 2 * len(there) <= n:
+            self._records.keep(there)
+            self._counts = grown(self._counts[there], self._records.room)
+
+
+def counted(
+    streams: Sequence[StreamCore[Any]],
+    n_words: int,
+    texts: tuple[int, ...],
+    multiplicity: Multiplicity,
+    name: str,
+) -> StreamCore[Any]:
+    """Updates of the records, each as often as `multiplicity` says."""
+    check_times(streams[0], name)
+
+    def build(capability: Capability, info: OperatorInfo) -> Callable[..., None]:
+        capability.drop()
+        stash: Stash[Any] = Stash(info)
+        state = RecordCounts(n_words, len(streams))
+
+        def logic(*handles: Any) -> None:
+            *inputs, output = handles
+            _run(inputs, output, stash, state)
+
+        return logic
+
+    def _run(inputs: list[Input], output: Output, stash: Stash[Any], state: RecordCounts) -> None:
+        stash.take(*inputs)
+        for held, value in stash:
+            by_input = [value] if len(inputs) == 1 else value
+            rows = [
+                consolidated(batches, name)
+                if len(batches)
+                else np.empty((0, n_words + 1), np.int64)
+                for batches in by_input
+            ]
+            changes = state.apply(rows, multiplicity)
+            if len(changes):
+                output.session(held).give_batch(Updates(changes, texts))
+
+    pacts = [Exchange(FirstWords(n_words))] * len(streams)
+    return operator(streams, pacts, name, build, Interest.IF_CAPABILITY)

@@ -1,0 +1,85 @@
+"""Groups by key on one worker: their numbers, and what is added up of each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pointstamp.containers.updates import Rows
+from pointstamp.kernels.group_states import number_groups
+
+Numbers = npt.NDArray[np.int32]
+
+_FEWEST = 16
+
+
+class Groups:
+    """A table of keys that gives each a number: 0, 1, 2 and so on.
+
+    Parameters
+    ----------
+    n_key : int
+        How many words a key has, one at least.
+
+    >>> groups = Groups(1)
+    >>> groups.number(np.array([[7, 1], [9, 1], [7, 1]])).tolist(), len(groups)
+    ([0, 1, 0], 2)
+    """
+
+    def __init__(self, n_key: int) -> None:
+        self._n = 0
+        self._kept = np.empty((_FEWEST, n_key), np.int64)
+        self._slots = np.zeros(2 * _FEWEST, np.int64)
+
+    def __len__(self) -> int:
+        return self._n
+
+    @property
+    def room(self) -> int:
+        """For how many groups others should have room."""
+        return len(self._kept)
+
+    def number(self, rows: Rows) -> Numbers:
+        """The number of the group of each row, whose first words are the key."""
+        most = self._n + len(rows)
+        if most > len(self._kept):
+            self._grow(most)
+        numbers = np.empty(len(rows), np.int32)
+        self._n = number_groups(self._slots, self._n, self._kept, rows, numbers)
+        return numbers
+
+    def keys(self, numbers: npt.NDArray[Any]) -> Rows:
+        """The words of the keys of some groups, int64[n, n_key]."""
+        keys: Rows = self._kept[numbers]
+        return keys
+
+    def keep(self, numbers: npt.NDArray[Any]) -> None:
+        """Forget all but some groups, which are numbered anew, in this order."""
+        keys = self._kept[numbers]
+        self._n = 0
+        self._kept = np.empty((max(_FEWEST, len(keys)), keys.shape[1]), np.int64)
+        self._slots = np.zeros(_n_slots(len(self._kept)), np.int64)
+        self.number(keys)
+
+    def _grow(self, most: int) -> None:
+        kept = np.empty((max(most, 2 * len(self._kept)), self._kept.shape[1]), np.int64)
+        known = self._kept[: self._n]
+        self._kept = kept
+        self._slots = np.zeros(_n_slots(len(kept)), np.int64)
+        self._n = number_groups(self._slots, 0, kept, known, np.empty(len(known), np.int32))
+
+
+def _n_slots(n: int) -> int:
+    """The least power of two that is at least twice as large."""
+    return 1 << (2 * n - 1).bit_length()
+
+
+def grown(array: npt.NDArray[Any], n: int) -> npt.NDArray[Any]:
+    """An array of length `n`, if it is shorter, that begins as `array` and goes on with zeros."""
+    if len(array) >= n:
+        return array
+    larger = np.zeros((n, *array.shape[1:]), array.dtype)
+    larger[: len(array)] = array
+    return larger

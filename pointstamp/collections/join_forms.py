@@ -1,0 +1,151 @@
+"""The forms of a join of collections, made of the inner join, and of what has no partner.
+
+What has no partner is what is left when what has one is taken away: so an outer join is an
+inner join and two linear operators, and keeps nothing that those do not.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pointstamp.collections.expression import Bound, Evaluate, Mask, Values, col, lit
+from pointstamp.collections.join import join
+from pointstamp.collections.schema import Column, Schema
+from pointstamp.containers.updates import Rows
+from pointstamp.containers.words import LONG
+from pointstamp.errors import ColumnError
+
+if TYPE_CHECKING:
+    from pointstamp.collections.collection import Collection, How
+
+Keys = tuple[list[str], list[str]]
+
+_KEY = "the key of all"
+
+
+def joined(left: Collection, right: Collection, keys: Keys, how: How, name: str) -> Collection:
+    """See `Collection.join`, which has checked what it is given."""
+    if how == "cross":
+        key = lit(0).alias(_KEY)
+        one, two = (side.select(*side.schema.names, key) for side in (left, right))
+        return _inner(one, two, ([_KEY], [_KEY]), name).drop(_KEY)
+    if how == "inner":
+        return _inner(left, right, keys, name)
+    if how == "semi":
+        return _semi(left, right, keys, name)
+    if how == "anti":
+        return _anti(left, right, keys, name)
+    return _outer(left, right, keys, how, name)
+
+
+def _inner(left: Collection, right: Collection, keys: Keys, name: str) -> Collection:
+    schema = _schema(left.schema, right.schema, keys, name)
+    one = left.arranged(keys[0], nulls=False)
+    two = right.arranged(keys[1], nulls=False)
+    rest = [_n_words(side.schema, key) for side, key in zip((left, right), keys, strict=True)]
+    n_key = one.n_key
+    recipe = [
+        *range(n_key),
+        *range(n_key, n_key + rest[0]),
+        *(~word for word in range(n_key, n_key + rest[1])),
+    ]
+    return left.of(join(one, two, recipe, schema.texts, name), schema)
+
+
+def _semi(left: Collection, right: Collection, keys: Keys, name: str) -> Collection:
+    partners = right.select(*keys[1]).distinct(name=f"{name}Keys")
+    return _inner(left, partners, keys, name).select(*left.schema.names)
+
+
+def _anti(left: Collection, right: Collection, keys: Keys, name: str) -> Collection:
+    return left.concat(_semi(left, right, keys, name).negate()).consolidate(name=f"{name}Others")
+
+
+def _outer(left: Collection, right: Collection, keys: Keys, how: How, name: str) -> Collection:
+    inner = _inner(left, right, keys, name)
+    plain = inner.schema
+    n_left = len(left.schema.columns)
+    # Of the right columns null where there is no right side, of the left where there is no left.
+    of_left, of_right = plain.names[: len(keys[0])], plain.names[n_left:]
+    nullable = {
+        *(of_right if how in ("left", "full") else ()),
+        *(plain.names[len(keys[0]) : n_left] if how in ("right", "full") else ()),
+    }
+    key_nullable = {
+        name
+        for name, one, two in zip(of_left, *keys, strict=True)
+        if (how in ("left", "full") and left.schema.column(one).nullable)
+        or (how in ("right", "full") and right.schema.column(two).nullable)
+    }
+    schema = Schema(
+        tuple(
+            Column(c.name, c.type, c.nullable or c.name in nullable or c.name in key_nullable)
+            for c in plain.columns
+        )
+    )
+    parts = [inner]
+    if how in ("left", "full"):
+        names = dict(zip(plain.names[:n_left], _in_order(left.schema, keys[0]), strict=True))
+        parts.append(_widened(_anti(left, right, keys, f"{name}Left"), schema, names, name))
+    if how in ("right", "full"):
+        rest = [c for c in right.schema.names if c not in keys[1]]
+        names = dict(zip([*of_left, *of_right], [*keys[1], *rest], strict=True))
+        turned = keys[1], keys[0]
+        parts.append(_widened(_anti(right, left, turned, f"{name}Right"), schema, names, name))
+    return parts[0].as_schema(schema, name).concat(*parts[1:])
+
+
+def _widened(side: Collection, schema: Schema, names: dict[str, str], operator: str) -> Collection:
+    """The records of one side with nulls in the columns of the other one.
+
+    names : of the columns of the side, by those of the result
+    """
+    bound = {}
+    for column in schema.columns:
+        if column.name in names:
+            value = col(names[column.name]).bind(side.schema)
+            bound[column.name] = Bound(column.type, column.nullable, value.evaluate)
+        else:
+            bound[column.name] = Bound(column.type, True, _nulls_of(column))
+    return side.with_bound(bound, schema, f"{operator}Nulls")
+
+
+def _nulls_of(column: Column) -> Evaluate:
+    dtype = np.float64 if column.type.is_float else np.int64
+
+    def nulls(rows: Rows) -> tuple[Values, Mask]:
+        return np.zeros(len(rows), dtype), np.zeros(len(rows), np.bool_)
+
+    return nulls
+
+
+def _schema(left: Schema, right: Schema, keys: Keys, name: str) -> Schema:
+    """The key, not null, then the rest of the left side, then that of the right one."""
+    columns = []
+    for one, two in zip(*keys, strict=True):
+        types = left.column(one).type, right.column(two).type
+        columns.append(Column(one, types[0] if types[0] == types[1] else LONG))
+    columns += [c for c in left.columns if c.name not in keys[0]]
+    taken = {column.name for column in columns}
+    for column in right.columns:
+        if column.name in keys[1]:
+            continue
+        called = f"{column.name}_right" if column.name in taken else column.name
+        if called in taken:
+            raise ColumnError(
+                f"operator {name!r}: the result would have two columns {called!r}; rename one"
+            )
+        taken.add(called)
+        columns.append(Column(called, column.type, column.nullable))
+    return Schema(tuple(columns))
+
+
+def _n_words(schema: Schema, key: list[str]) -> int:
+    """How many words the columns have that are not of the key."""
+    return sum(column.n_words for column in schema.columns if column.name not in key)
+
+
+def _in_order(schema: Schema, key: list[str]) -> list[str]:
+    return [*key, *(name for name in schema.names if name not in key)]

@@ -1,0 +1,41 @@
+"""Operators that keep nothing: each update becomes updates of its own.
+
+They are one operator over batches, whatever they do: words of columns chosen, computed, left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pointstamp.containers.updates import Rows, Updates
+from pointstamp.dataflow.stream_core import StreamCore
+from pointstamp.operators.transform import transform
+
+Change = Callable[[Rows], Rows]
+
+
+def changed(
+    stream: StreamCore[Any], name: str, change: Change, texts: tuple[int, ...]
+) -> StreamCore[Any]:
+    """Replace the rows of each batch by `change(rows)`, of which `texts` are numbers of texts."""
+
+    def function(time: Any, batch: Updates) -> Updates | None:
+        rows = change(batch.rows)
+        return Updates(rows, texts) if len(rows) else None
+
+    return transform(stream, name, function)
+
+
+def chosen_words(words: list[int], n_words: int) -> Change | None:
+    """Rows of some words of a row of `n_words`, in an order of their own; None where it is as is.
+
+    >>> chosen_words([1, 0], 2)(np.array([[7, 8, 1]])).tolist(), chosen_words([0, 1], 2)
+    ([[8, 7, 1]], None)
+    """
+    if words == list(range(n_words)):
+        return None
+    places = np.array([*words, n_words])
+    return lambda rows: np.ascontiguousarray(rows[:, places])

@@ -1,0 +1,279 @@
+"""Schemas of collections: names and types of columns, and where their words are in a row."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from pointstamp.containers.frames import is_table, record_batches
+from pointstamp.containers.updates import Rows, Updates
+from pointstamp.containers.words import WordType, record_batch, type_named, type_of_arrow
+from pointstamp.errors import ColumnError, DataError, SchemaError
+
+_COLUMN = re.compile(r"\s*([^\s?]+)\s+([a-z_0-9]+(?:\s*\([^)]*\))?)\s*(\?)?\s*", re.IGNORECASE)
+_COMMAS = re.compile(r",(?![^(]*\))")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a collection.
+
+    Its words are its value, and before that, if it may be null, 0 for a null and 1 for a value.
+    """
+
+    name: str
+    type: WordType
+    nullable: bool = False
+
+    @property
+    def n_words(self) -> int:
+        """How many words of a row are its own."""
+        return 2 if self.nullable else 1
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.type.name}{'?' if self.nullable else ''}"
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of a collection, in order.
+
+    >>> schema = schema_of("shop long, item string?, price decimal(10, 2)")
+    >>> str(schema), schema.n_words
+    ('shop long, item string?, price decimal(10,2)', 4)
+    """
+
+    columns: tuple[Column, ...]
+
+    def __post_init__(self) -> None:
+        names = [column.name for column in self.columns]
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise SchemaError(f"two columns are called {twice[0]!r}, in {self}; rename one of them")
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Of the columns."""
+        return [column.name for column in self.columns]
+
+    @cached_property
+    def n_words(self) -> int:
+        """How many words a record has."""
+        return sum(column.n_words for column in self.columns)
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """By name: where the word of the value is."""
+        places, at = {}, 0
+        for column in self.columns:
+            at += column.n_words
+            places[column.name] = at - 1
+        return places
+
+    @cached_property
+    def texts(self) -> tuple[int, ...]:
+        """Which words are numbers of texts."""
+        return tuple(self.places[column.name] for column in self.columns if column.type.is_text)
+
+    def column(self, name: str, operator: str = "a collection") -> Column:
+        """The column of a name.
+
+        Raises
+        ------
+        ColumnError
+            If there is none.
+        """
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise ColumnError(f"{operator} is given the column {name!r}; there are: {self}")
+
+    def words(self, name: str) -> list[int]:
+        """The places of all words of a column."""
+        place = self.places[name]
+        return [place - 1, place] if self.column(name).nullable else [place]
+
+    def updates(self, rows: Rows) -> Updates:
+        """A batch of rows of this schema."""
+        return Updates(rows, self.texts)
+
+    def to_updates(self, data: Any, diff: int, where: str) -> Updates:
+        """Records as updates of one diff.
+
+        Parameters
+        ----------
+        data : iterable of rows, or columns
+            Rows are tuples in the order of the columns, or dicts by name. Columns are a
+            `pyarrow.RecordBatch` or `Table`, or a data frame of pandas or polars.
+        where : str
+            The input, for the message of an error.
+
+        Raises
+        ------
+        DataError
+            If a row does not fit the schema; the message has its place.
+        SchemaError
+            If columns do not.
+        """
+        batches = _batches(data)
+        if batches is not None:
+            parts = [self._from_arrow(batch, where) for batch in batches]
+            words = np.concatenate(parts) if parts else np.empty((0, self.n_words), np.int64)
+            return self.updates(_with_diffs(words, diff))
+        rows = [[*self._row(row, place, where), diff] for place, row in enumerate(data)]
+        return self.updates(np.array(rows, np.int64).reshape(len(rows), self.n_words + 1))
+
+    def to_pairs(self, pairs: Iterable[tuple[Any, int]], where: str) -> Updates:
+        """Pairs of a row and its diff as updates."""
+        rows = []
+        for place, (row, diff) in enumerate(pairs):
+            if isinstance(diff, bool) or not isinstance(diff, int):
+                raise DataError(f"the diff of row {place} for {where} is no integer: {diff!r}")
+            rows.append([*self._row(row, place, where), diff])
+        return self.updates(np.array(rows, np.int64).reshape(len(rows), self.n_words + 1))
+
+    def to_rows(self, rows: Rows) -> list[tuple[Any, ...]]:
+        """The records of updates as tuples of Python's values."""
+        columns: list[Sequence[Any]] = []
+        for column in self.columns:
+            place = self.places[column.name]
+            values = list(map(column.type.to_value, rows[:, place].tolist()))
+            if column.nullable:
+                present = rows[:, place - 1].tolist()
+                values = [v if there else None for v, there in zip(values, present, strict=True)]
+            columns.append(values)
+        return list(zip(*columns, strict=True)) if columns else [()] * len(rows)
+
+    def to_arrow(self, rows: Rows) -> Any:
+        """The records of updates as a `pyarrow.RecordBatch`."""
+        arrays = []
+        for column in self.columns:
+            place = self.places[column.name]
+            is_null = rows[:, place - 1] == 0 if column.nullable else None
+            arrays.append(column.type.column_of(np.ascontiguousarray(rows[:, place]), is_null))
+        return record_batch([(c.name, c.type, c.nullable) for c in self.columns], arrays)
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.columns))
+
+    def _row(self, row: Any, place: int, where: str) -> list[int]:
+        if isinstance(row, Mapping):
+            if row.keys() != self.places.keys():
+                raise DataError(f"row {place} for {where} has the keys {list(row)}, not: {self}")
+            row = [row[name] for name in self.names]
+        elif not isinstance(row, (tuple, list)) or len(row) != len(self.columns):
+            raise DataError(
+                f"row {place} for {where} should be a tuple of {len(self.columns)} values, or a "
+                f"dict, of: {self}; it is {row!r}"
+            )
+        words = []
+        for column, value in zip(self.columns, row, strict=True):
+            if value is None:
+                if not column.nullable:
+                    raise DataError(
+                        f"row {place} for {where} has None as {column.name!r}, which is not "
+                        f"nullable; its type would be {column.type.name}?"
+                    )
+                words += [0, 0]
+                continue
+            try:
+                word = column.type.to_word(value)
+            except DataError as error:
+                raise DataError(
+                    f"row {place} for {where}, column {column.name!r}: {error}"
+                ) from None
+            words += [1, word] if column.nullable else [word]
+        return words
+
+    def _from_arrow(self, batch: Any, where: str) -> Rows:
+        """The words of a record batch, int64[n, n_words]."""
+        if sorted(batch.schema.names) != sorted(self.names):
+            raise SchemaError(
+                f"columns for {where} are {batch.schema.names}, and should be those of: {self}"
+            )
+        rows = np.empty((batch.num_rows, self.n_words), np.int64)
+        for column in self.columns:
+            values, place = batch.column(column.name), self.places[column.name]
+            if type_of_arrow(values.type) != column.type:
+                raise SchemaError(
+                    f"column {column.name!r} for {where} is of Arrow's type {values.type}, and "
+                    f"should be {column.type.name} ({column.type.arrow()}); cast it"
+                )
+            rows[:, place] = column.type.words_of(values)
+            if column.nullable:
+                rows[:, place - 1] = 1
+            if values.null_count:
+                if not column.nullable:
+                    raise DataError(
+                        f"column {column.name!r} for {where} has {values.null_count} nulls, and is "
+                        f"not nullable; its type would be {column.type.name}?"
+                    )
+                is_null = np.array(values.is_null().to_pylist())
+                rows[is_null, place - 1 : place + 1] = 0
+        return rows
+
+
+def schema_of(given: Any) -> Schema:
+    """The schema that is given as a text, a `pyarrow.Schema` or a Spark `StructType`.
+
+    A text has the names and types of the columns as in Spark's DDL, with `?` behind the type
+    of one that may be null.
+
+    Raises
+    ------
+    SchemaError
+        If it is none of these, or has a type that a collection cannot have.
+
+    >>> str(schema_of("a long, b string?"))
+    'a long, b string?'
+    """
+    if isinstance(given, Schema):
+        return given
+    if isinstance(given, str):
+        return Schema(tuple(map(_parsed, _COMMAS.split(given))))
+    if hasattr(given, "types") and hasattr(given, "field"):  # of pyarrow, which is not imported
+        return Schema(
+            tuple(Column(field.name, type_of_arrow(field.type), field.nullable) for field in given)
+        )
+    if hasattr(given, "fields"):  # of PySpark
+        return Schema(tuple(map(_of_spark, given.fields)))
+    raise SchemaError(
+        f"a schema is a text such as 'shop long, item string?', a pyarrow.Schema or a Spark "
+        f"StructType, and {given!r} is none"
+    )
+
+
+def _parsed(text: str) -> Column:
+    matched = _COLUMN.fullmatch(text)
+    if matched is None:
+        raise SchemaError(
+            f"{text.strip()!r} is no column: write its name and type, as 'item string?'"
+        )
+    name, kind, nullable = matched.groups()
+    return Column(name, type_named(kind), bool(nullable))
+
+
+def _of_spark(field: Any) -> Column:
+    kind = field.dataType.simpleString()
+    if kind == "timestamp":
+        kind = "timestamp_utc"
+    return Column(field.name, type_named(kind), field.nullable)
+
+
+def _batches(data: Any) -> list[Any] | None:
+    """The record batches of what is columns; None of rows."""
+    if hasattr(data, "num_rows") and hasattr(data, "schema") and not hasattr(data, "to_batches"):
+        return [data]
+    return list(record_batches(data)) if is_table(data) else None
+
+
+def _with_diffs(words: Rows, diff: int) -> Rows:
+    rows = np.empty((len(words), words.shape[1] + 1), np.int64)
+    rows[:, :-1] = words
+    rows[:, -1] = diff
+    return rows

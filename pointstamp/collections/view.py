@@ -1,0 +1,200 @@
+"""`View`: results that are kept up to date, in this process, by one worker.
+
+An epoch is what was inserted and deleted between two calls of `advance`, which gives the
+changes of the results that follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from pointstamp.collections.changes import Changes, CollectionSnapshot
+from pointstamp.collections.collection import Collection
+from pointstamp.collections.inputs import CollectionInput, new_collection
+from pointstamp.communication.single import SingleCommunicator
+from pointstamp.containers.updates import Rows, Updates
+from pointstamp.errors import BuildError, DataError, InputError
+from pointstamp.kernels.consolidation import consolidate
+from pointstamp.operators.building import built, name_of, takes_names
+from pointstamp.operators.probe import Probe
+from pointstamp.runtime.worker import Worker
+
+_RESULT = "result"
+
+
+class View:
+    """Collections that are computed of others, and kept up to date.
+
+    Parameters
+    ----------
+    build : callable
+        `build(scope, **inputs)` gets a `Collection` for each input, and returns a
+        `Collection`, or a dict of them.
+    inputs : schema, by name
+        As a text, a `pyarrow.Schema` or a Spark `StructType`.
+
+    Raises
+    ------
+    BuildError
+        If `build` cannot be called with these inputs, or returns something else.
+
+    Examples
+    --------
+    >>> import pointstamp as ps
+    >>> def build(scope, sales):
+    ...     return sales.group_by("shop").agg(n=ps.count())
+    >>> view = ps.View(build, sales="shop long, cents long")
+    >>> view.insert("sales", [(1, 30), (2, 10)])
+    >>> view.advance()
+    [((1, 1), 1), ((2, 1), 1)]
+    >>> view.delete("sales", [(2, 10)])
+    >>> view.advance(), view.snapshot()
+    ([((2, 1), -1)], [(1, 1)])
+    """
+
+    def __init__(self, build: Callable[..., Any], /, **inputs: Any) -> None:
+        by_name = takes_names(build, list(inputs))
+        self._worker = Worker(SingleCommunicator())
+        self._inputs: dict[str, CollectionInput] = {}
+        self._probe = Probe()
+        self._results: dict[str, _Result] = {}
+        with self._worker.dataflow("View") as scope:
+            collections = []
+            for name, schema in inputs.items():
+                input_, collection = new_collection(scope, schema, name)
+                self._inputs[name] = input_
+                collections.append(collection)
+            made: Any = built(build, scope, list(inputs), collections, by_name)  # type: ignore[arg-type]  # it passes them on
+            self._is_single = isinstance(made, Collection)
+            found = {_RESULT: made} if self._is_single else made
+            if not isinstance(found, Mapping) or not all(
+                isinstance(result, Collection) for result in found.values()
+            ):
+                raise BuildError(
+                    f"{name_of(build)} should return a Collection, or a dict of them, and "
+                    f"returned {made!r}"
+                )
+            for name, result in found.items():
+                self._results[name] = _Result(result, self._probe)
+        self._epoch = 0
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of what is inserted and deleted now."""
+        return self._epoch
+
+    def insert(self, name: str, rows: Any) -> None:
+        """Add each row once to an input.
+
+        Rows are tuples in the order of the columns, dicts, or columns: a `pyarrow.Table` or
+        `RecordBatch`, a data frame of pandas or polars.
+
+        Raises
+        ------
+        InputError
+            If there is no input of that name.
+        DataError
+            If a row does not fit the schema. None is added then.
+        """
+        self._input(name).insert(rows)
+
+    def delete(self, name: str, rows: Any) -> None:
+        """Remove each row once; raises as `insert` does."""
+        self._input(name).delete(rows)
+
+    def update(self, name: str, changes: Iterable[tuple[Any, int]]) -> None:
+        """Add each row as often as the diff beside it says, or remove it where it is below 0.
+
+        Raises as `insert` does.
+        """
+        self._input(name).update(changes)
+
+    def advance(self) -> Any:
+        """End the epoch: what changed of the result by it, as `Changes`; of several a dict."""
+        self._epoch += 1
+        for input_ in self._inputs.values():
+            input_.advance_to(self._epoch)
+        self._worker.step_while(lambda: self._probe.less_than(self._epoch))
+        changes = {name: result.take() for name, result in self._results.items()}
+        return changes[_RESULT] if self._is_single else changes
+
+    def snapshot(self, name: str | None = None) -> CollectionSnapshot:
+        """The rows of a result as of the last epoch that was ended.
+
+        Parameters
+        ----------
+        name : str, optional
+            Which result, if there are several.
+
+        Raises
+        ------
+        InputError
+            If there is no such result, or it is not said which.
+        DataError
+            If more copies of a row were deleted than there were.
+        """
+        if name is None and len(self._results) == 1:
+            (name,) = self._results
+        if name not in self._results:
+            raise InputError(f"there is no result {name!r}; there are {list(self._results)}")
+        return self._results[name].snapshot(name)
+
+    def close(self) -> None:
+        """End the dataflow. Closing twice is closing once."""
+        for input_ in self._inputs.values():
+            input_.close()
+        self._worker.finish()
+        self._worker.close()
+
+    def __enter__(self) -> View:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"View(inputs={list(self._inputs)}, epoch={self._epoch})"
+
+    def _input(self, name: str) -> CollectionInput:
+        if name not in self._inputs:
+            raise InputError(f"there is no input {name!r}; there are {list(self._inputs)}")
+        return self._inputs[name]
+
+
+class _Result:
+    """What came of one result: the changes since they were last taken, and all of them."""
+
+    def __init__(self, collection: Collection, probe: Probe) -> None:
+        self._schema = collection.schema
+        self._new: list[Rows] = []
+        self._all = np.empty((0, self._schema.n_words + 1), np.int64)
+        self._kept: list[Rows] = []
+        collection.each_batch(self._note).probe_with(probe)
+
+    def take(self) -> Changes:
+        """The changes since the last call."""
+        rows = np.concatenate(self._new) if self._new else self._all[:0]
+        self._new.clear()
+        changes = Changes(self._schema, rows)
+        if len(rows):
+            self._kept.append(rows)
+        return changes
+
+    def snapshot(self, name: str) -> CollectionSnapshot:
+        """All rows that were not deleted."""
+        if self._kept:
+            self._all = consolidate(np.concatenate([self._all, *self._kept]))
+            self._kept.clear()
+        if (self._all[:, -1] < 0).any():
+            (row,) = self._schema.to_rows(self._all[self._all[:, -1] < 0][:1])
+            raise DataError(
+                f"the result {name!r} has the row {row!r} fewer than no times: more copies of what "
+                "it comes of were deleted than there were"
+            )
+        return CollectionSnapshot(self._schema, self._all)
+
+    def _note(self, time: Any, batch: Updates) -> None:
+        self._new.append(batch.rows)

@@ -1,0 +1,65 @@
+"""A program run as a view, and on simulated workers, compared with recomputing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+from typing import Any
+
+import pointstamp as ps
+from pointstamp.collections.view import View
+from tests.collections.programs import SCHEMA, Program
+
+
+def check_view(program: Program) -> None:
+    """At each epoch a view's changes add up to what recomputing gives."""
+    inputs = {f"in{number}": SCHEMA for number in range(program.n_inputs)}
+    view = View(lambda scope, **given: program.build(list(given.values())), **inputs)
+    now: Counter[Any] = Counter()
+    for changes, expected in zip(program.epochs, program.expected(), strict=True):
+        for name, pairs in zip(inputs, changes, strict=True):
+            view.update(name, pairs)
+        for row, diff in view.advance():
+            assert diff
+            now[row] += diff
+        assert Counter({row: n for row, n in now.items() if n}) == expected
+    view.close()
+
+
+def check_workers(program: Program, workers: int, at_a_time: int, seed: int) -> None:
+    """So do the updates of all workers, of which each changes its share."""
+    parts = ps.simulate(_run, program, at_a_time, workers=workers, seed=seed)
+    found = [update for part in parts for update in part]
+    assert _multisets(found, len(program.epochs)) == program.expected()
+
+
+def _run(worker: ps.Worker, program: Program, at_a_time: int) -> list[tuple[Any, int, int]]:
+    """`at_a_time` epochs are sent before anything is worked off."""
+    seen: list[tuple[Any, int, int]] = []
+    with worker.dataflow() as scope:
+        made = [scope.new_collection(SCHEMA) for _ in range(program.n_inputs)]
+        result = program.build([collection for _, collection in made])
+        result.inspect(lambda row, time, diff: seen.append((row, time, diff)))
+        probe = result.probe()
+    for epoch, changes in enumerate(program.epochs):
+        for (input_, _), pairs in zip(made, changes, strict=True):
+            input_.update(pairs[worker.index :: worker.peers])
+            input_.advance_to(epoch + 1)
+        if epoch % at_a_time == at_a_time - 1:
+            worker.step_while(partial(probe.less_than, epoch + 1))
+    for input_, _ in made:
+        input_.close()
+    worker.run()
+    return seen
+
+
+def _multisets(found: list[tuple[Any, int, int]], n_epochs: int) -> list[Counter[Any]]:
+    """The result at each epoch, of its updates (row, epoch, diff)."""
+    now: Counter[Any] = Counter()
+    result = []
+    for epoch in range(n_epochs):
+        for row, time, diff in found:
+            if time == epoch:
+                now[row] += diff
+        result.append(Counter({row: n for row, n in now.items() if n}))
+    return result

@@ -1,0 +1,296 @@
+"""Planted bugs in collections, one line each, which the random programs catch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from hypothesis import Phase, given, seed, settings
+from hypothesis import strategies as st
+
+from tests.collections.checks import check_view, check_workers
+from tests.collections.programs import programs
+from tests.simulation.planting import Planting
+
+N_PROGRAMS = 1_000
+"""How many random programs a mutant may survive at most."""
+
+_without_shrinking = settings(
+    max_examples=N_PROGRAMS, phases=[Phase.generate], database=None, deadline=None
+)
+
+
+@seed(1)
+@_without_shrinking
+@given(programs())
+def by_views(program: object) -> None:
+    """Programs of one worker, an epoch after the other."""
+    check_view(program)  # type: ignore[arg-type]  # it is drawn as one
+
+
+@seed(2)
+@_without_shrinking
+@given(programs(), st.sampled_from([1, 2]), st.sampled_from([2, 7]), st.integers(0, 1 << 20))
+def by_workers(program: object, workers: int, at_a_time: int, schedule: int) -> None:
+    """Programs of several epochs under way."""
+    check_workers(program, workers, at_a_time, schedule)  # type: ignore[arg-type]  # as above
+
+
+@dataclass(frozen=True)
+class CollectionMutant:
+    """A planted bug: what it is, what finds it, and where it is."""
+
+    what: str
+    hunt: Callable[[], None]
+    planting: Planting
+
+
+def _of(
+    module: str, hunt: Callable[[], None], changes: Sequence[tuple[str, str, str]]
+) -> list[CollectionMutant]:
+    return [
+        CollectionMutant(what, hunt, Planting(f"pointstamp.{module}", old, new))
+        for what, old, new in changes
+    ]
+
+
+MUTANTS = [
+    *_of(
+        "collections.join",
+        by_views,
+        [
+            (
+                "Two changes of one time do not meet.",
+                "pairs(changes, readers[0].through(held.time), False)",
+                "pairs(changes, readers[0].before(held.time), False)",
+            ),
+            (
+                "Two changes of one time meet twice.",
+                "pairs(changes, readers[1].before(held.time), True)",
+                "pairs(changes, readers[1].through(held.time), True)",
+            ),
+            (
+                "The longer side looks into the shorter one by the recipe of the other.",
+                "else match(batch, changes, n_key, recipes[1])",
+                "else match(batch, changes, n_key, recipes[0])",
+            ),
+        ],
+    ),
+    *_of(
+        "collections.join",
+        by_workers,
+        [
+            (
+                "A side is let go of while changes of the other one wait.",
+                "if not others and none_wait:",
+                "if not others:",
+            ),
+        ],
+    ),
+    *_of(
+        "collections.spine",
+        by_workers,
+        [
+            (
+                "What a reader has not acknowledged is merged.",
+                "                return place\n        return len(self._batches)",
+                "                return len(self._batches)\n        return len(self._batches)",
+            ),
+            (
+                "A reader reads what is of the time, too.",
+                "return self._spine.read(lambda batch: not less_equal(time, batch.time))",
+                "return self._spine.read(lambda batch: less_equal(batch.time, time))",
+            ),
+        ],
+    ),
+    *_of(
+        "collections.spine",
+        by_views,
+        [
+            (
+                "A merge loses the first record.",
+                "rows = merge(older.rows, newer.rows)",
+                "rows = merge(older.rows, newer.rows)[1:]",
+            ),
+        ],
+    ),
+    *_of(
+        "collections.aggregate",
+        by_views,
+        [
+            (
+                "A group of fewer than no records is there.",
+                "is_there = self._rows.counts(numbers) > 0",
+                "is_there = self._rows.counts(numbers) != 0",
+            ),
+            (
+                "The row that was is not taken back.",
+                "before, after = before[was_there & differs], after[is_there & differs]",
+                "before, after = before[was_there & ~is_there], after[is_there & differs]",
+            ),
+            (
+                "A group that comes with the same answer as an empty one is overlooked.",
+                "differs = (before != after).any(axis=1) | (was_there != is_there)",
+                "differs = (before != after).any(axis=1)",
+            ),
+            (
+                "The row of an empty collection stays.",
+                "        if not total:\n            return changes",
+                "        if total >= 0:\n            return changes",
+            ),
+            (
+                "Nulls are values.",
+                "there = rows[:, place - 1] != 0",
+                "there = rows[:, place - 1] >= 0",
+            ),
+        ],
+    ),
+    *_of(
+        "collections.accumulators",
+        by_views,
+        [
+            (
+                "The least value is looked for from the answer before on alone.",
+                "starts[known] = np.minimum(starts[known], self._first[groups][known])",
+                "starts[known] = self._first[groups][known]",
+            ),
+            (
+                "The least value is looked for among what is new alone.",
+                "starts[known] = np.minimum(starts[known], self._first[groups][known])",
+                "pass",
+            ),
+            (
+                "The lower part of a sum does not go up.",
+                "self._upper[touched] += carried >> _HALF",
+                "self._upper[touched] += 0",
+            ),
+            (
+                "A float counts once, however often it comes.",
+                "self._finite[number] += _in_units(value) * diff",
+                "self._finite[number] += _in_units(value)",
+            ),
+            (
+                "A sum of no values is 0.",
+                "        there = self._counts.counts(numbers) != 0\n        upper",
+                "        there = self._counts.counts(numbers) > -1\n        upper",
+            ),
+        ],
+    ),
+    *_of(
+        "collections.accumulators",
+        by_views,
+        [
+            (
+                "Of texts that begin alike the first that came is the least.",
+                "chosen.append(choose(texts[begin:end], key=TEXTS.value))",
+                "chosen.append(texts[begin])",
+            ),
+            (
+                "A value that came back is counted again.",
+                "changes = (self._counts[touched] > 0).astype(np.int64) - was_there",
+                "changes = (self._counts[touched] > 0).astype(np.int64)",
+            ),
+            (
+                "All are true though one is false.",
+                "words = np.where(self._of_all, n_false <= 0, n_true > 0)",
+                "words = np.where(self._of_all, n_true > 0, n_true > 0)",
+            ),
+            (
+                "Squares are summed up without their diffs.",
+                "sums[2] += units * units * diff",
+                "sums[2] += units * units",
+            ),
+        ],
+    ),
+    *_of(
+        "collections.top_k",
+        by_views,
+        [
+            (
+                "More copies of the last record are kept than are wanted.",
+                "rows[end - 1, -1] -= max(0, int(rows[begin:end, -1].sum()) - most)",
+                "rows[end - 1, -1] -= 0",
+            ),
+            (
+                "What was among the first is not taken back.",
+                "before = _first(reader.before(held.time), keys, most)",
+                "before = _first([], keys, most)",
+            ),
+        ],
+    ),
+    *_of(
+        "collections.collection",
+        by_views,
+        [
+            (
+                "Null joins null.",
+                "there = rows[(rows[:, flags] != 0).all(axis=1)]",
+                "there = rows",
+            ),
+            (
+                "A record that is there fewer than no times is there.",
+                "return np.where(count > 0, function(np.maximum(count, 1)), 0)",
+                "return np.where(count != 0, function(np.maximum(count, 1)), 0)",
+            ),
+            (
+                "What is subtracted fewer than no times is added.",
+                "lambda one, two: np.maximum(one - np.maximum(two, 0), 0), name",
+                "lambda one, two: np.maximum(one - two, 0), name",
+            ),
+        ],
+    ),
+    *_of(
+        "collections.counted",
+        by_views,
+        [
+            (
+                "Counts are forgotten when there are more records than there was room for.",
+                "self._counts = grown(self._counts, self._records.room)",
+                "self._counts = grown(self._counts[:0], self._records.room)",
+            ),
+        ],
+    ),
+    *_of(
+        "collections.join_forms",
+        by_views,
+        [
+            (
+                "What has a partner is among what has none.",
+                "return left.concat(_semi(left, right, keys, name).negate())",
+                "return left.concat(_semi(left, right, keys, name).negate().negate())",
+            ),
+            (
+                "What has no partner has values in its place.",
+                "return np.zeros(len(rows), dtype), np.zeros(len(rows), np.bool_)",
+                "return np.zeros(len(rows), dtype), np.ones(len(rows), np.bool_)",
+            ),
+        ],
+    ),
+    *_of(
+        "collections.expression",
+        by_views,
+        [
+            (
+                "Decimals of two scales are compared as they are.",
+                "return _checked_product(values, np.int64(10**more), there, what)",
+                "return values",
+            ),
+            (
+                "Null or true is null.",
+                "return np.where(decided, decides, values), decided | (a_known & b_known)",
+                "return np.where(decided, decides, values), a_known & b_known",
+            ),
+        ],
+    ),
+    *_of(
+        "containers.words",
+        by_views,
+        [
+            (
+                "-0.0 differs from 0.0.",
+                'struct.unpack("<q", struct.pack("<d", value + 0.0))',
+                'struct.unpack("<q", struct.pack("<d", value))',
+            ),
+        ],
+    ),
+]

@@ -1,0 +1,24 @@
+"""Every bug that is planted into collections is caught by random programs, within a bound."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.collections.mutants import MUTANTS, CollectionMutant, by_views, by_workers
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.what)
+def test_a_planted_bug_is_caught(mutant: CollectionMutant) -> None:
+    with mutant.planting.planted(), pytest.raises(BaseException):  # noqa: B017  (of any kind)
+        mutant.hunt()
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("hunt", [by_views, by_workers])
+def test_without_a_bug_nothing_is_found(hunt: object) -> None:
+    hunt()  # type: ignore[operator]  # it is a function
+
+
+def test_there_are_so_many_and_each_says_what_it_is() -> None:
+    assert len({mutant.what for mutant in MUTANTS}) == len(MUTANTS) >= 33
+    assert all(mutant.what.endswith(".") for mutant in MUTANTS)
