@@ -41,6 +41,8 @@ ORDER = (
     # Graphs.
     "pagerank", "bfs", "union_find", "triangles", "directed_triangles", "real_graphs",
     "algorithms", "skew",
+    # Collections.
+    "kept_tables",
     # How cost grows, and what starting costs.
     "idle_operators", "many_ports", "outstanding_times", "flow_control", "spill",
     "fairness", "simulated_workers", "startup",
