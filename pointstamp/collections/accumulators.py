@@ -347,7 +347,7 @@ class AllOrAny(Accumulator):
 
     def add(self, numbers: Numbers, keys: Rows, words: Ints, diffs: Ints) -> None:
         """Count each."""
-        np.add.at(self._counts, (numbers, words), diffs)  # type: ignore[arg-type]  # two indices
+        np.add.at(self._counts, (numbers, words), diffs)
 
     def answers(self, numbers: Ints, keys: Rows) -> Answer:
         """True is 1."""

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pointstamp.dataflow.scope_core import ScopeCore
 
-if TYPE_CHECKING:
-    pass
 
-
-class CollectionMethods(ScopeCore["Stream[Any]"]):
+class CollectionMethods(ScopeCore[Any]):
     """Collections. Methods of `Scope`."""
 
     def new_collection(self, schema: Any, *, name: str = "Input") -> tuple[Any, Any]:
