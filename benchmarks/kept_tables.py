@@ -64,7 +64,9 @@ def kept(
                 records = made(columns, n_records)
                 view.insert(name, records)
                 if name == first:
-                    known = [records.slice(at, changes) for at in range(0, n_records, changes)]
+                    n_known = changes * rounds * (effort.samples + 1)
+                    starts = range(0, min(n_known, n_records - changes + 1), changes)
+                    known = [records.slice(at, changes) for at in starts]
             view.advance()
             gc.collect()
             seconds = []
