@@ -19,7 +19,18 @@ import numpy as np
 
 import pointstamp as ps
 from benchmarks.harness import rust
-from benchmarks.harness.case import OURS, Benchmark, Case, Effort, Measure, Quantity, Reading, Size
+from benchmarks.harness.case import (
+    OURS,
+    RUST,
+    At,
+    Benchmark,
+    Case,
+    Effort,
+    Measure,
+    Quantity,
+    Reading,
+    Size,
+)
 from benchmarks.harness.memory import peaks
 from pointstamp.containers.convert import arrow_array
 from pointstamp.containers.words import LONG, record_batch
@@ -121,22 +132,20 @@ def _median(lines: list[str], changes: int) -> float:
 def cases(size: Size) -> list[Case]:
     """Both questions, with one to a thousand changes each way."""
     n_records = RECORDS[size]
-    questions = [
+    questions: list[tuple[str, str, Build, dict[str, list[str]]]] = [
         (COUNT, "count", count, {"a": ["k"]}),
         (JOIN, "join", join, {"a": ["k", "x"], "b": ["k", "y"]}),
     ]
     found = []
     for question, program, build, inputs in questions:
         for changes, rounds in zip(CHANGES, ROUNDS[size], strict=True):
-            at = {"kept": question, "in and out": changes}
+            at: At = {"kept": question, "in and out": changes}
             ours = partial(kept, build, inputs, n_records, changes)
             # At least as many records are known as go in all rounds.
             rounds_of_ours = min(rounds, n_records // changes // 10)
             found.append(Case(OURS, ours(max(1, rounds_of_ours)), at=at))
             peer = in_rust(program, n_records, changes, rounds)
-            found.append(
-                Case(f"{rust.RUST} differential", peer, at=at, samples=3, absent=rust.absent)
-            )
+            found.append(Case(f"{RUST} differential", peer, at=at, samples=3, absent=rust.absent))
     return found
 
 
@@ -147,5 +156,5 @@ BENCHMARK = Benchmark(
     "median of the rounds of a sample.",
     quantity=Quantity("us per round", 1e6),
     cases=cases,
-    baselines=(f"{rust.RUST} differential",),
+    baselines=(f"{RUST} differential",),
 )
