@@ -39,6 +39,8 @@ _UNIT = 1074
 """The least float above 0 is 2 to the power of minus so much."""
 _MOST_DIFF = 1 << 31
 _ALL = (1 << 63) - 1
+_FEW = 4_096
+_MOST_SUM = 1 << 62
 
 
 class Accumulator:
@@ -105,8 +107,9 @@ class CountAccumulator(Accumulator):
 class IntegerSum(Accumulator):
     """The sum of words, in an upper and a lower part; null of no values."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, n_digits: int | None = None) -> None:
         self._what = what
+        self._most = None if n_digits is None else 10**n_digits
         self._counts = CountAccumulator()
         self._upper = np.zeros(0, np.int64)
         self._lower = np.zeros(0, np.int64)
@@ -122,7 +125,12 @@ class IntegerSum(Accumulator):
             raise DataError(f"{self._what}: a diff of {np.abs(diffs).max()} is beyond 2^31")
         self._counts.add(numbers, keys, words, diffs)
         lower = (words & _LOW) * diffs
-        np.add.at(self._upper, numbers, (words >> _HALF) * diffs + (lower >> _HALF))
+        upper = (words >> _HALF) * diffs + (lower >> _HALF)
+        if float(np.abs(upper).sum(dtype=np.float64)) >= _MOST_SUM:
+            raise DataError(f"{self._what}: the values of a time sum up to more than 92 bits")
+        np.add.at(self._upper, numbers, upper)
+        if len(numbers) and np.abs(self._upper[numbers]).max() >= _MOST_SUM:
+            raise DataError(f"{self._what} is beyond 92 bits")
         np.add.at(self._lower, numbers, lower & _LOW)
         touched = np.unique(numbers)
         carried = self._lower[touched]
@@ -147,7 +155,11 @@ class IntegerSum(Accumulator):
                 f"{self._what} is {total} for the group of the key words {keys[at].tolist()}, "
                 "which is beyond 64 bits"
             )
-        return np.where(there, (upper << _HALF) | lower, 0), there
+        sums = (upper << _HALF) | lower
+        if self._most is not None and (np.abs(sums) >= self._most).any():
+            total = sums[np.abs(sums).argmax()]
+            raise DataError(f"{self._what} has more digits than a decimal can: {total} of the last")
+        return np.where(there, sums, 0), there
 
     def totals(self, numbers: Ints) -> list[int]:
         """The sums as Python's integers, which have no end."""
@@ -382,7 +394,7 @@ class DistinctCount(Accumulator):
         """Count each value of each group, and those that come and go."""
         if not len(diffs):
             return
-        if len(self._values) + len(diffs) > self._values.room:
+        if len(self._values) + min(len(diffs), _FEW) > self._values.room:
             self._forget_absent()
         places = self._values.number(np.ascontiguousarray(np.column_stack([keys, words])))
         self._counts = grown(self._counts, self._values.room)
@@ -418,7 +430,7 @@ class Least(Accumulator):
     Parameters
     ----------
     number : callable
-        Gives the number of the group of each of some rows.
+        Gives the number of the group of each of some rows, which all have one.
     """
 
     def __init__(self, n_key: int, number: Callable[[Rows], Numbers], greatest: bool) -> None:

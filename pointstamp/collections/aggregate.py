@@ -19,7 +19,7 @@ from pointstamp.collections.arrange import check_times, consolidated
 from pointstamp.collections.groups import Groups
 from pointstamp.containers.updates import FirstWords, Rows, Updates
 from pointstamp.dataflow.capability import Capability
-from pointstamp.dataflow.handles import Input, Output
+from pointstamp.dataflow.handles import Frontier, Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Exchange
 from pointstamp.dataflow.stash import Stash
@@ -27,6 +27,9 @@ from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.kernels.group_states import hash_words
 from pointstamp.operators.generic import operator
 from pointstamp.progress.operate import Interest
+
+_FEW = 4_096
+"""So many groups may be new before it is looked whether half of those that are known are empty."""
 
 
 class GroupState:
@@ -44,7 +47,7 @@ class GroupState:
         self._groups = Groups(n_key)
         self._rows = CountAccumulator()
         self._aggregates = aggregates
-        self._kept = [a.new_accumulator(n_key, self._groups.number) for a in aggregates]
+        self._kept = [a.new_accumulator(n_key, self._groups.known) for a in aggregates]
         self._places = _value_places(n_key, aggregates)
         self._n_words = n_key + sum(a.column.n_words for a in aggregates)
         self._grow()
@@ -57,7 +60,7 @@ class GroupState:
 
         rows : the words of the key, then those of each aggregate's value, consolidated
         """
-        if len(self._groups) + len(rows) > self._groups.room:
+        if len(self._groups) + min(len(rows), _FEW) > self._groups.room:
             self._forget_empty()
         numbers = self._groups.number(rows)
         self._grow()
@@ -157,21 +160,20 @@ def aggregate(
 
         def logic(input_: Input, output: Output) -> None:
             stash.take(input_)
-            if empty_row is not None:
-                empty_row.send(output, texts)
             for held, batches in stash:
                 rows = consolidated(batches, name)
-                if len(rows):
-                    changes = state.apply(rows)
-                    if empty_row is not None:
-                        changes = empty_row.completed(changes)
-                    if len(changes):
-                        output.session(held).give_batch(Updates(changes, texts))
+                changes = state.apply(rows)
+                if empty_row is not None:
+                    changes = empty_row.completed(changes, held.time)
+                if len(changes):
+                    output.session(held).give_batch(Updates(changes, texts))
+            if empty_row is not None:
+                empty_row.send(input_.frontier, output, texts)
 
         return logic
 
     pact = Exchange(FirstWords(n_key))
-    interest = Interest.IF_CAPABILITY
+    interest = Interest.IF_CAPABILITY if always is None else Interest.ALWAYS
     return operator([stream], [pact], name, build, interest)
 
 
@@ -186,22 +188,28 @@ class _Always:
         # Of all workers one has the group.
         self._is_here = info.index == _owner(key, info.peers)
 
-    def send(self, output: Output, texts: tuple[int, ...]) -> None:
-        """The row of a collection without records, at the least time."""
-        if self._capability is None:
+    def completed(self, changes: Rows, time: Any) -> Rows:
+        """With the row of the empty collection, where the group comes or goes."""
+        total = int(changes[:, -1].sum()) if len(changes) else 0
+        if self._capability is not None and time == self._capability.time:
+            # The changes of the least time are those of nothing at all.
+            self._capability.drop()
+            self._capability = None
+            total -= self._is_here
+        return changes if not total else self._with(changes, -total)
+
+    def send(self, frontier: Frontier, output: Output, texts: tuple[int, ...]) -> None:
+        """The row of a collection without records, where the least time has ended without any."""
+        if self._capability is None or frontier.less_equal(self._capability.time):
             return
         with self._capability as capability:
             if self._is_here:
-                row = np.column_stack([self._row, [1]])
+                row = self._with(np.empty((0, self._row.shape[1] + 1), np.int64), 1)
                 output.session(capability).give_batch(Updates(row, texts))
         self._capability = None
 
-    def completed(self, changes: Rows) -> Rows:
-        """With the row of the empty collection, where the group comes or goes."""
-        total = int(changes[:, -1].sum()) if len(changes) else 0
-        if not total:
-            return changes
-        return np.concatenate([changes, np.column_stack([self._row, [-total]])])
+    def _with(self, changes: Rows, diff: int) -> Rows:
+        return np.concatenate([changes, np.column_stack([self._row, [diff]])])
 
 
 def _owner(key: Rows, peers: int) -> int:

@@ -20,7 +20,8 @@ from pointstamp.collections.accumulators import (
     LeastText,
     Moments,
 )
-from pointstamp.collections.expression import Bound, Expression, col
+from pointstamp.collections.casts import Bound
+from pointstamp.collections.expression import Expression, col
 from pointstamp.collections.groups import Numbers
 from pointstamp.collections.schema import Column, Schema
 from pointstamp.containers.updates import Rows
@@ -28,13 +29,12 @@ from pointstamp.containers.words import (
     BOOLEAN,
     DOUBLE,
     LONG,
+    MOST_DIGITS,
     DecimalType,
     DurationType,
     decimal_type,
 )
-from pointstamp.errors import SchemaError
-
-_MOST_DIGITS = 18
+from pointstamp.errors import BuildError, SchemaError
 
 NewAccumulator = Callable[[int, Callable[[Rows], Numbers]], Accumulator]
 """Of how many words a key has, and what numbers groups."""
@@ -66,6 +66,8 @@ class Aggregate:
         of: str | Expression | None,
         bind: Callable[[str, Bound, str], tuple[Column, NewAccumulator]],
     ) -> None:
+        if of is not None and not isinstance(of, (str, Expression)):
+            raise BuildError(f"{name} is given {of!r}, which is no column and no expression")
         self._name = name
         self._of = col(of) if isinstance(of, str) else of
         self._bind = bind
@@ -111,13 +113,14 @@ def sum(of: str | Expression) -> Aggregate:
         if kind.is_float:
             return Column(name, DOUBLE, True), lambda n_key, number: FloatSum()
         if isinstance(kind, DecimalType):
-            kind = decimal_type(_MOST_DIGITS, kind.scale)
+            kind = decimal_type(MOST_DIGITS, kind.scale)
         elif kind.is_integer and kind.name != "uint64":
             kind = LONG
         elif not isinstance(kind, DurationType):
             raise _undefined(what, value)
+        digits = MOST_DIGITS if isinstance(kind, DecimalType) else None
         # Of no nulls a group that is there has a value.
-        return Column(name, kind, value.nullable), lambda n_key, number: IntegerSum(what)
+        return Column(name, kind, value.nullable), lambda n_key, number: IntegerSum(what, digits)
 
     return Aggregate("sum", of, bind)
 

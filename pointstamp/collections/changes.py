@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from typing import Any, overload
 
 from pointstamp.collections.schema import Schema
-from pointstamp.containers.updates import Rows
+from pointstamp.containers.updates import Rows, Updates
 from pointstamp.containers.words import table_with
 from pointstamp.kernels.consolidation import consolidate
 
@@ -49,6 +50,9 @@ class Changes(Sequence[tuple[tuple[Any, ...], int]]):
 
     __hash__ = None  # type: ignore[assignment]  # compares by value, like a list
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _changes, (self.schema, self.schema.updates(self._rows))
+
     def __repr__(self) -> str:
         return repr(self._all())
 
@@ -63,9 +67,7 @@ class Changes(Sequence[tuple[tuple[Any, ...], int]]):
 
     def to_polars(self) -> Any:
         """A frame of polars of the same."""
-        import polars as pl
-
-        return pl.from_arrow(self.to_arrow())
+        return import_module("polars").from_arrow(self.to_arrow())
 
     def _all(self) -> list[tuple[tuple[Any, ...], int]]:
         if self._pairs is None:
@@ -101,6 +103,9 @@ class CollectionSnapshot(Sequence[tuple[Any, ...]]):
 
     __hash__ = None  # type: ignore[assignment]  # compares by value, like a list
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _snapshot, (self.schema, self.schema.updates(self._rows))
+
     def __repr__(self) -> str:
         return repr(self._listed())
 
@@ -114,15 +119,21 @@ class CollectionSnapshot(Sequence[tuple[Any, ...]]):
 
     def to_polars(self) -> Any:
         """A frame of polars of the same."""
-        import polars as pl
-
-        return pl.from_arrow(self.to_arrow())
+        return import_module("polars").from_arrow(self.to_arrow())
 
     def _listed(self) -> list[tuple[Any, ...]]:
         if self._all is None:
             pairs = zip(self.schema.to_rows(self._rows), self._rows[:, -1].tolist(), strict=True)
             self._all = [row for row, n in sorted(pairs, key=_order) for _ in range(n)]
         return self._all
+
+
+def _changes(schema: Schema, updates: Updates) -> Changes:
+    return Changes(schema, updates.rows)
+
+
+def _snapshot(schema: Schema, updates: Updates) -> CollectionSnapshot:
+    return CollectionSnapshot(schema, updates.rows)
 
 
 def _order(pair: tuple[tuple[Any, ...], int]) -> list[tuple[bool, bool, Any]]:

@@ -15,14 +15,15 @@ import numpy as np
 from pointstamp.collections.aggregate import aggregate
 from pointstamp.collections.aggregates import Aggregate, count
 from pointstamp.collections.arrange import Arrangement, arrange, as_updates
+from pointstamp.collections.casts import Bound
 from pointstamp.collections.counted import counted
-from pointstamp.collections.expression import Bound, Expression, as_expression, col
+from pointstamp.collections.expression import Expression, as_expression, col
 from pointstamp.collections.linear import Change, changed, chosen_words
 from pointstamp.collections.schema import Column, Schema, schema_of
 from pointstamp.collections.top_k import first_rows
 from pointstamp.containers.updates import Rows, Updates
 from pointstamp.dataflow.stream_core import StreamCore
-from pointstamp.errors import BuildError, ColumnError, SchemaError
+from pointstamp.errors import BuildError, ColumnError, DataError, SchemaError
 from pointstamp.operators.split_merge import concatenate
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ _CONSTANT = np.zeros((1, 1), np.int64)
 class Collection:
     """A multiset of records of one schema, which changes with time.
 
-    Made by `Scope.new_collection`, `Stream.as_collection`, and by operators on collections.
+    Made by `Scope.new_collection`, and by operators on collections.
 
     Attributes
     ----------
@@ -62,7 +63,7 @@ class Collection:
 
     # Records one by one.
 
-    def select(self, *columns: str | Expression, name: str = "Select", **named: Any) -> Collection:
+    def select(self, *columns: str | Expression, **named: Any) -> Collection:
         """Records of these columns alone: by name, or computed, with the name of the argument.
 
         >>> import pointstamp as ps
@@ -71,12 +72,12 @@ class Collection:
         >>> view.advance()
         [((1, 2), 1)]
         """
-        return self._computed(_by_name(columns, named), name)
+        return self._computed(_by_name(columns, named), "Select")
 
-    def with_columns(self, *, name: str = "WithColumns", **named: Any) -> Collection:
+    def with_columns(self, **named: Any) -> Collection:
         """Records with more columns, or with columns computed anew."""
         kept = {column: col(column) for column in self.schema.names}
-        return self._computed({**kept, **_by_name((), named)}, name)
+        return self._computed({**kept, **_by_name((), named)}, "WithColumns")
 
     def rename(self, mapping: dict[str, str]) -> Collection:
         """The same records, with columns of other names."""
@@ -89,9 +90,10 @@ class Collection:
 
     def drop(self, *columns: str, name: str = "Drop") -> Collection:
         """Records without some columns."""
-        for column in columns:
+        for column in _names(columns, name):
             self.schema.column(column, name)
-        return self.select(*[c for c in self.schema.names if c not in columns], name=name)
+        kept = {column: col(column) for column in self.schema.names if column not in columns}
+        return self._computed(kept, name)
 
     def filter(self, predicate: Expression, *, name: str = "Filter") -> Collection:
         """The records for which `predicate` is true; null is not true."""
@@ -195,7 +197,13 @@ class Collection:
         """
 
         def multiplicity(count: Any) -> Any:
-            return np.where(count > 0, function(np.maximum(count, 1)), 0)
+            wanted = np.asarray(function(np.maximum(count, 1)))
+            if wanted.shape != count.shape or wanted.dtype.kind not in "iu":
+                raise DataError(
+                    f"operator {name!r}: of {len(count)} counts the function gave "
+                    f"{wanted.dtype}{list(wanted.shape)}, and should give as many integers"
+                )
+            return np.where(count > 0, wanted, 0)
 
         return self._counted([self], multiplicity, name)
 
@@ -215,17 +223,17 @@ class Collection:
         """Groups of records of equal columns, of which nulls are one; `agg` or `top_k` follows."""
         if not keys:
             raise BuildError("group_by is given no column; agg alone has one row for all records")
-        for key in keys:
+        for key in _names(keys, "group_by"):
             self.schema.column(key, "group_by")
         return GroupedCollection(self, keys)
 
-    def agg(self, *, name: str = "Aggregate", **aggregates: Aggregate) -> Collection:
+    def agg(self, **aggregates: Aggregate) -> Collection:
         """One row of aggregates of all records, also if there are none."""
-        return _aggregated(self, (), aggregates, name)
+        return _aggregated(self, (), aggregates, "Aggregate")
 
-    def count(self, *, name: str = "Count") -> Collection:
+    def count(self) -> Collection:
         """One row, with `count`: how many records there are."""
-        return self.agg(name=name, count=count())
+        return self.agg(count=count())
 
     def join(
         self,
@@ -328,6 +336,8 @@ class Collection:
         return self._arrangements[known]
 
     def _computed(self, columns: dict[str, Expression], name: str) -> Collection:
+        if not columns:
+            raise SchemaError(f"operator {name!r} leaves no column; a collection has one at least")
         bound = {column: expression.bind(self.schema) for column, expression in columns.items()}
         schema = Schema(tuple(value.column(column) for column, value in bound.items()))
         plain = _plain_words(self.schema, columns)
@@ -384,7 +394,7 @@ class GroupedCollection:
         self._collection = collection
         self._keys = tuple(keys)
 
-    def agg(self, *, name: str = "Aggregate", **aggregates: Aggregate) -> Collection:
+    def agg(self, **aggregates: Aggregate) -> Collection:
         """A row for each group: the columns of the key, and an aggregate for each argument.
 
         >>> import pointstamp as ps
@@ -397,14 +407,14 @@ class GroupedCollection:
         """
         if not aggregates:
             raise BuildError(
-                f"operator {name!r} is given no aggregate: agg(n=ps.count()); of the keys alone, "
+                "agg is given no aggregate, such as agg(n=ps.count()); of the keys alone, "
                 "select(...).distinct()"
             )
-        return _aggregated(self._collection, self._keys, aggregates, name)
+        return _aggregated(self._collection, self._keys, aggregates, "Aggregate")
 
-    def count(self, *, name: str = "Count") -> Collection:
+    def count(self) -> Collection:
         """A row for each group: the columns of the key, and `count`."""
-        return self.agg(name=name, count=count())
+        return self.agg(count=count())
 
     def top_k(
         self, k: int, by: str | Sequence[str], *, descending: bool = True, name: str = "TopK"
@@ -417,7 +427,7 @@ class GroupedCollection:
         if isinstance(k, bool) or not isinstance(k, int) or k < 1:
             raise BuildError(f"operator {name!r} is given k={k!r}, and should be given 1 or more")
         schema = self._collection.schema
-        names = [by] if isinstance(by, str) else list(by)
+        names = _names(by, name)
         for column in names:
             if schema.column(column, name).type.is_text:
                 raise SchemaError(
@@ -447,7 +457,9 @@ class GroupedCollection:
             return rows if unchoose is None else unchoose(rows)
 
         stream = changed(self._collection._stream, f"{name}Order", ordered, texts)
-        first = first_rows(arrange(stream, n_key, texts, f"{name}Arrange"), k, name)
+        n_by = sum(schema.column(column).n_words for column in names)
+        arranged = arrange(stream, n_key, texts, f"{name}Arrange")
+        first = first_rows(arranged, k, n_key + n_by, name)
         return Collection(changed(first, f"{name}Rows", restored, schema.texts), schema)
 
 
@@ -576,14 +588,14 @@ def _join_keys(
     ):
         raise BuildError(f"operator {name!r} needs on=, or both left_on= and right_on=")
     keys = [
-        _names(on if left_on is None else left_on),
-        _names(on if right_on is None else right_on),
+        _names(on if left_on is None else left_on, name),
+        _names(on if right_on is None else right_on, name),
     ]
     if len(keys[0]) != len(keys[1]) or not keys[0]:
         raise BuildError(f"operator {name!r} has keys of other lengths: {keys[0]} and {keys[1]}")
     for one, two in zip(*keys, strict=True):
         types = left.schema.column(one, name).type, right.schema.column(two, name).type
-        if types[0] != types[1] and not all(kind.is_integer for kind in types):
+        if types[0] != types[1] and not all(kind.is_signed for kind in types):
             raise SchemaError(
                 f"operator {name!r}: the keys {one!r} and {two!r} are {types[0].name} and "
                 f"{types[1].name}; cast one"
@@ -591,8 +603,11 @@ def _join_keys(
     return keys[0], keys[1]
 
 
-def _names(given: str | Sequence[str]) -> list[str]:
-    return [given] if isinstance(given, str) else list(given)
+def _names(given: str | Sequence[str], name: str) -> list[str]:
+    names = [given] if isinstance(given, str) else given
+    if not isinstance(names, (list, tuple)) or not all(isinstance(one, str) for one in names):
+        raise BuildError(f"operator {name!r} is given {given!r}, and needs names of columns")
+    return list(names)
 
 
 def _stream(stream: StreamCore[Any]) -> Stream[Any]:

@@ -11,19 +11,32 @@ import datetime as dt
 import decimal
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from pointstamp.collections.schema import Column, Schema
-from pointstamp.containers.dictionary import TEXTS
+from pointstamp.collections.casts import (
+    Bound,
+    Mask,
+    Values,
+    as_long,
+    cast_to,
+    checked_product,
+    fitting,
+    in_words,
+    is_number,
+    refuse_where,
+    same_type,
+    scale_of,
+)
+from pointstamp.collections.schema import Schema
+from pointstamp.containers.dictionary import ranks_of_texts
 from pointstamp.containers.updates import Rows
 from pointstamp.containers.words import (
     BOOLEAN,
     DOUBLE,
     LONG,
+    MOST_DIGITS,
     STRING,
     DateType,
     DecimalType,
@@ -35,36 +48,7 @@ from pointstamp.containers.words import (
     type_named,
     words_float,
 )
-from pointstamp.errors import DataError, SchemaError
-
-Values = npt.NDArray[Any]
-"""Of floats float64, of booleans bool, of all others their words as int64."""
-Mask = npt.NDArray[np.bool_] | None
-"""Which values are there; None where all are."""
-Evaluate = Callable[[Rows], tuple[Values, Mask]]
-
-_MOST_DIGITS = 18
-
-
-@dataclass(frozen=True)
-class Bound:
-    """An expression bound to a schema."""
-
-    type: WordType
-    nullable: bool
-    evaluate: Evaluate
-
-    def column(self, name: str) -> Column:
-        """What it is as a column."""
-        return Column(name, self.type, self.nullable)
-
-    def write(self, rows: Rows, into: Rows, place: int) -> None:
-        """Put the words for `rows` into columns of `into`, of which `place` has the value."""
-        values, there = self.evaluate(rows)
-        words = float_words(values) if self.type.is_float else values
-        into[:, place] = words if there is None else np.where(there, words, 0)
-        if self.nullable:
-            into[:, place - 1] = 1 if there is None else there
+from pointstamp.errors import SchemaError
 
 
 class Expression:
@@ -115,7 +99,7 @@ class Expression:
         other = as_expression(value)
 
         def bind(schema: Schema) -> Bound:
-            one, two = _same_type(self.bind(schema), other.bind(schema), f"{self}.fill_null")
+            one, two = same_type(self.bind(schema), other.bind(schema), f"{self}.fill_null")
 
             def evaluate(rows: Rows) -> tuple[Values, Mask]:
                 values, there = one.evaluate(rows)
@@ -131,10 +115,29 @@ class Expression:
 
     def is_in(self, values: Sequence[Any]) -> Expression:
         """Whether it is one of `values`."""
-        found: Expression = lit(False)
-        for value in values:
-            found = found | (self == value)
-        return Expression(f"{self}.is_in({list(values)!r})", found.bind)
+        listed = [as_expression(value) for value in values]
+        text = f"{self}.is_in({list(values)!r})"
+
+        def bind(schema: Schema) -> Bound:
+            inner = self.bind(schema)
+            pairs = [same_type(inner, value.bind(schema), text) for value in listed]
+            alike = [other for bound, other in pairs if bound.type == inner.type]
+            unlike = [pair for pair in pairs if pair[0].type != inner.type]
+
+            def evaluate(rows: Rows) -> tuple[Values, Mask]:
+                values, there = inner.evaluate(rows)
+                found = np.zeros(len(rows), np.bool_)
+                if alike and len(rows):
+                    wanted = np.concatenate([other.evaluate(rows[:1])[0] for other in alike])
+                    found = np.isin(in_words(values, inner), in_words(wanted, inner))
+                for bound, other in unlike:
+                    one, two = bound.evaluate(rows)[0], other.evaluate(rows)[0]
+                    found = found | (in_words(one, bound) == in_words(two, bound))
+                return found, there
+
+            return Bound(BOOLEAN, inner.nullable, evaluate)
+
+        return Expression(text, bind)
 
     def cast(self, kind: str) -> Expression:
         """The same value as another type: an integer, float or decimal as another of them.
@@ -149,7 +152,7 @@ class Expression:
         wanted = type_named(kind)
 
         def bind(schema: Schema) -> Bound:
-            return _cast(self.bind(schema), wanted, str(self))
+            return cast_to(self.bind(schema), wanted, str(self))
 
         return Expression(f"{self}.cast({kind!r})", bind, self.name)
 
@@ -261,12 +264,17 @@ def lit(value: Any) -> Expression:
     Raises
     ------
     SchemaError
-        If no column could have it.
+        If there is no type of such values.
+    DataError
+        If it is beyond all values of the type.
     """
     kind = _type_of_value(value)
-    word = kind.to_word(value)
+    kind.to_word(value)  # whether it can be one
 
     def bind(schema: Schema) -> Bound:
+        # In the process that computes it: a text has another number in each.
+        word = kind.to_word(value)
+
         def evaluate(rows: Rows) -> tuple[Values, Mask]:
             return _values_of(np.full(len(rows), word, np.int64), kind), None
 
@@ -284,6 +292,9 @@ class When:
 
     def __init__(self, cases: Sequence[tuple[Expression, Expression]]) -> None:
         self._cases = list(cases)
+
+    def __repr__(self) -> str:
+        return ".".join(f"when({c}).then({v})" for c, v in self._cases)
 
     def when(self, condition: Expression) -> Then:
         """Another condition, for what none before it is true for."""
@@ -402,7 +413,7 @@ def _comparison(left: Expression, sign: str, right: Any) -> Expression:
     text = f"({left} {sign} {other})"
 
     def bind(schema: Schema) -> Bound:
-        one, two = _same_type(left.bind(schema), other.bind(schema), text)
+        one, two = same_type(left.bind(schema), other.bind(schema), text)
         compare = _COMPARE[sign]
         by_bytes = one.type.is_text and sign not in ("==", "!=")
 
@@ -410,7 +421,7 @@ def _comparison(left: Expression, sign: str, right: Any) -> Expression:
             a, a_there = one.evaluate(rows)
             b, b_there = two.evaluate(rows)
             if by_bytes:
-                ranks = TEXTS.ranks(np.concatenate([a, b]))
+                ranks = ranks_of_texts(np.concatenate([a, b]))
                 a, b = ranks[: len(a)], ranks[len(a) :]
             elif one.type.is_float:  # in the order of words, in which NaN is NaN
                 a, b = float_words(a), float_words(b)
@@ -419,115 +430,6 @@ def _comparison(left: Expression, sign: str, right: Any) -> Expression:
         return Bound(BOOLEAN, one.nullable or two.nullable, evaluate)
 
     return Expression(text, bind)
-
-
-def _same_type(one: Bound, two: Bound, what: str) -> tuple[Bound, Bound]:
-    """Both as one type, without losing anything of either.
-
-    Raises
-    ------
-    SchemaError
-        If there is none.
-    """
-    if one.type == two.type:
-        return one, two
-    if one.type.is_integer and two.type.is_integer:
-        return _as_long(one, what), _as_long(two, what)
-    numbers = [_is_number(bound.type) for bound in (one, two)]
-    if all(numbers):
-        if one.type.is_float or two.type.is_float:
-            return _cast(one, DOUBLE, what), _cast(two, DOUBLE, what)
-        scale = max(_scale(one.type), _scale(two.type))
-        before = max(_digits_before(one.type), _digits_before(two.type))
-        wanted = decimal_type(min(_MOST_DIGITS, before + scale), scale)
-        return _cast(one, wanted, what), _cast(two, wanted, what)
-    raise SchemaError(f"{what}: {one.type.name} and {two.type.name} do not go together; cast one")
-
-
-def _is_number(kind: WordType) -> bool:
-    return kind.is_integer or kind.is_float or isinstance(kind, DecimalType)
-
-
-def _scale(kind: WordType) -> int:
-    return kind.scale if isinstance(kind, DecimalType) else 0
-
-
-def _digits_before(kind: WordType) -> int:
-    """How many digits there are before the point."""
-    return kind.precision - kind.scale if isinstance(kind, DecimalType) else _MOST_DIGITS
-
-
-def _as_long(bound: Bound, what: str) -> Bound:
-    if bound.type.name == "uint64":
-        raise SchemaError(f"{what}: uint64 and another type of integers do not go together; cast")
-    return Bound(LONG, bound.nullable, bound.evaluate)
-
-
-def _cast(bound: Bound, wanted: WordType, what: str) -> Bound:
-    have = bound.type
-    if have == wanted:
-        return bound
-    if have == BOOLEAN and wanted.is_integer:
-        return _converted(bound, wanted, lambda values, there: values.astype(np.int64))
-    if not (_is_number(have) and _is_number(wanted)) or "uint64" in (have.name, wanted.name):
-        raise SchemaError(f"{what} is {have.name}, which cannot be cast to {wanted.name}")
-    if wanted.is_float:
-        return _converted(bound, wanted, lambda values, there: values / 10.0 ** _scale(have))
-    if have.is_float:
-        return _converted(
-            bound, wanted, lambda values, there: _whole(values, there, _scale(wanted), what)
-        )
-
-    def rescaled(values: Values, there: Mask) -> Values:
-        more = _scale(wanted) - _scale(have)
-        if more < 0:
-            # To zero, as an integer of Python's does, and not down.
-            cut: Values = np.sign(values) * (np.abs(values) // 10**-more)
-            return cut
-        return _checked_product(values, np.int64(10**more), there, what)
-
-    return _converted(bound, wanted, rescaled)
-
-
-def _converted(bound: Bound, wanted: WordType, convert: Callable[[Values, Mask], Values]) -> Bound:
-    def evaluate(rows: Rows) -> tuple[Values, Mask]:
-        values, there = bound.evaluate(rows)
-        return _fitting(convert(values, there), there, wanted), there
-
-    return Bound(wanted, bound.nullable, evaluate)
-
-
-def _fitting(values: Values, there: Mask, kind: WordType) -> Values:
-    """The values, if the type has them all."""
-    if kind.is_integer and kind.name != "long":
-        bits = kind.n_bits  # type: ignore[attr-defined]  # it is an IntegerType
-        signed = kind.signed  # type: ignore[attr-defined]  # as above
-        least, beyond = (-(1 << bits - 1), 1 << bits - 1) if signed else (0, 1 << bits)
-        _refuse(((values < least) | (values >= beyond)), there, values, f"does not fit {kind.name}")
-    if isinstance(kind, DecimalType):
-        _refuse(np.abs(values) >= 10**kind.precision, there, values, f"does not fit {kind.name}")
-    return values
-
-
-def _refuse(wrong: npt.NDArray[np.bool_], there: Mask, values: Values, what: str) -> None:
-    wrong = wrong if there is None else wrong & there
-    if wrong.any():
-        raise DataError(f"{values[wrong.argmax()].item()!r} {what}")
-
-
-def _whole(values: Values, there: Mask, scale: int, what: str) -> Values:
-    scaled = np.trunc(values * 10.0**scale)
-    _refuse(~(np.abs(scaled) < float(1 << 63)), there, values, f"does not fit 64 bits, in {what}")
-    return np.where(np.isfinite(scaled), scaled, 0).astype(np.int64)
-
-
-def _checked_product(a: Values, b: Any, there: Mask, what: str) -> Values:
-    product = a * b
-    with np.errstate(all="ignore"):
-        wrong = np.abs(a.astype(np.float64) * b) > float((1 << 63) - (1 << 10))
-    _refuse(wrong, there, a, f"multiplied does not fit 64 bits, in {what}")
-    checked: Values = product
-    return checked
 
 
 def _arithmetic(left: Expression, sign: str, right: Any) -> Expression:
@@ -539,27 +441,29 @@ def _arithmetic(left: Expression, sign: str, right: Any) -> Expression:
         timed = _time_arithmetic(one, sign, two, text)
         if timed is not None:
             return timed
-        if not (_is_number(one.type) and _is_number(two.type)):
+        if not (is_number(one.type) and is_number(two.type)):
             raise SchemaError(f"{text}: {one.type.name} {sign} {two.type.name} is not defined")
         if sign == "/":
-            one, two = _cast(one, DOUBLE, text), _cast(two, DOUBLE, text)
+            one, two = cast_to(one, DOUBLE, text), cast_to(two, DOUBLE, text)
         elif sign == "*" and not (one.type.is_float or two.type.is_float):
             return _product(one, two, text)
         else:
-            one, two = _same_type(one, two, text)
+            one, two = same_type(one, two, text)
             if one.type.is_integer:
-                one, two = _as_long(one, text), _as_long(two, text)
+                one, two = as_long(one, text), as_long(two, text)
         return _computed(one.type, one, sign, two, text)
 
     return Expression(text, bind)
 
 
 def _product(one: Bound, two: Bound, text: str) -> Bound:
-    scale = _scale(one.type) + _scale(two.type)
-    if scale > _MOST_DIGITS:
-        raise SchemaError(f"{text} has {scale} places behind the point; {_MOST_DIGITS} can be kept")
+    if "uint64" in (one.type.name, two.type.name):
+        raise SchemaError(f"{text}: uint64 cannot be multiplied")
+    scale = scale_of(one.type) + scale_of(two.type)
+    if scale > MOST_DIGITS:
+        raise SchemaError(f"{text} has {scale} places behind the point; {MOST_DIGITS} can be kept")
     is_decimal = isinstance(one.type, DecimalType) or isinstance(two.type, DecimalType)
-    kind = decimal_type(_MOST_DIGITS, scale) if is_decimal else LONG
+    kind = decimal_type(MOST_DIGITS, scale) if is_decimal else LONG
     return _computed(kind, one, "*", two, text)
 
 
@@ -571,14 +475,14 @@ def _computed(kind: WordType, one: Bound, sign: str, two: Bound, text: str) -> B
         if kind.is_float:
             with np.errstate(all="ignore"):
                 if sign == "/":
-                    _refuse(b == 0, there, a, f"is divided by 0, in {text}")
-                return _FLOATS[sign](a, b), there
+                    refuse_where(b == 0, there, a, f"is divided by 0, in {text}")
+                return fitting(_FLOATS[sign](a, b), there, kind), there
         if sign == "*":
-            return _fitting(_checked_product(a, b, there, text), there, kind), there
+            return fitting(checked_product(a, b, there, text), there, kind), there
         result = a + b if sign == "+" else a - b
         turned = (a ^ result) & ((b if sign == "+" else ~b) ^ result)
-        _refuse(turned < 0, there, a, f"and another value do not fit 64 bits, in {text}")
-        return _fitting(result, there, kind), there
+        refuse_where(turned < 0, there, a, f"and another value do not fit 64 bits, in {text}")
+        return fitting(result, there, kind), there
 
     return Bound(kind, one.nullable or two.nullable, evaluate)
 
@@ -600,7 +504,7 @@ def _time_arithmetic(one: Bound, sign: str, two: Bound, text: str) -> Bound | No
         return _computed(type_named("duration"), one, sign, two, text)
     if all(isinstance(kind, DurationType) for kind in kinds) and sign in "+-":
         return _computed(kinds[0], one, sign, two, text)
-    if isinstance(kinds[0], DateType) and kinds[1].is_integer and sign in "+-":
+    if isinstance(kinds[0], DateType) and kinds[1].is_signed and sign in "+-":
         return _computed(kinds[0], one, sign, two, text)
     if all(isinstance(kind, DateType) for kind in kinds) and sign == "-":
         return _computed(LONG, one, sign, two, text)
@@ -612,7 +516,7 @@ def _choice(condition: Expression, then: Expression, otherwise: Expression) -> E
 
     def bind(schema: Schema) -> Bound:
         test = _boolean(condition, schema)
-        one, two = _same_type(then.bind(schema), otherwise.bind(schema), text)
+        one, two = same_type(then.bind(schema), otherwise.bind(schema), text)
 
         def evaluate(rows: Rows) -> tuple[Values, Mask]:
             truth, known = test.evaluate(rows)

@@ -13,6 +13,7 @@ from pointstamp.kernels.group_states import number_groups
 Numbers = npt.NDArray[np.int32]
 
 _FEWEST = 16
+_BLOCK = 4_096
 
 
 class Groups:
@@ -43,11 +44,20 @@ class Groups:
 
     def number(self, rows: Rows) -> Numbers:
         """The number of the group of each row, whose first words are the key."""
-        most = self._n + len(rows)
-        if most > len(self._kept):
-            self._grow(most)
         numbers = np.empty(len(rows), np.int32)
-        self._n = number_groups(self._slots, self._n, self._kept, rows, numbers)
+        # In blocks: there may be far fewer groups than rows.
+        for begin in range(0, len(rows), _BLOCK):
+            block = rows[begin : begin + _BLOCK]
+            if self._n + len(block) > len(self._kept):
+                self._grow(self._n + len(block))
+            into = numbers[begin : begin + _BLOCK]
+            self._n = number_groups(self._slots, self._n, self._kept, block, into)
+        return numbers
+
+    def known(self, rows: Rows) -> Numbers:
+        """The same of rows whose groups all have a number."""
+        numbers = np.empty(len(rows), np.int32)
+        number_groups(self._slots, self._n, self._kept, rows, numbers)
         return numbers
 
     def keys(self, numbers: npt.NDArray[Any]) -> Rows:

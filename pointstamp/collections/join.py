@@ -74,6 +74,8 @@ def join(
                     for rows in pairs(changes, readers[0].through(held.time), False):
                         if len(rows):
                             session.give_batch(Updates(rows, texts))
+                for reader in readers:
+                    reader.finish(held.time)
             _acknowledge(readers, (one.frontier, other.frontier), not len(stash))
 
         return logic

@@ -1,7 +1,7 @@
 """The forms of a join of collections, made of the inner join, and of what has no partner.
 
 What has no partner is what is left when what has one is taken away: so an outer join is an
-inner join and two linear operators, and keeps nothing that those do not.
+inner join beside one with the distinct keys of the other side, for each side that is kept whole.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pointstamp.collections.expression import Bound, Evaluate, Mask, Values, col, lit
+from pointstamp.collections.casts import Bound, Evaluate, Mask, Values
+from pointstamp.collections.expression import col, lit
 from pointstamp.collections.join import join
 from pointstamp.collections.schema import Column, Schema
 from pointstamp.containers.updates import Rows
-from pointstamp.containers.words import LONG
 from pointstamp.errors import ColumnError
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def joined(left: Collection, right: Collection, keys: Keys, how: How, name: str)
         key = lit(0).alias(_KEY)
         one, two = (side.select(*side.schema.names, key) for side in (left, right))
         return _inner(one, two, ([_KEY], [_KEY]), name).drop(_KEY)
+    left, right = _of_one_type(left, right, keys)
     if how == "inner":
         return _inner(left, right, keys, name)
     if how == "semi":
@@ -38,6 +39,15 @@ def joined(left: Collection, right: Collection, keys: Keys, how: How, name: str)
     if how == "anti":
         return _anti(left, right, keys, name)
     return _outer(left, right, keys, how, name)
+
+
+def _of_one_type(left: Collection, right: Collection, keys: Keys) -> tuple[Collection, Collection]:
+    """Both, with keys that are integers of other widths as longs."""
+    for one, two in zip(*keys, strict=True):
+        if left.schema.column(one).type != right.schema.column(two).type:
+            left = left.with_columns(**{one: col(one).cast("long")})
+            right = right.with_columns(**{two: col(two).cast("long")})
+    return left, right
 
 
 def _inner(left: Collection, right: Collection, keys: Keys, name: str) -> Collection:
@@ -123,10 +133,7 @@ def _nulls_of(column: Column) -> Evaluate:
 
 def _schema(left: Schema, right: Schema, keys: Keys, name: str) -> Schema:
     """The key, not null, then the rest of the left side, then that of the right one."""
-    columns = []
-    for one, two in zip(*keys, strict=True):
-        types = left.column(one).type, right.column(two).type
-        columns.append(Column(one, types[0] if types[0] == types[1] else LONG))
+    columns = [Column(one, left.column(one).type) for one in keys[0]]
     columns += [c for c in left.columns if c.name not in keys[0]]
     taken = {column.name for column in columns}
     for column in right.columns:

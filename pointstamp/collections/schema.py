@@ -132,8 +132,10 @@ class Schema:
         """Pairs of a row and its diff as updates."""
         rows = []
         for place, (row, diff) in enumerate(pairs):
-            if isinstance(diff, bool) or not isinstance(diff, int):
+            if isinstance(diff, bool) or not isinstance(diff, (int, np.integer)):
                 raise DataError(f"the diff of row {place} for {where} is no integer: {diff!r}")
+            if not -(1 << 63) <= diff < 1 << 63:
+                raise DataError(f"the diff of row {place} for {where} is beyond 64 bits: {diff}")
             rows.append([*self._row(row, place, where), diff])
         return self.updates(np.array(rows, np.int64).reshape(len(rows), self.n_words + 1))
 

@@ -15,6 +15,7 @@ so that which batches to read takes the place of times in them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import takewhile
 from typing import Any
 
 from pointstamp.containers.updates import Rows
@@ -38,12 +39,14 @@ class SpineBatch:
 class SpineReader:
     """Reads a spine, and holds back the merging of what it has not acknowledged."""
 
-    __slots__ = ("_spine", "bound", "is_over")
+    __slots__ = ("_spine", "bound", "done", "is_over")
 
     def __init__(self, spine: Spine) -> None:
         self._spine = spine
         self.bound: Any = spine.timestamp.minimum
         """Times before it are read together from now on."""
+        self.done: Any = None
+        """So are times up to this one."""
         self.is_over = False
 
     def through(self, time: Any) -> list[Rows]:
@@ -55,6 +58,17 @@ class SpineReader:
         """What there is of times before `time`, as at most `MOST_READ` batches."""
         less_equal = self._spine.timestamp.less_equal
         return self._spine.read(lambda batch: not less_equal(time, batch.time))
+
+    def finish(self, time: Any) -> None:
+        """Never ask again for less than all times up to `time`."""
+        self.done = time
+        self._spine.maintain()
+
+    def needs_apart(self, time: Any) -> bool:
+        """Whether it may ask for what is before `time`, and not of it."""
+        less_equal = self._spine.timestamp.less_equal
+        is_done = self.done is not None and less_equal(time, self.done)
+        return not is_done and less_equal(self.bound, time)
 
     def acknowledge(self, bound: Any) -> None:
         """Never ask again for less than all times before `bound`."""
@@ -98,8 +112,8 @@ class Spine:
             self.maintain()
 
     def read(self, chosen: Callable[[SpineBatch], bool]) -> list[Rows]:
-        """The rows of some batches, of which the last are put together if they are many."""
-        found = [batch.rows for batch in self._batches if chosen(batch)]
+        """The rows of the first batches that are chosen; if they are many, the last as one."""
+        found = [batch.rows for batch in takewhile(chosen, self._batches)]
         while len(found) > MOST_READ:
             last = found.pop()
             found[-1] = merge(found[-1], last)
@@ -138,8 +152,7 @@ class Spine:
         return len(self._batches)
 
     def _n_acknowledged(self) -> int:
-        less_equal = self.timestamp.less_equal
         for place, batch in enumerate(self._batches):
-            if any(less_equal(reader.bound, batch.time) for reader in self._readers):
+            if any(reader.needs_apart(batch.time) for reader in self._readers):
                 return place
         return len(self._batches)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from pointstamp.collections.arrange import Arrangement
+from pointstamp.containers.dictionary import TEXTS
 from pointstamp.containers.updates import Rows, Updates
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
@@ -24,9 +25,19 @@ from pointstamp.operators.generic import operator
 from pointstamp.operators.transform import PIPELINE
 from pointstamp.progress.operate import Interest
 
+_ALL = (1 << 63) - 1
 
-def first_rows(arranged: Arrangement, most: int, name: str) -> StreamCore[Any]:
-    """Updates of the first `most` records of each group, in the order of their words."""
+
+def first_rows(arranged: Arrangement, most: int, n_order: int, name: str) -> StreamCore[Any]:
+    """Updates of the first `most` records of each group, in the order of their words.
+
+    n_order : the first words, behind which those are that break ties, texts by their bytes
+    """
+    texts = [place for place in arranged.texts if place >= n_order]
+
+    def first(batches: list[Rows], keys: Rows) -> Rows:
+        return _first(batches, keys, most, n_order, texts)
+
     reader = arranged.spine.reader()
     n_key = arranged.n_key
 
@@ -39,14 +50,15 @@ def first_rows(arranged: Arrangement, most: int, name: str) -> StreamCore[Any]:
             for held, messages in stash:
                 for (rows,) in messages:
                     keys = _distinct(rows[:, :n_key])
-                    before = _first(reader.before(held.time), keys, most)
-                    after = _first(reader.through(held.time), keys, most)
+                    before = first(reader.before(held.time), keys)
+                    after = first(reader.through(held.time), keys)
                     if len(before):
                         before[:, -1] *= -1
                     parts = [part for part in (before, after) if len(part)]
                     changes = consolidate(np.concatenate(parts)) if parts else before
                     if len(changes):
                         output.session(held).give_batch(Updates(changes, arranged.texts))
+                reader.finish(held.time)
             elements = input_.frontier.elements
             if elements:
                 reader.acknowledge(elements[0])
@@ -58,17 +70,37 @@ def first_rows(arranged: Arrangement, most: int, name: str) -> StreamCore[Any]:
     return operator([arranged.batches], [PIPELINE], name, build, Interest.ALWAYS)
 
 
-def _first(batches: list[Rows], keys: Rows, most: int) -> Rows:
+def _first(batches: list[Rows], keys: Rows, most: int, n_order: int, texts: list[int]) -> Rows:
     starts = np.empty((len(keys), 0), np.int64)
     rows, ends = read_groups(batches, keys, starts, most)
     rows = rows.copy()
-    # Of the last record there may be more copies than are wanted.
-    begin = 0
+    parts, begin = [], 0
     for end in ends.tolist():
         if end > begin:
-            rows[end - 1, -1] -= max(0, int(rows[begin:end, -1].sum()) - most)
+            group = rows[begin:end]
+            parts.append(_by_bytes(batches, group, n_order, texts) if texts else group)
+            # Of the last record there may be more copies than are wanted.
+            counts = np.minimum(np.cumsum(parts[-1][:, -1]), most)
+            parts[-1][:, -1] = np.diff(counts, prepend=0)
+            parts[-1] = parts[-1][parts[-1][:, -1] > 0]
         begin = end
-    return rows
+    return np.concatenate(parts) if parts else rows[:0]
+
+
+def _by_bytes(batches: list[Rows], group: Rows, n_order: int, texts: list[int]) -> Rows:
+    """The rows of a group, and all that are tied with the last one, ties in the order of bytes."""
+    tie = np.ascontiguousarray(group[-1:, :n_order])
+    before = group[(group[:, :n_order] != tie).any(axis=1)]
+    tied, _ = read_groups(batches, tie, np.empty((1, 0), np.int64), _ALL)
+
+    def in_order(place: int) -> list[Any]:
+        row: list[Any] = rows[place].tolist()
+        for text in texts:
+            row[text] = TEXTS.value(row[text])
+        return row
+
+    rows = np.concatenate([before, tied])
+    return rows[sorted(range(len(rows)), key=in_order)]
 
 
 def _distinct(keys: Rows) -> Rows:

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from pointstamp.collections.accumulators import insert_batch
 from pointstamp.collections.changes import Changes, CollectionSnapshot
 from pointstamp.collections.collection import Collection
 from pointstamp.collections.inputs import CollectionInput, new_collection
 from pointstamp.communication.single import SingleCommunicator
 from pointstamp.containers.updates import Rows, Updates
 from pointstamp.errors import BuildError, DataError, InputError
-from pointstamp.kernels.consolidation import consolidate
+from pointstamp.kernels.consolidation import consolidate, merge
 from pointstamp.operators.building import built, name_of, takes_names
 from pointstamp.operators.probe import Probe
 from pointstamp.runtime.worker import Worker
@@ -170,31 +171,31 @@ class _Result:
     def __init__(self, collection: Collection, probe: Probe) -> None:
         self._schema = collection.schema
         self._new: list[Rows] = []
-        self._all = np.empty((0, self._schema.n_words + 1), np.int64)
-        self._kept: list[Rows] = []
+        self._none = np.empty((0, self._schema.n_words + 1), np.int64)
+        self._batches: list[Rows] = []
         collection.each_batch(self._note).probe_with(probe)
 
     def take(self) -> Changes:
         """The changes since the last call."""
-        rows = np.concatenate(self._new) if self._new else self._all[:0]
+        rows = consolidate(np.concatenate(self._new)) if self._new else self._none
         self._new.clear()
-        changes = Changes(self._schema, rows)
         if len(rows):
-            self._kept.append(rows)
-        return changes
+            insert_batch(self._batches, rows)
+        return Changes(self._schema, rows)
 
     def snapshot(self, name: str) -> CollectionSnapshot:
         """All rows that were not deleted."""
-        if self._kept:
-            self._all = consolidate(np.concatenate([self._all, *self._kept]))
-            self._kept.clear()
-        if (self._all[:, -1] < 0).any():
-            (row,) = self._schema.to_rows(self._all[self._all[:, -1] < 0][:1])
+        while len(self._batches) > 1:
+            last = self._batches.pop()
+            self._batches[-1] = merge(self._batches[-1], last)
+        rows = self._batches[0] if self._batches else self._none
+        if (rows[:, -1] < 0).any():
+            (row,) = self._schema.to_rows(rows[rows[:, -1] < 0][:1])
             raise DataError(
                 f"the result {name!r} has the row {row!r} fewer than no times: more copies of what "
                 "it comes of were deleted than there were"
             )
-        return CollectionSnapshot(self._schema, self._all)
+        return CollectionSnapshot(self._schema, rows)
 
     def _note(self, time: Any, batch: Updates) -> None:
         self._new.append(batch.rows)

@@ -34,6 +34,7 @@ class Dictionary:
         self._numbers: dict[bytes, int] = {b"": 0}
         self._values: list[bytes] = [b""]
         self._hashes = np.empty(0, np.int64)
+        self._n_hashed = 0
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -58,7 +59,7 @@ class Dictionary:
 
     def hashes(self, numbers: Ints) -> Ints:
         """The hash of the value of each number, the same in every process, int64[n]."""
-        if len(self._hashes) < len(self._values):
+        if self._n_hashed < len(self._values):
             self._hash_new()
         hashes: Ints = self._hashes[numbers]
         return hashes
@@ -81,10 +82,22 @@ class Dictionary:
 
     def _hash_new(self) -> None:
         with self._lock:
-            new: Sequence[Any] = self._values[len(self._hashes) :]
+            new: Sequence[Any] = self._values[self._n_hashed :]
+            n = self._n_hashed + len(new)
+            if n > len(self._hashes):
+                # A new array: others may be reading the one that is there.
+                larger = np.empty(2 * n, np.int64)
+                larger[: self._n_hashed] = self._hashes[: self._n_hashed]
+                self._hashes = larger
             hashes = np.array([hash_text(value) for value in new], np.uint64)
-            self._hashes = np.concatenate([self._hashes, hashes.view(np.int64)])
+            self._hashes[self._n_hashed : n] = hashes.view(np.int64)
+            self._n_hashed = n
 
 
 TEXTS = Dictionary()
 """That of this process."""
+
+
+def ranks_of_texts(numbers: Ints) -> Ints:
+    """`ranks` of that of this process; an expression that calls it can go to other processes."""
+    return TEXTS.ranks(numbers)

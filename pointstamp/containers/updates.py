@@ -147,7 +147,7 @@ class UpdatesKind(Kind[Updates]):
                 entries.append(TEXTS.values(distinct.tolist()))
         head = pickle.dumps((rows.shape, batch.texts, entries), protocol=5)
         data: Any = np.ascontiguousarray(rows)
-        return [head, memoryview(data).cast("B")]
+        return [head, memoryview(data).cast("B") if len(rows) else b""]
 
     def decode(self, buffers: Sequence[Buffer]) -> Updates:
         """The batch, with the numbers of this process."""

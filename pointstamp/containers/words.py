@@ -34,7 +34,20 @@ _HIGHEST = 1 << 63
 _BITS = 0x7FFF_FFFF_FFFF_FFFF
 _NAN_WORD = 0x7FF8_0000_0000_0000
 _SIGN = np.int64(63)
-_MOST_DIGITS = 18
+MOST_DIGITS = 18
+"""Of decimals: those that a word can have."""
+
+_EXACTLY = decimal.Context(
+    prec=60, traps=[decimal.InvalidOperation, decimal.Overflow, decimal.Inexact, decimal.Underflow]
+)
+"""Whatever the context of the thread is, which would round."""
+
+FIRST_DAY, LAST_DAY = dt.date.min.toordinal() - _EPOCH_DAY, dt.date.max.toordinal() - _EPOCH_DAY
+"""The words of dates."""
+
+FIRST_TIME = FIRST_DAY * 86_400_000_000
+LAST_TIME = (LAST_DAY + 1) * 86_400_000_000 - 1
+"""The words of timestamps."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +58,7 @@ class WordType:
     """As Spark's DDL has it: "long", "decimal(10,2)"."""
 
     is_integer = False
+    is_signed = False
     is_float = False
     is_text = False
 
@@ -87,6 +101,11 @@ class IntegerType(WordType):
     signed: bool = True
 
     is_integer = True
+
+    @property
+    def is_signed(self) -> bool:  # type: ignore[override]  # of a class attribute
+        """Whether its words are the values, and a long has them all."""
+        return not self._shift
 
     @property
     def _shift(self) -> int:
@@ -177,9 +196,16 @@ class FloatType(WordType):
         """Its bits, those of negative ones turned round."""
         if isinstance(value, bool) or not isinstance(value, (float, int, np.floating, np.integer)):
             raise self.refuse(value)
-        value = float(value)
+        try:
+            value = float(value)
+        except OverflowError:
+            raise self.refuse(value) from None
         if self.n_bits == 32:
-            value = float(np.float32(value))
+            with np.errstate(over="ignore"):
+                narrow = float(np.float32(value))
+            if np.isinf(narrow) and not np.isinf(value):
+                raise DataError(f"{value} is beyond {self.name}")
+            value = narrow
         return float_word(value)
 
     def to_value(self, word: int) -> float:
@@ -215,7 +241,10 @@ class TextType(WordType):
         if self.is_binary and isinstance(value, (bytes, bytearray)):
             return TEXTS.number(bytes(value))
         if not self.is_binary and isinstance(value, str):
-            return TEXTS.number(value.encode())
+            try:
+                return TEXTS.number(value.encode())
+            except UnicodeEncodeError as error:
+                raise DataError(f"{value!r} is no text of Unicode: {error.reason}") from None
         raise self.refuse(value)
 
     def to_value(self, word: int) -> str | bytes:
@@ -364,7 +393,10 @@ class DecimalType(WordType):
         """The value times 10^scale."""
         if isinstance(value, bool) or not isinstance(value, (decimal.Decimal, int)):
             raise self.refuse(value)
-        exact = decimal.Decimal(value).scaleb(self.scale)
+        try:
+            exact = _EXACTLY.scaleb(decimal.Decimal(value), self.scale)
+        except decimal.DecimalException:
+            raise DataError(f"{value} is not finite, or has more digits than {self.name}") from None
         if not exact.is_finite() or exact != exact.to_integral_value():
             raise DataError(f"{value} has more than the {self.scale} places of {self.name}")
         if abs(exact) >= 10**self.precision:
@@ -373,7 +405,7 @@ class DecimalType(WordType):
 
     def to_value(self, word: int) -> decimal.Decimal:
         """With `scale` places."""
-        return decimal.Decimal(word).scaleb(-self.scale)
+        return _EXACTLY.scaleb(decimal.Decimal(word), -self.scale)
 
     def arrow(self) -> Any:
         """A decimal of 128 bits."""
@@ -453,10 +485,10 @@ def decimal_type(precision: int, scale: int) -> DecimalType:
     SchemaError
         If it has more than 18 digits.
     """
-    if not 1 <= precision <= _MOST_DIGITS or not 0 <= scale <= precision:
+    if not 1 <= precision <= MOST_DIGITS or not 0 <= scale <= precision:
         raise SchemaError(
             f"decimal({precision},{scale}) cannot be a column of a collection: 1 to "
-            f"{_MOST_DIGITS} digits can, of which none to all are behind the point"
+            f"{MOST_DIGITS} digits can, of which none to all are behind the point"
         )
     return DecimalType(f"decimal({precision},{scale})", precision, scale)
 

@@ -120,7 +120,15 @@ cdef Py_ssize_t sum_sorted(int64_t *rows, Py_ssize_t n, Py_ssize_t width) noexce
     return n_kept
 
 
+cdef int check_width(Py_ssize_t width, Py_ssize_t other) except -1:
+    """Refuse rows without a diff, and such of another form than others."""
+    if width < 1 or width != other:
+        raise ValueError(f"rows of updates have {width} and {other} words, and need as many, and 1")
+    return 0
+
+
 def consolidate(Rows rows):
+    check_width(rows.shape[1], rows.shape[1])
     cdef Py_ssize_t n = rows.shape[0], width = rows.shape[1], n_kept = 0
     array, spare = np.empty((n, width), np.int64), np.empty((n, width), np.int64)
     cdef int64_t[:, ::1] first = array, second = spare
@@ -136,6 +144,7 @@ def consolidate(Rows rows):
 
 
 def merge(Rows left, Rows right):
+    check_width(left.shape[1], right.shape[1])
     cdef Py_ssize_t n_left = left.shape[0], n_right = right.shape[0], width = left.shape[1]
     cdef Py_ssize_t i = 0, j = 0, n = 0
     cdef int order

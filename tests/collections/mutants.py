@@ -135,8 +135,13 @@ MUTANTS = [
             ),
             (
                 "The row of an empty collection stays.",
-                "        if not total:\n            return changes",
-                "        if total >= 0:\n            return changes",
+                "return changes if not total else self._with(changes, -total)",
+                "return changes if total >= 0 else self._with(changes, -total)",
+            ),
+            (
+                "Of a collection that has records from the start an empty row is taken back.",
+                "total -= self._is_here",
+                "total -= 0",
             ),
             (
                 "Nulls are values.",
@@ -208,13 +213,13 @@ MUTANTS = [
         [
             (
                 "More copies of the last record are kept than are wanted.",
-                "rows[end - 1, -1] -= max(0, int(rows[begin:end, -1].sum()) - most)",
-                "rows[end - 1, -1] -= 0",
+                "counts = np.minimum(np.cumsum(parts[-1][:, -1]), most)",
+                "counts = np.minimum(np.cumsum(parts[-1][:, -1]), most + 1)",
             ),
             (
                 "What was among the first is not taken back.",
-                "before = _first(reader.before(held.time), keys, most)",
-                "before = _first([], keys, most)",
+                "before = first(reader.before(held.time), keys)",
+                "before = first([], keys)",
             ),
         ],
     ),
@@ -229,8 +234,8 @@ MUTANTS = [
             ),
             (
                 "A record that is there fewer than no times is there.",
-                "return np.where(count > 0, function(np.maximum(count, 1)), 0)",
-                "return np.where(count != 0, function(np.maximum(count, 1)), 0)",
+                "return np.where(count > 0, wanted, 0)",
+                "return np.where(count != 0, wanted, 0)",
             ),
             (
                 "What is subtracted fewer than no times is added.",
@@ -271,14 +276,20 @@ MUTANTS = [
         by_views,
         [
             (
-                "Decimals of two scales are compared as they are.",
-                "return _checked_product(values, np.int64(10**more), there, what)",
-                "return values",
-            ),
-            (
                 "Null or true is null.",
                 "return np.where(decided, decides, values), decided | (a_known & b_known)",
                 "return np.where(decided, decides, values), a_known & b_known",
+            ),
+        ],
+    ),
+    *_of(
+        "collections.casts",
+        by_views,
+        [
+            (
+                "Decimals of two scales are compared as they are.",
+                "return checked_product(values, np.int64(10**more), there, what)",
+                "return values",
             ),
         ],
     ),

@@ -476,20 +476,7 @@ def _place(row: Row, descending: bool) -> Any:
     by = (0, 0) if v is None else (1, v)
     if descending:
         by = (-by[0], -by[1])
-    number = 0 if t is None else TEXTS_IN_ORDER[t]
-    return (*by, t is not None, number, d, f is not None, 0.0 if f is None else f)
-
-
-TEXTS_IN_ORDER: dict[str, int] = {}
-"""The order of texts among other columns is that in which they came; see `number_texts`."""
-
-
-def number_texts(texts: Sequence[str]) -> None:
-    """Enter texts, so that their order is known."""
-    from pointstamp.containers.dictionary import TEXTS
-
-    for text in texts:
-        TEXTS_IN_ORDER[text] = TEXTS.number(text.encode())
+    return (*by, t is not None, (t or "").encode(), d, f is not None, 0.0 if f is None else f)
 
 
 # What is drawn.
@@ -547,7 +534,6 @@ class Program:
 @st.composite
 def programs(draw: Any) -> Program:
     """A program of one to eight steps, and one to six epochs of changes."""
-    number_texts(_TEXTS)
     n_inputs = draw(st.integers(1, 2))
     steps = []
     for place in range(draw(st.integers(1, 8))):

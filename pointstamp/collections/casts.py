@@ -1,0 +1,226 @@
+"""Values of expressions that are bound to a schema, and how those of one type become others.
+
+Nothing is lost in silence: what does not fit is refused with its value. Floats become decimals as
+they are written, halves away from 0, and integers towards 0, as in Spark.
+"""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pointstamp.collections.schema import Column
+from pointstamp.containers.updates import Rows
+from pointstamp.containers.words import (
+    BOOLEAN,
+    DOUBLE,
+    FIRST_DAY,
+    FIRST_TIME,
+    LAST_DAY,
+    LAST_TIME,
+    LONG,
+    MOST_DIGITS,
+    DateType,
+    DecimalType,
+    TimestampType,
+    WordType,
+    decimal_type,
+    float_words,
+)
+from pointstamp.errors import DataError, SchemaError
+
+Values = npt.NDArray[Any]
+"""Of floats float64, of booleans bool, of all others their words as int64."""
+Mask = npt.NDArray[np.bool_] | None
+"""Which values are there; None where all are."""
+Evaluate = Callable[[Rows], tuple[Values, Mask]]
+
+_WIDE = decimal.Context(prec=60)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """An expression bound to a schema."""
+
+    type: WordType
+    nullable: bool
+    evaluate: Evaluate
+
+    def column(self, name: str) -> Column:
+        """What it is as a column."""
+        return Column(name, self.type, self.nullable)
+
+    def write(self, rows: Rows, into: Rows, place: int) -> None:
+        """Put the words for `rows` into columns of `into`, of which `place` has the value."""
+        values, there = self.evaluate(rows)
+        words = float_words(values) if self.type.is_float else values
+        into[:, place] = words if there is None else np.where(there, words, 0)
+        if self.nullable:
+            into[:, place - 1] = 1 if there is None else there
+
+
+def in_words(values: Values, bound: Bound) -> Values:
+    """Values of which equal ones are equal: of floats their words, as NaN is NaN."""
+    return float_words(values) if bound.type.is_float else values
+
+
+def same_type(one: Bound, two: Bound, what: str) -> tuple[Bound, Bound]:
+    """Both as one type, without losing anything of either.
+
+    Raises
+    ------
+    SchemaError
+        If there is none.
+    """
+    if one.type == two.type:
+        return one, two
+    if one.type.is_integer and two.type.is_integer:
+        return as_long(one, what), as_long(two, what)
+    numbers = [is_number(bound.type) for bound in (one, two)]
+    if all(numbers):
+        if one.type.is_float or two.type.is_float:
+            return cast_to(one, DOUBLE, what), cast_to(two, DOUBLE, what)
+        scale = max(scale_of(one.type), scale_of(two.type))
+        before = max(_digits_before(one.type), _digits_before(two.type))
+        wanted = decimal_type(min(MOST_DIGITS, before + scale), scale)
+        return cast_to(one, wanted, what), cast_to(two, wanted, what)
+    raise SchemaError(f"{what}: {one.type.name} and {two.type.name} do not go together; cast one")
+
+
+def is_number(kind: WordType) -> bool:
+    """Whether it is an integer, a float or a decimal."""
+    return kind.is_integer or kind.is_float or isinstance(kind, DecimalType)
+
+
+def scale_of(kind: WordType) -> int:
+    """How many places it has behind the point."""
+    return kind.scale if isinstance(kind, DecimalType) else 0
+
+
+def _digits_before(kind: WordType) -> int:
+    """How many digits there are before the point."""
+    return kind.precision - kind.scale if isinstance(kind, DecimalType) else MOST_DIGITS
+
+
+def as_long(bound: Bound, what: str) -> Bound:
+    """Integers of another width as longs, which they are."""
+    if bound.type.name == "uint64":
+        raise SchemaError(f"{what}: uint64 and another type of integers do not go together; cast")
+    return Bound(LONG, bound.nullable, bound.evaluate)
+
+
+def cast_to(bound: Bound, wanted: WordType, what: str) -> Bound:
+    """Values as those of another type.
+
+    Raises
+    ------
+    SchemaError
+        If they cannot be.
+    """
+    have = bound.type
+    if have == wanted:
+        return bound
+    if have == BOOLEAN and wanted.is_integer:
+        return _converted(bound, wanted, lambda values, there: values.astype(np.int64))
+    if not (is_number(have) and is_number(wanted)) or "uint64" in (have.name, wanted.name):
+        raise SchemaError(f"{what} is {have.name}, which cannot be cast to {wanted.name}")
+    if wanted.is_float:
+        return _converted(bound, wanted, lambda values, there: values / 10.0 ** scale_of(have))
+    if have.is_float:
+        return _converted(bound, wanted, lambda values, there: _whole(values, there, wanted, what))
+
+    def rescaled(values: Values, there: Mask) -> Values:
+        more = scale_of(wanted) - scale_of(have)
+        if more < 0:
+            unit = 10**-more
+            # To an integer towards 0, as Python does; to fewer places to the nearest, as Spark.
+            half = 0 if wanted.is_integer else unit // 2
+            cut: Values = np.sign(values) * ((np.abs(values) + half) // unit)
+            return cut
+        return checked_product(values, np.int64(10**more), there, what)
+
+    return _converted(bound, wanted, rescaled)
+
+
+def _converted(bound: Bound, wanted: WordType, convert: Callable[[Values, Mask], Values]) -> Bound:
+    def evaluate(rows: Rows) -> tuple[Values, Mask]:
+        values, there = bound.evaluate(rows)
+        return fitting(convert(values, there), there, wanted), there
+
+    return Bound(wanted, bound.nullable, evaluate)
+
+
+def fitting(values: Values, there: Mask, kind: WordType) -> Values:
+    """The values, if the type has them all."""
+    unfit = f"does not fit {kind.name}"
+    if kind.is_integer and kind.name != "long":
+        bits = kind.n_bits  # type: ignore[attr-defined]  # it is an IntegerType
+        signed = kind.signed  # type: ignore[attr-defined]  # as above
+        least, beyond = (-(1 << bits - 1), 1 << bits - 1) if signed else (0, 1 << bits)
+        refuse_where(((values < least) | (values >= beyond)), there, values, unfit)
+    if kind.is_float and kind.n_bits == 32:  # type: ignore[attr-defined]  # it is a FloatType
+        with np.errstate(over="ignore"):
+            narrow: Values = values.astype(np.float32).astype(np.float64)
+        refuse_where(np.isinf(narrow) & ~np.isinf(values), there, values, unfit)
+        return narrow
+    if isinstance(kind, DateType):
+        wrong = (values < FIRST_DAY) | (values > LAST_DAY)
+        refuse_where(wrong, there, values, "days since 1970-01-01 is beyond the years 1 to 9999")
+    if isinstance(kind, TimestampType):
+        wrong = (values < FIRST_TIME) | (values > LAST_TIME)
+        refuse_where(wrong, there, values, "us since 1970-01-01 is beyond the years 1 to 9999")
+    if isinstance(kind, DecimalType):
+        refuse_where(np.abs(values) >= 10**kind.precision, there, values, unfit)
+    return values
+
+
+def refuse_where(wrong: npt.NDArray[np.bool_], there: Mask, values: Values, what: str) -> None:
+    """Raise a `DataError` with the first value that is there and wrong."""
+    wrong = wrong if there is None else wrong & there
+    if wrong.any():
+        raise DataError(f"{values[wrong.argmax()].item()!r} {what}")
+
+
+def _whole(values: Values, there: Mask, wanted: WordType, what: str) -> Values:
+    scale = scale_of(wanted)
+    if isinstance(wanted, DecimalType):
+        return _nearest(values, there, scale, what)
+    scaled = np.trunc(values * 10.0**scale)
+    refuse_where(
+        ~(np.abs(scaled) < float(1 << 63)), there, values, f"does not fit 64 bits, in {what}"
+    )
+    return np.where(np.isfinite(scaled), scaled, 0).astype(np.int64)
+
+
+def _nearest(values: Values, there: Mask, scale: int, what: str) -> Values:
+    """The decimals that floats are written as, to so many places; halves go away from 0."""
+    known = np.ones(len(values), np.bool_) if there is None else there
+    far = ~(np.abs(values) * 10.0**scale < 1e18)
+    refuse_where(far, there, values, f"does not fit 18 digits, in {what}")
+    unit = decimal.Decimal(1).scaleb(-scale)
+    words = [
+        int(decimal.Decimal(repr(value)).quantize(unit, decimal.ROUND_HALF_UP, _WIDE).scaleb(scale))
+        if is_there
+        else 0
+        for value, is_there in zip(values.tolist(), known.tolist(), strict=True)
+    ]
+    return np.array(words, np.int64)
+
+
+def checked_product(a: Values, b: Any, there: Mask, what: str) -> Values:
+    """The product of integers, or a `DataError` where it is beyond 64 bits."""
+    product = a * b
+    with np.errstate(all="ignore"):
+        near = np.flatnonzero(np.abs(a.astype(np.float64) * b) > float((1 << 63) - (1 << 12)))
+    wrong = np.zeros(len(a), np.bool_)
+    others = np.broadcast_to(b, a.shape)
+    for at in near.tolist():
+        wrong[at] = not -(1 << 63) <= int(a[at]) * int(others[at]) < 1 << 63
+    refuse_where(wrong, there, a, f"multiplied does not fit 64 bits, in {what}")
+    checked: Values = product
+    return checked

@@ -1,0 +1,304 @@
+"""Collections where answers went wrong, or costs followed the state, once."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import pointstamp as ps
+from pointstamp import col
+from pointstamp.collections.aggregate import GroupState
+from pointstamp.collections.schema import schema_of
+from pointstamp.errors import BuildError, DataError, OperatorError, SchemaError
+
+BIG = col("n") > 1
+NAMED = col("t").fill_null("unknown")
+KIND = ps.lit("sale")
+
+
+def rows_of(build: Any, schema: str, rows: list[Any]) -> list[Any]:
+    view = ps.View(build, t=schema)
+    view.insert("t", rows)
+    view.advance()
+    return list(view.snapshot())
+
+
+def test_expressions_made_elsewhere_mean_the_same_in_every_process() -> None:
+    big, named, kind = BIG, NAMED, KIND
+
+    def main(worker: ps.Worker) -> list[Any]:
+        seen: list[Any] = []
+        with worker.dataflow() as scope:
+            rows, t = scope.new_collection("n long, t string?")
+            chosen = t.filter(big & (col("t").fill_null("") < "z"))
+            chosen.select("n", t=named, kind=kind).inspect(lambda row, *_: seen.append(row))
+        rows.insert([(2 + worker.index, "Rome" if worker.index else None), (0, "Oslo")])
+        rows.close()
+        worker.run()
+        return seen
+
+    found = [row for part in ps.execute(main, workers=2) for row in part]
+    assert sorted(found) == [(2, "unknown", "sale"), (3, "Rome", "sale")]
+
+
+def test_changes_travel_as_values() -> None:
+    def main(worker: ps.Worker) -> Any:
+        view = ps.View(lambda scope, t: t, t="t string")
+        view.insert("t", [(f"of {worker.index}",)])
+        return view.advance(), view.snapshot()
+
+    parts = ps.execute(main, workers=2)
+    assert [changes for changes, _ in parts] == [[(("of 0",), 1)], [(("of 1",), 1)]]
+    assert [snapshot for _, snapshot in parts] == [[("of 0",)], [("of 1",)]]
+    empty = ps.View(lambda scope, t: t, t="t string").advance()
+    assert pickle.loads(pickle.dumps(empty)) == []
+
+
+def test_unsigned_integers_of_64_bits_are_no_other_integers() -> None:
+    def built(make: Any) -> Any:
+        return ps.View(lambda scope, a, b: make(a, b), a="k uint64, d date", b="k long")
+
+    for make in (
+        lambda a, b: a.join(b, on="k"),
+        lambda a, b: a.select(x=col("k") * col("k")),
+        lambda a, b: a.select(x=col("d") + col("k")),
+    ):
+        with pytest.raises(SchemaError, match="uint64"):
+            built(make)
+
+
+def test_a_column_may_be_called_name() -> None:
+    found = rows_of(lambda scope, t: t.with_columns(name=col("a") + 1), "a long", [(1,)])
+    assert found == [(1, 2)]
+    assert rows_of(lambda scope, t: t.select(name="a"), "a long", [(1,)]) == [(1,)]
+    assert rows_of(lambda scope, t: t.agg(name=ps.max("a")), "a long", [(1,)]) == [(1,)]
+
+
+def test_ties_are_broken_by_the_bytes_of_texts() -> None:
+    for texts in (("tea", "ink"), ("ink", "tea"), ("a long text", "a long tail")):
+        found = rows_of(
+            lambda scope, t: t.group_by("k").top_k(1, by="n"),
+            "k long, t string, n long",
+            [(1, text, 5) for text in texts],
+        )
+        assert found == [(1, min(texts), 5)]
+
+
+def test_floats_of_32_bits_have_32_bits() -> None:
+    def build(scope: Any, t: Any) -> Any:
+        narrow = t.select(f="f")
+        return narrow.concat(t.select(f=col("d").cast("float"))).distinct()
+
+    assert rows_of(build, "f float, d double", [(0.1, 0.1)]) == [(float(np.float32(0.1)),)]
+    view = ps.View(lambda scope, t: t.select(f=col("d").cast("float")), t="d double")
+    view.insert("t", [(1e300,)])
+    with pytest.raises(OperatorError, match="does not fit float"):
+        view.advance()
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "expected"),
+    [
+        (0.29, "decimal(9,2)", Decimal("0.29")),
+        (4.35, "decimal(9,2)", Decimal("4.35")),
+        (-1.005, "decimal(9,2)", Decimal("-1.01")),
+        (2.5, "decimal(9,0)", Decimal(3)),
+        (Decimal("1.29"), "decimal(9,1)", Decimal("1.3")),
+        (Decimal("-1.25"), "decimal(9,1)", Decimal("-1.3")),
+        (Decimal("-1.99"), "long", -1),
+        (-1.99, "long", -1),
+    ],
+)
+def test_casts_go_to_the_nearest_decimal_and_to_integers_towards_0(
+    value: Any, kind: str, expected: Any
+) -> None:
+    schema = "x double" if isinstance(value, float) else "x decimal(9,2)"
+    found = rows_of(lambda scope, t: t.select(x=col("x").cast(kind)), schema, [(value,)])
+    assert found == [(expected,)]
+
+
+def test_products_are_right_to_the_last_bit() -> None:
+    double = lambda scope, t: t.select(x=col("a") * col("b"))  # noqa: E731
+    found = rows_of(
+        double, "a long, b long", [(2**63 - 1, 1), (-(2**62), 2), (3037000499, 3037000499)]
+    )
+    assert found == sorted([(2**63 - 1,), (-(2**63),), (3037000499**2,)])
+    view = ps.View(double, t="a long, b long")
+    view.insert("t", [(89547301328687144, 103)])
+    with pytest.raises(OperatorError, match="multiplied does not fit"):
+        view.advance()
+
+
+def test_sums_beyond_what_is_kept_are_refused() -> None:
+    view = ps.View(lambda scope, t: t.agg(s=ps.sum("a")), t="a long")
+    view.update("t", [((2**62 + n,), 2**30) for n in range(16)])
+    with pytest.raises(OperatorError, match="more than 92 bits"):
+        view.advance()
+    view = ps.View(lambda scope, t: t.agg(s=ps.sum("a")), t="a decimal(18,0)")
+    view.insert("t", [(Decimal(10**18 - 1),)] * 5)
+    with pytest.raises(OperatorError, match="more digits than a decimal can"):
+        view.advance()
+
+
+def test_no_columns_are_refused() -> None:
+    with pytest.raises(SchemaError, match="leaves no column"):
+        ps.View(lambda scope, t: t.select(), t="a long")
+    with pytest.raises(SchemaError, match="leaves no column"):
+        ps.View(lambda scope, t: t.drop("a"), t="a long")
+
+
+def test_a_whole_collection_with_records_from_the_start_sends_one_row() -> None:
+    def main(worker: ps.Worker) -> list[Any]:
+        seen: list[Any] = []
+        with worker.dataflow() as scope:
+            rows, t = scope.new_collection("a long")
+            t.agg(n=ps.count()).inspect(lambda row, time, diff: seen.append((row, time, diff)))
+        if worker.index == 0:
+            rows.insert([(1,)])
+        rows.advance_to(1)
+        if worker.index == 0:
+            rows.delete([(1,)])
+        rows.close()
+        worker.run()
+        return seen
+
+    for workers in (1, 2, 3):
+        parts = ps.execute(main, workers=workers, threads=True)
+        found = sorted(update for part in parts for update in part)
+        assert found == [((0,), 1, 1), ((1,), 0, 1), ((1,), 1, -1)]
+
+
+@pytest.mark.parametrize(
+    "aggregate",
+    [ps.count(), ps.sum("v"), ps.sum("f"), ps.avg("v"), ps.var("f"), ps.min("v"), ps.max("t"),
+     ps.count_distinct("v"), ps.bool_or(col("v") > 1)],
+    ids=str,
+)  # fmt: skip
+def test_groups_that_are_gone_are_forgotten(aggregate: Any) -> None:
+    schema = schema_of("k long, v long, f double, t string")
+    bound = aggregate.bind(schema, "x")
+    state = GroupState(1, [bound])
+    for epoch in range(3_000):
+        word = schema.to_updates([(0, 1, 0.5, "a")], 1, "a test").rows[0]
+        value = [] if bound.value is None else [int(bound.value.evaluate(word[None, :])[0][0])]
+        if bound.value is not None and bound.value.type.is_float:
+            value = [int(word[2])]
+        changes = [[epoch + n, *value, 1] for n in range(10)]
+        state.apply(np.array(changes, np.int64))
+        state.apply(np.array([[*row[:-1], -1] for row in changes], np.int64))
+    assert len(state) < 10_000
+
+
+def test_a_view_keeps_what_is_there_and_no_history() -> None:
+    view = ps.View(lambda scope, t: t, t="a long")
+    for _ in range(50):
+        view.insert("t", [(n,) for n in range(100)])
+        view.advance()
+        view.delete("t", [(n,) for n in range(100)])
+        view.advance()
+    (result,) = view._results.values()
+    assert sum(map(len, result._batches)) <= 200
+    assert view.snapshot() == []
+
+
+@pytest.mark.parametrize("how", ["inner", "left", "right", "full", "semi", "anti"])
+def test_keys_that_are_integers_of_other_widths_meet(how: Any) -> None:
+    view = ps.View(lambda scope, a, b: a.join(b, on="k", how=how), a="k int, x long", b="k long")
+    view.insert("a", [(1, 10), (2, 20)])
+    view.insert("b", [(1,), (3,)])
+    view.advance()
+    one, two, three = (1, 10), (2, 20), (3, None)
+    expected = {
+        "inner": [one], "left": [one, two], "right": [one, three], "full": [one, two, three],
+        "semi": [one], "anti": [two],
+    }  # fmt: skip
+    assert list(view.snapshot()) == expected[how]
+
+
+def test_one_of_many_values() -> None:
+    many = list(range(0, 5_000, 2))
+    found = rows_of(lambda scope, t: t.filter(col("a").is_in(many)), "a long", [(4,), (5,)])
+    assert found == [(4,)]
+    build = lambda scope, t: t.select(x=col("f").is_in([math.nan, 1]))  # noqa: E731
+    found = rows_of(build, "f double?", [(math.nan,), (1.0,), (2.0,), (None,)])
+    assert found == [(None,), (False,), (True,), (True,)]
+    assert rows_of(lambda scope, t: t.filter(col("a").is_in([])), "a long", [(1,)]) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("double", 10**400),
+        ("float", 1e300),
+        ("string", "\ud800"),
+        ("decimal(9,2)", Decimal("1E999999")),
+        ("decimal(9,2)", Decimal("NaN")),
+        ("decimal(4,1)", Decimal("1.00000000000000000000000000000000000000000000000000000000001")),
+    ],
+)
+def test_values_of_no_column_are_refused_with_their_row(kind: str, value: Any) -> None:
+    view = ps.View(lambda scope, t: t, t=f"a {kind}")
+    with pytest.raises(DataError, match="row 0 for the input 't', column 'a'"):
+        view.insert("t", [(value,)])
+    with pytest.raises(DataError, match="beyond 64 bits"):
+        view.update("t", [((value,), 2**63)])
+
+
+def test_dates_beyond_the_calendar_are_refused() -> None:
+    view = ps.View(lambda scope, t: t.select(d=col("d") + col("n")), t="d date, n long")
+    view.insert("t", pa.table({"d": pa.array([0], pa.int32()).cast(pa.date32()), "n": [10**10]}))
+    with pytest.raises(OperatorError, match="beyond the years 1 to 9999"):
+        view.advance()
+
+
+def test_what_is_no_column_is_refused_by_name() -> None:
+    for make, error in [
+        (lambda t: ps.count(1), BuildError),  # type: ignore[arg-type]  # as is to be seen
+        (lambda t: t.group_by(col("a")), BuildError),
+        (lambda t: t.drop(col("a")), BuildError),
+        (lambda t: t.join(t, on=col("a")), BuildError),
+        (lambda t: t.group_by("a").top_k(1, by=col("a")), BuildError),
+    ]:
+        with pytest.raises(error, match="is given"):
+            ps.View(lambda scope, t, make=make: make(t), t="a long")
+    view = ps.View(lambda scope, t: t.threshold(lambda n: n * 0.5), t="a long")
+    view.insert("t", [(1,)])
+    with pytest.raises(OperatorError, match="should give as many integers"):
+        view.advance()
+
+
+def test_many_epochs_ahead_cost_no_more_each() -> None:
+    """The batches that a join looks into while epochs wait, counted."""
+    from pointstamp.collections import join as module
+
+    counts = []
+    original = module.match
+
+    def counted(*given: Any) -> Any:
+        counts.append(1)
+        return original(*given)
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow() as scope:
+            (a, left), (b, right) = (scope.new_collection("k long") for _ in range(2))
+            left.join(right, on="k")
+        for epoch in range(400):
+            for input_ in (a, b):
+                input_.insert([(epoch,)])
+                input_.advance_to(epoch + 1)
+        a.close()
+        b.close()
+        worker.run()
+
+    module.match = counted
+    try:
+        ps.execute(main)
+    finally:
+        module.match = original
+    assert 400 < len(counts) < 400 * 2 * 10
