@@ -84,6 +84,7 @@ def arguments(stream: Any, name: str, inner: Any) -> dict[str, Any]:
         "records": [],
         "reduce": lambda one, two: one,
         "route": lambda *record: 0,
+        "schema": "a long",
         "sources": [],
         "streams": [stream],
         "summary": 1,
