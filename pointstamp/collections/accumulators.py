@@ -19,13 +19,14 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from pointstamp.collections.groups import Groups, Numbers, grown
-from pointstamp.collections.spine import MOST_READ
+from pointstamp.collections.counted import RecordCounts
+from pointstamp.collections.groups import Numbers, grown
+from pointstamp.collections.spine import insert_batch
 from pointstamp.containers.dictionary import TEXTS
 from pointstamp.containers.updates import Rows
 from pointstamp.containers.words import WordType, float_words, words_float
 from pointstamp.errors import DataError
-from pointstamp.kernels.consolidation import consolidate, merge
+from pointstamp.kernels.consolidation import consolidate
 from pointstamp.kernels.matches import read_groups
 
 Flags = npt.NDArray[np.bool_]
@@ -39,7 +40,6 @@ _UNIT = 1074
 """The least float above 0 is 2 to the power of minus so much."""
 _MOST_DIFF = 1 << 31
 _ALL = (1 << 63) - 1
-_FEW = 4_096
 _MOST_SUM = 1 << 62
 
 
@@ -379,11 +379,18 @@ class AllOrAny(Accumulator):
 
 
 class DistinctCount(Accumulator):
-    """How many different values there are, nulls apart."""
+    """How many different values there are, nulls apart.
 
-    def __init__(self, n_key: int) -> None:
-        self._values = Groups(n_key + 1)
-        self._counts = np.zeros(0, np.int64)
+    Parameters
+    ----------
+    number : callable
+        Gives the number of the group of each of some rows, which all have one.
+    """
+
+    def __init__(self, n_key: int, number: Callable[[Rows], Numbers]) -> None:
+        self._n_key = n_key
+        self._number = number
+        self._values = RecordCounts(n_key + 1, 1)
         self._distinct = CountAccumulator()
 
     def grow(self, n: int) -> None:
@@ -392,17 +399,10 @@ class DistinctCount(Accumulator):
 
     def add(self, numbers: Numbers, keys: Rows, words: Ints, diffs: Ints) -> None:
         """Count each value of each group, and those that come and go."""
-        if not len(diffs):
-            return
-        if len(self._values) + min(len(diffs), _FEW) > self._values.room:
-            self._forget_absent()
-        places = self._values.number(np.ascontiguousarray(np.column_stack([keys, words])))
-        self._counts = grown(self._counts, self._values.room)
-        touched, first = np.unique(places, return_index=True)
-        was_there = self._counts[touched] > 0
-        np.add.at(self._counts, places, diffs)
-        changes = (self._counts[touched] > 0).astype(np.int64) - was_there
-        self._distinct.add(numbers[first], keys[first], words[first], changes)
+        rows = np.ascontiguousarray(np.column_stack([keys, words, diffs]))
+        changes = self._values.apply([rows], lambda count: np.minimum(np.maximum(count, 0), 1))
+        keys, words = changes[:, : self._n_key], changes[:, self._n_key]
+        self._distinct.add(self._number(changes), keys, words, changes[:, -1])
 
     def answers(self, numbers: Ints, keys: Rows) -> Answer:
         """The counts, which are always there."""
@@ -415,13 +415,6 @@ class DistinctCount(Accumulator):
     def keep(self, numbers: Ints) -> None:
         """By index; the values are kept by key."""
         self._distinct.keep(numbers)
-
-    def _forget_absent(self) -> None:
-        """Number values anew if half of them are not there."""
-        there = np.flatnonzero(self._counts[: len(self._values)])
-        if 2 * len(there) <= len(self._values):
-            self._values.keep(there)
-            self._counts = grown(self._counts[there], self._values.room)
 
 
 class Least(Accumulator):
@@ -517,16 +510,6 @@ class LeastText(Least):
             chosen.append(choose(texts[begin:end], key=TEXTS.value))
             begin = end
         return np.array(chosen, np.int64)
-
-
-def insert_batch(batches: list[Rows], new: Rows) -> None:
-    """Put consolidated rows behind others, and merge the last ones while they are alike long."""
-    batches.append(new)
-    while len(batches) > 1 and (
-        len(batches[-2]) <= 2 * len(batches[-1]) or len(batches) > MOST_READ
-    ):
-        last = batches.pop()
-        batches[-1] = merge(batches[-1], last)
 
 
 def _prefixes_of(numbers: Ints) -> Ints:

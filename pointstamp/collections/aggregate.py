@@ -28,9 +28,6 @@ from pointstamp.kernels.group_states import hash_words
 from pointstamp.operators.generic import operator
 from pointstamp.progress.operate import Interest
 
-_FEW = 4_096
-"""So many groups may be new before it is looked whether half of those that are known are empty."""
-
 
 class GroupState:
     """What a worker keeps of its groups.
@@ -60,7 +57,7 @@ class GroupState:
 
         rows : the words of the key, then those of each aggregate's value, consolidated
         """
-        if len(self._groups) + min(len(rows), _FEW) > self._groups.room:
+        if self._groups.may_grow(len(rows)):
             self._forget_empty()
         numbers = self._groups.number(rows)
         self._grow()

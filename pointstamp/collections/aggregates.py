@@ -160,7 +160,7 @@ def count_distinct(of: str | Expression) -> Aggregate:
     """How many different values there are that are not null. A long."""
 
     def bind(name: str, value: Bound, what: str) -> tuple[Column, NewAccumulator]:
-        return Column(name, LONG), lambda n_key, number: DistinctCount(n_key)
+        return Column(name, LONG), lambda n_key, number: DistinctCount(n_key, number)
 
     return Aggregate("count_distinct", of, bind)
 

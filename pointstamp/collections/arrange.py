@@ -75,23 +75,11 @@ def arrange(stream: StreamCore[Any], n_key: int, texts: tuple[int, ...], name: s
     check_times(stream, name)
     spine = Spine(stream.scope.timestamp)
 
-    def build(capability: Capability, info: OperatorInfo) -> Callable[[Input, Output], None]:
-        capability.drop()
-        stash: Stash[list[Any]] = Stash(info)
+    def seal(rows: Rows, held: Capability, output: Output) -> None:
+        spine.insert(rows, held.time)
+        output.session(held).give(rows)
 
-        def logic(input_: Input, output: Output) -> None:
-            stash.take(input_)
-            for held, batches in stash:
-                rows = consolidated(batches, name)
-                if len(rows):
-                    spine.insert(rows, held.time)
-                    output.session(held).give(rows)
-
-        return logic
-
-    pact = Exchange(FirstWords(n_key))
-    batches = operator([stream], [pact], name, build, Interest.IF_CAPABILITY)
-    return Arrangement(batches, spine, n_key, texts)
+    return Arrangement(_by_time(stream, n_key, name, seal), spine, n_key, texts)
 
 
 def as_updates(
@@ -99,6 +87,20 @@ def as_updates(
 ) -> StreamCore[Any]:
     """Consolidate the updates of each time, exchanged by their first `n_key` words."""
 
+    def send(rows: Rows, held: Capability, output: Output) -> None:
+        output.session(held).give_batch(Updates(rows, texts))
+
+    return _by_time(stream, n_key, name, send)
+
+
+def _by_time(
+    stream: StreamCore[Any],
+    n_key: int,
+    name: str,
+    finish: Callable[[Rows, Capability, Output], None],
+) -> StreamCore[Any]:
+    """Exchange updates by their first words, and `finish` those of each time, consolidated."""
+
     def build(capability: Capability, info: OperatorInfo) -> Callable[[Input, Output], None]:
         capability.drop()
         stash: Stash[list[Any]] = Stash(info)
@@ -108,7 +110,7 @@ def as_updates(
             for held, batches in stash:
                 rows = consolidated(batches, name)
                 if len(rows):
-                    output.session(held).give_batch(Updates(rows, texts))
+                    finish(rows, held, output)
 
         return logic
 

@@ -65,7 +65,7 @@ class Bound:
 
 
 def in_words(values: Values, bound: Bound) -> Values:
-    """Values of which equal ones are equal: of floats their words, as NaN is NaN."""
+    """Values that compare as they are ordered: of floats their words, in which NaN is NaN."""
     return float_words(values) if bound.type.is_float else values
 
 

@@ -9,7 +9,6 @@ from typing import Any, overload
 from pointstamp.collections.schema import Schema
 from pointstamp.containers.updates import Rows, Updates
 from pointstamp.containers.words import table_with
-from pointstamp.kernels.consolidation import consolidate
 
 
 class Changes(Sequence[tuple[tuple[Any, ...], int]]):
@@ -20,12 +19,12 @@ class Changes(Sequence[tuple[tuple[Any, ...], int]]):
     schema : Schema
         Of the rows.
     rows : int64[n, w + 1]
-        Their words, and diffs.
+        Their words, and diffs; consolidated.
     """
 
     def __init__(self, schema: Schema, rows: Rows) -> None:
         self.schema = schema
-        self._rows = consolidate(rows)
+        self._rows = rows
         self._pairs: list[tuple[tuple[Any, ...], int]] | None = None
 
     def __len__(self) -> int:

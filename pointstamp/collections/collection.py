@@ -311,28 +311,22 @@ class Collection:
 
     # For the modules beside.
 
-    def arranged(self, key: Sequence[str], *, nulls: bool, name: str = "Arrange") -> Arrangement:
-        """Arranged by columns; made once. Without `nulls`, records with a null there are left out.
+    def arranged(self, key: Sequence[str]) -> Arrangement:
+        """Arranged by columns, without the records that have a null there; made once.
 
-        Where nulls are left out, their words are not part of the key, so that a key that may be
-        null meets one that may not.
+        Whether there is a null is not part of the key, so that a key that may be null meets one
+        that may not.
         """
-        known = (tuple(key), nulls)
+        known = tuple(key)
         if known not in self._arrangements:
-            words, places = arranged_words(self.schema, key, nulls=nulls)
-            flags = [
-                self.schema.places[c] - 1
-                for c in key
-                if self.schema.column(c).nullable and not nulls
-            ]
+            words = arranged_words(self.schema, key)
+            flags = [self.schema.places[c] - 1 for c in key if self.schema.column(c).nullable]
             change = _keyed(flags, chosen_words(words, self.schema.n_words))
-            texts = tuple(place for place, word in enumerate(words) if word in self.schema.texts)
-            stream = (
-                self._stream
-                if change is None
-                else changed(self._stream, f"{name}Key", change, texts)
-            )
-            self._arrangements[known] = arrange(stream, places, texts, name)
+            texts = self.schema.texts_among(words)
+            stream = self._stream
+            if change is not None:
+                stream = changed(stream, "ArrangeKey", change, texts)
+            self._arrangements[known] = arrange(stream, len(known), texts, "Arrange")
         return self._arrangements[known]
 
     def _computed(self, columns: dict[str, Expression], name: str) -> Collection:
@@ -350,12 +344,12 @@ class Collection:
 
     def as_schema(self, schema: Schema, name: str) -> Collection:
         """With the columns in the order of `schema`, and nullable where it says so."""
+        if self.schema == schema:
+            return self
         bound = {}
         for column in schema.columns:
             value = col(column.name).bind(self.schema)
             bound[column.name] = Bound(column.type, column.nullable, value.evaluate)
-        if self.schema == schema:
-            return self
         return self._changed(f"{name}Order", computing(bound, schema), schema)
 
     def _counted(self, inputs: list[Collection], multiplicity: Any, name: str) -> Collection:
@@ -440,7 +434,7 @@ class GroupedCollection:
             words.index(word) for column in names if descending for word in schema.words(column)
         ]
         choose = chosen_words(words, schema.n_words)
-        texts = tuple(place for place, word in enumerate(words) if word in schema.texts)
+        texts = schema.texts_among(words)
         n_key = sum(schema.column(key).n_words for key in self._keys)
 
         def ordered(rows: Rows) -> Rows:
@@ -463,21 +457,15 @@ class GroupedCollection:
         return Collection(changed(first, f"{name}Rows", restored, schema.texts), schema)
 
 
-def arranged_words(schema: Schema, key: Sequence[str], *, nulls: bool) -> tuple[list[int], int]:
-    """The words of a record that is arranged by `key`, as those of `schema`; and how many are key.
+def arranged_words(schema: Schema, key: Sequence[str]) -> list[int]:
+    """The words of a record that is arranged by `key`, as those of `schema`: first the key's.
 
     >>> from pointstamp.collections.schema import schema_of
-    >>> arranged_words(schema_of("a long, b long?, c long"), ["b"], nulls=False)
-    ([2, 0, 3], 1)
+    >>> arranged_words(schema_of("a long, b long?, c long"), ["b"])
+    [2, 0, 3]
     """
-    words = [
-        word
-        for column in key
-        for word in (schema.words(column) if nulls else [schema.places[column]])
-    ]
-    n_key = len(words)
-    words += [word for column in schema.names if column not in key for word in schema.words(column)]
-    return words, n_key
+    rest = [word for name in schema.names if name not in key for word in schema.words(name)]
+    return [*(schema.places[name] for name in key), *rest]
 
 
 def _keyed(flags: list[int], choose: Change | None) -> Change | None:
@@ -506,26 +494,22 @@ def _aggregated(
     if not keys:
         # There may be no records, so what is null of none may be null.
         bound = [replace(b, column=replace(b.column, nullable=b.null_of_none)) for b in bound]
-    result = Schema((*[schema.column(key) for key in keys], *[b.column for b in bound]))
+    key_columns = [schema.column(key) for key in keys]
+    result = Schema((*key_columns, *[b.column for b in bound]))
     values = {f"value {n}": b.value for n, b in enumerate(bound) if b.value is not None}
-    inner_columns = [*[schema.column(key) for key in keys]]
-    inner = Schema((*inner_columns, *[value.column(n) for n, value in values.items()]))
+    inner = Schema((*key_columns, *[value.column(n) for n, value in values.items()]))
     compute = computing({**{key: col(key).bind(schema) for key in keys}, **values}, inner)
-    n_key = sum(schema.column(key).n_words for key in keys)
-
-    def prepared(rows: Rows) -> Rows:
-        changed_rows = compute(rows)
-        if keys:
-            return changed_rows
-        return np.column_stack([np.zeros(len(rows), np.int64), changed_rows])
-
-    shift = 0 if keys else 1
-    texts = tuple(place + shift for place in inner.texts)
-    stream = changed(collection._stream, f"{name}Values", prepared, texts)
     if keys:
-        key_texts = tuple(place for place in result.texts)
-        rows = aggregate(stream, n_key, bound, key_texts, name)
-        return Collection(rows, result)
+        n_key = sum(column.n_words for column in key_columns)
+        stream = changed(collection._stream, f"{name}Values", compute, inner.texts)
+        return Collection(aggregate(stream, n_key, bound, result.texts, name), result)
+
+    # All records are one group, of a key that is 0.
+    def with_key(rows: Rows) -> Rows:
+        return np.column_stack([np.zeros(len(rows), np.int64), compute(rows)])
+
+    texts = tuple(place + 1 for place in inner.texts)
+    stream = changed(collection._stream, f"{name}Values", with_key, texts)
     rows = aggregate(stream, 1, bound, (), name, always=_CONSTANT)
     without_key = chosen_words(list(range(1, result.n_words + 1)), result.n_words + 1)
     assert without_key is not None

@@ -39,7 +39,7 @@ class RecordCounts:
 
     def apply(self, inputs: Sequence[Rows], multiplicity: Multiplicity) -> Rows:
         """Take in the updates of a time, of each input; the changes of the output."""
-        if len(self._records) + sum(map(len, inputs)) > self._records.room:
+        if self._records.may_grow(sum(map(len, inputs))):
             self._forget_absent()
         numbers = [self._records.number(rows) for rows in inputs]
         if self._records.room > len(self._counts):

@@ -44,7 +44,6 @@ from pointstamp.containers.words import (
     TimestampType,
     WordType,
     decimal_type,
-    float_words,
     type_named,
     words_float,
 )
@@ -423,8 +422,8 @@ def _comparison(left: Expression, sign: str, right: Any) -> Expression:
             if by_bytes:
                 ranks = ranks_of_texts(np.concatenate([a, b]))
                 a, b = ranks[: len(a)], ranks[len(a) :]
-            elif one.type.is_float:  # in the order of words, in which NaN is NaN
-                a, b = float_words(a), float_words(b)
+            else:
+                a, b = in_words(a, one), in_words(b, two)
             return compare(a, b), _both(a_there, b_there)
 
         return Bound(BOOLEAN, one.nullable or two.nullable, evaluate)

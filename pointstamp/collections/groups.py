@@ -42,6 +42,10 @@ class Groups:
         """For how many groups others should have room."""
         return len(self._kept)
 
+    def may_grow(self, n_rows: int) -> bool:
+        """Whether so many more rows may need more room: the moment to forget what is empty."""
+        return self._n + min(n_rows, _BLOCK) > len(self._kept)
+
     def number(self, rows: Rows) -> Numbers:
         """The number of the group of each row, whose first words are the key."""
         numbers = np.empty(len(rows), np.int32)

@@ -52,8 +52,8 @@ def _of_one_type(left: Collection, right: Collection, keys: Keys) -> tuple[Colle
 
 def _inner(left: Collection, right: Collection, keys: Keys, name: str) -> Collection:
     schema = _schema(left.schema, right.schema, keys, name)
-    one = left.arranged(keys[0], nulls=False)
-    two = right.arranged(keys[1], nulls=False)
+    one = left.arranged(keys[0])
+    two = right.arranged(keys[1])
     rest = [_n_words(side.schema, key) for side, key in zip((left, right), keys, strict=True)]
     n_key = one.n_key
     recipe = [

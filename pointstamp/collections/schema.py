@@ -98,6 +98,10 @@ class Schema:
         place = self.places[name]
         return [place - 1, place] if self.column(name).nullable else [place]
 
+    def texts_among(self, words: Sequence[int]) -> tuple[int, ...]:
+        """Which of some words, by their places among these, are numbers of texts."""
+        return tuple(place for place, word in enumerate(words) if word in self.texts)
+
     def updates(self, rows: Rows) -> Updates:
         """A batch of rows of this schema."""
         return Updates(rows, self.texts)

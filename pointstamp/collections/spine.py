@@ -156,3 +156,13 @@ class Spine:
             if any(reader.needs_apart(batch.time) for reader in self._readers):
                 return place
         return len(self._batches)
+
+
+def insert_batch(batches: list[Rows], new: Rows) -> None:
+    """Put consolidated rows behind others, and merge the last ones while they are alike long."""
+    batches.append(new)
+    while len(batches) > 1 and (
+        len(batches[-2]) <= 2 * len(batches[-1]) or len(batches) > MOST_READ
+    ):
+        last = batches.pop()
+        batches[-1] = merge(batches[-1], last)

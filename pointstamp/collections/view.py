@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from pointstamp.collections.accumulators import insert_batch
 from pointstamp.collections.changes import Changes, CollectionSnapshot
 from pointstamp.collections.collection import Collection
 from pointstamp.collections.inputs import CollectionInput, new_collection
+from pointstamp.collections.spine import insert_batch
 from pointstamp.communication.single import SingleCommunicator
 from pointstamp.containers.updates import Rows, Updates
 from pointstamp.errors import BuildError, DataError, InputError

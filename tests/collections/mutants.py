@@ -191,9 +191,9 @@ MUTANTS = [
                 "chosen.append(texts[begin])",
             ),
             (
-                "A value that came back is counted again.",
-                "changes = (self._counts[touched] > 0).astype(np.int64) - was_there",
-                "changes = (self._counts[touched] > 0).astype(np.int64)",
+                "A value that is there twice is counted twice.",
+                "lambda count: np.minimum(np.maximum(count, 0), 1)",
+                "lambda count: np.maximum(count, 0)",
             ),
             (
                 "All are true though one is false.",
