@@ -15,8 +15,9 @@ import numpy as np
 
 from pointstamp.collections.accumulators import CountAccumulator, Flags, Ints
 from pointstamp.collections.aggregates import BoundAggregate
-from pointstamp.collections.arrange import check_times, consolidated
+from pointstamp.collections.arrange import consolidated
 from pointstamp.collections.groups import Groups
+from pointstamp.collections.reduce import owner, reduce_groups
 from pointstamp.containers.updates import FirstWords, Rows, Updates
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Frontier, Input, Output
@@ -24,7 +25,6 @@ from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Exchange
 from pointstamp.dataflow.stash import Stash
 from pointstamp.dataflow.stream_core import StreamCore
-from pointstamp.kernels.group_states import hash_words
 from pointstamp.operators.generic import operator
 from pointstamp.progress.operate import Interest
 
@@ -146,7 +146,8 @@ def aggregate(
     always : int64[1, n_key], optional
         The key of a group of which there is a row even if it has no records.
     """
-    check_times(stream, name)
+    if not stream.scope.timestamp.total:
+        return _in_loops(stream, n_key, aggregates, texts, name, always)
 
     def build(capability: Capability, info: OperatorInfo) -> Callable[[Input, Output], None]:
         stash: Stash[list[Any]] = Stash(info)
@@ -183,7 +184,7 @@ class _Always:
         self._row = state.answers_of(key)
         self._capability: Capability | None = capability
         # Of all workers one has the group.
-        self._is_here = info.index == _owner(key, info.peers)
+        self._is_here = info.index == owner(key, info.peers)
 
     def completed(self, changes: Rows, time: Any) -> Rows:
         """With the row of the empty collection, where the group comes or goes."""
@@ -209,8 +210,29 @@ class _Always:
         return np.concatenate([changes, np.column_stack([self._row, [diff]])])
 
 
-def _owner(key: Rows, peers: int) -> int:
-    return int(hash_words(key, key.shape[1])[0] % np.uint64(peers))
+def _in_loops(
+    stream: StreamCore[Any],
+    n_key: int,
+    aggregates: Sequence[BoundAggregate],
+    texts: tuple[int, ...],
+    name: str,
+    always: Rows | None,
+) -> StreamCore[Any]:
+    """The same at the times of a loop: from the whole group at each of them."""
+
+    def answer(records: Rows) -> Rows:
+        state = GroupState(n_key, aggregates)
+        found = state.apply(records)
+        if always is None or len(found):
+            return found
+        return np.column_stack([state.answers_of(always), [1]])
+
+    values = [a.value for a in aggregates if a.value is not None]
+    n_words = (
+        n_key + sum(2 if value.nullable else 1 for value in values),
+        n_key + sum(a.column.n_words for a in aggregates),
+    )
+    return reduce_groups(stream, n_words, n_key, answer, texts, name, always)
 
 
 def _value_places(n_key: int, aggregates: Sequence[BoundAggregate]) -> list[int]:

@@ -19,8 +19,10 @@ from pointstamp.collections.casts import Bound
 from pointstamp.collections.counted import counted
 from pointstamp.collections.expression import Expression, as_expression, col
 from pointstamp.collections.linear import Change, changed, chosen_words
+from pointstamp.collections.loop_methods import LoopMethods, brought_together
 from pointstamp.collections.schema import Column, Schema, schema_of
 from pointstamp.collections.top_k import first_rows
+from pointstamp.collections.trace_arrange import TraceArrangement, arrange_trace
 from pointstamp.containers.updates import Rows, Updates
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import BuildError, ColumnError, DataError, SchemaError
@@ -37,7 +39,7 @@ _CONSTANT = np.zeros((1, 1), np.int64)
 """The key of the one group of a collection that is not grouped."""
 
 
-class Collection:
+class Collection(LoopMethods):
     """A multiset of records of one schema, which changes with time.
 
     Made by `Scope.new_collection`, and by operators on collections.
@@ -49,14 +51,10 @@ class Collection:
     """
 
     def __init__(self, stream: StreamCore[Any], schema: Schema) -> None:
-        self._stream = stream
+        self.stream = stream
         self.schema = schema
-        self._arrangements: dict[Any, Arrangement] = {}
-
-    @property
-    def scope(self) -> Any:
-        """Where it changes."""
-        return self._stream.scope
+        self._arrangements: dict[Any, Arrangement | TraceArrangement] = {}
+        self._entered: dict[Any, Collection] = {}
 
     def __repr__(self) -> str:
         return f"Collection({self.schema})"
@@ -86,7 +84,7 @@ class Collection:
         columns = [
             Column(mapping.get(c.name, c.name), c.type, c.nullable) for c in self.schema.columns
         ]
-        return self.of(self._stream, Schema(tuple(columns)))
+        return self.of(self.stream, Schema(tuple(columns)))
 
     def drop(self, *columns: str, name: str = "Drop") -> Collection:
         """Records without some columns."""
@@ -109,7 +107,6 @@ class Collection:
 
     def concat(self, *others: Collection, name: str = "Concat") -> Collection:
         """The records of all, each as often as in all together; columns match by name."""
-        streams = [self._stream]
         columns = list(self.schema.columns)
         for other in others:
             _check_collection(other, name)
@@ -128,7 +125,8 @@ class Collection:
                 nullable = column.nullable or fellow.nullable
                 columns[place] = Column(column.name, column.type, nullable)
         schema = Schema(tuple(columns))
-        streams = [part.as_schema(schema, name)._stream for part in (self, *others)]
+        parts = brought_together((self, *others))
+        streams = [part.as_schema(schema, name).stream for part in parts]
         return Collection(concatenate(streams), schema)
 
     def negate(self, *, name: str = "Negate") -> Collection:
@@ -184,7 +182,7 @@ class Collection:
     def consolidate(self, *, name: str = "Consolidate") -> Collection:
         """The same collection; of each time no record has two updates, nor one of diff 0."""
         n_words = self.schema.n_words
-        return self.of(as_updates(self._stream, n_words, self.schema.texts, name), self.schema)
+        return self.of(as_updates(self.stream, n_words, self.schema.texts, name), self.schema)
 
     def distinct(self, *, name: str = "Distinct") -> Collection:
         """Each record once that is there."""
@@ -268,7 +266,8 @@ class Collection:
         if how not in _HOWS:
             raise BuildError(f"operator {name!r} is given how={how!r}; there are {_HOWS}")
         keys = _join_keys(self, other, on, left_on, right_on, how, name)
-        return joined(self, other, keys, how, name)
+        left, right = brought_together((self, other))
+        return joined(left, right, keys, how, name)
 
     # What leaves.
 
@@ -284,21 +283,21 @@ class Collection:
             ):
                 function(row, time, diff)
 
-        return self.of(_stream(self._stream).inspect_batch(look, name=name), schema)
+        return self.of(_operators_of(self.stream).inspect_batch(look, name=name), schema)
 
     def probe(self) -> Probe:
         """A probe: for which times all has come."""
-        return _stream(self._stream).probe()
+        return _operators_of(self.stream).probe()
 
     def probe_with(self, probe: Probe, *, name: str = "Probe") -> Collection:
         """Have a probe that is there follow this collection, too."""
-        return self.of(_stream(self._stream).probe_with(probe, name=name), self.schema)
+        return self.of(_operators_of(self.stream).probe_with(probe, name=name), self.schema)
 
     def each_batch(
         self, function: Callable[[Any, Updates], object], *, name: str = "Inspect"
     ) -> Collection:
         """Call `function(time, batch)` with each batch of updates."""
-        return self.of(_stream(self._stream).inspect_batch(function, name=name), self.schema)
+        return self.of(_operators_of(self.stream).inspect_batch(function, name=name), self.schema)
 
     def updates(self) -> Stream[Any]:
         """The stream of its updates, whose records are (row, diff)."""
@@ -307,11 +306,11 @@ class Collection:
         def rows(batch: Updates) -> list[tuple[tuple[Any, ...], int]]:
             return list(zip(schema.to_rows(batch.rows), batch.rows[:, -1].tolist(), strict=True))
 
-        return _stream(self._stream).map_batches(rows, name="Updates")
+        return _operators_of(self.stream).map_batches(rows, name="Updates")
 
     # For the modules beside.
 
-    def arranged(self, key: Sequence[str]) -> Arrangement:
+    def arranged(self, key: Sequence[str]) -> Arrangement | TraceArrangement:
         """Arranged by columns, without the records that have a null there; made once.
 
         Whether there is a null is not part of the key, so that a key that may be null meets one
@@ -323,10 +322,14 @@ class Collection:
             flags = [self.schema.places[c] - 1 for c in key if self.schema.column(c).nullable]
             change = _keyed(flags, chosen_words(words, self.schema.n_words))
             texts = self.schema.texts_among(words)
-            stream = self._stream
+            stream = self.stream
             if change is not None:
                 stream = changed(stream, "ArrangeKey", change, texts)
-            self._arrangements[known] = arrange(stream, len(known), texts, "Arrange")
+            self._arrangements[known] = (
+                arrange(stream, len(known), texts, "Arrange")
+                if self.scope.timestamp.total
+                else arrange_trace(stream, len(known), len(words), "Arrange")
+            )
         return self._arrangements[known]
 
     def _computed(self, columns: dict[str, Expression], name: str) -> Collection:
@@ -338,7 +341,7 @@ class Collection:
         if plain is not None:
             change = chosen_words(plain, self.schema.n_words)
             if change is None:
-                return self.of(self._stream, schema)
+                return self.of(self.stream, schema)
             return self._changed(name, change, schema)
         return self._changed(name, computing(bound, schema), schema)
 
@@ -366,7 +369,7 @@ class Collection:
             for c in self.schema.columns
         ]
         schema = Schema(tuple(columns))
-        streams = [part.as_schema(schema, name)._stream for part in inputs]
+        streams = [part.as_schema(schema, name).stream for part in brought_together(inputs)]
         return self.of(counted(streams, schema.n_words, schema.texts, multiplicity, name), schema)
 
     def with_bound(self, bound: dict[str, Bound], schema: Schema, name: str) -> Collection:
@@ -374,7 +377,7 @@ class Collection:
         return self._changed(name, computing(bound, schema), schema)
 
     def _changed(self, name: str, change: Change, schema: Schema) -> Collection:
-        return self.of(changed(self._stream, name, change, schema.texts), schema)
+        return self.of(changed(self.stream, name, change, schema.texts), schema)
 
     def of(self, stream: StreamCore[Any], schema: Schema) -> Collection:
         """A collection of the scope."""
@@ -450,7 +453,7 @@ class GroupedCollection:
             rows[:, turned] = ~rows[:, turned]
             return rows if unchoose is None else unchoose(rows)
 
-        stream = changed(self._collection._stream, f"{name}Order", ordered, texts)
+        stream = changed(self._collection.stream, f"{name}Order", ordered, texts)
         n_by = sum(schema.column(column).n_words for column in names)
         arranged = arrange(stream, n_key, texts, f"{name}Arrange")
         first = first_rows(arranged, k, n_key + n_by, name)
@@ -501,7 +504,7 @@ def _aggregated(
     compute = computing({**{key: col(key).bind(schema) for key in keys}, **values}, inner)
     if keys:
         n_key = sum(column.n_words for column in key_columns)
-        stream = changed(collection._stream, f"{name}Values", compute, inner.texts)
+        stream = changed(collection.stream, f"{name}Values", compute, inner.texts)
         return Collection(aggregate(stream, n_key, bound, result.texts, name), result)
 
     # All records are one group, of a key that is 0.
@@ -509,7 +512,7 @@ def _aggregated(
         return np.column_stack([np.zeros(len(rows), np.int64), compute(rows)])
 
     texts = tuple(place + 1 for place in inner.texts)
-    stream = changed(collection._stream, f"{name}Values", with_key, texts)
+    stream = changed(collection.stream, f"{name}Values", with_key, texts)
     rows = aggregate(stream, 1, bound, (), name, always=_CONSTANT)
     without_key = chosen_words(list(range(1, result.n_words + 1)), result.n_words + 1)
     assert without_key is not None
@@ -594,6 +597,6 @@ def _names(given: str | Sequence[str], name: str) -> list[str]:
     return list(names)
 
 
-def _stream(stream: StreamCore[Any]) -> Stream[Any]:
+def _operators_of(stream: StreamCore[Any]) -> Stream[Any]:
     """It is one with all operators, whatever made it."""
     return stream  # type: ignore[return-value]

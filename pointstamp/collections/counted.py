@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from pointstamp.collections.arrange import check_times, consolidated
+from pointstamp.collections.arrange import consolidated
 from pointstamp.collections.groups import Groups, grown
+from pointstamp.collections.linear import changed
+from pointstamp.collections.reduce import reduce_groups
 from pointstamp.containers.updates import FirstWords, Rows, Updates
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
@@ -21,6 +23,7 @@ from pointstamp.dataflow.pact import Exchange
 from pointstamp.dataflow.stash import Stash
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.operators.generic import operator
+from pointstamp.operators.split_merge import concatenate
 from pointstamp.progress.operate import Interest
 
 Multiplicity = Callable[..., Any]
@@ -70,7 +73,8 @@ def counted(
     name: str,
 ) -> StreamCore[Any]:
     """Updates of the records, each as often as `multiplicity` says."""
-    check_times(streams[0], name)
+    if not streams[0].scope.timestamp.total:
+        return _in_loops(streams, n_words, texts, multiplicity, name)
 
     def build(capability: Capability, info: OperatorInfo) -> Callable[..., None]:
         capability.drop()
@@ -99,3 +103,34 @@ def counted(
 
     pacts = [Exchange(FirstWords(n_words))] * len(streams)
     return operator(streams, pacts, name, build, Interest.IF_CAPABILITY)
+
+
+def _in_loops(
+    streams: Sequence[StreamCore[Any]],
+    n_words: int,
+    texts: tuple[int, ...],
+    multiplicity: Multiplicity,
+    name: str,
+) -> StreamCore[Any]:
+    """The same at the times of a loop; behind each record stands the number of its input."""
+    n_inputs = len(streams)
+
+    def numbered(number: int) -> Callable[[Rows], Rows]:
+        def change(rows: Rows) -> Rows:
+            return np.insert(rows, n_words, number, axis=1)
+
+        return change
+
+    def answer(records: Rows) -> Rows:
+        inputs = [
+            np.delete(records[records[:, n_words] == number], n_words, axis=1)
+            for number in range(n_inputs)
+        ]
+        return RecordCounts(n_words, n_inputs).apply(inputs, multiplicity)
+
+    tagged = [
+        changed(stream, f"{name}Number", numbered(number), texts)
+        for number, stream in enumerate(streams)
+    ]
+    sizes = (n_words + 1, n_words)
+    return reduce_groups(concatenate(tagged), sizes, n_words, answer, texts, name)

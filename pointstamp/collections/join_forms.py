@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pointstamp.collections.arrange import Arrangement
 from pointstamp.collections.casts import Bound, Evaluate, Mask, Values
 from pointstamp.collections.expression import col, lit
 from pointstamp.collections.join import join
 from pointstamp.collections.schema import Column, Schema
+from pointstamp.collections.trace_arrange import TraceArrangement
+from pointstamp.collections.trace_join import join_traces
 from pointstamp.containers.updates import Rows
 from pointstamp.errors import ColumnError
 
@@ -61,6 +64,10 @@ def _inner(left: Collection, right: Collection, keys: Keys, name: str) -> Collec
         *range(n_key, n_key + rest[0]),
         *(~word for word in range(n_key, n_key + rest[1])),
     ]
+    if isinstance(one, TraceArrangement) and isinstance(two, TraceArrangement):
+        return left.of(join_traces(one, two, recipe, schema.texts, name), schema)
+    assert isinstance(one, Arrangement)
+    assert isinstance(two, Arrangement)
     return left.of(join(one, two, recipe, schema.texts, name), schema)
 
 

@@ -46,3 +46,48 @@ class CollectionMethods(ScopeCore[Any]):
         inputs = import_module("pointstamp.collections.inputs")
         made: tuple[Any, Any] = inputs.new_collection(self, schema, name)
         return made
+
+    def variable(
+        self,
+        schema: Any,
+        *,
+        limit: int | None = None,
+        expect: int | None = None,
+        name: str = "Variable",
+    ) -> Any:
+        """A collection of a loop that is what it is `set` to, one round later; empty at first.
+
+        Parameters
+        ----------
+        schema : str, pyarrow.Schema or Spark StructType
+        limit : int, optional
+            So many rounds at most.
+        expect : int, optional
+            Warn (`LoopWarning`) if something still changes after so many rounds.
+
+        Returns
+        -------
+        Variable
+            A `Collection` with `set(collection)`.
+
+        Raises
+        ------
+        BuildError
+            If the scope is no loop.
+
+        >>> import pointstamp as ps
+        >>> def evens(scope, edges, seeds):
+        ...     with scope.iterative() as inner:
+        ...         even, odd = inner.variable("node long"), inner.variable("node long")
+        ...         step = lambda found: found.join(edges, left_on="node", right_on="src")
+        ...         odd.set(step(even).select(node="dst").distinct())
+        ...         even.set(step(odd).select(node="dst").concat(seeds).distinct())
+        ...         return even.leave()
+        >>> view = ps.View(evens, edges="src long, dst long", seeds="node long")
+        >>> view.insert("edges", [(1, 2), (2, 3), (3, 4)])
+        >>> view.insert("seeds", [(1,)])
+        >>> view.advance()
+        [((1,), 1), ((3,), 1)]
+        """
+        fixpoint = import_module("pointstamp.collections.fixpoint")
+        return fixpoint.variable(self, schema, name, limit, expect)

@@ -15,13 +15,13 @@ from tests.simulation.planting import Planting
 N_PROGRAMS = 1_000
 """How many random programs a mutant may survive at most."""
 
-_without_shrinking = settings(
+without_shrinking = settings(
     max_examples=N_PROGRAMS, phases=[Phase.generate], database=None, deadline=None
 )
 
 
 @seed(1)
-@_without_shrinking
+@without_shrinking
 @given(programs())
 def by_views(program: object) -> None:
     """Programs of one worker, an epoch after the other."""
@@ -29,7 +29,7 @@ def by_views(program: object) -> None:
 
 
 @seed(2)
-@_without_shrinking
+@without_shrinking
 @given(programs(), st.sampled_from([1, 2]), st.sampled_from([2, 7]), st.integers(0, 1 << 20))
 def by_workers(program: object, workers: int, at_a_time: int, schedule: int) -> None:
     """Programs of several epochs under way."""
@@ -45,9 +45,10 @@ class CollectionMutant:
     planting: Planting
 
 
-def _of(
+def planted_in(
     module: str, hunt: Callable[[], None], changes: Sequence[tuple[str, str, str]]
 ) -> list[CollectionMutant]:
+    """Mutants of a module: what each is, a line, and what takes its place."""
     return [
         CollectionMutant(what, hunt, Planting(f"pointstamp.{module}", old, new))
         for what, old, new in changes
@@ -55,7 +56,7 @@ def _of(
 
 
 MUTANTS = [
-    *_of(
+    *planted_in(
         "collections.join",
         by_views,
         [
@@ -76,7 +77,7 @@ MUTANTS = [
             ),
         ],
     ),
-    *_of(
+    *planted_in(
         "collections.join",
         by_workers,
         [
@@ -87,7 +88,7 @@ MUTANTS = [
             ),
         ],
     ),
-    *_of(
+    *planted_in(
         "collections.spine",
         by_workers,
         [
@@ -103,7 +104,7 @@ MUTANTS = [
             ),
         ],
     ),
-    *_of(
+    *planted_in(
         "collections.spine",
         by_views,
         [
@@ -114,7 +115,7 @@ MUTANTS = [
             ),
         ],
     ),
-    *_of(
+    *planted_in(
         "collections.aggregate",
         by_views,
         [
@@ -150,7 +151,7 @@ MUTANTS = [
             ),
         ],
     ),
-    *_of(
+    *planted_in(
         "collections.accumulators",
         by_views,
         [
@@ -181,7 +182,7 @@ MUTANTS = [
             ),
         ],
     ),
-    *_of(
+    *planted_in(
         "collections.accumulators",
         by_views,
         [
@@ -207,7 +208,7 @@ MUTANTS = [
             ),
         ],
     ),
-    *_of(
+    *planted_in(
         "collections.top_k",
         by_views,
         [
@@ -223,7 +224,7 @@ MUTANTS = [
             ),
         ],
     ),
-    *_of(
+    *planted_in(
         "collections.collection",
         by_views,
         [
@@ -244,7 +245,7 @@ MUTANTS = [
             ),
         ],
     ),
-    *_of(
+    *planted_in(
         "collections.counted",
         by_views,
         [
@@ -255,7 +256,7 @@ MUTANTS = [
             ),
         ],
     ),
-    *_of(
+    *planted_in(
         "collections.join_forms",
         by_views,
         [
@@ -271,7 +272,7 @@ MUTANTS = [
             ),
         ],
     ),
-    *_of(
+    *planted_in(
         "collections.expression",
         by_views,
         [
@@ -282,7 +283,7 @@ MUTANTS = [
             ),
         ],
     ),
-    *_of(
+    *planted_in(
         "collections.casts",
         by_views,
         [
@@ -293,7 +294,7 @@ MUTANTS = [
             ),
         ],
     ),
-    *_of(
+    *planted_in(
         "containers.words",
         by_views,
         [

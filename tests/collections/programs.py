@@ -532,11 +532,11 @@ class Program:
 
 
 @st.composite
-def programs(draw: Any) -> Program:
-    """A program of one to eight steps, and one to six epochs of changes."""
+def programs(draw: Any, max_steps: int = 8) -> Program:
+    """A program of one to `max_steps` steps, and one to six epochs of changes."""
     n_inputs = draw(st.integers(1, 2))
     steps = []
-    for place in range(draw(st.integers(1, 8))):
+    for place in range(draw(st.integers(1, max_steps))):
         name = draw(st.sampled_from(sorted(FORMS)))
         n_made = n_inputs + place
         reads = tuple(draw(st.integers(0, n_made - 1)) for _ in range(FORMS[name].n_inputs))

@@ -1,0 +1,111 @@
+"""Times of a partial order as words: an epoch, and a round for each loop around.
+
+Such times form a lattice: of two there is a least that is at or after both (their join), and
+a greatest before both (their meet), coordinate by coordinate.
+
+Source: differential-dataflow `lattice.rs`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pointstamp.errors import BuildError
+from pointstamp.progress.timestamp import Int, Product, Timestamp
+
+Times = npt.NDArray[np.int64]
+TimeWords = tuple[int, ...]
+
+
+class TimeEncoding:
+    """Times of a type to words and back.
+
+    Parameters
+    ----------
+    timestamp : Timestamp
+        `Int`, or a product of such a type and `Int`.
+    where : str
+        Who asks, for the message.
+
+    Raises
+    ------
+    BuildError
+        If it is another type.
+
+    >>> nested = TimeEncoding(Product(Product(Int, Int), Int), "a test")
+    >>> nested.words(((7, 2), 5)), nested.time((7, 2, 5))
+    ((7, 2, 5), ((7, 2), 5))
+    """
+
+    def __init__(self, timestamp: Timestamp, where: str) -> None:
+        self.depth = 1
+        inner: Any = timestamp
+        while isinstance(inner, Product) and inner.inner is Int:
+            inner = inner.outer
+            self.depth += 1
+        if inner is not Int:
+            raise BuildError(
+                f"{where}: its times are of type {timestamp.name}; collections change at times of "
+                "type Int, and in loops at products of it with Int"
+            )
+
+    def words(self, time: Any) -> TimeWords:
+        """The coordinates, the epoch first."""
+        rounds = []
+        for _ in range(self.depth - 1):
+            time, last = time
+            rounds.append(last)
+        return (time, *reversed(rounds))
+
+    def time(self, words: TimeWords) -> Any:
+        """The time of these coordinates."""
+        time: Any = words[0]
+        for word in words[1:]:
+            time = (time, word)
+        return time
+
+    def frontier(self, times: Any) -> Times:
+        """Of some times, int64[m, depth]."""
+        words = np.array([self.words(time) for time in times], np.int64)
+        return words.reshape(len(words), self.depth)
+
+
+def join_of(a: TimeWords, b: TimeWords) -> TimeWords:
+    """The least time at or after both.
+
+    >>> join_of((3, 1), (2, 4))
+    (3, 4)
+    """
+    return tuple(map(max, a, b))
+
+
+def less_equal(a: TimeWords, b: TimeWords) -> bool:
+    """Whether `a` is at or before `b`, in each coordinate.
+
+    >>> less_equal((3, 1), (3, 4)), less_equal((3, 1), (2, 4))
+    (True, False)
+    """
+    return all(one <= two for one, two in zip(a, b, strict=True))
+
+
+def representatives(times: Times, frontier: Times) -> Times:
+    """Times that nothing at or after `frontier` tells from `times`, as few distinct as can be.
+
+    The representative of a time is the meet of its joins with the elements of the frontier:
+    it is at or before each time at or after the frontier exactly if the time itself is.
+
+    Parameters
+    ----------
+    times : int64[n, depth]
+    frontier : int64[m, depth], of at least one time
+
+    >>> representatives(np.array([[0, 3], [4, 0], [9, 9]]), np.array([[5, 0], [4, 2]])).tolist()
+    [[4, 3], [4, 0], [9, 9]]
+    """
+    found: Times = np.maximum(times, frontier[0])
+    for element in frontier[1:]:
+        np.minimum(found, np.maximum(times, element), out=found)
+    return found

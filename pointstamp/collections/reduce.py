@@ -1,0 +1,226 @@
+"""Reduce where times are in a partial order: in loops.
+
+At each time at which the answer of a group may change, the group's updates up to that time are
+added up, the answer is computed, and what leaves is the difference to what had left up to there.
+The answer may change at the times of updates, and at the joins of those: of an update of round
+1 in epoch 6 and one of round 4 in epoch 5, also at round 4 in epoch 6. So each visit of
+a group schedules visits at the joins of its time with all others in the group's history.
+
+What sets off a visit are times of updates as they came, never those of a history, in which an
+update that came before may have cancelled one, and hide its time.
+
+Source: differential-dataflow `operators/reduce.rs`. That an answer is computed from the whole
+group, by what computes it from nothing, is the plainest form of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pointstamp.collections.arrange import consolidated
+from pointstamp.collections.lattice import TimeEncoding, TimeWords, join_of, less_equal
+from pointstamp.collections.trace import Trace, split_by_first, without_time
+from pointstamp.containers.updates import FirstWords, Rows, Updates
+from pointstamp.dataflow.capability import Capability
+from pointstamp.dataflow.handles import Input, Output
+from pointstamp.dataflow.operator import OperatorInfo
+from pointstamp.dataflow.pact import Exchange
+from pointstamp.dataflow.stash import Stash
+from pointstamp.dataflow.stream_core import StreamCore
+from pointstamp.kernels.consolidation import consolidate
+from pointstamp.kernels.group_states import hash_words
+from pointstamp.kernels.matches import match
+from pointstamp.operators.generic import operator
+from pointstamp.progress.operate import Interest
+
+Answer = Callable[[Rows], Rows]
+"""Of the consolidated records of some groups: what the output has of those groups."""
+
+
+class Touched:
+    """What a time waits with: updates that came, and groups to be looked at again."""
+
+    __slots__ = ("batches", "keys")
+
+    def __init__(self) -> None:
+        self.batches: list[Updates] = []
+        self.keys: list[Rows] = []
+        """int64[g, k + 1]: keys, each with a 1 behind it."""
+
+
+class History:
+    """Updates of groups, by time.
+
+    n_words, n_key, depth : of a record, a key and a time
+    """
+
+    def __init__(self, n_words: int, n_key: int, depth: int) -> None:
+        self._n_words = n_words
+        self._n_key = n_key
+        self._depth = depth
+        self._trace = Trace(depth)
+        self._reader = self._trace.reader()
+        words = ~np.arange(n_words, dtype=np.int32)
+        times = ~np.arange(n_words, n_words + depth, dtype=np.int32)
+        self._plain, self._timed = words, np.concatenate([words, times])
+
+    @property
+    def n_updates(self) -> int:
+        """How many updates are kept."""
+        return self._trace.n_updates
+
+    def insert(self, rows: Rows, time: TimeWords) -> None:
+        """Add consolidated updates of a time."""
+        if len(rows):
+            self._reader.known = self._trace.insert(rows, time)
+
+    def advance(self, frontier: Any) -> None:
+        """Never again read as of a time that is not at or after `frontier`."""
+        self._reader.advance(self._reader.known, frontier)
+
+    def read(self, keys: Rows, time: TimeWords, joins: list[Rows]) -> list[Rows]:
+        """The updates of some groups up to a time.
+
+        joins : gets int64[m, depth + k + 1]: joins of other times with `time`, with the key
+        """
+        found, depth, n_key = [], self._depth, self._n_key
+        for batch in self._reader.batches():
+            is_mixed = batch.time is None
+            rows = match(keys, batch.rows, n_key, self._timed if is_mixed else self._plain)
+            if not len(rows):
+                continue
+            if batch.time is None:
+                is_before = (rows[:, self._n_words : -1] <= time).all(axis=1)
+                later, rows = rows[~is_before], without_time(rows[is_before], depth)
+                times = np.maximum(later[:, self._n_words : -1], time)
+            elif less_equal(batch.time, time):
+                later, times = rows[:0], np.empty((0, depth), np.int64)
+            else:
+                later, rows = rows, rows[:0]
+                times = np.broadcast_to(np.array(join_of(time, batch.time)), (len(later), depth))
+            if len(rows):
+                found.append(rows)
+            if len(later):
+                joins.append(_with_one(np.concatenate([times, later[:, :n_key]], axis=1)))
+        return found
+
+
+class Reduction:
+    """The groups of a worker, with the answers that left.
+
+    Parameters
+    ----------
+    n_words : of an input's record, and of an output's
+    n_key, depth : of a key and a time
+    """
+
+    def __init__(
+        self, n_words: tuple[int, int], n_key: int, depth: int, answer: Answer, name: str
+    ) -> None:
+        self._n_words = n_words
+        self._n_key = n_key
+        self._depth = depth
+        self._answer = answer
+        self._name = name
+        self._input, self._output = (History(n, n_key, depth) for n in n_words)
+
+    @property
+    def n_updates(self) -> int:
+        """How many updates are kept, of inputs and of answers."""
+        return self._input.n_updates + self._output.n_updates
+
+    def at(self, time: TimeWords, touched: Touched) -> tuple[Rows, list[tuple[TimeWords, Rows]]]:
+        """Take in what waited for a time: the changes of the answers, and later visits."""
+        keys = list(touched.keys)
+        if touched.batches:
+            rows = consolidated(touched.batches, self._name)
+            # Not those of the consolidated rows: what cancels here may have been seen elsewhere.
+            self._input.insert(rows, time)
+            keys += [_with_one(batch.rows[:, : self._n_key]) for batch in touched.batches]
+        visited = _distinct(keys)
+        joins: list[Rows] = []
+        records = self._summed(self._input.read(visited, time, joins), self._n_words[0])
+        left = self._summed(self._output.read(visited, time, joins), self._n_words[1])
+        answers = self._answer(records)
+        left[:, -1] *= -1
+        changes = self._summed([answers, left], self._n_words[1])
+        self._output.insert(changes, time)
+        return changes, list(split_by_first(_distinct(joins), self._depth)) if joins else []
+
+    def advance(self, frontier: Any) -> None:
+        """Times that are not at or after `frontier` are over."""
+        self._input.advance(frontier)
+        self._output.advance(frontier)
+
+    def _summed(self, parts: list[Rows], n_words: int) -> Rows:
+        if not parts:
+            return np.empty((0, n_words + 1), np.int64)
+        return consolidate(parts[0] if len(parts) == 1 else np.concatenate(parts))
+
+
+def _with_one(keys: Rows) -> Rows:
+    found = np.ones((len(keys), keys.shape[1] + 1), np.int64)
+    found[:, :-1] = keys
+    return found
+
+
+def _distinct(parts: list[Rows]) -> Rows:
+    """The distinct rows of several that have a 1 behind them."""
+    rows = consolidate(np.concatenate(parts))
+    rows[:, -1] = 1
+    return rows
+
+
+def reduce_groups(
+    stream: StreamCore[Any],
+    n_words: tuple[int, int],
+    n_key: int,
+    answer: Answer,
+    texts: tuple[int, ...],
+    name: str,
+    always: Rows | None = None,
+) -> StreamCore[Any]:
+    """Updates of what `answer` gives of each group, at the times of a loop.
+
+    Parameters
+    ----------
+    stream : of updates of `n_words[0]` words, of which the first `n_key` are the key
+    n_words : of a record, and of what is answered, which begins with the key, too
+    always : int64[1, n_key], optional
+        The key of a group that has an answer also if it has no records.
+    """
+    timestamp = stream.scope.timestamp
+    encoding = TimeEncoding(timestamp, f"operator {name!r} in {stream.scope.path}")
+
+    def build(capability: Capability, info: OperatorInfo) -> Callable[[Input, Output], None]:
+        stash: Stash[Touched] = Stash(info, Touched)
+        reduction = Reduction(n_words, n_key, encoding.depth, answer, name)
+        if always is not None and owner(always, info.peers) == info.index:
+            stash.at(capability, timestamp.minimum).keys.append(_with_one(always))
+        capability.drop()
+
+        def logic(input_: Input, output: Output) -> None:
+            for received, batch in input_:
+                stash.at(received).batches.append(batch)
+            for held, touched in stash:
+                time = encoding.words(held.time)
+                changes, visits = reduction.at(time, touched)
+                for later, keys in visits:
+                    stash.at(held, encoding.time(later)).keys.append(keys)
+                if len(changes):
+                    output.session(held).give_batch(Updates(changes, texts))
+            waiting = (time for time, _ in stash.items())
+            reduction.advance(encoding.frontier([*input_.frontier.elements, *waiting]))
+
+        return logic
+
+    pact = Exchange(FirstWords(n_key))
+    return operator([stream], [pact], name, build, Interest.IF_CAPABILITY)
+
+
+def owner(key: Rows, peers: int) -> int:
+    """The worker that has the group of a key, int64[1, k]."""
+    return int(hash_words(key, key.shape[1])[0] % np.uint64(peers))

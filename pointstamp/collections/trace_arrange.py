@@ -1,0 +1,61 @@
+"""Arrange a collection of a loop: by key, and by times of a partial order.
+
+As `arrange`, except that what is kept is a `Trace`, and that batches are numbered, so that
+each reader knows how far it has been told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pointstamp.collections.arrange import consolidated
+from pointstamp.collections.lattice import TimeEncoding
+from pointstamp.collections.trace import Trace
+from pointstamp.containers.updates import FirstWords
+from pointstamp.dataflow.capability import Capability
+from pointstamp.dataflow.handles import Input, Output
+from pointstamp.dataflow.operator import OperatorInfo
+from pointstamp.dataflow.pact import Exchange
+from pointstamp.dataflow.stash import Stash
+from pointstamp.dataflow.stream_core import StreamCore
+from pointstamp.operators.generic import operator
+from pointstamp.progress.operate import Interest
+
+
+@dataclass(frozen=True)
+class TraceArrangement:
+    """A stream of batches, each a record (number, rows int64[n, w + 1]), and where they are."""
+
+    batches: StreamCore[Any]
+    trace: Trace
+    encoding: TimeEncoding
+    n_key: int
+    """How many words are the key; they are the first."""
+    n_words: int
+    """Of a record."""
+
+
+def arrange_trace(stream: StreamCore[Any], n_key: int, n_words: int, name: str) -> TraceArrangement:
+    """Arrange updates by their first `n_key` words, at the times of a loop."""
+    encoding = TimeEncoding(stream.scope.timestamp, f"operator {name!r} in {stream.scope.path}")
+    trace = Trace(encoding.depth)
+
+    def build(capability: Capability, info: OperatorInfo) -> Callable[[Input, Output], None]:
+        capability.drop()
+        stash: Stash[list[Any]] = Stash(info)
+
+        def logic(input_: Input, output: Output) -> None:
+            stash.take(input_)
+            for held, batches in stash:
+                rows = consolidated(batches, name)
+                if len(rows):
+                    number = trace.insert(rows, encoding.words(held.time))
+                    output.session(held).give((number, rows))
+
+        return logic
+
+    pact = Exchange(FirstWords(n_key))
+    batches = operator([stream], [pact], name, build, Interest.IF_CAPABILITY)
+    return TraceArrangement(batches, trace, encoding, n_key, n_words)

@@ -1,0 +1,225 @@
+"""Planted bugs in loops of collections, one line each, which the random programs catch."""
+
+from __future__ import annotations
+
+from hypothesis import given, seed
+from hypothesis import strategies as st
+
+from tests.collections.checks import check_view, check_workers
+from tests.collections.loops import LoopProgram, loop_programs
+from tests.collections.mutants import planted_in, without_shrinking
+
+
+@seed(3)
+@without_shrinking
+@given(loop_programs())
+def by_loops(program: LoopProgram) -> None:
+    """Loops of one worker, an epoch after the other."""
+    check_view(program)
+
+
+@seed(4)
+@without_shrinking
+@given(loop_programs(), st.sampled_from([1, 2]), st.sampled_from([2, 7]), st.integers(0, 1 << 20))
+def by_workers_of_loops(program: LoopProgram, workers: int, at_a_time: int, schedule: int) -> None:
+    """Loops of several epochs under way."""
+    check_workers(program, workers, at_a_time, schedule)
+
+
+LOOP_MUTANTS = [
+    *planted_in(
+        "collections.lattice",
+        by_workers_of_loops,
+        [
+            (
+                "Times become their join with all that is still asked for.",
+                "np.minimum(found, np.maximum(times, element), out=found)",
+                "np.maximum(found, np.maximum(times, element), out=found)",
+            ),
+            (
+                "Times become representatives at one of the times that are asked for.",
+                "np.minimum(found, np.maximum(times, element), out=found)",
+                "pass",
+            ),
+            (
+                "Times are compared by their first coordinate that differs.",
+                "return all(one <= two for one, two in zip(a, b, strict=True))",
+                "return a <= b",
+            ),
+        ],
+    ),
+    *planted_in(
+        "collections.trace",
+        by_workers_of_loops,
+        [
+            (
+                "What a reader does not know of yet is merged.",
+                "while n and self.batches[n - 1].last > known:",
+                "while n and self.batches[n - 1].last > known + 99:",
+            ),
+            (
+                "A reader reads what it was not told of.",
+                "return [batch for batch in self._trace.batches if batch.last <= self.known]",
+                "return list(self._trace.batches)",
+            ),
+            (
+                "Times are merged by what one reader asks for.",
+                "np.concatenate([reader.frontier for reader in self._readers])",
+                "next(r.frontier for r in reversed(self._readers) if len(r.frontier))",
+            ),
+        ],
+    ),
+    *planted_in(
+        "collections.trace",
+        by_loops,
+        [
+            (
+                "Batches of several times are merged as of one.",
+                "if one.time is not None and one.time == two.time:",
+                "if one.time is not None and two.time is not None:",
+            ),
+            (
+                "A batch gets the first of its times.",
+                "if (times != times[0]).any():",
+                "if (times[:1] != times[0]).any():",
+            ),
+            (
+                "A merge loses the first record.",
+                "return TraceBatch(merge(one.rows, two.rows), one.time, newer.last)",
+                "return TraceBatch(merge(one.rows, two.rows)[1:], one.time, newer.last)",
+            ),
+            (
+                "A merge of several times loses the first record.",
+                "return TraceBatch(rows, None, newer.last)",
+                "return TraceBatch(rows[1:], None, newer.last)",
+            ),
+        ],
+    ),
+    *planted_in(
+        "collections.trace_join",
+        by_loops,
+        [
+            (
+                "A pair is there from the time of the later change on.",
+                "by_time.setdefault(join_of(time, batch.time), []).append(rows)",
+                "by_time.setdefault(time, []).append(rows)",
+            ),
+            (
+                "A pair with one of several times is there from the time of that one on.",
+                "np.maximum(rows[:, : self._depth], time, out=rows[:, : self._depth])",
+                "rows[:, 0] = time[0]",
+            ),
+            (
+                "A change meets no change that came before it.",
+                "readers[side].known = number",
+                "pass",
+            ),
+            (
+                "The longer side looks into the shorter one by the recipe of the other.",
+                "return match(batch, changes, self._n_key, recipes[1])",
+                "return match(batch, changes, self._n_key, recipes[0])",
+            ),
+        ],
+    ),
+    *planted_in(
+        "collections.trace_join",
+        by_workers_of_loops,
+        [
+            (
+                "A side is kept as its own changes need it.",
+                "for side, other in ((0, two), (1, one)):",
+                "for side, other in ((0, one), (1, two)):",
+            ),
+        ],
+    ),
+    *planted_in(
+        "collections.reduce",
+        by_loops,
+        [
+            (
+                "No group is looked at again at a later round of its history.",
+                "for later, keys in visits:",
+                "for later, keys in visits[:0]:",
+            ),
+            (
+                "A group is looked at again at one later round alone.",
+                "for later, keys in visits:",
+                "for later, keys in visits[:1]:",
+            ),
+            (
+                "The whole of the epoch is added up, whatever the round.",
+                "is_before = (rows[:, self._n_words : -1] <= time).all(axis=1)",
+                "is_before = rows[:, self._n_words] <= time[0]",
+            ),
+            (
+                "The answer that left is not taken back.",
+                "left[:, -1] *= -1",
+                "left[:, -1] *= 0",
+            ),
+            (
+                "What left is not kept.",
+                "self._output.insert(changes, time)",
+                "pass",
+            ),
+        ],
+    ),
+    *planted_in(
+        "collections.reduce",
+        by_workers_of_loops,
+        [
+            (
+                "Times that wait may be forgotten.",
+                "encoding.frontier([*input_.frontier.elements, *waiting])",
+                "encoding.frontier(input_.frontier.elements)",
+            ),
+            (
+                "Each worker has the row of an empty collection.",
+                "if always is not None and owner(always, info.peers) == info.index:",
+                "if always is not None:",
+            ),
+        ],
+    ),
+    *planted_in(
+        "collections.fixpoint",
+        by_loops,
+        [
+            (
+                "The start stays in each round.",
+                "again.set(result.concat(entered.negate()), consolidate=consolidate)",
+                "again.set(result, consolidate=consolidate)",
+            ),
+            (
+                "There is one round more than the limit says.",
+                "loop, _ = scope.feedback(1, limit, name)",
+                "loop, _ = scope.feedback(1, limit and limit + 1, name)",
+            ),
+            (
+                "What leaves is what went round.",
+                "return result.leave()",
+                "return entered.concat(again).leave()",
+            ),
+        ],
+    ),
+    *planted_in(
+        "collections.counted",
+        by_loops,
+        [
+            (
+                "The inputs are taken for each other.",
+                "for number in range(n_inputs)",
+                "for number in reversed(range(n_inputs))",
+            ),
+        ],
+    ),
+    *planted_in(
+        "collections.aggregate",
+        by_loops,
+        [
+            (
+                "An empty collection has no row in a loop.",
+                "if always is None or len(found):",
+                "if True:",
+            ),
+        ],
+    ),
+]
