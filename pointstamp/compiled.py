@@ -95,6 +95,7 @@ LOOPS = (
     "pointstamp.kernels.join_loops",
     "pointstamp.kernels.small_loops",
     "pointstamp.kernels.table_loops",
+    "pointstamp.kernels.trace_loops",
     "pointstamp.kernels.update_loops",
 )
 """What is for Cython alone: `.pyx` files."""

@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 
 from pointstamp.collections.arrange import consolidated
-from pointstamp.collections.lattice import TimeEncoding, TimeWords, join_of, less_equal
-from pointstamp.collections.trace import Trace, split_by_first, without_time
+from pointstamp.collections.lattice import TimeEncoding, Times, TimeWords
+from pointstamp.collections.spine import MOST_READ
+from pointstamp.collections.trace import Trace, split_by_first
 from pointstamp.containers.updates import FirstWords, Rows, Updates
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
@@ -32,7 +33,7 @@ from pointstamp.dataflow.stash import Stash
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.kernels.consolidation import consolidate
 from pointstamp.kernels.group_states import hash_words
-from pointstamp.kernels.matches import match
+from pointstamp.kernels.histories import read_history
 from pointstamp.operators.generic import operator
 from pointstamp.progress.operate import Interest
 
@@ -54,18 +55,14 @@ class Touched:
 class History:
     """Updates of groups, by time.
 
-    n_words, n_key, depth : of a record, a key and a time
+    n_words, depth : of a record and a time
     """
 
-    def __init__(self, n_words: int, n_key: int, depth: int) -> None:
+    def __init__(self, n_words: int, depth: int) -> None:
         self._n_words = n_words
-        self._n_key = n_key
-        self._depth = depth
         self._trace = Trace(depth)
         self._reader = self._trace.reader()
-        words = ~np.arange(n_words, dtype=np.int32)
-        times = ~np.arange(n_words, n_words + depth, dtype=np.int32)
-        self._plain, self._timed = words, np.concatenate([words, times])
+        self._no_time = (0,) * depth
 
     @property
     def n_updates(self) -> int:
@@ -77,35 +74,18 @@ class History:
         if len(rows):
             self._reader.known = self._trace.insert(rows, time)
 
-    def advance(self, frontier: Any) -> None:
+    def advance(self, frontier: Times) -> None:
         """Never again read as of a time that is not at or after `frontier`."""
         self._reader.advance(self._reader.known, frontier)
 
-    def read(self, keys: Rows, time: TimeWords, joins: list[Rows]) -> list[Rows]:
-        """The updates of some groups up to a time.
-
-        joins : gets int64[m, depth + k + 1]: joins of other times with `time`, with the key
-        """
-        found, depth, n_key = [], self._depth, self._n_key
-        for batch in self._reader.batches():
-            is_mixed = batch.time is None
-            rows = match(keys, batch.rows, n_key, self._timed if is_mixed else self._plain)
-            if not len(rows):
-                continue
-            if batch.time is None:
-                is_before = (rows[:, self._n_words : -1] <= time).all(axis=1)
-                later, rows = rows[~is_before], without_time(rows[is_before], depth)
-                times = np.maximum(later[:, self._n_words : -1], time)
-            elif less_equal(batch.time, time):
-                later, times = rows[:0], np.empty((0, depth), np.int64)
-            else:
-                later, rows = rows, rows[:0]
-                times = np.broadcast_to(np.array(join_of(time, batch.time)), (len(later), depth))
-            if len(rows):
-                found.append(rows)
-            if len(later):
-                joins.append(_with_one(np.concatenate([times, later[:, :n_key]], axis=1)))
-        return found
+    def read(self, keys: Rows, time: Times) -> tuple[Rows, Rows]:
+        """The records of some groups as of a time, and later times; see `read_history`."""
+        batches = self._trace.batches
+        if len(batches) > MOST_READ:
+            batches = self._trace.as_few(MOST_READ)
+        times = np.array([batch.time or self._no_time for batch in batches], np.int64)
+        times = times.reshape(len(batches), len(time))
+        return read_history([batch.rows for batch in batches], times, keys, time, self._n_words)
 
 
 class Reduction:
@@ -125,7 +105,7 @@ class Reduction:
         self._depth = depth
         self._answer = answer
         self._name = name
-        self._input, self._output = (History(n, n_key, depth) for n in n_words)
+        self._input, self._output = (History(n, depth) for n in n_words)
 
     @property
     def n_updates(self) -> int:
@@ -134,37 +114,46 @@ class Reduction:
 
     def at(self, time: TimeWords, touched: Touched) -> tuple[Rows, list[tuple[TimeWords, Rows]]]:
         """Take in what waited for a time: the changes of the answers, and later visits."""
-        keys = list(touched.keys)
+        parts = list(touched.keys)
         if touched.batches:
             rows = consolidated(touched.batches, self._name)
-            # Not those of the consolidated rows: what cancels here may have been seen elsewhere.
             self._input.insert(rows, time)
-            keys += [_with_one(batch.rows[:, : self._n_key]) for batch in touched.batches]
-        visited = _distinct(keys)
-        joins: list[Rows] = []
-        records = self._summed(self._input.read(visited, time, joins), self._n_words[0])
-        left = self._summed(self._output.read(visited, time, joins), self._n_words[1])
+            parts.append(distinct_keys(rows, self._n_key))
+        keys = parts[0] if len(parts) == 1 else _distinct(parts)
+        if not len(keys):  # all that came has cancelled
+            return np.empty((0, self._n_words[1] + 1), np.int64), []
+        now = np.array(time, np.int64)
+        records, joins = self._input.read(keys, now)
+        left, others = self._output.read(keys, now)
         answers = self._answer(records)
         left[:, -1] *= -1
-        changes = self._summed([answers, left], self._n_words[1])
+        changes = consolidate(np.concatenate([answers, left]) if len(left) else answers)
         self._output.insert(changes, time)
-        return changes, list(split_by_first(_distinct(joins), self._depth)) if joins else []
+        if not len(joins) and not len(others):
+            return changes, []
+        return changes, list(split_by_first(_distinct([joins, others]), self._depth))
 
-    def advance(self, frontier: Any) -> None:
+    def advance(self, frontier: Times) -> None:
         """Times that are not at or after `frontier` are over."""
         self._input.advance(frontier)
         self._output.advance(frontier)
-
-    def _summed(self, parts: list[Rows], n_words: int) -> Rows:
-        if not parts:
-            return np.empty((0, n_words + 1), np.int64)
-        return consolidate(parts[0] if len(parts) == 1 else np.concatenate(parts))
 
 
 def _with_one(keys: Rows) -> Rows:
     found = np.ones((len(keys), keys.shape[1] + 1), np.int64)
     found[:, :-1] = keys
     return found
+
+
+def distinct_keys(rows: Rows, n_key: int) -> Rows:
+    """The distinct first words of rows in order, each with a 1 behind.
+
+    >>> distinct_keys(np.array([[7, 3, 1], [7, 4, 1], [8, 1, 1]]), 1).tolist()
+    [[7, 1], [8, 1]]
+    """
+    first = np.ones(len(rows), np.bool_)
+    first[1:] = (rows[1:, :n_key] != rows[:-1, :n_key]).any(axis=1)
+    return _with_one(rows[first, :n_key])
 
 
 def _distinct(parts: list[Rows]) -> Rows:

@@ -18,7 +18,8 @@ import numpy as np
 
 from pointstamp.collections.lattice import Times, TimeWords, representatives
 from pointstamp.containers.updates import Rows
-from pointstamp.kernels.consolidation import consolidate, merge
+from pointstamp.kernels.consolidation import merge
+from pointstamp.kernels.histories import advance_times
 
 
 class TraceBatch:
@@ -111,6 +112,13 @@ class Trace:
             n += len(found) - 2
             at = min(at, n - 1)
 
+    def as_few(self, most: int) -> list[TraceBatch]:
+        """At most so many batches, the last of them merged."""
+        while len(self.batches) > most:
+            last = self.batches.pop()
+            self.batches[-1] = self._merged(self.batches[-1], last)
+        return self.batches
+
     @property
     def n_updates(self) -> int:
         """How many updates are kept."""
@@ -128,10 +136,10 @@ class Trace:
     def _merged(self, older: TraceBatch, newer: TraceBatch) -> TraceBatch:
         frontier = np.concatenate([reader.frontier for reader in self._readers])
         one, two = (self._advanced(batch, frontier) for batch in (older, newer))
-        if one.time is not None and one.time == two.time:
-            return TraceBatch(merge(one.rows, two.rows), one.time, newer.last)
-        rows = consolidate(np.concatenate([self.timed(one), self.timed(two)]))
-        return TraceBatch(rows, None, newer.last)
+        time = one.time if one.time == two.time else None
+        if time is None:
+            one, two = (TraceBatch(self.timed(batch), None, 0) for batch in (one, two))
+        return TraceBatch(merge(one.rows, two.rows), time, newer.last)
 
     def _advanced(self, batch: TraceBatch, frontier: Times) -> TraceBatch:
         """With the representatives of its times."""
@@ -139,14 +147,11 @@ class Trace:
         if batch.time is not None:
             (time,) = representatives(np.array([batch.time]), frontier).tolist()
             return TraceBatch(batch.rows, tuple(time), batch.last)
-        rows = batch.rows.copy()
+        rows = advance_times(batch.rows, frontier)
         times = rows[:, -1 - depth : -1]
-        times[:] = representatives(times, frontier)
-        if (times != times[0]).any():
+        if not len(rows) or (times != times[0]).any():
             return TraceBatch(rows, None, batch.last)
-        return TraceBatch(
-            consolidate(without_time(rows, depth)), tuple(times[0].tolist()), batch.last
-        )
+        return TraceBatch(without_time(rows, depth), tuple(times[0].tolist()), batch.last)
 
 
 def with_time(rows: Rows, time: TimeWords) -> Rows:
