@@ -17,6 +17,7 @@ SAID = {
     "collatz.py": [("10", "3"), "of the numbers below 10, 9 takes the most steps: 19"],
     "wordcount.py": [(), "0 2 be\n0 2 to\n0 1 is\n"],
     "sales_report.py": [("100", "2"), "epoch 1: 100 sales come, 10 go, 8 rows change\n"],
+    "datalog.py": [(), "heap: (101, 7, 102)\npoints: 3 less\nheap: 1 less"],
     "motifs_of_a_file.py": [(), "2 matches of (a)-[]->(b); (b)-[]->(a) with a < b"],
     # From worker 0 to 1, to 0, to 1.
     "pingpong.py": [("3", "1"), "worker 1 ends with [(0, 3)]\n3 rounds on 2 workers"],

@@ -18,8 +18,8 @@ from pointstamp.collections.arrange import Arrangement, arrange, as_updates
 from pointstamp.collections.casts import Bound
 from pointstamp.collections.counted import counted
 from pointstamp.collections.expression import Expression, as_expression, col
+from pointstamp.collections.fixpoint import LoopMethods, brought_together
 from pointstamp.collections.linear import Change, changed, chosen_words
-from pointstamp.collections.loop_methods import LoopMethods, brought_together
 from pointstamp.collections.schema import Column, Schema, schema_of
 from pointstamp.collections.top_k import first_rows
 from pointstamp.collections.trace_arrange import TraceArrangement, arrange_trace

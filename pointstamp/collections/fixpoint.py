@@ -1,10 +1,8 @@
-"""Loops of collections: variables, and `iterate`.
+"""Loops of collections: which scope a collection is in, and `iterate`.
 
-A variable is a collection that is said later what it is: at each round it is what it was set
-to one round before, and at the first nothing. So a loop repairs the rounds that a change
-makes differ, and no others; where none differs any more it has ended.
-
-What goes round is consolidated. Otherwise updates that cancel would go round for ever.
+A loop repairs the rounds that a change makes differ, and no others; where none differs any more it
+has ended. What goes round is consolidated. Otherwise updates that cancel would go round for
+ever.
 
 Source: differential-dataflow `operators/iterate.rs`.
 """
@@ -12,21 +10,24 @@ Source: differential-dataflow `operators/iterate.rs`.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from pointstamp.collections.collection import Collection
-from pointstamp.collections.loop_methods import brought_into, is_in
-from pointstamp.collections.schema import Schema, schema_of
 from pointstamp.containers.updates import Rows, Updates
-from pointstamp.errors import BuildError, LoopWarning, SchemaError, TimestampError
+from pointstamp.dataflow.stream_core import StreamCore
+from pointstamp.errors import BuildError, LoopWarning, SchemaError
 from pointstamp.operators.feedback import Loop
 from pointstamp.operators.generic import operator
 from pointstamp.operators.transform import PIPELINE
 from pointstamp.progress.operate import Interest
+
+if TYPE_CHECKING:
+    from pointstamp.collections.collection import Collection
+    from pointstamp.collections.expression import Expression
+    from pointstamp.collections.schema import Schema
 
 _MOST_SHOWN = 3
 
@@ -34,55 +35,162 @@ _LOOP: ContextVar[Any] = ContextVar("loop", default=None)
 """The scope of the loop whose body is being built."""
 
 
-class Variable(Collection):
-    """A collection that is what it is `set` to, one round later; see `Scope.variable`."""
+class LoopMethods:
+    """What a collection has to do with loops."""
 
-    def __init__(self, loop: Loop, schema: Schema, expect: int | None, name: str) -> None:
-        super().__init__(loop.stream, schema)
-        self._loop = loop
-        self._expect = expect
-        self._name = name
+    stream: StreamCore[Any]
+    schema: Schema
+    _entered: dict[Any, Any]
 
-    def set(self, collection: Collection, *, consolidate: bool = True) -> None:
-        """Say what it is.
+    @property
+    def scope(self) -> Any:
+        """Where it changes."""
+        return self.stream.scope
+
+    def enter(self, inner: Any) -> Self:
+        """This collection inside `inner`, a scope of its own scope; made once.
+
+        Operators do it by themselves for what they are given of a scope around theirs.
+
+        Raises
+        ------
+        BuildError
+            If `inner` is not directly in this collection's scope.
+        """
+        if inner not in self._entered:
+            self._entered[inner] = self.of(self.stream.enter(inner), self.schema)
+        entered: Self = self._entered[inner]
+        return entered
+
+    def leave(self) -> Self:
+        """This collection in the scope around its own, as it is when its loop has ended.
+
+        Raises
+        ------
+        BuildError
+            If it is of the outermost scope.
+        """
+        outside: Self = self.of(self.stream.leave(), self.schema)
+        return outside
+
+    def enter_at(self, inner: Any, *, round: Expression, name: str = "EnterAt") -> Collection:
+        """This collection inside `inner`, each record from a round of its own on.
+
+        What enters later goes round less often, which helps where it is likely to be replaced
+        by what the others come to.
 
         Parameters
         ----------
-        collection : Collection
-            Of the same scope, or of one around it, with the variable's columns.
+        round : expression
+            An integer; below 0 it is 0. The same for the same record.
+        """
+        bound = round.bind(self.schema)
+        if bound.type.is_text or bound.type.is_float or bound.nullable:
+            raise SchemaError(
+                f"operator {name!r}: {round} is {bound.type.name}"
+                f"{'?' if bound.nullable else ''}, and should be an integer"
+            )
+        collection: Any = self
+        return _entered_at(collection, inner, lambda rows: bound.evaluate(rows)[0], name)
+
+    def iterate(
+        self,
+        body: Callable[[Collection], Collection],
+        *,
+        limit: int | None = None,
+        expect: int | None = None,
+        consolidate: bool = True,
+        name: str = "Iterate",
+    ) -> Collection:
+        """What `body` comes to when it is applied again and again, until nothing changes.
+
+        When this collection or another that `body` uses changes, the rounds that
+        differ are computed again, and no others. Collections of scopes around enter the loop
+        where `body` uses them. Loops nest.
+
+        Parameters
+        ----------
+        body : callable
+            From a collection to one with the same columns.
+        limit : int, optional
+            It is applied so many times at most.
+        expect : int, optional
+            Warn (`LoopWarning`) if something still changes after so many rounds.
         consolidate : bool
             Whether what goes round is consolidated. A loop without it may never end.
 
         Raises
         ------
-        FeedbackError
-            If it was set before.
         SchemaError
-            If the columns are others.
+            If `body` makes other columns than it is given.
+
+        >>> import pointstamp as ps
+        >>> from pointstamp import col
+        >>> def reach(scope, edges, roots):
+        ...     def step(found):
+        ...         further = found.join(edges, left_on="node", right_on="src")
+        ...         return further.select(node="dst").concat(roots).distinct()
+        ...     return roots.iterate(step)
+        >>> view = ps.View(reach, edges="src long, dst long", roots="node long")
+        >>> view.insert("edges", [(1, 2), (2, 3), (3, 1), (4, 5)])
+        >>> view.insert("roots", [(1,)])
+        >>> view.advance()
+        [((1,), 1), ((2,), 1), ((3,), 1)]
+        >>> view.delete("edges", [(2, 3)])
+        >>> view.advance()
+        [((3,), -1)]
         """
-        found = of_schema(brought_into(collection, self.scope), self.schema, self._name)
-        if consolidate:
-            found = found.consolidate(name=f"{self._name}Consolidate")
-        if self._expect is not None:
-            found = found.each_batch(_watch(self._expect, self.schema, self._name))
-        self._loop.connect(found.stream)
+        collection: Any = self
+        return _iterated(collection, body, limit, expect, consolidate, name)
+
+    def of(self, stream: StreamCore[Any], schema: Schema) -> Any:
+        """A collection of a stream of updates."""
+        raise NotImplementedError
 
 
-def variable(scope: Any, schema: Any, name: str, limit: int | None, expect: int | None) -> Variable:
-    """See `Scope.variable`."""
-    if expect is not None and (type(expect) is not int or expect < 1):
-        raise BuildError(f"variable {name!r} is given expect={expect!r}, and needs 1 or more")
-    try:
-        loop, _ = scope.feedback(1, limit, name)
-    except TimestampError as error:
-        raise BuildError(
-            f"variable {name!r} is made in {scope.path}, whose times have no rounds: make it in "
-            "a loop, `with scope.iterative() as inner`"
-        ) from error
-    return Variable(loop, schema_of(schema), expect, name)
+def brought_into(collection: Any, scope: Any) -> Any:
+    """A collection in `scope`, which is its own or one in it.
+
+    Raises
+    ------
+    BuildError
+        If it is neither.
+    """
+    path = [scope]
+    while path[-1] is not collection.scope:
+        if path[-1].parent is None:
+            raise BuildError(
+                f"a collection of {collection.scope.path} cannot be used in {scope.path}, which is "
+                "not in it; take it out of its loop by leave()"
+            )
+        path.append(path[-1].parent)
+    for inner in reversed(path[:-1]):
+        collection = collection.enter(inner)
+    return collection
 
 
-def iterate(
+def brought_together(collections: Sequence[Any]) -> list[Any]:
+    """Collections in the innermost scope among theirs."""
+    innermost = max((collection.scope for collection in collections), key=_n_around)
+    return [brought_into(collection, innermost) for collection in collections]
+
+
+def is_in(scope: Any, outer: Any) -> bool:
+    """Whether `scope` is `outer`, or one inside it."""
+    while scope is not outer and scope.parent is not None:
+        scope = scope.parent
+    return scope is outer
+
+
+def _n_around(scope: Any) -> int:
+    n = 0
+    while scope.parent is not None:
+        scope = scope.parent
+        n += 1
+    return n
+
+
+def _iterated(
     start: Collection,
     body: Callable[[Collection], Collection],
     limit: int | None,
@@ -90,7 +198,8 @@ def iterate(
     consolidate: bool,
     name: str,
 ) -> Collection:
-    """See `Collection.iterate`."""
+    if expect is not None and (type(expect) is not int or expect < 1):
+        raise BuildError(f"loop {name!r} is given expect={expect!r}, and needs 1 or more")
     around = _LOOP.get()
     if around is not None and is_in(around, start.scope):
         # In the body of a loop a loop is one of that loop, whatever it starts from.
@@ -98,19 +207,20 @@ def iterate(
     with start.scope.iterative(name=name) as inner:
         entered = start.enter(inner)
         # At round 0 there is the start; then what the body makes, in place of it.
-        again = variable(inner, start.schema, name, limit, expect)
+        loop, stream = inner.feedback(1, limit, name)
         token = _LOOP.set(inner)
         try:
-            made: Any = body(entered.concat(again))
+            made: Any = body(entered.concat(entered.of(stream, start.schema)))
         finally:
             _LOOP.reset(token)
-        if not isinstance(made, Collection):
+        if not isinstance(made, LoopMethods):
             raise BuildError(
                 f"the body of loop {name!r} should return a Collection, and returned {made!r}"
             )
         result = of_schema(brought_into(made, inner), start.schema, name)
-        again.set(result.concat(entered.negate()), consolidate=consolidate)
-        return result.leave()
+        connect(loop, result.concat(entered.negate()), expect, consolidate, name)
+        outside: Collection = result.leave()
+        return outside
 
 
 def of_schema(collection: Collection, schema: Schema, name: str) -> Collection:
@@ -136,10 +246,20 @@ def of_schema(collection: Collection, schema: Schema, name: str) -> Collection:
     return collection.as_schema(schema, name)
 
 
-def entered_at(
+def connect(
+    loop: Loop, collection: Collection, expect: int | None, consolidate: bool, name: str
+) -> None:
+    """Let a collection go round."""
+    if consolidate:
+        collection = collection.consolidate(name=f"{name}Consolidate")
+    if expect is not None:
+        collection = collection.each_batch(_watch(expect, collection.schema, name))
+    loop.connect(collection.stream)
+
+
+def _entered_at(
     collection: Collection, inner: Any, round_of: Callable[[Rows], Any], name: str
 ) -> Collection:
-    """See `Collection.enter_at`."""
     entered = collection.enter(inner)
     texts = entered.schema.texts
 
@@ -158,7 +278,8 @@ def entered_at(
         return logic
 
     stream = operator([entered.stream], [PIPELINE], name, build, Interest.NEVER)
-    return Collection(stream, entered.schema)
+    made: Collection = entered.of(stream, entered.schema)
+    return made
 
 
 def _watch(expect: int, schema: Schema, name: str) -> Callable[[Any, Updates], None]:

@@ -28,7 +28,7 @@ class TimeEncoding:
     timestamp : Timestamp
         `Int`, or a product of such a type and `Int`.
     where : str
-        Who asks, for the message.
+        What asks, for the message.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def less_equal(a: TimeWords, b: TimeWords) -> bool:
 
 
 def representatives(times: Times, frontier: Times) -> Times:
-    """Times that nothing at or after `frontier` tells from `times`, as few distinct as can be.
+    """Times that are `times` for all that is at or after `frontier`, as few distinct as can be.
 
     The representative of a time is the meet of its joins with the elements of the frontier:
     it is at or before each time at or after the frontier exactly if the time itself is.

@@ -1,7 +1,7 @@
 """Arrange a collection of a loop: by key, and by times of a partial order.
 
 As `arrange`, except that what is kept is a `Trace`, and that batches are numbered, so that
-each reader knows how far it has been told.
+each reader knows how far its own stream has come.
 """
 
 from __future__ import annotations

@@ -89,5 +89,5 @@ class CollectionMethods(ScopeCore[Any]):
         >>> view.advance()
         [((1,), 1), ((3,), 1)]
         """
-        fixpoint = import_module("pointstamp.collections.fixpoint")
-        return fixpoint.variable(self, schema, name, limit, expect)
+        module = import_module("pointstamp.collections.variable")
+        return module.variable(self, schema, name, limit, expect)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given, seed
 from hypothesis import strategies as st
 
 from tests.collections.checks import check_view, check_workers
+from tests.collections.graphs import check_graph
 from tests.collections.loops import LoopProgram, loop_programs
 from tests.collections.mutants import planted_in, without_shrinking
+from tests.collections.traces import check_trace, insertions, moves, trace_times
 
 
 @seed(3)
@@ -24,6 +28,27 @@ def by_loops(program: LoopProgram) -> None:
 def by_workers_of_loops(program: LoopProgram, workers: int, at_a_time: int, schedule: int) -> None:
     """Loops of several epochs under way."""
     check_workers(program, workers, at_a_time, schedule)
+
+
+@seed(5)
+@without_shrinking
+@given(
+    st.sampled_from(["bfs", "components"]),
+    st.integers(0, 1 << 20),
+    st.sampled_from([1, 2]),
+    st.sampled_from([2, 7]),
+)
+def by_graphs(name: str, history: int, workers: int, at_a_time: int) -> None:
+    """Graphs of several epochs under way."""
+    check_graph(name, history, 8, workers, at_a_time)
+
+
+@seed(6)
+@without_shrinking
+@given(st.lists(st.one_of(insertions, moves), max_size=30), trace_times)
+def by_readers(steps: list[Any], asked: Any) -> None:
+    """Traces with readers that lag behind."""
+    check_trace(steps, asked)
 
 
 LOOP_MUTANTS = [
@@ -50,7 +75,7 @@ LOOP_MUTANTS = [
     ),
     *planted_in(
         "collections.trace",
-        by_workers_of_loops,
+        by_readers,
         [
             (
                 "What a reader does not know of yet is merged.",
@@ -123,7 +148,7 @@ LOOP_MUTANTS = [
     ),
     *planted_in(
         "collections.trace_join",
-        by_workers_of_loops,
+        by_graphs,
         [
             (
                 "A side is kept as its own changes need it.",
@@ -142,14 +167,14 @@ LOOP_MUTANTS = [
                 "for later, keys in visits[:0]:",
             ),
             (
-                "A group is looked at again at one later round alone.",
+                "A group is looked at again at its last round alone.",
                 "for later, keys in visits:",
-                "for later, keys in visits[:1]:",
+                "for later, keys in visits[-1:]:",
             ),
             (
-                "The whole of the epoch is added up, whatever the round.",
-                "is_before = (rows[:, self._n_words : -1] <= time).all(axis=1)",
-                "is_before = rows[:, self._n_words] <= time[0]",
+                "The history is that of updates, without what left.",
+                "_distinct([joins, others])",
+                "_distinct([joins, joins])",
             ),
             (
                 "The answer that left is not taken back.",
@@ -185,18 +210,18 @@ LOOP_MUTANTS = [
         [
             (
                 "The start stays in each round.",
-                "again.set(result.concat(entered.negate()), consolidate=consolidate)",
-                "again.set(result, consolidate=consolidate)",
+                "connect(loop, result.concat(entered.negate()), expect, consolidate, name)",
+                "connect(loop, result, expect, consolidate, name)",
             ),
             (
                 "There is one round more than the limit says.",
-                "loop, _ = scope.feedback(1, limit, name)",
-                "loop, _ = scope.feedback(1, limit and limit + 1, name)",
+                "loop, stream = inner.feedback(1, limit, name)",
+                "loop, stream = inner.feedback(1, limit and limit + 1, name)",
             ),
             (
                 "What leaves is what went round.",
-                "return result.leave()",
-                "return entered.concat(again).leave()",
+                "outside: Collection = result.leave()",
+                "outside = entered.concat(entered.of(stream, start.schema)).leave()",
             ),
         ],
     ),

@@ -87,7 +87,7 @@ def _bodies(draw: Any, n_made: int, depth: int) -> tuple[Any, ...]:
             inner = draw(_bodies(n, depth - 1))
             steps.append(Loop(inner, draw(st.integers(0, n - 1)), draw(st.integers(1, 3))))
             continue
-        name = draw(st.sampled_from(_IN_LOOPS))
+        name = draw(st.sampled_from([*_IN_LOOPS, "join", "join", "semi"]))
         # What goes round is read more often than the rest.
         places = st.sampled_from([*range(n), n_made, n_made, n - 1])
         reads = tuple(draw(places) for _ in range(FORMS[name].n_inputs))

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import networkx as nx
@@ -14,68 +11,7 @@ import pytest
 import pointstamp as ps
 from pointstamp.collections import changing_graphs as graphs
 from pointstamp.errors import BuildError
-
-Edge = tuple[int, int]
-Rows = Counter[Any]
-
-N = 12
-
-
-def histories(seed: int, n_epochs: int) -> list[list[tuple[Edge, int]]]:
-    """Changes of epochs: at first many edges, then a few that come and go."""
-    choose = random.Random(seed)
-    there: list[Edge] = []
-    epochs = []
-    for epoch in range(n_epochs):
-        gone = choose.sample(there, min(len(there), choose.randrange(4)))
-        come = [(choose.randrange(N), choose.randrange(N)) for _ in range(3 if epoch else 15)]
-        come = [edge for edge in dict.fromkeys(come) if edge not in there]
-        there = [edge for edge in there if edge not in gone] + come
-        epochs.append([*((edge, 1) for edge in come), *((edge, -1) for edge in gone)])
-    return epochs
-
-
-def bfs_of(graph: nx.DiGraph) -> Rows:
-    found = nx.single_source_shortest_path_length(graph, 0) if 0 in graph else {0: 0}
-    return Counter(found.items())
-
-
-def labels_of(parts: Any) -> Rows:
-    return Counter((node, min(part)) for part in parts for node in part)
-
-
-def components_of(graph: nx.DiGraph) -> Rows:
-    return labels_of(nx.weakly_connected_components(graph))
-
-
-def strong_of(graph: nx.DiGraph) -> Rows:
-    return labels_of(nx.strongly_connected_components(graph))
-
-
-def core_of(graph: nx.DiGraph, k: int) -> Rows:
-    plain = nx.Graph(graph)
-    plain.remove_edges_from(list(nx.selfloop_edges(plain)))
-    core = nx.k_core(plain, k)
-    return Counter([*core.edges, *((v, u) for u, v in core.edges)])
-
-
-ALGORITHMS: dict[str, tuple[Callable[..., Any], Callable[[nx.DiGraph], Rows]]] = {
-    "bfs": (graphs.bfs, bfs_of),
-    "components": (lambda edges, roots: graphs.components(edges), components_of),
-    "strong": (lambda edges, roots: graphs.strongly_connected(edges), strong_of),
-    "core": (lambda edges, roots: graphs.k_core(edges, 2), partial(core_of, k=2)),
-}
-
-
-def expected(epochs: list[list[tuple[Edge, int]]], compute: Callable[[nx.DiGraph], Any]) -> Any:
-    graph = nx.DiGraph()
-    found = []
-    for changes in epochs:
-        for edge, diff in changes:
-            graph.add_edge(*edge) if diff > 0 else graph.remove_edge(*edge)
-        graph.remove_nodes_from(list(nx.isolates(graph)))
-        found.append(compute(graph))
-    return found
+from tests.collections.graphs import ALGORITHMS, Rows, check_graph, expected, histories
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
@@ -99,42 +35,12 @@ def test_each_state_is_that_of_networkx(name: str, seed: int) -> None:
     view.close()
 
 
-def _run(worker: ps.Worker, name: str, epochs: list[Any], at_a_time: int) -> list[Any]:
-    seen: list[Any] = []
-    build, _ = ALGORITHMS[name]
-    with worker.dataflow() as scope:
-        edges, graph = scope.new_collection("src long, dst long")
-        roots, starts = scope.new_collection("node long")
-        result = build(graph, starts)
-        result.inspect(lambda row, time, diff: seen.append((row, time, diff)))
-        probe = result.probe()
-    if worker.index == 0:
-        roots.insert([(0,)])
-    roots.close()
-    for epoch, changes in enumerate(epochs):
-        edges.update(changes[worker.index :: worker.peers])
-        edges.advance_to(epoch + 1)
-        if epoch % at_a_time == at_a_time - 1:
-            worker.step_while(partial(probe.less_than, epoch + 1))
-    edges.close()
-    worker.run()
-    return seen
-
-
 @pytest.mark.parametrize("name", ALGORITHMS)
 @pytest.mark.parametrize(("workers", "at_a_time"), [(1, 5), (2, 1), (3, 4), (4, 20)])
 def test_workers_and_epochs_under_way_give_the_same(
     name: str, workers: int, at_a_time: int
 ) -> None:
-    epochs = histories(workers, 10)
-    parts = ps.simulate(_run, name, epochs, at_a_time, workers=workers, seed=at_a_time)
-    now: Rows = Counter()
-    for epoch, wanted in enumerate(expected(epochs, ALGORITHMS[name][1])):
-        for part in parts:
-            for row, time, diff in part:
-                if time == epoch:
-                    now[row] += diff
-        assert +now == wanted
+    check_graph(name, workers, 10, workers, at_a_time)
 
 
 def test_pagerank_is_that_of_networkx() -> None:

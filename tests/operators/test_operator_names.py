@@ -121,7 +121,10 @@ def test_a_name_arrives_in_the_structure(method: str) -> None:
                     call(method, inside, inside, inner)
                 if method == "Stream.enter":
                     call(method, stream, stream, inner)
-            if method not in ("Stream.leave", "Stream.enter"):
+                if method == "Scope.variable":
+                    made = call(method, inner, stream, inner)
+                    made.set(made)
+            if method not in ("Stream.leave", "Stream.enter", "Scope.variable"):
                 owner = scope if method.startswith("Scope.") else stream
                 made = call(method, owner, stream, inner)
                 if method == "Scope.feedback":

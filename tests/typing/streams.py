@@ -97,6 +97,7 @@ def sources(scope: ps.Scope) -> None:
     assert_type(scope.batches_to_stream([[1, 2]]), ps.Stream[Any])
     assert_type(scope.new_input()[1], ps.Stream[Any])
     assert_type(scope.new_collection("a long"), tuple[Any, Any])
+    assert_type(scope.variable("a long"), Any)
     assert_type(scope.async_source(ticks), ps.Stream[float])
     texts: ps.Stream[str] = scope.new_input()[1]
     assert_type(texts, ps.Stream[str])

@@ -1,0 +1,61 @@
+"""Traces beside lists of all that was inserted: what readers see is the same, and bounded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pointstamp.collections.lattice import TimeEncoding, join_of, less_equal, representatives
+from pointstamp.collections.trace import Trace
+from pointstamp.errors import BuildError
+from pointstamp.progress.timestamp import Int, Product, Unit
+from tests.collections.traces import DEPTH, check_trace, insertions, moves, trace_times
+from tests.conftest import examples
+
+
+@settings(max_examples=examples(300))
+@given(st.lists(st.one_of(insertions, moves), max_size=30), trace_times)
+def test_readers_see_what_was_inserted(steps: list[Any], asked: Any) -> None:
+    check_trace(steps, asked)
+
+
+def test_what_comes_and_goes_leaves_nothing() -> None:
+    trace = Trace(DEPTH)
+    reader = trace.reader()
+    n_most = 0
+    for epoch in range(1_000):
+        # Inserted in an even epoch, deleted in the next, in the same round.
+        rows = np.array([[epoch // 2, -1 if epoch % 2 else 1]])
+        time = (epoch, epoch // 2 % 3)
+        reader.advance(trace.insert(rows, time), np.array([[epoch + 1, 0]]))
+        n_most = max(n_most, trace.n_updates)
+    assert (n_most, trace.n_updates) == (1, 0)
+
+
+def test_without_readers_nothing_is_kept() -> None:
+    trace = Trace(DEPTH)
+    reader = trace.reader()
+    trace.insert(np.array([[1, 1]]), (0, 0))
+    reader.advance(1, np.empty((0, DEPTH), np.int64))
+    trace.insert(np.array([[2, 1]]), (0, 0))
+    assert (trace.batches, trace.n_updates) == ([], 0)
+
+
+@given(
+    st.lists(trace_times, min_size=1), st.lists(trace_times, min_size=1, max_size=3), trace_times
+)
+def test_representatives_are_not_told_apart(old: Any, frontier: Any, asked: Any) -> None:
+    found = representatives(np.array(old), np.array(frontier)).tolist()
+    for time, new in zip(old, found, strict=True):
+        for element in frontier:
+            later = join_of(asked, element)
+            assert less_equal(time, later) == less_equal(tuple(new), later)
+
+
+def test_other_types_of_times_are_refused() -> None:
+    with pytest.raises(BuildError, match=r"Product\(Unit, Int\)"):
+        TimeEncoding(Product(Unit, Int), "a test")

@@ -1,0 +1,72 @@
+"""Traces beside lists of all that was inserted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from pointstamp.collections import trace as traces
+from pointstamp.collections.lattice import join_of, less_equal
+from pointstamp.kernels.consolidation import consolidate, is_consolidated
+
+DEPTH = 2
+trace_times = st.tuples(st.integers(0, 4), st.integers(0, 4))
+updates = st.lists(
+    st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(-2, 2)), min_size=1, max_size=6
+)
+insertions = st.tuples(st.just("insert"), updates, trace_times)
+moves = st.tuples(
+    st.just("advance"),
+    st.integers(0, 2),
+    st.integers(0, 3),
+    st.lists(trace_times, min_size=1, max_size=2),
+)
+
+
+def accumulated(parts: Any, time: Any) -> dict[Any, int]:
+    found: Counter[Any] = Counter()
+    for rows, own in parts:
+        for *words, diff in rows.tolist():
+            at = own if own is not None else tuple(words[-DEPTH:])
+            if less_equal(at, time):
+                found[tuple(words if own is not None else words[:-DEPTH])] += diff
+    return {record: n for record, n in found.items() if n}
+
+
+def check(trace: Any, readers: list[Any], inserted: list[Any], asked: Any) -> None:
+    for batch in trace.batches:
+        assert is_consolidated(batch.rows)
+        assert len(batch.rows)
+    for reader in readers:
+        parts = [(batch.rows, batch.time) for batch in reader.batches()]
+        for element in reader.frontier.tolist():
+            time = join_of(asked, tuple(element))
+            assert accumulated(parts, time) == accumulated(inserted[: reader.known], time)
+
+
+def check_trace(steps: list[Any], asked: Any) -> None:
+    """Readers see what was inserted as far as they know of it, from the times on that they ask."""
+    trace = traces.Trace(DEPTH)
+    readers = [trace.reader() for _ in range(3)]
+    inserted: list[Any] = []
+    for step in steps:
+        if step[0] == "insert":
+            rows = consolidate(np.array(step[1], np.int64))
+            if len(rows):
+                assert trace.insert(rows, step[2]) == len(inserted) + 1
+                inserted.append((rows, step[2]))
+        else:
+            _, which, more, elements = step
+            reader = readers[which]
+            # It asks for times at or after what it asked for before.
+            frontier = [
+                join_of(element, tuple(old))
+                for element in elements
+                for old in reader.frontier.tolist()
+            ]
+            known = min(reader.known + more, len(inserted))
+            reader.advance(known, np.array(frontier, np.int64))
+        check(trace, readers, inserted, asked)
