@@ -450,20 +450,54 @@ class Whole:
         return Counter({row: 1})
 
 
+ORDERS: list[list[tuple[str, bool]]] = [
+    [("v", True)],
+    [("v", False)],
+    [("t", False)],
+    [("t", True), ("v", False)],
+    [("f", False), ("t", True)],
+    [("d", True), ("t", True), ("v", True)],
+]
+"""Columns, and whether the greatest comes first."""
+
+
+def in_order(rows: Multiset, by: Sequence[tuple[str, bool]]) -> list[Row]:
+    """The records that are there, each once; nulls are least, and other columns break ties."""
+    named = {name for name, _ in by}
+    found = list(positive(rows))
+    for name, descending in reversed(
+        [*by, *((name, False) for name in NAMES if name not in named)]
+    ):
+        place = NAMES.index(name)
+        found.sort(key=lambda row: least_first(row[place]), reverse=descending)
+    return found
+
+
+def least_first(value: Any) -> Any:
+    """Of a value a key to sort by: nulls first, texts by their bytes."""
+    if value is None:
+        return (0, 0)
+    return (1, value.encode() if isinstance(value, str) else value)
+
+
 @form(1)
 class TopK:
     """The first few of each group."""
 
     @staticmethod
     def build(a: Any, n: int) -> Any:
-        return a.group_by("k").top_k(1 + n % 3, by="v", descending=n % 2 == 0)
+        by = ORDERS[n % len(ORDERS)]
+        names, turned = [name for name, _ in by], [descending for _, descending in by]
+        if len(by) == 1:
+            return a.group_by("k").top_k(1 + n % 4, by=names[0], descending=turned[0])
+        return a.group_by("k").top_k(1 + n % 4, by=names, descending=turned)
 
     @staticmethod
     def compute(a: Multiset, n: int) -> Multiset:
         found: Multiset = Counter()
         for rows in by_key(a, [0]).values():
-            left = 1 + n % 3
-            for row in sorted(positive(rows), key=lambda row: _place(row, n % 2 == 0)):
+            left = 1 + n % 4
+            for row in in_order(rows, ORDERS[n % len(ORDERS)]):
                 took = min(left, rows[row])
                 if took > 0:
                     found[row] += took
@@ -471,23 +505,16 @@ class TopK:
         return found
 
 
-def _place(row: Row, descending: bool) -> Any:
-    _, v, t, d, f = row
-    by = (0, 0) if v is None else (1, v)
-    if descending:
-        by = (-by[0], -by[1])
-    return (*by, t is not None, (t or "").encode(), d, f is not None, 0.0 if f is None else f)
-
-
 # What is drawn.
 
-_TEXTS = ["", "a", "a long text", "a long tail", "zero", "other", "all"]
+_TEXTS = ["", "a", "a\0", "a longer text, 1", "a longer text, 2"]
+"""Some begin alike in more bytes than are words."""
 
 values = st.one_of(st.none(), st.integers(-3, 3))
 rows = st.tuples(
     st.integers(0, 3),
     values,
-    st.one_of(st.none(), st.sampled_from(_TEXTS[:4])),
+    st.one_of(st.none(), st.sampled_from(_TEXTS)),
     st.sampled_from([Decimal("0.00"), Decimal("1.25"), Decimal("-2.50")]),
     st.one_of(st.none(), st.sampled_from([0.0, -0.0, 0.1, -2.5, 1e300, 3e-300])),
 )
