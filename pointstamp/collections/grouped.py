@@ -117,7 +117,12 @@ def aggregated(
         bound = [replace(b, column=replace(b.column, nullable=b.null_of_none)) for b in bound]
     key_columns = [schema.column(key) for key in keys]
     result = Schema((*key_columns, *[b.column for b in bound]))
-    values = {f"value {n}": b.value for n, b in enumerate(bound) if b.value is not None}
+    values = {
+        f"value {n}, {m}": value
+        for n, b in enumerate(bound)
+        for m, value in enumerate((b.value, b.beside))
+        if value is not None
+    }
     inner = Schema((*key_columns, *[value.column(n) for n, value in values.items()]))
     compute = computing({**{key: col(key).bind(schema) for key in keys}, **values}, inner)
     if keys:

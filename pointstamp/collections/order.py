@@ -58,9 +58,11 @@ class WordOrder:
         What the words behind those are, and whether the greatest comes first.
 
     >>> from pointstamp.containers.words import STRING
+    >>> from pointstamp.kernels.consolidation import consolidate
     >>> order = WordOrder(0, [(Column("t", STRING), False)])
     >>> rows = np.array([[number, 1] for number in TEXTS.numbers([b"tea", b"ink"])])
-    >>> TEXTS.values(order.decode(order.sorted(order.encode(rows)))[:, 0].tolist())
+    >>> in_order = order.sorted(consolidate(order.encode(rows)))
+    >>> TEXTS.values(order.decode(in_order)[:, 0].tolist())
     [b'ink', b'tea']
     """
 

@@ -400,6 +400,61 @@ class Statistics:
         return found
 
 
+@form(1)
+class Ordered:
+    """A row for each group, of what needs its values in order."""
+
+    SHARES = (0.0, 0.1, 0.5, 0.75, 1.0)
+
+    @staticmethod
+    def build(a: Any, n: int) -> Any:
+        by = ("v", "t", "f")[n % 3]
+        d = ps.quantile("d", Ordered.SHARES[n % 5], discrete=True)
+        if n % 2:
+            of_f = ps.median("f")
+        else:
+            of_f = ps.quantile("v", Ordered.SHARES[n % 5])
+        chosen = (ps.min_by, ps.max_by)[n % 2](("t", "v")[n % 4 // 2], by)
+        mode = ps.mode(("t", "v")[1 - n % 4 // 2])
+        t, v = (chosen, mode) if n % 4 < 2 else (mode, chosen)
+        return a.group_by("k").agg(v=v, t=t, d=d, f=of_f)
+
+    @staticmethod
+    def compute(a: Multiset, n: int) -> Multiset:
+        found: Multiset = Counter()
+        for (k,), rows in by_key(a, [0]).items():
+            if sum(rows.values()) <= 0:
+                continue
+            by = ("v", "t", "f")[n % 3]
+            share = Fraction(str(Ordered.SHARES[n % 5]))
+            place = 2 if n % 4 < 2 else 1
+            counts: Counter[Any] = Counter()
+            for row, c in rows.items():
+                if row[NAMES.index(by)] is not None:
+                    counts[row[NAMES.index(by)], row[place]] += c
+            there = [pair for pair, c in counts.items() if c > 0]
+            there.sort(key=lambda pair: least_first(pair[1]))
+            there.sort(key=lambda pair: least_first(pair[0]), reverse=bool(n % 2))
+            chosen = there[0][1] if there else None
+            often = _counts(rows, 3 - place)
+            mode = min(often, key=lambda x: (-often[x], least_first(x))) if often else None
+            t, v = (chosen, mode) if place == 2 else (mode, chosen)
+            decimals = sorted(_counts(rows, 3).elements())
+            d = decimals[max(math.ceil(share * len(decimals)) - 1, 0)] if decimals else Decimal(0)
+            numbers = sorted(_counts(rows, 4 if n % 2 else 1).elements())
+            f = _at_share(numbers, Fraction(1, 2) if n % 2 else share)
+            found[k, v, t, d, f] += 1
+        return found
+
+
+def _at_share(numbers: list[Any], share: Fraction) -> float | None:
+    if not numbers:
+        return None
+    exact = share * (len(numbers) - 1)
+    low, high = (Fraction(numbers[at]) for at in (math.floor(exact), math.ceil(exact)))
+    return float(low + (high - low) * (exact - math.floor(exact)))
+
+
 def _all_counts(rows: Multiset, place: int) -> Counter[Any]:
     """How often each value is there that is not null."""
     counts: Counter[Any] = Counter()
