@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,9 +12,10 @@ from pointstamp.collections.aggregate import aggregate
 from pointstamp.collections.aggregates import Aggregate, count
 from pointstamp.collections.arrange import arrange
 from pointstamp.collections.expression import col
+from pointstamp.collections.general_reduce import reduced
 from pointstamp.collections.linear import changed, chosen_words, computing
 from pointstamp.collections.order import RecordOrder, order_given
-from pointstamp.collections.schema import Schema
+from pointstamp.collections.schema import Schema, schema_of
 from pointstamp.collections.top_k import first_rows
 from pointstamp.containers.updates import Rows
 from pointstamp.errors import BuildError
@@ -98,6 +99,46 @@ class GroupedCollection:
         return self._collection.of(
             changed(first, f"{name}Rows", order.decode, schema.texts), schema
         )
+
+    def reduce(
+        self,
+        function: Callable[[tuple[Any, ...], list[tuple[Any, ...]]], Iterable[Any]],
+        schema: Any,
+        *,
+        name: str = "Reduce",
+    ) -> Collection:
+        """The rows of `function(key, rows)` for each group that has records.
+
+        The function is called with the whole group whenever one of its records changes, so a
+        change costs what the group is long; `agg` and `top_k` cost what changes.
+
+        Parameters
+        ----------
+        function : callable
+            Is given the values of the key, and the records of the group as tuples, each as often
+            as it is there, sorted, nulls first. It returns rows of `schema`, and has to give the
+            same for the same records.
+        schema : schema of the rows that are returned
+            The columns of the key are among them if they are to be.
+
+        A function that fails, or returns rows of another form, is an error with the key.
+
+        >>> import pointstamp as ps
+        >>> def build(scope, sales):
+        ...     def items(shop, rows):
+        ...         return [(*shop, ", ".join(item for _, item in rows))]
+        ...     return sales.group_by("shop").reduce(items, "shop long, items string")
+        >>> view = ps.View(build, sales="shop long, item string")
+        >>> view.insert("sales", [(1, "tea"), (1, "ink")])
+        >>> view.advance()
+        [((1, 'ink, tea'), 1)]
+        """
+        result = schema_of(schema)
+        if not callable(function):
+            raise BuildError(f"operator {name!r} is given {function!r}, which is no function")
+        collection = self._collection
+        rows = reduced(collection.stream, collection.schema, self._keys, function, result, name)
+        return collection.of(rows, result)
 
 
 def aggregated(

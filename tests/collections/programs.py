@@ -560,6 +560,36 @@ class TopK:
         return found
 
 
+@form(1)
+class Reduce:
+    """Rows that a function makes of a whole group: the least and how many, or all that differ."""
+
+    @staticmethod
+    def build(a: Any, n: int) -> Any:
+        keys = (["k"], ["t"], ["t", "k"], ["v", "f"])[n % 4]
+
+        def function(key: Row, rows: list[Row]) -> list[Row]:
+            assert all(tuple(row[NAMES.index(name)] for name in keys) == key for row in rows)
+            if n % 2:
+                return rows[:2]
+            return [(len(rows), *rows[0][1:]), *[row for row in rows if row[1] == 2]]
+
+        return a.group_by(*keys).reduce(function, SCHEMA)
+
+    @staticmethod
+    def compute(a: Multiset, n: int) -> Multiset:
+        found: Multiset = Counter()
+        for group in by_key(a, ((0,), (2,), (2, 0), (1, 4))[n % 4]).values():
+            rows = list(positive(group).elements())
+            rows.sort(key=lambda row: [least_first(value) for value in row])
+            if n % 2:
+                found.update(rows[:2])
+            elif rows:
+                found[len(rows), *rows[0][1:]] += 1
+                found.update(row for row in rows if row[1] == 2)
+        return found
+
+
 # What is drawn.
 
 _TEXTS = ["", "a", "a\0", "a longer text, 1", "a longer text, 2"]
