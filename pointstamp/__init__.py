@@ -48,6 +48,12 @@ if TYPE_CHECKING:
     from pointstamp.collections.ordered_aggregates import mode as mode
     from pointstamp.collections.ordered_aggregates import product as product
     from pointstamp.collections.ordered_aggregates import quantile as quantile
+    from pointstamp.collections.over import dense_rank as dense_rank
+    from pointstamp.collections.over import lag as lag
+    from pointstamp.collections.over import lead as lead
+    from pointstamp.collections.over import rank as rank
+    from pointstamp.collections.over import rolling as rolling
+    from pointstamp.collections.over import row_number as row_number
     from pointstamp.collections.view import View as View
     from pointstamp.communication.communicator import Communicator as Communicator
     from pointstamp.communication.event_sockets import Accept as Accept
@@ -132,6 +138,12 @@ _HOMES = {
     "mode": "pointstamp.collections.ordered_aggregates",
     "product": "pointstamp.collections.ordered_aggregates",
     "quantile": "pointstamp.collections.ordered_aggregates",
+    "dense_rank": "pointstamp.collections.over",
+    "lag": "pointstamp.collections.over",
+    "lead": "pointstamp.collections.over",
+    "rank": "pointstamp.collections.over",
+    "rolling": "pointstamp.collections.over",
+    "row_number": "pointstamp.collections.over",
     "AsyncInput": "pointstamp.dataflow.event_loop",
     "Barrier": "pointstamp.runtime.barrier",
     "Broadcast": "pointstamp.dataflow.pact",

@@ -18,6 +18,7 @@ from pointstamp.collections.counted import counted
 from pointstamp.collections.expression import Expression, as_expression, col
 from pointstamp.collections.grouped import GroupedCollection, aggregated
 from pointstamp.collections.linear import Change, changed, chosen_words, computing
+from pointstamp.collections.over import WindowColumn, WindowFunction, with_window_columns
 from pointstamp.collections.schema import Column, Schema, column_names, schema_of
 from pointstamp.containers.updates import Rows, Updates
 from pointstamp.dataflow.stream_core import StreamCore
@@ -67,12 +68,14 @@ class Collection:
         >>> view.advance()
         [((1, 2), 1)]
         """
-        return self._computed(_by_name(columns, named), "Select")
+        wide, found = with_window_columns(self, _by_name(columns, named))
+        return wide.computed(found, "Select")
 
     def with_columns(self, **named: Any) -> Collection:
         """Records with more columns, or with columns computed anew."""
         kept = {column: col(column) for column in self.schema.names}
-        return self._computed({**kept, **_by_name((), named)}, "WithColumns")
+        wide, found = with_window_columns(self, {**kept, **_by_name((), named)})
+        return wide.computed(found, "WithColumns")
 
     def rename(self, mapping: dict[str, str]) -> Collection:
         """The same records, with columns of other names."""
@@ -88,7 +91,7 @@ class Collection:
         for column in column_names(columns, name):
             self.schema.column(column, name)
         kept = {column: col(column) for column in self.schema.names if column not in columns}
-        return self._computed(kept, name)
+        return self.computed(kept, name)
 
     def filter(self, predicate: Expression, *, name: str = "Filter") -> Collection:
         """The records for which `predicate` is true; null is not true."""
@@ -329,7 +332,8 @@ class Collection:
             self._arrangements[known] = arrange(stream, len(known), texts, "Arrange")
         return self._arrangements[known]
 
-    def _computed(self, columns: dict[str, Expression], name: str) -> Collection:
+    def computed(self, columns: dict[str, Expression], name: str) -> Collection:
+        """Records of these columns, by name."""
         if not columns:
             raise SchemaError(f"operator {name!r} leaves no column; a collection has one at least")
         bound = {column: expression.bind(self.schema) for column, expression in columns.items()}
@@ -414,8 +418,8 @@ def _plain_words(schema: Schema, columns: dict[str, Expression]) -> list[int] | 
     return words
 
 
-def _by_name(columns: Sequence[Any], named: dict[str, Any]) -> dict[str, Expression]:
-    found: dict[str, Expression] = {}
+def _by_name(columns: Sequence[Any], named: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
     for column in columns:
         expression = col(column) if isinstance(column, str) else column
         if not isinstance(expression, Expression) or expression.name is None:
@@ -424,6 +428,11 @@ def _by_name(columns: Sequence[Any], named: dict[str, Any]) -> dict[str, Express
             raise ColumnError(f"the column {expression.name!r} is given twice")
         found[expression.name] = expression
     for given, value in named.items():
+        if isinstance(value, WindowFunction):
+            raise BuildError(f"{value} has no order: write {value}.over(keys, order_by=...)")
+        if isinstance(value, WindowColumn):
+            found[given] = value
+            continue
         # A text is the name of a column here; that of a text itself is ps.lit("...").
         found[given] = col(value) if isinstance(value, str) else as_expression(value)
     return found

@@ -8,6 +8,7 @@ from typing import Any
 
 import pointstamp as ps
 from pointstamp.collections.view import View
+from tests.collections import ordered_programs  # noqa: F401  (its steps are drawn, too)
 from tests.collections.programs import SCHEMA, Program
 
 

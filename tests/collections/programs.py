@@ -385,77 +385,22 @@ class Statistics:
         for (k,), rows in by_key(a, [0]).items():
             if sum(rows.values()) <= 0:
                 continue
-            distinct = _counts(rows, 1 if n % 3 else 2)
+            distinct = there_counts(rows, 1 if n % 3 else 2)
             signs = Counter({True: 0, False: 0})
-            for value, c in _all_counts(rows, 1).items():
+            for value, c in all_counts(rows, 1).items():
                 signs[value > 0] += c
             if signs[True] <= 0 and signs[False] <= 0:
                 v = -1
             else:
                 v = int(signs[False] <= 0 if n % 2 else signs[True] > 0)
-            texts = [text.encode() for text in _counts(rows, 2)]
+            texts = [text.encode() for text in there_counts(rows, 2)]
             text = (min if n % 2 else max)(texts).decode() if texts else None
-            spread = _spread(_all_counts(rows, 1 if n % 4 < 2 else 3), is_root=bool(n % 2))
+            spread = _spread(all_counts(rows, 1 if n % 4 < 2 else 3), is_root=bool(n % 2))
             found[k, len(distinct) * 10 + v, text, Decimal("0.00"), spread] += 1
         return found
 
 
-@form(1)
-class Ordered:
-    """A row for each group, of what needs its values in order."""
-
-    SHARES = (0.0, 0.1, 0.5, 0.75, 1.0)
-
-    @staticmethod
-    def build(a: Any, n: int) -> Any:
-        by = ("v", "t", "f")[n % 3]
-        d = ps.quantile("d", Ordered.SHARES[n % 5], discrete=True)
-        if n % 2:
-            of_f = ps.median("f")
-        else:
-            of_f = ps.quantile("v", Ordered.SHARES[n % 5])
-        chosen = (ps.min_by, ps.max_by)[n % 2](("t", "v")[n % 4 // 2], by)
-        mode = ps.mode(("t", "v")[1 - n % 4 // 2])
-        t, v = (chosen, mode) if n % 4 < 2 else (mode, chosen)
-        return a.group_by("k").agg(v=v, t=t, d=d, f=of_f)
-
-    @staticmethod
-    def compute(a: Multiset, n: int) -> Multiset:
-        found: Multiset = Counter()
-        for (k,), rows in by_key(a, [0]).items():
-            if sum(rows.values()) <= 0:
-                continue
-            by = ("v", "t", "f")[n % 3]
-            share = Fraction(str(Ordered.SHARES[n % 5]))
-            place = 2 if n % 4 < 2 else 1
-            counts: Counter[Any] = Counter()
-            for row, c in rows.items():
-                if row[NAMES.index(by)] is not None:
-                    counts[row[NAMES.index(by)], row[place]] += c
-            there = [pair for pair, c in counts.items() if c > 0]
-            there.sort(key=lambda pair: least_first(pair[1]))
-            there.sort(key=lambda pair: least_first(pair[0]), reverse=bool(n % 2))
-            chosen = there[0][1] if there else None
-            often = _counts(rows, 3 - place)
-            mode = min(often, key=lambda x: (-often[x], least_first(x))) if often else None
-            t, v = (chosen, mode) if place == 2 else (mode, chosen)
-            decimals = sorted(_counts(rows, 3).elements())
-            d = decimals[max(math.ceil(share * len(decimals)) - 1, 0)] if decimals else Decimal(0)
-            numbers = sorted(_counts(rows, 4 if n % 2 else 1).elements())
-            f = _at_share(numbers, Fraction(1, 2) if n % 2 else share)
-            found[k, v, t, d, f] += 1
-        return found
-
-
-def _at_share(numbers: list[Any], share: Fraction) -> float | None:
-    if not numbers:
-        return None
-    exact = share * (len(numbers) - 1)
-    low, high = (Fraction(numbers[at]) for at in (math.floor(exact), math.ceil(exact)))
-    return float(low + (high - low) * (exact - math.floor(exact)))
-
-
-def _all_counts(rows: Multiset, place: int) -> Counter[Any]:
+def all_counts(rows: Multiset, place: int) -> Counter[Any]:
     """How often each value is there that is not null."""
     counts: Counter[Any] = Counter()
     for row, c in rows.items():
@@ -464,8 +409,8 @@ def _all_counts(rows: Multiset, place: int) -> Counter[Any]:
     return counts
 
 
-def _counts(rows: Multiset, place: int) -> Counter[Any]:
-    return Counter({value: c for value, c in _all_counts(rows, place).items() if c > 0})
+def there_counts(rows: Multiset, place: int) -> Counter[Any]:
+    return Counter({value: c for value, c in all_counts(rows, place).items() if c > 0})
 
 
 def _spread(counts: Counter[Any], *, is_root: bool) -> float | None:
@@ -503,91 +448,6 @@ class Whole:
         mean = total / counted if counted else None
         row = (size * 10 + counted, _extreme(a, 1, greatest=True), "all", Decimal("1.25"), mean)
         return Counter({row: 1})
-
-
-ORDERS: list[list[tuple[str, bool]]] = [
-    [("v", True)],
-    [("v", False)],
-    [("t", False)],
-    [("t", True), ("v", False)],
-    [("f", False), ("t", True)],
-    [("d", True), ("t", True), ("v", True)],
-]
-"""Columns, and whether the greatest comes first."""
-
-
-def in_order(rows: Multiset, by: Sequence[tuple[str, bool]]) -> list[Row]:
-    """The records that are there, each once; nulls are least, and other columns break ties."""
-    named = {name for name, _ in by}
-    found = list(positive(rows))
-    for name, descending in reversed(
-        [*by, *((name, False) for name in NAMES if name not in named)]
-    ):
-        place = NAMES.index(name)
-        found.sort(key=lambda row: least_first(row[place]), reverse=descending)
-    return found
-
-
-def least_first(value: Any) -> Any:
-    """Of a value a key to sort by: nulls first, texts by their bytes."""
-    if value is None:
-        return (0, 0)
-    return (1, value.encode() if isinstance(value, str) else value)
-
-
-@form(1)
-class TopK:
-    """The first few of each group."""
-
-    @staticmethod
-    def build(a: Any, n: int) -> Any:
-        by = ORDERS[n % len(ORDERS)]
-        names, turned = [name for name, _ in by], [descending for _, descending in by]
-        if len(by) == 1:
-            return a.group_by("k").top_k(1 + n % 4, by=names[0], descending=turned[0])
-        return a.group_by("k").top_k(1 + n % 4, by=names, descending=turned)
-
-    @staticmethod
-    def compute(a: Multiset, n: int) -> Multiset:
-        found: Multiset = Counter()
-        for rows in by_key(a, [0]).values():
-            left = 1 + n % 4
-            for row in in_order(rows, ORDERS[n % len(ORDERS)]):
-                took = min(left, rows[row])
-                if took > 0:
-                    found[row] += took
-                left -= took
-        return found
-
-
-@form(1)
-class Reduce:
-    """Rows that a function makes of a whole group: the least and how many, or all that differ."""
-
-    @staticmethod
-    def build(a: Any, n: int) -> Any:
-        keys = (["k"], ["t"], ["t", "k"], ["v", "f"])[n % 4]
-
-        def function(key: Row, rows: list[Row]) -> list[Row]:
-            assert all(tuple(row[NAMES.index(name)] for name in keys) == key for row in rows)
-            if n % 2:
-                return rows[:2]
-            return [(len(rows), *rows[0][1:]), *[row for row in rows if row[1] == 2]]
-
-        return a.group_by(*keys).reduce(function, SCHEMA)
-
-    @staticmethod
-    def compute(a: Multiset, n: int) -> Multiset:
-        found: Multiset = Counter()
-        for group in by_key(a, ((0,), (2,), (2, 0), (1, 4))[n % 4]).values():
-            rows = list(positive(group).elements())
-            rows.sort(key=lambda row: [least_first(value) for value in row])
-            if n % 2:
-                found.update(rows[:2])
-            elif rows:
-                found[len(rows), *rows[0][1:]] += 1
-                found.update(row for row in rows if row[1] == 2)
-        return found
 
 
 # What is drawn.
