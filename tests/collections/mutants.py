@@ -2,57 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-
-from hypothesis import Phase, given, seed, settings
-from hypothesis import strategies as st
-
-from tests.collections.checks import check_view, check_workers
-from tests.collections.programs import programs
-from tests.simulation.planting import Planting
-
-N_PROGRAMS = 1_000
-"""How many random programs a mutant may survive at most."""
-
-_without_shrinking = settings(
-    max_examples=N_PROGRAMS, phases=[Phase.generate], database=None, deadline=None
-)
-
-
-@seed(1)
-@_without_shrinking
-@given(programs())
-def by_views(program: object) -> None:
-    """Programs of one worker, an epoch after the other."""
-    check_view(program)  # type: ignore[arg-type]  # it is drawn as one
-
-
-@seed(2)
-@_without_shrinking
-@given(programs(), st.sampled_from([1, 2]), st.sampled_from([2, 7]), st.integers(0, 1 << 20))
-def by_workers(program: object, workers: int, at_a_time: int, schedule: int) -> None:
-    """Programs of several epochs under way."""
-    check_workers(program, workers, at_a_time, schedule)  # type: ignore[arg-type]  # as above
-
-
-@dataclass(frozen=True)
-class CollectionMutant:
-    """A planted bug: what it is, what finds it, and where it is."""
-
-    what: str
-    hunt: Callable[[], None]
-    planting: Planting
-
-
-def _of(
-    module: str, hunt: Callable[[], None], changes: Sequence[tuple[str, str, str]]
-) -> list[CollectionMutant]:
-    return [
-        CollectionMutant(what, hunt, Planting(f"pointstamp.{module}", old, new))
-        for what, old, new in changes
-    ]
-
+from tests.collections.hunting import by_views, by_workers
+from tests.collections.hunting import planted_in as _of
+from tests.collections.ordered_mutants import ORDERED_MUTANTS
 
 MUTANTS = [
     *_of(
@@ -155,16 +107,6 @@ MUTANTS = [
         by_views,
         [
             (
-                "The least value is looked for from the answer before on alone.",
-                "starts[known] = np.minimum(starts[known], self._first[groups][known])",
-                "starts[known] = self._first[groups][known]",
-            ),
-            (
-                "The least value is looked for among what is new alone.",
-                "starts[known] = np.minimum(starts[known], self._first[groups][known])",
-                "pass",
-            ),
-            (
                 "The lower part of a sum does not go up.",
                 "self._upper[touched] += carried >> _HALF",
                 "self._upper[touched] += 0",
@@ -186,11 +128,6 @@ MUTANTS = [
         by_views,
         [
             (
-                "Of texts that begin alike the first that came is the least.",
-                "chosen.append(choose(texts[begin:end], key=TEXTS.value))",
-                "chosen.append(texts[begin])",
-            ),
-            (
                 "A value that is there twice is counted twice.",
                 "lambda count: np.minimum(np.maximum(count, 0), 1)",
                 "lambda count: np.maximum(count, 0)",
@@ -204,22 +141,6 @@ MUTANTS = [
                 "Squares are summed up without their diffs.",
                 "sums[2] += units * units * diff",
                 "sums[2] += units * units",
-            ),
-        ],
-    ),
-    *_of(
-        "collections.top_k",
-        by_views,
-        [
-            (
-                "More copies of the last record are kept than are wanted.",
-                "counts = np.minimum(np.cumsum(parts[-1][:, -1]), most)",
-                "counts = np.minimum(np.cumsum(parts[-1][:, -1]), most + 1)",
-            ),
-            (
-                "What was among the first is not taken back.",
-                "before = first(reader.before(held.time), keys)",
-                "before = first([], keys)",
             ),
         ],
     ),
@@ -304,4 +225,5 @@ MUTANTS = [
             ),
         ],
     ),
+    *ORDERED_MUTANTS,
 ]
