@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pointstamp.collections.arrange import Arrangement
-from pointstamp.collections.order import ALL, from_first
+from pointstamp.collections.arrange import Arrangement, arrange
+from pointstamp.collections.linear import changed
+from pointstamp.collections.order import ALL, RecordOrder, from_first
 from pointstamp.collections.spine import insert_batch
 from pointstamp.containers.updates import Rows, Updates
 from pointstamp.dataflow.capability import Capability
@@ -41,6 +42,12 @@ class TouchedGroups:
     """The answers of these groups until now, consolidated."""
     batches: list[Rows]
     """All of the arrangement up to the time, as at most 64 batches."""
+
+
+def arrange_in_order(stream: StreamCore[Any], order: RecordOrder, name: str) -> Arrangement:
+    """Arrange updates of the schema of an order by its key, each group in that order."""
+    by_key = changed(stream, f"{name}Order", order.by_key, order.given_texts)
+    return arrange(by_key, order.n_key, order.texts, f"{name}Arrange", order.encode)
 
 
 def answers_kept(

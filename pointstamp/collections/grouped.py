@@ -10,9 +10,9 @@ import numpy as np
 
 from pointstamp.collections.aggregate import aggregate
 from pointstamp.collections.aggregates import Aggregate, count
-from pointstamp.collections.arrange import arrange
 from pointstamp.collections.expression import col
 from pointstamp.collections.general_reduce import reduced
+from pointstamp.collections.group_answers import arrange_in_order
 from pointstamp.collections.linear import changed, chosen_words, computing
 from pointstamp.collections.order import RecordOrder, order_given
 from pointstamp.collections.schema import Schema, schema_of
@@ -93,8 +93,7 @@ class GroupedCollection:
         order = RecordOrder(
             schema, self._keys, order_given(schema, by, descending, self._keys, name)
         )
-        stream = changed(self._collection.stream, f"{name}Order", order.encode, order.texts)
-        arranged = arrange(stream, order.n_key, order.texts, f"{name}Arrange")
+        arranged = arrange_in_order(self._collection.stream, order, name)
         first = first_rows(arranged, k, order, name)
         return self._collection.of(
             changed(first, f"{name}Rows", order.decode, schema.texts), schema

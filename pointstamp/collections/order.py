@@ -1,13 +1,14 @@
 """Orders of records by several columns, each ascending or descending, as orders of their words.
 
 Words have the order of their values, and turned round (`~`) the other one; nulls are before
-all values. But the numbers of texts have no order. So a text is three words: its first 15 bytes
-and its length in two, and then its number. A text of at most 15 bytes is in order by that. Longer
-ones that begin alike are not; records from there on are *alike* to their words, and are
-put in order by all bytes when they are read.
+all values. But the numbers of texts have no order. So a text is the words that it is in order by
+(`containers/text_order.py`), and then its number. Seldom those words are also another text's; then
+records are *alike* up to there, and are put in order by all bytes when they are read.
 
 Rows are those of `kernels/consolidation.py`: some words that are as they are, those of a key,
 then those in order, and a diff.
+
+Words in order are those of this process, so records are put in order where they are kept.
 
 Source: keys that compare by bytes are RocksDB's and FoundationDB's; a prefix beside a number is
 Umbra's "German string".
@@ -24,6 +25,7 @@ import numpy.typing as npt
 
 from pointstamp.collections.schema import Column, Schema, column_names
 from pointstamp.containers.dictionary import TEXTS
+from pointstamp.containers.text_order import N_WORDS, TEXT_ORDER
 from pointstamp.containers.updates import Rows
 from pointstamp.errors import BuildError
 from pointstamp.kernels.matches import read_groups
@@ -34,17 +36,19 @@ ALL = (1 << 63) - 1
 """More copies than there are."""
 
 _LEAST = -(1 << 63)
-_N_BYTES = 15
-_LONGER = _N_BYTES + 1
-_TAG = np.int64(0xFF)
 
 
 @dataclass(frozen=True)
 class _Text:
-    """A text among the words in order: two words of its beginning, then its number."""
+    """A text among the words in order: those that it is in order by, then its number."""
 
     place: int
     turned: bool
+
+    @property
+    def number(self) -> int:
+        """Where its number is."""
+        return self.place + N_WORDS
 
 
 class WordOrder:
@@ -69,7 +73,7 @@ class WordOrder:
     def __init__(self, n_before: int, columns: Sequence[tuple[Column, bool]]) -> None:
         self.n_before = n_before
         self._sources: list[tuple[int, int]] = []
-        """Of each word that is not of a text's beginning: where it is from, and goes to."""
+        """Of each word that is given: where it is from, and goes to."""
         self._turned: list[int] = []
         self._texts: list[_Text] = []
         source, place = n_before, n_before
@@ -80,7 +84,7 @@ class WordOrder:
                 source, place = source + 1, place + 1
             if column.type.is_text:
                 self._texts.append(_Text(place, descending))
-                place += 2
+                place += N_WORDS
             if descending:
                 self._turned += range(begin, place if column.type.is_text else place + 1)
             self._sources.append((source, place))
@@ -96,7 +100,7 @@ class WordOrder:
     @property
     def texts(self) -> tuple[int, ...]:
         """Which of the words in order are numbers of texts."""
-        return tuple(text.place + 2 for text in self._texts)
+        return tuple(text.number for text in self._texts)
 
     def encode(self, rows: Rows) -> Rows:
         """Rows int64[n, n_given + 1] with their words in order, int64[n, n_words + 1]."""
@@ -105,8 +109,7 @@ class WordOrder:
         encoded = np.empty((len(rows), self.n_words + 1), np.int64)
         encoded[:, self._to] = rows[:, self._from]
         for text in self._texts:
-            at = text.place
-            encoded[:, at : at + 2] = _beginnings(encoded[:, at + 2])
+            encoded[:, text.place : text.number] = TEXT_ORDER.words(encoded[:, text.number])
         encoded[:, self._turned] = ~encoded[:, self._turned]
         return encoded
 
@@ -121,12 +124,10 @@ class WordOrder:
         return decoded
 
     def n_certain(self, rows: Rows) -> Ints:
-        """How many words of each row are in order, up to the beginning of the first long text."""
+        """How many words of each row are in order, up to the first text that shares its words."""
         certain = np.full(len(rows), self.n_words, np.int64)
         for text in reversed(self._texts):
-            tags = rows[:, text.place + 1]
-            is_long = ((~tags if text.turned else tags) & _TAG) == _LONGER
-            certain[is_long] = text.place + 2
+            certain[TEXT_ORDER.are_shared(rows[:, text.number])] = text.number
         return certain
 
     def first_alike(self, rows: Rows) -> Rows:
@@ -142,8 +143,8 @@ class WordOrder:
             return rows
         words = rows[:, : self.n_words].copy()
         for text in self._texts:
-            ranks = TEXTS.ranks(words[:, text.place + 2])
-            words[:, text.place + 2] = ~ranks if text.turned else ranks
+            ranks = TEXTS.ranks(words[:, text.number])
+            words[:, text.number] = ~ranks if text.turned else ranks
         return rows[np.lexsort(words.T[::-1])]
 
     def read(self, batches: Sequence[Rows], keys: Rows, starts: Rows, most: int) -> Rows:
@@ -188,15 +189,21 @@ class RecordOrder:
         """The order behind the key."""
         self.n_by = WordOrder(self.n_key, columns).n_words
         """How many words those of the key and of `by` are."""
-        key_texts = [place for place in schema.texts_among(words) if place < self.n_key]
+        self.given_texts = schema.texts_among(words)
+        """Which words of a record by key are numbers of texts."""
+        key_texts = [place for place in self.given_texts if place < self.n_key]
         self.texts = (*key_texts, *self.words.texts)
         """Which words of a record in order are numbers of texts."""
         self._to = np.array([*words, schema.n_words])
         self._back = np.argsort(self._to)
 
+    def by_key(self, rows: Rows) -> Rows:
+        """Rows of the schema with the words of the key first, which `encode` is given."""
+        return np.ascontiguousarray(rows[:, self._to])
+
     def encode(self, rows: Rows) -> Rows:
-        """Rows of the schema in order."""
-        return np.ascontiguousarray(self.words.encode(rows[:, self._to]))
+        """Rows by key in order."""
+        return np.ascontiguousarray(self.words.encode(rows))
 
     def decode(self, rows: Rows) -> Rows:
         """Rows of the schema."""
@@ -243,16 +250,3 @@ def order_given(
 def from_first(keys: Rows) -> Rows:
     """Where to begin in each group: with its first record."""
     return np.empty((len(keys), 0), np.int64)
-
-
-def _beginnings(numbers: Ints) -> Rows:
-    """Two words of the beginning of each text, in the order of the bytes, int64[n, 2]."""
-    if not len(numbers):
-        return np.empty((0, 2), np.int64)
-    distinct, places = np.unique(numbers, return_inverse=True)
-    joined = b"".join(
-        value[:_N_BYTES].ljust(_N_BYTES, b"\0") + bytes([min(len(value), _LONGER)])
-        for value in TEXTS.values(distinct.tolist())
-    )
-    words = np.frombuffer(joined, ">u8").astype(np.uint64) ^ np.uint64(1 << 63)
-    return words.view(np.int64).reshape(-1, 2)[places]

@@ -16,10 +16,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pointstamp.collections.aggregates import Aggregate, BoundAggregate, expression_given
-from pointstamp.collections.arrange import arrange
 from pointstamp.collections.casts import Bound
 from pointstamp.collections.expression import Expression, col, lit
-from pointstamp.collections.group_answers import TouchedGroups, answers_kept, is_first
+from pointstamp.collections.group_answers import (
+    TouchedGroups,
+    answers_kept,
+    arrange_in_order,
+    is_first,
+)
 from pointstamp.collections.linear import changed
 from pointstamp.collections.order import ALL, Ints, RecordOrder, from_first, order_given
 from pointstamp.collections.schema import Column, Schema, column_names
@@ -260,8 +264,7 @@ def _over(
         records = order.decode(rows[:, [*range(n_words), -1]])
         return np.concatenate([records[:, :-1], rows[:, n_words:]], axis=1)
 
-    stream = changed(collection.stream, f"{name}Order", order.encode, order.texts)
-    arranged = arrange(stream, order.n_key, order.texts, f"{name}Arrange")
+    arranged = arrange_in_order(collection.stream, order, name)
     more = [place for place in result.texts if place >= schema.n_words]
     texts = (*order.texts, *(place - schema.n_words + n_words for place in more))
     answers = answers_kept(arranged, n_words + n_more, texts, answer, name)

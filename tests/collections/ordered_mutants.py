@@ -68,13 +68,13 @@ ORDERED_MUTANTS = [
         [
             (
                 "Of texts that begin alike the first that came is the least.",
-                "ranks = TEXTS.ranks(words[:, text.place + 2])",
-                "ranks = words[:, text.place + 2]",
+                "ranks = TEXTS.ranks(words[:, text.number])",
+                "ranks = words[:, text.number]",
             ),
             (
                 "Texts that begin alike are in their order where the greatest comes first.",
-                "words[:, text.place + 2] = ~ranks if text.turned else ranks",
-                "words[:, text.place + 2] = ranks",
+                "words[:, text.number] = ~ranks if text.turned else ranks",
+                "words[:, text.number] = ranks",
             ),
             (
                 "What is alike to the last record is not read.",
@@ -85,16 +85,6 @@ ORDERED_MUTANTS = [
                 "A search begins among what is alike.",
                 "words[np.arange(self.n_words) >= self.n_certain(rows)[:, None]] = _LEAST",
                 "pass",
-            ),
-            (
-                "A text of sixteen bytes is taken for one of fifteen.",
-                "bytes([min(len(value), _LONGER)])",
-                "bytes([min(len(value), _N_BYTES)])",
-            ),
-            (
-                "Texts are in order by their beginnings alone.",
-                "+ bytes([min(len(value), _LONGER)])",
-                '+ b"\\0"',
             ),
             (
                 "Nulls are first where the greatest comes first.",
@@ -204,6 +194,32 @@ ORDERED_MUTANTS = [
                 "Values of the order are counted through all partitions.",
                 "dense: Ints = n_values - n_values[p.begins]",
                 "dense: Ints = n_values - 1",
+            ),
+        ],
+    ),
+    *_of(
+        "containers.text_order",
+        by_views,
+        [
+            (
+                "Texts are in order by their beginnings alone.",
+                "+ bytes([min(len(value), _LONGER)])",
+                '+ b"\\0"',
+            ),
+            (
+                "Where there is no room a label is shared in silence.",
+                "self._shared[numbers] = True",
+                "self._shared[numbers] = False",
+            ),
+            (
+                "The text before does not know that it shares its label.",
+                "self._shared[self._dictionary.numbers(before)] = True",
+                "self._shared[self._dictionary.numbers(before)] = False",
+            ),
+            (
+                "A label does not stay below that of the text behind.",
+                "high = self._label_of(behind[0]) if behind else self._most",
+                "high = self._most",
             ),
         ],
     ),
