@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
@@ -26,6 +27,19 @@ _without_shrinking = settings(
 def by_views(program: object) -> None:
     """Programs of one worker, an epoch after the other."""
     check_view(program)  # type: ignore[arg-type]  # it is drawn as one
+
+
+@cache
+def by_views_of(*last: str) -> Callable[[], None]:
+    """The same, of programs whose last step is one of some."""
+
+    @seed(3)
+    @_without_shrinking
+    @given(programs(last))
+    def hunt(program: object) -> None:
+        check_view(program)  # type: ignore[arg-type]  # as above
+
+    return hunt
 
 
 @seed(2)

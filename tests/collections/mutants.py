@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.collections.hunting import by_views, by_workers
+from tests.collections.hunting import by_views, by_views_of, by_workers
 from tests.collections.hunting import planted_in as _of
 from tests.collections.ordered_mutants import ORDERED_MUTANTS
 
@@ -104,7 +104,7 @@ MUTANTS = [
     ),
     *_of(
         "collections.accumulators",
-        by_views,
+        by_views_of("aggregate", "leastof", "statistics", "whole"),
         [
             (
                 "The lower part of a sum does not go up.",
@@ -125,7 +125,7 @@ MUTANTS = [
     ),
     *_of(
         "collections.accumulators",
-        by_views,
+        by_views_of("aggregate", "leastof", "statistics", "whole"),
         [
             (
                 "A value that is there twice is counted twice.",
@@ -216,7 +216,7 @@ MUTANTS = [
     ),
     *_of(
         "containers.words",
-        by_views,
+        by_views_of("over", "ordered", "reduce"),
         [
             (
                 "-0.0 differs from 0.0.",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tests.collections.hunting import by_views
+from tests.collections.hunting import by_views_of
 from tests.collections.hunting import planted_in as _of
 
 ORDERED_MUTANTS = [
     *_of(
         "collections.ordered",
-        by_views,
+        by_views_of("ordered"),
         [
             (
                 "The least value is looked for from the answer before on alone.",
@@ -64,7 +64,7 @@ ORDERED_MUTANTS = [
     ),
     *_of(
         "collections.order",
-        by_views,
+        by_views_of("ordered", "over", "statistics", "topk"),
         [
             (
                 "Of texts that begin alike the first that came is the least.",
@@ -95,7 +95,7 @@ ORDERED_MUTANTS = [
     ),
     *_of(
         "collections.group_answers",
-        by_views,
+        by_views_of("over", "reduce", "topk"),
         [
             (
                 "What was the answer is not taken back.",
@@ -111,7 +111,7 @@ ORDERED_MUTANTS = [
     ),
     *_of(
         "collections.top_k",
-        by_views,
+        by_views_of("topk"),
         [
             (
                 "More copies of the last record are kept than are wanted.",
@@ -147,7 +147,7 @@ ORDERED_MUTANTS = [
     ),
     *_of(
         "collections.general_reduce",
-        by_views,
+        by_views_of("reduce"),
         [
             (
                 "A record of a group is there once, however often it is.",
@@ -158,7 +158,7 @@ ORDERED_MUTANTS = [
     ),
     *_of(
         "collections.over",
-        by_views,
+        by_views_of("over"),
         [
             (
                 "Records that tie have places of their own.",
@@ -199,7 +199,7 @@ ORDERED_MUTANTS = [
     ),
     *_of(
         "containers.text_order",
-        by_views,
+        by_views_of("ordered", "over", "statistics", "topk"),
         [
             (
                 "Texts are in order by their beginnings alone.",

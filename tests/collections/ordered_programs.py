@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 import pointstamp as ps
+from pointstamp.containers.dictionary import TEXTS
 from tests.collections.programs import (
     NAMES,
     SCHEMA,
@@ -23,6 +24,9 @@ from tests.collections.programs import (
     positive,
     there_counts,
 )
+
+# The numbers of texts are in another order than their bytes, whichever comes first in a program.
+TEXTS.numbers([b"a longer text, 3", b"a longer text, 1", b"a\0", b"a longer text, 2", b"a"])
 
 ORDERS: list[list[tuple[str, bool]]] = [
     [("v", True)],

@@ -452,7 +452,7 @@ class Whole:
 
 # What is drawn.
 
-_TEXTS = ["", "a", "a\0", "a longer text, 1", "a longer text, 2"]
+_TEXTS = ["", "a", "a\0", "a longer text, 1", "a longer text, 2", "a longer text, 3"]
 """Some begin alike in more bytes than are words."""
 
 values = st.one_of(st.none(), st.integers(-3, 3))
@@ -504,12 +504,17 @@ class Program:
 
 
 @st.composite
-def programs(draw: Any) -> Program:
-    """A program of one to eight steps, and one to six epochs of changes."""
+def programs(draw: Any, last: Sequence[str] = ()) -> Program:
+    """A program of one to eight steps, and one to six epochs of changes.
+
+    last : what the last step is one of, if not of all
+    """
     n_inputs = draw(st.integers(1, 2))
     steps = []
-    for place in range(draw(st.integers(1, 8))):
-        name = draw(st.sampled_from(sorted(FORMS)))
+    n_steps = draw(st.integers(1, 8))
+    for place in range(n_steps):
+        names = last if last and place == n_steps - 1 else sorted(FORMS)
+        name = draw(st.sampled_from(names))
         n_made = n_inputs + place
         reads = tuple(draw(st.integers(0, n_made - 1)) for _ in range(FORMS[name].n_inputs))
         steps.append(Step(name, reads, draw(st.integers(0, 11))))
