@@ -18,7 +18,7 @@ from pointstamp.collections.counted import counted
 from pointstamp.collections.expression import Expression, as_expression, col
 from pointstamp.collections.grouped import GroupedCollection, aggregated
 from pointstamp.collections.linear import Change, changed, chosen_words, computing
-from pointstamp.collections.over import WindowColumn, WindowFunction, with_window_columns
+from pointstamp.collections.over import PartitionFunction, WindowColumn, with_window_columns
 from pointstamp.collections.schema import Column, Schema, column_names, schema_of
 from pointstamp.containers.updates import Rows, Updates
 from pointstamp.dataflow.stream_core import StreamCore
@@ -428,7 +428,7 @@ def _by_name(columns: Sequence[Any], named: dict[str, Any]) -> dict[str, Any]:
             raise ColumnError(f"the column {expression.name!r} is given twice")
         found[expression.name] = expression
     for given, value in named.items():
-        if isinstance(value, WindowFunction):
+        if isinstance(value, PartitionFunction):
             raise BuildError(f"{value} has no order: write {value}.over(keys, order_by=...)")
         if isinstance(value, WindowColumn):
             found[given] = value

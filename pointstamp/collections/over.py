@@ -59,7 +59,7 @@ Compute = Callable[[SortedPartitions], Rows]
 """The words of a column of each record, int64[n, its number of words]."""
 
 
-class WindowFunction:
+class PartitionFunction:
     """What is computed of a record and those around it. Made by `rank`, `lag` and others.
 
     >>> lag("cents").over("shop", order_by="day")
@@ -101,7 +101,7 @@ class WindowColumn:
 
     def __init__(
         self,
-        function: WindowFunction,
+        function: PartitionFunction,
         keys: list[str],
         order_by: str | Sequence[str],
         descending: bool | Sequence[bool],
@@ -122,7 +122,7 @@ class WindowColumn:
         return f"{self.function}.over({self.keys}, order_by={order_by})"
 
 
-def row_number() -> WindowFunction:
+def row_number() -> PartitionFunction:
     """The place of a record in its partition: 1, 2, 3, of copies of a record each its own.
 
     >>> import pointstamp as ps
@@ -134,20 +134,20 @@ def row_number() -> WindowFunction:
     >>> view.advance()
     [((1, 30, 2), 1), ((1, 40, 1), 1), ((2, 50, 1), 1)]
     """
-    return WindowFunction("row_number()", _of_places(lambda p: p.places - p.begins))
+    return PartitionFunction("row_number()", _of_places(lambda p: p.places - p.begins))
 
 
-def rank() -> WindowFunction:
+def rank() -> PartitionFunction:
     """How many records of the partition are before in the order, and 1: 1, 1, 3 where two tie."""
 
     def ranks(p: SortedPartitions) -> Ints:
         first: Ints = np.maximum.accumulate(np.where(p.is_new, p.places, 0))
         return first - p.begins
 
-    return WindowFunction("rank()", _of_places(ranks))
+    return PartitionFunction("rank()", _of_places(ranks))
 
 
-def dense_rank() -> WindowFunction:
+def dense_rank() -> PartitionFunction:
     """How many values of the order are before in the partition, and 1: 1, 1, 2 where two tie."""
 
     def ranks(p: SortedPartitions) -> Ints:
@@ -155,10 +155,10 @@ def dense_rank() -> WindowFunction:
         dense: Ints = n_values - n_values[p.begins]
         return dense
 
-    return WindowFunction("dense_rank()", _of_places(ranks))
+    return PartitionFunction("dense_rank()", _of_places(ranks))
 
 
-def lag(of: str | Expression, n: int = 1) -> WindowFunction:
+def lag(of: str | Expression, n: int = 1) -> PartitionFunction:
     """The value of the record `n` places before in the partition; null where there is none.
 
     >>> import pointstamp as ps
@@ -175,12 +175,12 @@ def lag(of: str | Expression, n: int = 1) -> WindowFunction:
     return _shifted("lag", of, n, -1)
 
 
-def lead(of: str | Expression, n: int = 1) -> WindowFunction:
+def lead(of: str | Expression, n: int = 1) -> PartitionFunction:
     """The value of the record `n` places behind in the partition; null where there is none."""
     return _shifted("lead", of, n, 1)
 
 
-def rolling(aggregate: Aggregate, n_rows: int) -> WindowFunction:
+def rolling(aggregate: Aggregate, n_rows: int) -> PartitionFunction:
     """An aggregate of a record and the `n_rows - 1` before it in the partition, or as many as are.
 
     Any aggregate of `agg`, such as `ps.sum("cents")`; nulls are skipped as there.
@@ -203,7 +203,7 @@ def rolling(aggregate: Aggregate, n_rows: int) -> WindowFunction:
         bound = aggregate.bind(schema, name)
         return bound.column, lambda partitions: _rolled(bound, partitions, n_rows)
 
-    return WindowFunction(f"rolling({aggregate}, {n_rows})", bind)
+    return PartitionFunction(f"rolling({aggregate}, {n_rows})", bind)
 
 
 def with_window_columns(
@@ -292,7 +292,7 @@ def _of_places(
     return bind
 
 
-def _shifted(name: str, of: str | Expression, n: int, direction: int) -> WindowFunction:
+def _shifted(name: str, of: str | Expression, n: int, direction: int) -> PartitionFunction:
     expression = expression_given(name, of)
     _check_count(name, n)
 
@@ -309,7 +309,7 @@ def _shifted(name: str, of: str | Expression, n: int, direction: int) -> WindowF
 
         return Column(column_name, value.type, True), compute
 
-    return WindowFunction(f"{name}({expression}, {n})", bind)
+    return PartitionFunction(f"{name}({expression}, {n})", bind)
 
 
 def _rolled(bound: BoundAggregate, partitions: SortedPartitions, n_rows: int) -> Rows:

@@ -355,6 +355,44 @@ def test_any_aggregate_rolls() -> None:
     ]
 
 
+def by_texts(t: Any) -> dict[str, Any]:
+    return {
+        "top": t.group_by("k").top_k(2, by="t", descending=False),
+        "agg": t.group_by("k").agg(m=ps.max("t"), b=ps.min_by("t", "n"), o=ps.mode("t")),
+        "lag": t.select("k", "t", before=ps.lag("t").over("k", order_by=["t", "n"])),
+    }
+
+
+def test_texts_are_in_one_order_in_every_process() -> None:
+    """Their numbers and labels are others in each."""
+    rows = [
+        [(k, f"https://an.example/{(k * 7 + j * 5 + part * 3) % 11:03}", j) for k in range(3)
+         for j in range(4)]
+        for part in range(2)
+    ]  # fmt: skip
+
+    def main(worker: ps.Worker) -> list[Any]:
+        seen: list[Any] = []
+        if worker.index:
+            from pointstamp.containers.dictionary import TEXTS
+
+            TEXTS.number(b"a text that the other one has not")
+        with worker.dataflow() as scope:
+            input_, t = scope.new_collection("k long, t string, n long")
+            for name, made in by_texts(t).items():
+                made.inspect(lambda row, time, diff, name=name: seen.append((name, row, diff)))
+        input_.insert(rows[worker.index])
+        input_.close()
+        worker.run()
+        return seen
+
+    view = ps.View(lambda scope, t: by_texts(t), t="k long, t string, n long")
+    view.insert("t", [*rows[0], *rows[1]])
+    expected = [(name, *pair) for name, changes in view.advance().items() for pair in changes]
+    found = [update for part in ps.execute(main, workers=2) for update in part]
+    assert sorted(found, key=repr) == sorted(expected, key=repr)
+
+
 # What is refused.
 
 REFUSED: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
