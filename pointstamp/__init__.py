@@ -38,6 +38,22 @@ if TYPE_CHECKING:
     from pointstamp.collections.expression import lit as lit
     from pointstamp.collections.expression import when as when
     from pointstamp.collections.inputs import CollectionInput as CollectionInput
+    from pointstamp.collections.ordered_aggregates import collect_list as collect_list
+    from pointstamp.collections.ordered_aggregates import collect_set as collect_set
+    from pointstamp.collections.ordered_aggregates import first as first
+    from pointstamp.collections.ordered_aggregates import last as last
+    from pointstamp.collections.ordered_aggregates import max_by as max_by
+    from pointstamp.collections.ordered_aggregates import median as median
+    from pointstamp.collections.ordered_aggregates import min_by as min_by
+    from pointstamp.collections.ordered_aggregates import mode as mode
+    from pointstamp.collections.ordered_aggregates import product as product
+    from pointstamp.collections.ordered_aggregates import quantile as quantile
+    from pointstamp.collections.over import dense_rank as dense_rank
+    from pointstamp.collections.over import lag as lag
+    from pointstamp.collections.over import lead as lead
+    from pointstamp.collections.over import rank as rank
+    from pointstamp.collections.over import rolling as rolling
+    from pointstamp.collections.over import row_number as row_number
     from pointstamp.collections.view import View as View
     from pointstamp.communication.communicator import Communicator as Communicator
     from pointstamp.communication.event_sockets import Accept as Accept
@@ -112,6 +128,22 @@ _HOMES = {
     "avg": "pointstamp.collections.aggregates",
     "min": "pointstamp.collections.aggregates",
     "max": "pointstamp.collections.aggregates",
+    "collect_list": "pointstamp.collections.ordered_aggregates",
+    "collect_set": "pointstamp.collections.ordered_aggregates",
+    "first": "pointstamp.collections.ordered_aggregates",
+    "last": "pointstamp.collections.ordered_aggregates",
+    "max_by": "pointstamp.collections.ordered_aggregates",
+    "median": "pointstamp.collections.ordered_aggregates",
+    "min_by": "pointstamp.collections.ordered_aggregates",
+    "mode": "pointstamp.collections.ordered_aggregates",
+    "product": "pointstamp.collections.ordered_aggregates",
+    "quantile": "pointstamp.collections.ordered_aggregates",
+    "dense_rank": "pointstamp.collections.over",
+    "lag": "pointstamp.collections.over",
+    "lead": "pointstamp.collections.over",
+    "rank": "pointstamp.collections.over",
+    "rolling": "pointstamp.collections.over",
+    "row_number": "pointstamp.collections.over",
     "AsyncInput": "pointstamp.dataflow.event_loop",
     "Barrier": "pointstamp.runtime.barrier",
     "Broadcast": "pointstamp.dataflow.pact",

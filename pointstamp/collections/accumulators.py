@@ -1,14 +1,12 @@
 """What is kept of each group for an aggregate, and its answer.
 
 Sums suffice for *accumulable* aggregates: count, sum, average. *Ordered* ones, least and
-greatest, need the values of the group in order: they are in batches of a spine of their own,
-and the answer is looked for from the answer before on, or from the least value that is new
-if that comes first, since nothing before these is there.
+greatest, need the values of the group in order: those are in `ordered.py`.
 
 Sums are exact, so that an insertion and its deletion leave the same bits: those of integers in
 two words, those of floats as Python's integers, in units of the least float.
 
-Source: the kinds of reductions are Materialize's; where to begin to search is ours.
+Source: the kinds of reductions are Materialize's.
 """
 
 from __future__ import annotations
@@ -21,13 +19,9 @@ import numpy.typing as npt
 
 from pointstamp.collections.counted import RecordCounts
 from pointstamp.collections.groups import Numbers, grown
-from pointstamp.collections.spine import insert_batch
-from pointstamp.containers.dictionary import TEXTS
 from pointstamp.containers.updates import Rows
 from pointstamp.containers.words import WordType, float_words, words_float
 from pointstamp.errors import DataError
-from pointstamp.kernels.consolidation import consolidate
-from pointstamp.kernels.matches import read_groups
 
 Flags = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
@@ -39,7 +33,6 @@ _HALF = np.int64(32)
 _UNIT = 1074
 """The least float above 0 is 2 to the power of minus so much."""
 _MOST_DIFF = 1 << 31
-_ALL = (1 << 63) - 1
 _MOST_SUM = 1 << 62
 
 
@@ -54,7 +47,7 @@ class Accumulator:
         """Take updates in.
 
         numbers : the group of each · keys : int64[n, k], its key
-        words : the value of each, which is not null · diffs : not 0
+        words : the value of each, which is not null; of two values int64[n, w] · diffs : not 0
         """
         raise NotImplementedError
 
@@ -415,110 +408,6 @@ class DistinctCount(Accumulator):
     def keep(self, numbers: Ints) -> None:
         """By index; the values are kept by key."""
         self._distinct.keep(numbers)
-
-
-class Least(Accumulator):
-    """The least value, or the greatest; null of no values.
-
-    Parameters
-    ----------
-    number : callable
-        Gives the number of the group of each of some rows, which all have one.
-    """
-
-    def __init__(self, n_key: int, number: Callable[[Rows], Numbers], greatest: bool) -> None:
-        self._n_key = n_key
-        self._number = number
-        self._greatest = greatest
-        self._batches: list[Rows] = []
-        self._first = np.zeros(0, np.int64)
-        """By group: the first word behind the key of the first row that is there."""
-        self._answers = np.zeros(0, np.int64)
-        self._there = np.zeros(0, np.bool_)
-
-    def grow(self, n: int) -> None:
-        """Of no values."""
-        self._first, self._answers = grown(self._first, n), grown(self._answers, n)
-        self._there = grown(self._there, n)
-
-    def add(self, numbers: Numbers, keys: Rows, words: Ints, diffs: Ints) -> None:
-        """Keep the values in order, and look for the answers of the groups that were touched."""
-        columns = np.column_stack([keys, *self._in_order(words), diffs])
-        new = consolidate(np.ascontiguousarray(columns))
-        if not len(new):
-            return
-        n_key = self._n_key
-        is_head = np.ones(len(new), np.bool_)
-        is_head[1:] = (new[1:, :n_key] != new[:-1, :n_key]).any(axis=1)
-        heads = new[is_head]
-        groups = self._number(heads)
-        starts = heads[:, n_key].copy()
-        known = self._there[groups]
-        starts[known] = np.minimum(starts[known], self._first[groups][known])
-        insert_batch(self._batches, new)
-        rows, ends = self._read(heads[:, :n_key], starts[:, None], 1)
-        there = np.diff(ends, prepend=0) > 0
-        self._there[groups] = there
-        self._answers[groups] = 0
-        self._first[groups[there]] = rows[:, n_key]
-        self._answers[groups[there]] = self._chosen(rows)
-
-    def answers(self, numbers: Ints, keys: Rows) -> Answer:
-        """Those that were found."""
-        return self._answers[numbers], self._there[numbers]
-
-    def is_empty(self, numbers: Ints) -> Flags:
-        """Where there is no answer; the values are kept by key."""
-        empty: Flags = ~self._there[numbers]
-        return empty
-
-    def keep(self, numbers: Ints) -> None:
-        """By index."""
-        self._first, self._answers = self._first[numbers], self._answers[numbers]
-        self._there = self._there[numbers]
-
-    def _in_order(self, words: Ints) -> list[Ints]:
-        """What values are kept as: words whose order is that of the values, or the other one."""
-        return [~words if self._greatest else words]
-
-    def _chosen(self, rows: Rows) -> Ints:
-        """The words of the answers, of the first row of each group that is there."""
-        words = rows[:, self._n_key]
-        return ~words if self._greatest else words
-
-    def _read(self, keys: Rows, starts: Rows, most: int) -> tuple[Rows, Ints]:
-        return read_groups(self._batches, np.ascontiguousarray(keys), starts, most)
-
-
-class LeastText(Least):
-    """The least text in the order of bytes, or the greatest; null of no values.
-
-    Numbers of texts have no order. So texts are kept in the order of their first eight bytes,
-    and among those that begin alike the one is chosen by all bytes.
-    """
-
-    def _in_order(self, words: Ints) -> list[Ints]:
-        prefixes = _prefixes_of(words)
-        return [~prefixes if self._greatest else prefixes, words]
-
-    def _chosen(self, rows: Rows) -> Ints:
-        beginning = rows[:, : self._n_key + 1]
-        alike, ends = self._read(beginning, np.empty((len(rows), 0), np.int64), _ALL)
-        texts, choose = alike[:, self._n_key + 1].tolist(), max if self._greatest else min
-        chosen, begin = [], 0
-        for end in ends.tolist():
-            chosen.append(choose(texts[begin:end], key=TEXTS.value))
-            begin = end
-        return np.array(chosen, np.int64)
-
-
-def _prefixes_of(numbers: Ints) -> Ints:
-    """The first eight bytes of each text as a word, in their order."""
-    distinct, places = np.unique(numbers, return_inverse=True)
-    texts = TEXTS.values(distinct.tolist())
-    prefixes = [int.from_bytes(text[:8].ljust(8, b"\0"), "big") - (1 << 63) for text in texts]
-    words: Ints = np.array(prefixes, np.int64)[places]
-    return words
 
 
 def _in_units(value: float) -> int:

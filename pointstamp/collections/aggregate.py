@@ -88,9 +88,10 @@ class GroupState:
                 kept.add(numbers, keys, diffs, diffs)
             elif aggregate.value.nullable:
                 there = rows[:, place - 1] != 0
-                kept.add(numbers[there], keys[there], rows[there, place], diffs[there])
+                words = rows[there][:, _words_at(aggregate, place)]
+                kept.add(numbers[there], keys[there], words, diffs[there])
             else:
-                kept.add(numbers, keys, rows[:, place], diffs)
+                kept.add(numbers, keys, rows[:, _words_at(aggregate, place)], diffs)
 
     def _answers(self, numbers: Ints, keys: Rows) -> tuple[Flags, Rows]:
         is_there = self._rows.counts(numbers) > 0
@@ -242,4 +243,10 @@ def _value_places(n_key: int, aggregates: Sequence[BoundAggregate]) -> list[int]
         if aggregate.value is not None:
             at += 2 if aggregate.value.nullable else 1
         places.append(at - 1)
+        at += aggregate.n_beside
     return places
+
+
+def _words_at(aggregate: BoundAggregate, place: int) -> int | slice:
+    """The word of a value; with those of what is beside it, if there is something."""
+    return slice(place, place + 1 + aggregate.n_beside) if aggregate.n_beside else place

@@ -16,13 +16,12 @@ from pointstamp.collections.accumulators import (
     DistinctCount,
     FloatSum,
     IntegerSum,
-    Least,
-    LeastText,
     Moments,
 )
 from pointstamp.collections.casts import Bound
 from pointstamp.collections.expression import Expression, col
 from pointstamp.collections.groups import Numbers
+from pointstamp.collections.ordered import FirstValue
 from pointstamp.collections.schema import Column, Schema
 from pointstamp.containers.updates import Rows
 from pointstamp.containers.words import (
@@ -51,6 +50,13 @@ class BoundAggregate:
     new_accumulator: NewAccumulator
     null_of_none: bool = True
     """Whether it is null of no records."""
+    beside: Bound | None = None
+    """What else it is of, whose words come behind those of `value`."""
+
+    @property
+    def n_beside(self) -> int:
+        """How many words `beside` has."""
+        return 0 if self.beside is None else self.beside.column("beside").n_words
 
 
 class Aggregate:
@@ -64,12 +70,10 @@ class Aggregate:
         self,
         name: str,
         of: str | Expression | None,
-        bind: Callable[[str, Bound, str], tuple[Column, NewAccumulator]],
+        bind: Callable[[str, Bound, str], tuple[Column, NewAccumulator]] | None = None,
     ) -> None:
-        if of is not None and not isinstance(of, (str, Expression)):
-            raise BuildError(f"{name} is given {of!r}, which is no column and no expression")
         self._name = name
-        self._of = col(of) if isinstance(of, str) else of
+        self._of = None if of is None else expression_given(name, of)
         self._bind = bind
 
     def bind(self, schema: Schema, name: str) -> BoundAggregate:
@@ -82,7 +86,7 @@ class Aggregate:
         SchemaError
             If there is no such aggregate of values of that type.
         """
-        if self._of is None:
+        if self._of is None or self._bind is None:
             column = Column(name, LONG)
             return BoundAggregate(None, column, lambda n_key, number: CountAccumulator(), False)
         value = self._of.bind(schema)
@@ -117,7 +121,7 @@ def sum(of: str | Expression) -> Aggregate:
         elif kind.is_integer and kind.name != "uint64":
             kind = LONG
         elif not isinstance(kind, DurationType):
-            raise _undefined(what, value)
+            raise undefined(what, value)
         digits = MOST_DIGITS if isinstance(kind, DecimalType) else None
         # Of no nulls a group that is there has a value.
         return Column(name, kind, value.nullable), lambda n_key, number: IntegerSum(what, digits)
@@ -130,7 +134,7 @@ def avg(of: str | Expression) -> Aggregate:
 
     def bind(name: str, value: Bound, what: str) -> tuple[Column, NewAccumulator]:
         kind = value.type
-        scale = _scale_of(value, what)
+        scale = scale_of_numbers(value, what)
         column = Column(name, DOUBLE, value.nullable)
         return column, lambda n_key, number: Average(kind, scale, what)
 
@@ -149,9 +153,9 @@ def max(of: str | Expression) -> Aggregate:
 
 def _extreme(greatest: bool) -> Callable[[str, Bound, str], tuple[Column, NewAccumulator]]:
     def bind(name: str, value: Bound, what: str) -> tuple[Column, NewAccumulator]:
-        make = LeastText if value.type.is_text else Least
         column = Column(name, value.type, value.nullable)
-        return column, lambda n_key, number: make(n_key, number, greatest)
+        order = [(Column(name, value.type), greatest)]
+        return column, lambda n_key, number: FirstValue(n_key, number, order)
 
     return bind
 
@@ -188,7 +192,7 @@ def bool_or(of: str | Expression) -> Aggregate:
 def _moments(is_root: bool) -> Callable[[str, Bound, str], tuple[Column, NewAccumulator]]:
     def bind(name: str, value: Bound, what: str) -> tuple[Column, NewAccumulator]:
         kind = value.type
-        scale = _scale_of(value, what)
+        scale = scale_of_numbers(value, what)
         return Column(name, DOUBLE, True), lambda n_key, number: Moments(kind, scale, is_root)
 
     return bind
@@ -197,20 +201,34 @@ def _moments(is_root: bool) -> Callable[[str, Bound, str], tuple[Column, NewAccu
 def _logical(of_all: bool) -> Callable[[str, Bound, str], tuple[Column, NewAccumulator]]:
     def bind(name: str, value: Bound, what: str) -> tuple[Column, NewAccumulator]:
         if value.type != BOOLEAN:
-            raise _undefined(what, value)
+            raise undefined(what, value)
         return Column(name, BOOLEAN, value.nullable), lambda n_key, number: AllOrAny(of_all)
 
     return bind
 
 
-def _scale_of(value: Bound, what: str) -> int:
+def scale_of_numbers(value: Bound, what: str) -> int:
     """How many places behind the point a number has."""
     kind = value.type
     is_number = kind.is_integer or kind.is_float or isinstance(kind, DecimalType)
     if not is_number or kind.name == "uint64":
-        raise _undefined(what, value)
+        raise undefined(what, value)
     return kind.scale if isinstance(kind, DecimalType) else 0
 
 
-def _undefined(what: str, value: Bound) -> SchemaError:
+def expression_given(name: str, of: str | Expression) -> Expression:
+    """The column or expression that the aggregate of this name is given.
+
+    Raises
+    ------
+    BuildError
+        If it is something else.
+    """
+    if not isinstance(of, (str, Expression)):
+        raise BuildError(f"{name} is given {of!r}, which is no column and no expression")
+    return col(of) if isinstance(of, str) else of
+
+
+def undefined(what: str, value: Bound) -> SchemaError:
+    """What to raise for values of a type that an aggregate is not of."""
     return SchemaError(f"{what} is of {value.type.name}, of which there is none; cast it")

@@ -70,12 +70,23 @@ def consolidated(batches: Any, operator_name: str) -> Rows:
         raise DataError(f"operator {operator_name!r}: {error}") from error
 
 
-def arrange(stream: StreamCore[Any], n_key: int, texts: tuple[int, ...], name: str) -> Arrangement:
-    """Arrange updates by their first `n_key` words."""
+def arrange(
+    stream: StreamCore[Any],
+    n_key: int,
+    texts: tuple[int, ...],
+    name: str,
+    in_order: Callable[[Rows], Rows] | None = None,
+) -> Arrangement:
+    """Arrange updates by their first `n_key` words.
+
+    in_order : makes of rows those that are kept, of which `texts` are numbers of texts
+    """
     check_times(stream, name)
     spine = Spine(stream.scope.timestamp)
 
     def seal(rows: Rows, held: Capability, output: Output) -> None:
+        if in_order is not None:
+            rows = consolidate(in_order(rows))
         spine.insert(rows, held.time)
         output.session(held).give(rows)
 

@@ -7,21 +7,20 @@ operators do with the words is in the modules beside; here columns become words.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from pointstamp.collections.aggregate import aggregate
 from pointstamp.collections.aggregates import Aggregate, count
 from pointstamp.collections.arrange import Arrangement, arrange, as_updates
 from pointstamp.collections.casts import Bound
 from pointstamp.collections.counted import counted
 from pointstamp.collections.expression import Expression, as_expression, col
 from pointstamp.collections.fixpoint import LoopMethods, brought_together
-from pointstamp.collections.linear import Change, changed, chosen_words
-from pointstamp.collections.schema import Column, Schema, schema_of
-from pointstamp.collections.top_k import first_rows
+from pointstamp.collections.grouped import GroupedCollection, aggregated
+from pointstamp.collections.linear import Change, changed, chosen_words, computing
+from pointstamp.collections.over import PartitionFunction, WindowColumn, with_window_columns
+from pointstamp.collections.schema import Column, Schema, column_names, schema_of
 from pointstamp.collections.trace_arrange import TraceArrangement, arrange_trace
 from pointstamp.containers.updates import Rows, Updates
 from pointstamp.dataflow.stream_core import StreamCore
@@ -34,9 +33,6 @@ if TYPE_CHECKING:
 
 How = Literal["inner", "left", "right", "full", "semi", "anti", "cross"]
 _HOWS = ("inner", "left", "right", "full", "semi", "anti", "cross")
-
-_CONSTANT = np.zeros((1, 1), np.int64)
-"""The key of the one group of a collection that is not grouped."""
 
 
 class Collection(LoopMethods):
@@ -70,12 +66,14 @@ class Collection(LoopMethods):
         >>> view.advance()
         [((1, 2), 1)]
         """
-        return self._computed(_by_name(columns, named), "Select")
+        wide, found = with_window_columns(self, _by_name(columns, named))
+        return wide.computed(found, "Select")
 
     def with_columns(self, **named: Any) -> Collection:
         """Records with more columns, or with columns computed anew."""
         kept = {column: col(column) for column in self.schema.names}
-        return self._computed({**kept, **_by_name((), named)}, "WithColumns")
+        wide, found = with_window_columns(self, {**kept, **_by_name((), named)})
+        return wide.computed(found, "WithColumns")
 
     def rename(self, mapping: dict[str, str]) -> Collection:
         """The same records, with columns of other names."""
@@ -88,10 +86,10 @@ class Collection(LoopMethods):
 
     def drop(self, *columns: str, name: str = "Drop") -> Collection:
         """Records without some columns."""
-        for column in _names(columns, name):
+        for column in column_names(columns, name):
             self.schema.column(column, name)
         kept = {column: col(column) for column in self.schema.names if column not in columns}
-        return self._computed(kept, name)
+        return self.computed(kept, name)
 
     def filter(self, predicate: Expression, *, name: str = "Filter") -> Collection:
         """The records for which `predicate` is true; null is not true."""
@@ -221,13 +219,13 @@ class Collection(LoopMethods):
         """Groups of records of equal columns, of which nulls are one; `agg` or `top_k` follows."""
         if not keys:
             raise BuildError("group_by is given no column; agg alone has one row for all records")
-        for key in _names(keys, "group_by"):
+        for key in column_names(keys, "group_by"):
             self.schema.column(key, "group_by")
         return GroupedCollection(self, keys)
 
     def agg(self, **aggregates: Aggregate) -> Collection:
         """One row of aggregates of all records, also if there are none."""
-        return _aggregated(self, (), aggregates, "Aggregate")
+        return aggregated(self, (), aggregates, "Aggregate")
 
     def count(self) -> Collection:
         """One row, with `count`: how many records there are."""
@@ -332,7 +330,8 @@ class Collection(LoopMethods):
             )
         return self._arrangements[known]
 
-    def _computed(self, columns: dict[str, Expression], name: str) -> Collection:
+    def computed(self, columns: dict[str, Expression], name: str) -> Collection:
+        """Records of these columns, by name."""
         if not columns:
             raise SchemaError(f"operator {name!r} leaves no column; a collection has one at least")
         bound = {column: expression.bind(self.schema) for column, expression in columns.items()}
@@ -384,82 +383,6 @@ class Collection(LoopMethods):
         return Collection(stream, schema)
 
 
-class GroupedCollection:
-    """The groups of a collection by the columns of a key; see `Collection.group_by`."""
-
-    def __init__(self, collection: Collection, keys: Sequence[str]) -> None:
-        self._collection = collection
-        self._keys = tuple(keys)
-
-    def agg(self, **aggregates: Aggregate) -> Collection:
-        """A row for each group: the columns of the key, and an aggregate for each argument.
-
-        >>> import pointstamp as ps
-        >>> def build(scope, sales):
-        ...     return sales.group_by("shop").agg(n=ps.count(), cents=ps.sum("cents"))
-        >>> view = ps.View(build, sales="shop long, cents long")
-        >>> view.insert("sales", [(1, 30), (2, 10), (1, 20)])
-        >>> view.advance()
-        [((1, 2, 50), 1), ((2, 1, 10), 1)]
-        """
-        if not aggregates:
-            raise BuildError(
-                "agg is given no aggregate, such as agg(n=ps.count()); of the keys alone, "
-                "select(...).distinct()"
-            )
-        return _aggregated(self._collection, self._keys, aggregates, "Aggregate")
-
-    def count(self) -> Collection:
-        """A row for each group: the columns of the key, and `count`."""
-        return self.agg(count=count())
-
-    def top_k(
-        self, k: int, by: str | Sequence[str], *, descending: bool = True, name: str = "TopK"
-    ) -> Collection:
-        """The first `k` records of each group: those with the greatest `by`, or the least.
-
-        Among records of equal `by`, those with the least other columns come first. A record
-        that is there twice counts twice. Nulls come last where the greatest come first.
-        """
-        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-            raise BuildError(f"operator {name!r} is given k={k!r}, and should be given 1 or more")
-        schema = self._collection.schema
-        names = _names(by, name)
-        for column in names:
-            if schema.column(column, name).type.is_text:
-                raise SchemaError(
-                    f"operator {name!r}: the order of texts is not there yet: {column!r}"
-                )
-        rest = [c for c in schema.names if c not in (*self._keys, *names)]
-        order = [*self._keys, *names, *rest]
-        words = [word for column in order for word in schema.words(column)]
-        turned = [
-            words.index(word) for column in names if descending for word in schema.words(column)
-        ]
-        choose = chosen_words(words, schema.n_words)
-        texts = schema.texts_among(words)
-        n_key = sum(schema.column(key).n_words for key in self._keys)
-
-        def ordered(rows: Rows) -> Rows:
-            rows = rows.copy() if choose is None else choose(rows)
-            rows[:, turned] = ~rows[:, turned]
-            return rows
-
-        back = [words.index(word) for word in range(schema.n_words)]
-        unchoose = chosen_words(back, schema.n_words)
-
-        def restored(rows: Rows) -> Rows:
-            rows = rows.copy()
-            rows[:, turned] = ~rows[:, turned]
-            return rows if unchoose is None else unchoose(rows)
-
-        stream = changed(self._collection.stream, f"{name}Order", ordered, texts)
-        n_by = sum(schema.column(column).n_words for column in names)
-        arranged = arrange(stream, n_key, texts, f"{name}Arrange")
-        first = first_rows(arranged, k, n_key + n_by, name)
-        return Collection(changed(first, f"{name}Rows", restored, schema.texts), schema)
-
-
 def arranged_words(schema: Schema, key: Sequence[str]) -> list[int]:
     """The words of a record that is arranged by `key`, as those of `schema`: first the key's.
 
@@ -483,56 +406,6 @@ def _keyed(flags: list[int], choose: Change | None) -> Change | None:
     return keep
 
 
-def _aggregated(
-    collection: Collection, keys: Sequence[str], aggregates: dict[str, Aggregate], name: str
-) -> Collection:
-    schema = collection.schema
-    for given, value in aggregates.items():
-        if not isinstance(value, Aggregate):
-            raise BuildError(
-                f"operator {name!r} is given {given}={value!r}, which is no aggregate such as "
-                'ps.count() or ps.sum("cents")'
-            )
-    bound = [value.bind(schema, given) for given, value in aggregates.items()]
-    if not keys:
-        # There may be no records, so what is null of none may be null.
-        bound = [replace(b, column=replace(b.column, nullable=b.null_of_none)) for b in bound]
-    key_columns = [schema.column(key) for key in keys]
-    result = Schema((*key_columns, *[b.column for b in bound]))
-    values = {f"value {n}": b.value for n, b in enumerate(bound) if b.value is not None}
-    inner = Schema((*key_columns, *[value.column(n) for n, value in values.items()]))
-    compute = computing({**{key: col(key).bind(schema) for key in keys}, **values}, inner)
-    if keys:
-        n_key = sum(column.n_words for column in key_columns)
-        stream = changed(collection.stream, f"{name}Values", compute, inner.texts)
-        return Collection(aggregate(stream, n_key, bound, result.texts, name), result)
-
-    # All records are one group, of a key that is 0.
-    def with_key(rows: Rows) -> Rows:
-        return np.column_stack([np.zeros(len(rows), np.int64), compute(rows)])
-
-    texts = tuple(place + 1 for place in inner.texts)
-    stream = changed(collection.stream, f"{name}Values", with_key, texts)
-    rows = aggregate(stream, 1, bound, (), name, always=_CONSTANT)
-    without_key = chosen_words(list(range(1, result.n_words + 1)), result.n_words + 1)
-    assert without_key is not None
-    return Collection(changed(rows, f"{name}Row", without_key, result.texts), result)
-
-
-def computing(bound: dict[str, Bound], schema: Schema) -> Change:
-    """Rows of `schema`, each column computed."""
-    places = [(value, schema.places[column]) for column, value in bound.items()]
-
-    def compute(rows: Rows) -> Rows:
-        computed = np.empty((len(rows), schema.n_words + 1), np.int64)
-        for value, place in places:
-            value.write(rows, computed, place)
-        computed[:, -1] = rows[:, -1]
-        return computed
-
-    return compute
-
-
 def _plain_words(schema: Schema, columns: dict[str, Expression]) -> list[int] | None:
     """The words of columns that are given as they are; None if one is computed."""
     words = []
@@ -543,8 +416,8 @@ def _plain_words(schema: Schema, columns: dict[str, Expression]) -> list[int] | 
     return words
 
 
-def _by_name(columns: Sequence[Any], named: dict[str, Any]) -> dict[str, Expression]:
-    found: dict[str, Expression] = {}
+def _by_name(columns: Sequence[Any], named: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
     for column in columns:
         expression = col(column) if isinstance(column, str) else column
         if not isinstance(expression, Expression) or expression.name is None:
@@ -553,6 +426,11 @@ def _by_name(columns: Sequence[Any], named: dict[str, Any]) -> dict[str, Express
             raise ColumnError(f"the column {expression.name!r} is given twice")
         found[expression.name] = expression
     for given, value in named.items():
+        if isinstance(value, PartitionFunction):
+            raise BuildError(f"{value} has no order: write {value}.over(keys, order_by=...)")
+        if isinstance(value, WindowColumn):
+            found[given] = value
+            continue
         # A text is the name of a column here; that of a text itself is ps.lit("...").
         found[given] = col(value) if isinstance(value, str) else as_expression(value)
     return found
@@ -575,8 +453,8 @@ def _join_keys(
     ):
         raise BuildError(f"operator {name!r} needs on=, or both left_on= and right_on=")
     keys = [
-        _names(on if left_on is None else left_on, name),
-        _names(on if right_on is None else right_on, name),
+        column_names(on if left_on is None else left_on, name),
+        column_names(on if right_on is None else right_on, name),
     ]
     if len(keys[0]) != len(keys[1]) or not keys[0]:
         raise BuildError(f"operator {name!r} has keys of other lengths: {keys[0]} and {keys[1]}")
@@ -588,13 +466,6 @@ def _join_keys(
                 f"{types[1].name}; cast one"
             )
     return keys[0], keys[1]
-
-
-def _names(given: str | Sequence[str], name: str) -> list[str]:
-    names = [given] if isinstance(given, str) else given
-    if not isinstance(names, (list, tuple)) or not all(isinstance(one, str) for one in names):
-        raise BuildError(f"operator {name!r} is given {given!r}, and needs names of columns")
-    return list(names)
 
 
 def _operators_of(stream: StreamCore[Any]) -> Stream[Any]:

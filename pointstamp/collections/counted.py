@@ -42,19 +42,30 @@ class RecordCounts:
 
     def apply(self, inputs: Sequence[Rows], multiplicity: Multiplicity) -> Rows:
         """Take in the updates of a time, of each input; the changes of the output."""
+        records, before, after = self.count(inputs)
+        diffs = multiplicity(*after.T) - multiplicity(*before.T)
+        changed = diffs != 0
+        return np.ascontiguousarray(np.column_stack([records[changed], diffs[changed]]))
+
+    def count(self, inputs: Sequence[Rows]) -> tuple[Rows, Rows, Rows]:
+        """Take in the updates of a time, of each input.
+
+        Returns
+        -------
+        records, before, after
+            int64[n, w], the records that are touched, and int64[n, inputs], how often each was
+            there and is.
+        """
         if self._records.may_grow(sum(map(len, inputs))):
             self._forget_absent()
         numbers = [self._records.number(rows) for rows in inputs]
         if self._records.room > len(self._counts):
             self._counts = grown(self._counts, self._records.room)
         touched = np.unique(np.concatenate(numbers))
-        before = multiplicity(*self._counts[touched].T)
+        before: Rows = self._counts[touched]
         for number, (at, rows) in enumerate(zip(numbers, inputs, strict=True)):
             np.add.at(self._counts[:, number], at, rows[:, -1])
-        diffs = multiplicity(*self._counts[touched].T) - before
-        changed = diffs != 0
-        changes = np.column_stack([self._records.keys(touched[changed]), diffs[changed]])
-        return np.ascontiguousarray(changes)
+        return self._records.keys(touched), before, self._counts[touched]
 
     def _forget_absent(self) -> None:
         """Number records anew if half of them are not there."""

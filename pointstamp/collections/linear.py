@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from pointstamp.collections.casts import Bound
+from pointstamp.collections.schema import Schema
 from pointstamp.containers.updates import Rows, Updates
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.operators.transform import transform
@@ -39,3 +41,17 @@ def chosen_words(words: list[int], n_words: int) -> Change | None:
         return None
     places = np.array([*words, n_words])
     return lambda rows: np.ascontiguousarray(rows[:, places])
+
+
+def computing(bound: dict[str, Bound], schema: Schema) -> Change:
+    """Rows of `schema`, each column computed."""
+    places = [(value, schema.places[column]) for column, value in bound.items()]
+
+    def compute(rows: Rows) -> Rows:
+        computed = np.empty((len(rows), schema.n_words + 1), np.int64)
+        for value, place in places:
+            value.write(rows, computed, place)
+        computed[:, -1] = rows[:, -1]
+        return computed
+
+    return compute

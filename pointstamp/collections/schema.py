@@ -13,7 +13,7 @@ import numpy as np
 from pointstamp.containers.frames import is_table, record_batches
 from pointstamp.containers.updates import Rows, Updates
 from pointstamp.containers.words import WordType, record_batch, type_named, type_of_arrow
-from pointstamp.errors import ColumnError, DataError, SchemaError
+from pointstamp.errors import BuildError, ColumnError, DataError, SchemaError
 
 _COLUMN = re.compile(r"\s*([^\s?]+)\s+([a-z_0-9]+(?:\s*\([^)]*\))?)\s*(\?)?\s*", re.IGNORECASE)
 _COMMAS = re.compile(r",(?![^(]*\))")
@@ -252,6 +252,20 @@ def schema_of(given: Any) -> Schema:
         f"a schema is a text such as 'shop long, item string?', a pyarrow.Schema or a Spark "
         f"StructType, and {given!r} is none"
     )
+
+
+def column_names(given: str | Sequence[str], name: str) -> list[str]:
+    """The names of columns that are given: one, or several.
+
+    Raises
+    ------
+    BuildError
+        If it is something else.
+    """
+    names = [given] if isinstance(given, str) else given
+    if not isinstance(names, (list, tuple)) or not all(isinstance(one, str) for one in names):
+        raise BuildError(f"operator {name!r} is given {given!r}, and needs names of columns")
+    return list(names)
 
 
 def _parsed(text: str) -> Column:

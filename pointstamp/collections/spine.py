@@ -165,4 +165,6 @@ def insert_batch(batches: list[Rows], new: Rows) -> None:
         len(batches[-2]) <= 2 * len(batches[-1]) or len(batches) > MOST_READ
     ):
         last = batches.pop()
-        batches[-1] = merge(batches[-1], last)
+        merged = merge(batches.pop(), last)
+        if len(merged):
+            batches.append(merged)

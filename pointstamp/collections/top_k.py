@@ -1,110 +1,108 @@
 """The first records of each group, in an order of columns: an ordered reduction of whole rows.
 
-The group's records are arranged by key and then by what they are ordered by, so the first
-ones are at the head of each batch, behind what has cancelled.
+The group's records are arranged by key and then by what they are ordered by. The answer until
+now says how often each record before its last one is there, and that no other one before that
+is. So the new answer is that of before, with the records that changed looked up one by one; and
+from its last record on, where it was full, what is read of the arrangement. What was deleted
+before that is never looked at again.
+
+Source: the search from the answer before on is ours.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pointstamp.collections.arrange import Arrangement
-from pointstamp.containers.dictionary import TEXTS
-from pointstamp.containers.updates import Rows, Updates
-from pointstamp.dataflow.capability import Capability
-from pointstamp.dataflow.handles import Input, Output
-from pointstamp.dataflow.operator import OperatorInfo
-from pointstamp.dataflow.stash import Stash
+from pointstamp.collections.group_answers import (
+    TouchedGroups,
+    answers_kept,
+    is_first,
+)
+from pointstamp.collections.order import ALL, RecordOrder, from_first
+from pointstamp.containers.updates import Rows
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.kernels.consolidation import consolidate
 from pointstamp.kernels.matches import read_groups
-from pointstamp.operators.generic import operator
-from pointstamp.operators.transform import PIPELINE
-from pointstamp.progress.operate import Interest
 
-_ALL = (1 << 63) - 1
+Ints = npt.NDArray[np.int64]
 
 
-def first_rows(arranged: Arrangement, most: int, n_order: int, name: str) -> StreamCore[Any]:
-    """Updates of the first `most` records of each group, in the order of their words.
+def first_rows(arranged: Arrangement, most: int, order: RecordOrder, name: str) -> StreamCore[Any]:
+    """Updates of the first `most` records of each group, in order.
 
-    n_order : the first words, behind which those are that break ties, texts by their bytes
+    arranged : of records in `order`
     """
-    texts = [place for place in arranged.texts if place >= n_order]
 
-    def first(batches: list[Rows], keys: Rows) -> Rows:
-        return _first(batches, keys, most, n_order, texts)
+    def answer(touched: TouchedGroups) -> Rows:
+        return _first(touched, most, order)
 
-    reader = arranged.spine.reader()
-    n_key = arranged.n_key
-
-    def build(capability: Capability, info: OperatorInfo) -> Callable[[Input, Output], None]:
-        capability.drop()
-        stash: Stash[list[Any]] = Stash(info)
-
-        def logic(input_: Input, output: Output) -> None:
-            stash.take(input_)
-            for held, messages in stash:
-                for (rows,) in messages:
-                    keys = _distinct(rows[:, :n_key])
-                    before = first(reader.before(held.time), keys)
-                    after = first(reader.through(held.time), keys)
-                    if len(before):
-                        before[:, -1] *= -1
-                    parts = [part for part in (before, after) if len(part)]
-                    changes = consolidate(np.concatenate(parts)) if parts else before
-                    if len(changes):
-                        output.session(held).give_batch(Updates(changes, arranged.texts))
-                reader.finish(held.time)
-            elements = input_.frontier.elements
-            if elements:
-                reader.acknowledge(elements[0])
-            elif not len(stash):
-                reader.close()
-
-        return logic
-
-    return operator([arranged.batches], [PIPELINE], name, build, Interest.ALWAYS)
+    return answers_kept(arranged, order.words.n_words, order.texts, answer, name)
 
 
-def _first(batches: list[Rows], keys: Rows, most: int, n_order: int, texts: list[int]) -> Rows:
-    starts = np.empty((len(keys), 0), np.int64)
-    rows, ends = read_groups(batches, keys, starts, most)
+def _first(touched: TouchedGroups, most: int, order: RecordOrder) -> Rows:
+    words, n_key, before = order.words, order.n_key, touched.before
+    # The last record of each answer that is full, or the first that could be alike to it.
+    full = _last_of_full(before, n_key, most)
+    bounds = words.first_alike(full)
+    known = before[_is_before(before, bounds, n_key)]
+    changed = touched.changes[_is_before(touched.changes, bounds, n_key)]
+    records = np.ascontiguousarray(changed[:, :-1])
+    now, _ = read_groups(touched.batches, records, from_first(records), ALL)
+    gone = known[:0]
+    if len(known):
+        gone, _ = read_groups([known], records, from_first(records), ALL)
+        gone[:, -1] *= -1
+    parts = [known, now, gone]
+    if len(full):
+        keys, starts = bounds[:, :n_key].copy(), bounds[:, n_key:].copy()
+        parts.append(words.read(touched.batches, keys, starts, most))
+    parts = [part for part in parts if len(part)]
+    if not parts:
+        return before[:0]
+    return _at_most(words.sorted(consolidate(np.concatenate(parts))), n_key, most)
+
+
+def _last_of_full(rows: Rows, n_key: int, most: int) -> Rows:
+    """The last row of each group of `most` records, of rows in the order of their words."""
+    if not len(rows):
+        return rows
+    begins = np.flatnonzero(is_first(rows, n_key))
+    counts = np.add.reduceat(rows[:, -1], begins)
+    ends = np.append(begins[1:], len(rows))
+    last: Rows = rows[ends[counts >= most] - 1]
+    return last
+
+
+def _is_before(rows: Rows, bounds: Rows, n_key: int) -> npt.NDArray[np.bool_]:
+    """Whether each row is before the bound of its group; where there is none, it is.
+
+    rows : in the order of their words · bounds : int64[g, w], at most one of a key, in order
+    """
+    if not len(bounds) or not len(rows):
+        return np.ones(len(rows), np.bool_)
+    n_words = bounds.shape[1]
+    # All in one order, a bound before what is equal to it: how many bounds are at or before each.
+    together = np.concatenate([bounds, rows[:, :n_words]])
+    is_row = np.arange(len(together)) >= len(bounds)
+    places = np.lexsort([is_row, *together.T[::-1]])
+    n_bounds = np.empty(len(together), np.int64)
+    n_bounds[places] = np.cumsum(~is_row[places])
+    at = n_bounds[len(bounds) :]
+    last = bounds[np.maximum(at - 1, 0), :n_key]
+    is_behind: npt.NDArray[np.bool_] = (at > 0) & (last == rows[:, :n_key]).all(axis=1)
+    return ~is_behind
+
+
+def _at_most(rows: Rows, n_key: int, most: int) -> Rows:
+    """The first `most` copies of records of each group, of groups that go together."""
+    counts = np.minimum(rows[:, -1], most)
+    begins = is_first(rows, n_key)
+    through = np.cumsum(counts)
+    through -= (through - counts)[begins][np.cumsum(begins) - 1]
     rows = rows.copy()
-    parts, begin = [], 0
-    for end in ends.tolist():
-        if end > begin:
-            group = rows[begin:end]
-            parts.append(_by_bytes(batches, group, n_order, texts) if texts else group)
-            # Of the last record there may be more copies than are wanted.
-            counts = np.minimum(np.cumsum(parts[-1][:, -1]), most)
-            parts[-1][:, -1] = np.diff(counts, prepend=0)
-            parts[-1] = parts[-1][parts[-1][:, -1] > 0]
-        begin = end
-    return np.concatenate(parts) if parts else rows[:0]
-
-
-def _by_bytes(batches: list[Rows], group: Rows, n_order: int, texts: list[int]) -> Rows:
-    """The rows of a group, and all that are tied with the last one, ties in the order of bytes."""
-    tie = np.ascontiguousarray(group[-1:, :n_order])
-    before = group[(group[:, :n_order] != tie).any(axis=1)]
-    tied, _ = read_groups(batches, tie, np.empty((1, 0), np.int64), _ALL)
-
-    def in_order(place: int) -> list[Any]:
-        row: list[Any] = rows[place].tolist()
-        for text in texts:
-            row[text] = TEXTS.value(row[text])
-        return row
-
-    rows = np.concatenate([before, tied])
-    return rows[sorted(range(len(rows)), key=in_order)]
-
-
-def _distinct(keys: Rows) -> Rows:
-    """Of keys in order."""
-    first = np.ones(len(keys), np.bool_)
-    first[1:] = (keys[1:] != keys[:-1]).any(axis=1)
-    return np.ascontiguousarray(keys[first])
+    rows[:, -1] = np.minimum(through, most) - np.minimum(through - counts, most)
+    return rows[rows[:, -1] > 0]

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tests.collections.checks import check_view, check_workers
 from tests.collections.graphs import check_graph
+from tests.collections.hunting import planted_in, without_shrinking
 from tests.collections.loops import LoopProgram, loop_programs
-from tests.collections.mutants import planted_in, without_shrinking
 from tests.collections.traces import check_trace, insertions, moves, trace_times
 
 
@@ -65,11 +65,6 @@ LOOP_MUTANTS = [
                 "Times become representatives at one of the times that are asked for.",
                 "np.minimum(found, np.maximum(times, element), out=found)",
                 "pass",
-            ),
-            (
-                "Times are compared by their first coordinate that differs.",
-                "return all(one <= two for one, two in zip(a, b, strict=True))",
-                "return a <= b",
             ),
         ],
     ),
@@ -162,21 +157,6 @@ LOOP_MUTANTS = [
         by_loops,
         [
             (
-                "No group is looked at again at a later round of its history.",
-                "for later, keys in visits:",
-                "for later, keys in visits[:0]:",
-            ),
-            (
-                "A group is looked at again at its last round alone.",
-                "for later, keys in visits:",
-                "for later, keys in visits[-1:]:",
-            ),
-            (
-                "The history is that of updates, without what left.",
-                "_distinct([joins, others])",
-                "_distinct([joins, joins])",
-            ),
-            (
                 "The answer that left is not taken back.",
                 "left[:, -1] *= -1",
                 "left[:, -1] *= 0",
@@ -192,11 +172,6 @@ LOOP_MUTANTS = [
         "collections.reduce",
         by_workers_of_loops,
         [
-            (
-                "Times that wait may be forgotten.",
-                "encoding.frontier([*input_.frontier.elements, *waiting])",
-                "encoding.frontier(input_.frontier.elements)",
-            ),
             (
                 "Each worker has the row of an empty collection.",
                 "if always is not None and owner(always, info.peers) == info.index:",

@@ -2,61 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-
-from hypothesis import Phase, given, seed, settings
-from hypothesis import strategies as st
-
-from tests.collections.checks import check_view, check_workers
-from tests.collections.programs import programs
-from tests.simulation.planting import Planting
-
-N_PROGRAMS = 1_000
-"""How many random programs a mutant may survive at most."""
-
-without_shrinking = settings(
-    max_examples=N_PROGRAMS, phases=[Phase.generate], database=None, deadline=None
-)
-
-
-@seed(1)
-@without_shrinking
-@given(programs())
-def by_views(program: object) -> None:
-    """Programs of one worker, an epoch after the other."""
-    check_view(program)  # type: ignore[arg-type]  # it is drawn as one
-
-
-@seed(2)
-@without_shrinking
-@given(programs(), st.sampled_from([1, 2]), st.sampled_from([2, 7]), st.integers(0, 1 << 20))
-def by_workers(program: object, workers: int, at_a_time: int, schedule: int) -> None:
-    """Programs of several epochs under way."""
-    check_workers(program, workers, at_a_time, schedule)  # type: ignore[arg-type]  # as above
-
-
-@dataclass(frozen=True)
-class CollectionMutant:
-    """A planted bug: what it is, what finds it, and where it is."""
-
-    what: str
-    hunt: Callable[[], None]
-    planting: Planting
-
-
-def planted_in(
-    module: str, hunt: Callable[[], None], changes: Sequence[tuple[str, str, str]]
-) -> list[CollectionMutant]:
-    """Mutants of a module: what each is, a line, and what takes its place."""
-    return [
-        CollectionMutant(what, hunt, Planting(f"pointstamp.{module}", old, new))
-        for what, old, new in changes
-    ]
-
+from tests.collections.hunting import by_views, by_views_of, by_workers
+from tests.collections.hunting import planted_in as _of
+from tests.collections.ordered_mutants import ORDERED_MUTANTS
 
 MUTANTS = [
-    *planted_in(
+    *_of(
         "collections.join",
         by_views,
         [
@@ -77,7 +28,7 @@ MUTANTS = [
             ),
         ],
     ),
-    *planted_in(
+    *_of(
         "collections.join",
         by_workers,
         [
@@ -88,7 +39,7 @@ MUTANTS = [
             ),
         ],
     ),
-    *planted_in(
+    *_of(
         "collections.spine",
         by_workers,
         [
@@ -104,7 +55,7 @@ MUTANTS = [
             ),
         ],
     ),
-    *planted_in(
+    *_of(
         "collections.spine",
         by_views,
         [
@@ -115,7 +66,7 @@ MUTANTS = [
             ),
         ],
     ),
-    *planted_in(
+    *_of(
         "collections.aggregate",
         by_views,
         [
@@ -151,20 +102,10 @@ MUTANTS = [
             ),
         ],
     ),
-    *planted_in(
+    *_of(
         "collections.accumulators",
-        by_views,
+        by_views_of("aggregate", "leastof", "statistics", "whole"),
         [
-            (
-                "The least value is looked for from the answer before on alone.",
-                "starts[known] = np.minimum(starts[known], self._first[groups][known])",
-                "starts[known] = self._first[groups][known]",
-            ),
-            (
-                "The least value is looked for among what is new alone.",
-                "starts[known] = np.minimum(starts[known], self._first[groups][known])",
-                "pass",
-            ),
             (
                 "The lower part of a sum does not go up.",
                 "self._upper[touched] += carried >> _HALF",
@@ -182,15 +123,10 @@ MUTANTS = [
             ),
         ],
     ),
-    *planted_in(
+    *_of(
         "collections.accumulators",
-        by_views,
+        by_views_of("aggregate", "leastof", "statistics", "whole"),
         [
-            (
-                "Of texts that begin alike the first that came is the least.",
-                "chosen.append(choose(texts[begin:end], key=TEXTS.value))",
-                "chosen.append(texts[begin])",
-            ),
             (
                 "A value that is there twice is counted twice.",
                 "lambda count: np.minimum(np.maximum(count, 0), 1)",
@@ -208,23 +144,7 @@ MUTANTS = [
             ),
         ],
     ),
-    *planted_in(
-        "collections.top_k",
-        by_views,
-        [
-            (
-                "More copies of the last record are kept than are wanted.",
-                "counts = np.minimum(np.cumsum(parts[-1][:, -1]), most)",
-                "counts = np.minimum(np.cumsum(parts[-1][:, -1]), most + 1)",
-            ),
-            (
-                "What was among the first is not taken back.",
-                "before = first(reader.before(held.time), keys)",
-                "before = first([], keys)",
-            ),
-        ],
-    ),
-    *planted_in(
+    *_of(
         "collections.collection",
         by_views,
         [
@@ -245,7 +165,7 @@ MUTANTS = [
             ),
         ],
     ),
-    *planted_in(
+    *_of(
         "collections.counted",
         by_views,
         [
@@ -256,7 +176,7 @@ MUTANTS = [
             ),
         ],
     ),
-    *planted_in(
+    *_of(
         "collections.join_forms",
         by_views,
         [
@@ -272,7 +192,7 @@ MUTANTS = [
             ),
         ],
     ),
-    *planted_in(
+    *_of(
         "collections.expression",
         by_views,
         [
@@ -283,7 +203,7 @@ MUTANTS = [
             ),
         ],
     ),
-    *planted_in(
+    *_of(
         "collections.casts",
         by_views,
         [
@@ -294,9 +214,9 @@ MUTANTS = [
             ),
         ],
     ),
-    *planted_in(
+    *_of(
         "containers.words",
-        by_views,
+        by_views_of("over", "ordered", "reduce"),
         [
             (
                 "-0.0 differs from 0.0.",
@@ -305,4 +225,5 @@ MUTANTS = [
             ),
         ],
     ),
+    *ORDERED_MUTANTS,
 ]

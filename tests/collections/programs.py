@@ -385,22 +385,22 @@ class Statistics:
         for (k,), rows in by_key(a, [0]).items():
             if sum(rows.values()) <= 0:
                 continue
-            distinct = _counts(rows, 1 if n % 3 else 2)
+            distinct = there_counts(rows, 1 if n % 3 else 2)
             signs = Counter({True: 0, False: 0})
-            for value, c in _all_counts(rows, 1).items():
+            for value, c in all_counts(rows, 1).items():
                 signs[value > 0] += c
             if signs[True] <= 0 and signs[False] <= 0:
                 v = -1
             else:
                 v = int(signs[False] <= 0 if n % 2 else signs[True] > 0)
-            texts = [text.encode() for text in _counts(rows, 2)]
+            texts = [text.encode() for text in there_counts(rows, 2)]
             text = (min if n % 2 else max)(texts).decode() if texts else None
-            spread = _spread(_all_counts(rows, 1 if n % 4 < 2 else 3), is_root=bool(n % 2))
+            spread = _spread(all_counts(rows, 1 if n % 4 < 2 else 3), is_root=bool(n % 2))
             found[k, len(distinct) * 10 + v, text, Decimal("0.00"), spread] += 1
         return found
 
 
-def _all_counts(rows: Multiset, place: int) -> Counter[Any]:
+def all_counts(rows: Multiset, place: int) -> Counter[Any]:
     """How often each value is there that is not null."""
     counts: Counter[Any] = Counter()
     for row, c in rows.items():
@@ -409,8 +409,8 @@ def _all_counts(rows: Multiset, place: int) -> Counter[Any]:
     return counts
 
 
-def _counts(rows: Multiset, place: int) -> Counter[Any]:
-    return Counter({value: c for value, c in _all_counts(rows, place).items() if c > 0})
+def there_counts(rows: Multiset, place: int) -> Counter[Any]:
+    return Counter({value: c for value, c in all_counts(rows, place).items() if c > 0})
 
 
 def _spread(counts: Counter[Any], *, is_root: bool) -> float | None:
@@ -450,44 +450,16 @@ class Whole:
         return Counter({row: 1})
 
 
-@form(1)
-class TopK:
-    """The first few of each group."""
-
-    @staticmethod
-    def build(a: Any, n: int) -> Any:
-        return a.group_by("k").top_k(1 + n % 3, by="v", descending=n % 2 == 0)
-
-    @staticmethod
-    def compute(a: Multiset, n: int) -> Multiset:
-        found: Multiset = Counter()
-        for rows in by_key(a, [0]).values():
-            left = 1 + n % 3
-            for row in sorted(positive(rows), key=lambda row: _place(row, n % 2 == 0)):
-                took = min(left, rows[row])
-                if took > 0:
-                    found[row] += took
-                left -= took
-        return found
-
-
-def _place(row: Row, descending: bool) -> Any:
-    _, v, t, d, f = row
-    by = (0, 0) if v is None else (1, v)
-    if descending:
-        by = (-by[0], -by[1])
-    return (*by, t is not None, (t or "").encode(), d, f is not None, 0.0 if f is None else f)
-
-
 # What is drawn.
 
-_TEXTS = ["", "a", "a long text", "a long tail", "zero", "other", "all"]
+_TEXTS = ["", "a", "a\0", "a longer text, 1", "a longer text, 2", "a longer text, 3"]
+"""Some begin alike in more bytes than are words."""
 
 values = st.one_of(st.none(), st.integers(-3, 3))
 rows = st.tuples(
     st.integers(0, 3),
     values,
-    st.one_of(st.none(), st.sampled_from(_TEXTS[:4])),
+    st.one_of(st.none(), st.sampled_from(_TEXTS)),
     st.sampled_from([Decimal("0.00"), Decimal("1.25"), Decimal("-2.50")]),
     st.one_of(st.none(), st.sampled_from([0.0, -0.0, 0.1, -2.5, 1e300, 3e-300])),
 )
@@ -532,12 +504,17 @@ class Program:
 
 
 @st.composite
-def programs(draw: Any, max_steps: int = 8) -> Program:
-    """A program of one to `max_steps` steps, and one to six epochs of changes."""
+def programs(draw: Any, last: Sequence[str] = (), max_steps: int = 8) -> Program:
+    """A program of one to `max_steps` steps, and one to six epochs of changes.
+
+    last : what the last step is one of, if not of all
+    """
     n_inputs = draw(st.integers(1, 2))
     steps = []
-    for place in range(draw(st.integers(1, max_steps))):
-        name = draw(st.sampled_from(sorted(FORMS)))
+    n_steps = draw(st.integers(1, max_steps))
+    for place in range(n_steps):
+        names = last if last and place == n_steps - 1 else sorted(FORMS)
+        name = draw(st.sampled_from(names))
         n_made = n_inputs + place
         reads = tuple(draw(st.integers(0, n_made - 1)) for _ in range(FORMS[name].n_inputs))
         steps.append(Step(name, reads, draw(st.integers(0, 11))))

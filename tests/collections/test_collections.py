@@ -435,13 +435,3 @@ def test_several_results_by_name() -> None:
     assert view.snapshot("all") == [(1,), (1,)]
     with pytest.raises(InputError, match="no result None"):
         view.snapshot()
-
-
-def test_a_loop_is_refused_by_name() -> None:
-    def main(worker: ps.Worker) -> None:
-        with worker.dataflow() as scope, scope.iterative() as inner:
-            _, t = inner.new_collection("a long")
-            t.distinct()
-
-    with pytest.raises(ps.errors.WorkerError, match="collections in loops are not there yet"):
-        ps.execute(main)

@@ -1,0 +1,182 @@
+"""`GroupedCollection`: groups of records by the columns of a key, and reductions of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pointstamp.collections.aggregate import aggregate
+from pointstamp.collections.aggregates import Aggregate, count
+from pointstamp.collections.expression import col
+from pointstamp.collections.general_reduce import reduced
+from pointstamp.collections.group_answers import arrange_in_order
+from pointstamp.collections.linear import changed, chosen_words, computing
+from pointstamp.collections.order import RecordOrder, order_given
+from pointstamp.collections.schema import Schema, schema_of
+from pointstamp.collections.top_k import first_rows
+from pointstamp.containers.updates import Rows
+from pointstamp.errors import BuildError
+
+if TYPE_CHECKING:
+    from pointstamp.collections.collection import Collection
+
+_CONSTANT = np.zeros((1, 1), np.int64)
+"""The key of the one group of a collection that is not grouped."""
+
+
+class GroupedCollection:
+    """The groups of a collection by the columns of a key; see `Collection.group_by`."""
+
+    def __init__(self, collection: Collection, keys: Sequence[str]) -> None:
+        self._collection = collection
+        self._keys = tuple(keys)
+
+    def agg(self, **aggregates: Aggregate) -> Collection:
+        """A row for each group: the columns of the key, and an aggregate for each argument.
+
+        >>> import pointstamp as ps
+        >>> def build(scope, sales):
+        ...     return sales.group_by("shop").agg(n=ps.count(), cents=ps.sum("cents"))
+        >>> view = ps.View(build, sales="shop long, cents long")
+        >>> view.insert("sales", [(1, 30), (2, 10), (1, 20)])
+        >>> view.advance()
+        [((1, 2, 50), 1), ((2, 1, 10), 1)]
+        """
+        if not aggregates:
+            raise BuildError(
+                "agg is given no aggregate, such as agg(n=ps.count()); of the keys alone, "
+                "select(...).distinct()"
+            )
+        return aggregated(self._collection, self._keys, aggregates, "Aggregate")
+
+    def count(self) -> Collection:
+        """A row for each group: the columns of the key, and `count`."""
+        return self.agg(count=count())
+
+    def top_k(
+        self,
+        k: int,
+        by: str | Sequence[str],
+        *,
+        descending: bool | Sequence[bool] = True,
+        name: str = "TopK",
+    ) -> Collection:
+        """The first `k` records of each group: those with the greatest `by`, or the least.
+
+        Parameters
+        ----------
+        k : int
+            How many records of each group, 1 or more. One that is there twice counts twice.
+        by : str or sequence of str
+            Columns, of which the first decides; texts are ordered by their bytes.
+        descending : bool or sequence of bool
+            Whether the greatest comes first, in all columns or in each. Nulls are before all
+            values, so last where the greatest comes first.
+
+        Among records of equal `by`, those with the least other columns come first.
+
+        >>> import pointstamp as ps
+        >>> def build(scope, sales):
+        ...     by_cents = ["cents", "item"]
+        ...     return sales.group_by("shop").top_k(1, by_cents, descending=[True, False])
+        >>> view = ps.View(build, sales="shop long, item string, cents long")
+        >>> view.insert("sales", [(1, "tea", 30), (1, "ink", 30), (1, "pen", 20)])
+        >>> view.advance()
+        [((1, 'ink', 30), 1)]
+        """
+        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+            raise BuildError(f"operator {name!r} is given k={k!r}, and should be given 1 or more")
+        schema = self._collection.schema
+        order = RecordOrder(
+            schema, self._keys, order_given(schema, by, descending, self._keys, name)
+        )
+        arranged = arrange_in_order(self._collection.stream, order, name)
+        first = first_rows(arranged, k, order, name)
+        return self._collection.of(
+            changed(first, f"{name}Rows", order.decode, schema.texts), schema
+        )
+
+    def reduce(
+        self,
+        function: Callable[[tuple[Any, ...], list[tuple[Any, ...]]], Iterable[Any]],
+        schema: Any,
+        *,
+        name: str = "Reduce",
+    ) -> Collection:
+        """The rows of `function(key, rows)` for each group that has records.
+
+        The function is called with the whole group whenever one of its records changes, so a
+        change costs what the group is long; `agg` and `top_k` cost what changes.
+
+        Parameters
+        ----------
+        function : callable
+            Is given the values of the key, and the records of the group as tuples, each as often
+            as it is there, sorted, nulls first. It returns rows of `schema`, and has to give the
+            same for the same records.
+        schema : schema of the rows that are returned
+            The columns of the key are among them if they are to be.
+
+        A function that fails, or returns rows of another form, is an error with the key.
+
+        >>> import pointstamp as ps
+        >>> def build(scope, sales):
+        ...     def items(shop, rows):
+        ...         return [(*shop, ", ".join(item for _, item in rows))]
+        ...     return sales.group_by("shop").reduce(items, "shop long, items string")
+        >>> view = ps.View(build, sales="shop long, item string")
+        >>> view.insert("sales", [(1, "tea"), (1, "ink")])
+        >>> view.advance()
+        [((1, 'ink, tea'), 1)]
+        """
+        result = schema_of(schema)
+        if not callable(function):
+            raise BuildError(f"operator {name!r} is given {function!r}, which is no function")
+        collection = self._collection
+        rows = reduced(collection.stream, collection.schema, self._keys, function, result, name)
+        return collection.of(rows, result)
+
+
+def aggregated(
+    collection: Collection, keys: Sequence[str], aggregates: dict[str, Aggregate], name: str
+) -> Collection:
+    """A row of aggregates for each group; without keys one row for all records."""
+    schema = collection.schema
+    for given, value in aggregates.items():
+        if not isinstance(value, Aggregate):
+            raise BuildError(
+                f"operator {name!r} is given {given}={value!r}, which is no aggregate such as "
+                'ps.count() or ps.sum("cents")'
+            )
+    bound = [value.bind(schema, given) for given, value in aggregates.items()]
+    if not keys:
+        # There may be no records, so what is null of none may be null.
+        bound = [replace(b, column=replace(b.column, nullable=b.null_of_none)) for b in bound]
+    key_columns = [schema.column(key) for key in keys]
+    result = Schema((*key_columns, *[b.column for b in bound]))
+    values = {
+        f"value {n}, {m}": value
+        for n, b in enumerate(bound)
+        for m, value in enumerate((b.value, b.beside))
+        if value is not None
+    }
+    inner = Schema((*key_columns, *[value.column(n) for n, value in values.items()]))
+    compute = computing({**{key: col(key).bind(schema) for key in keys}, **values}, inner)
+    if keys:
+        n_key = sum(column.n_words for column in key_columns)
+        stream = changed(collection.stream, f"{name}Values", compute, inner.texts)
+        return collection.of(aggregate(stream, n_key, bound, result.texts, name), result)
+
+    # All records are one group, of a key that is 0.
+    def with_key(rows: Rows) -> Rows:
+        return np.column_stack([np.zeros(len(rows), np.int64), compute(rows)])
+
+    texts = tuple(place + 1 for place in inner.texts)
+    stream = changed(collection.stream, f"{name}Values", with_key, texts)
+    rows = aggregate(stream, 1, bound, (), name, always=_CONSTANT)
+    without_key = chosen_words(list(range(1, result.n_words + 1)), result.n_words + 1)
+    assert without_key is not None
+    return collection.of(changed(rows, f"{name}Row", without_key, result.texts), result)

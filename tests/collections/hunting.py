@@ -1,0 +1,68 @@
+"""What a planted bug in collections is, and the random programs that hunt for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from hypothesis import Phase, given, seed, settings
+from hypothesis import strategies as st
+
+from tests.collections.checks import check_view, check_workers
+from tests.collections.programs import programs
+from tests.simulation.planting import Planting
+
+N_PROGRAMS = 1_000
+"""How many random programs a mutant may survive at most."""
+
+without_shrinking = settings(
+    max_examples=N_PROGRAMS, phases=[Phase.generate], database=None, deadline=None
+)
+
+
+@seed(1)
+@without_shrinking
+@given(programs())
+def by_views(program: object) -> None:
+    """Programs of one worker, an epoch after the other."""
+    check_view(program)  # type: ignore[arg-type]  # it is drawn as one
+
+
+@cache
+def by_views_of(*last: str) -> Callable[[], None]:
+    """The same, of programs whose last step is one of some."""
+
+    @seed(3)
+    @without_shrinking
+    @given(programs(last))
+    def hunt(program: object) -> None:
+        check_view(program)  # type: ignore[arg-type]  # as above
+
+    return hunt
+
+
+@seed(2)
+@without_shrinking
+@given(programs(), st.sampled_from([1, 2]), st.sampled_from([2, 7]), st.integers(0, 1 << 20))
+def by_workers(program: object, workers: int, at_a_time: int, schedule: int) -> None:
+    """Programs of several epochs under way."""
+    check_workers(program, workers, at_a_time, schedule)  # type: ignore[arg-type]  # as above
+
+
+@dataclass(frozen=True)
+class CollectionMutant:
+    """A planted bug: what it is, what finds it, and where it is."""
+
+    what: str
+    hunt: Callable[[], None]
+    planting: Planting
+
+
+def planted_in(
+    module: str, hunt: Callable[[], None], changes: Sequence[tuple[str, str, str]]
+) -> list[CollectionMutant]:
+    return [
+        CollectionMutant(what, hunt, Planting(f"pointstamp.{module}", old, new))
+        for what, old, new in changes
+    ]
