@@ -4,8 +4,9 @@
 
 ziglang compiles for the machines of `TARGETS`, whichever this one is, against the glibc of 2014,
 and auditwheel checks that the wheels need nothing newer, and names them so. Which Pythons: those
-of `VERSIONS` that are on the PATH, or that pyenv or uv have, with their headers. `uv build` makes
-each wheel in an environment of its own, so nothing but `make wheels` has to be installed.
+of `VERSIONS` that are on the PATH, or that pyenv or uv have, with their headers; of one that is
+not there a line says so. `uv build` makes each wheel in an environment of its own, so nothing but
+`make wheels` has to be installed.
 """
 
 from __future__ import annotations
@@ -24,11 +25,19 @@ TARGETS = {"x86_64": "x86_64", "aarch64": "generic"}
 """The machines, and the least processor of each: ziglang compiles for that of this machine
 where it is not told."""
 
-HAS_HEADERS = (
-    "import sys, sysconfig, pathlib;"
-    "print('%d.%d' % sys.version_info[:2]"
-    " if pathlib.Path(sysconfig.get_path('include'), 'Python.h').exists() else '')"
-)
+GLIBC = "2.17"
+
+VERSION = """
+import sys, sysconfig, pathlib
+if pathlib.Path(sysconfig.get_path("include"), "Python.h").exists():
+    print("%d.%d" % sys.version_info[:2])
+"""
+CONFIGURATION = """
+import sysconfig, pathlib
+headers = pathlib.Path(sysconfig.get_path("include"))
+of_machine = headers.parent / str(sysconfig.get_config_var("MULTIARCH")) / headers.name
+print(of_machine / "pyconfig.h")
+"""
 
 
 def pythons() -> dict[str, Path]:
@@ -40,16 +49,18 @@ def pythons() -> dict[str, Path]:
             *Path.home().glob(f".local/share/uv/python/cpython-{version}.*/bin/python{version}"),
             Path(shutil.which(f"python{version}") or "/nonexistent"),
         ]
-        for python in candidates:
-            if python.exists() and said_by(python) == version:
-                found[version] = python
-                break
+        ours = (each for each in candidates if each.exists() and said_by(each, VERSION) == version)
+        python = next(ours, None)
+        if python is None:
+            print(f"no wheels for Python {version}: it is not here, or without its headers")
+        else:
+            found[version] = python
     return found
 
 
-def said_by(python: Path) -> str:
-    """The version of a Python that starts and has its headers; else nothing."""
-    ran = subprocess.run([python, "-c", HAS_HEADERS], capture_output=True, text=True, check=False)
+def said_by(python: Path, program: str) -> str:
+    """What a program prints that a Python runs; nothing if that does not start."""
+    ran = subprocess.run([python, "-c", program], capture_output=True, text=True, check=False)
     return ran.stdout.strip()
 
 
@@ -61,20 +72,25 @@ def build(python: Path, folder: Path, **environment: str) -> Path:
 
 
 def run(program: str, *arguments: str, **environment: str) -> None:
-    """Run a program of this environment, or of the PATH; raises if it fails."""
+    """Run a program of this environment, or of the PATH; ends with what it says if it fails."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
-    subprocess.run(
-        [program, *arguments], env={**os.environ, "PATH": path, **environment}, check=True
+    ran = subprocess.run(
+        [program, *arguments],
+        env={**os.environ, "PATH": path, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
     )
+    if ran.returncode:
+        sys.exit(f"{ran.stdout}wheels: {program} failed with status {ran.returncode}")
 
 
-def for_machine(machine: str, version: str) -> dict[str, str]:
-    """What the environment says to compile for a machine.
-
-    Headers of Python are the same on all that have words of 64 bits.
-    """
+def for_machine(machine: str, version: str, headers: Path) -> dict[str, str]:
+    """What the environment says to compile for a machine; `headers` are looked through, too."""
     zig = (
-        f"{sys.executable} -m ziglang cc -target {machine}-linux-gnu.2.17 -mcpu={TARGETS[machine]}"
+        f"{sys.executable} -m ziglang cc "
+        f"-target {machine}-linux-gnu.{GLIBC} -mcpu={TARGETS[machine]} -I{headers}"
     )
     return {
         "CC": zig,
@@ -84,20 +100,45 @@ def for_machine(machine: str, version: str) -> dict[str, str]:
     }
 
 
+def copy_configuration(python: Path, machine: str, headers: Path) -> None:
+    """Have the headers of a Python work for a machine.
+
+    They are the same for all machines with words of 64 bits but for `pyconfig.h`, and what
+    differs in that does not matter to modules: whether there is assembler of x86, and the
+    like. Debian's Python has it in a folder of the machine's name, in which C compilers look by
+    themselves, but not ziglang; and that of another machine is not there.
+    """
+    own = Path(said_by(python, CONFIGURATION))
+    if own.exists():
+        copy = headers / f"{machine}-linux-gnu" / own.parent.name / own.name
+        copy.parent.mkdir(parents=True)
+        shutil.copy2(own, copy)
+
+
+def compiled(python: Path, version: str, machine: str, folder: Path) -> Path:
+    """The wheel for a Python and a machine."""
+    with tempfile.TemporaryDirectory() as made:
+        headers = Path(made, "headers")
+        copy_configuration(python, machine, headers)
+        wheel = build(python, Path(made), **for_machine(machine, version, headers))
+        if wheel.stem.endswith("any"):
+            sys.exit(f"wheels: the core did not compile for {python}, {machine}")
+        run("auditwheel", "repair", "--wheel-dir", str(folder), str(wheel))
+        tag = wheel.name.removesuffix(f"linux_{machine}.whl")
+        platform = f"manylinux_{GLIBC.replace('.', '_')}_{machine}"
+        repaired = [*folder.glob(f"{tag}*{platform}.*")]
+        if not repaired:
+            sys.exit(f"wheels: {wheel.name} needs a glibc that is newer than {GLIBC}")
+        return repaired[0]
+
+
 def main(folder: Path) -> None:
     """Build all wheels into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     print(build(Path(sys.executable), folder, POINTSTAMP_COMPILED="0").name, flush=True)
-    for machine in TARGETS:
-        for version, python in pythons().items():
-            with tempfile.TemporaryDirectory() as made:
-                wheel = build(python, Path(made), **for_machine(machine, version))
-                if wheel.stem.endswith("any"):
-                    sys.exit(f"wheels: the core did not compile for {python}, {machine}")
-                run("auditwheel", "repair", "--wheel-dir", str(folder), str(wheel))
-                tag = wheel.name.removesuffix(f"linux_{machine}.whl")
-                if not [*folder.glob(f"{tag}manylinux*_2_17_{machine}.*")]:
-                    sys.exit(f"wheels: {wheel.name} needs a glibc that is newer than 2.17")
+    for version, python in pythons().items():
+        for machine in TARGETS:
+            print(compiled(python, version, machine, folder).name, flush=True)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import platform
+import re
+import runpy
 import shutil
+import struct
 import subprocess
 import sys
 import zipfile
@@ -15,6 +19,12 @@ from pointstamp import build_info
 
 ROOT = Path(__file__).resolve().parent.parent
 SHIPPED = ("pointstamp", "setup.py", "pyproject.toml", "README.md", "LICENSE")
+
+BUILT = sorted((ROOT / "dist").glob("*-manylinux*.whl"))
+"""What `make wheels` has left here: in CI nothing, before a release all of it."""
+
+WHEELS = runpy.run_path(str(ROOT / "scripts" / "wheels.py"))
+ELF_MACHINES = {"x86_64": 62, "aarch64": 183}
 
 PROGRAM = """
 import pointstamp as ps
@@ -60,19 +70,19 @@ def wheel_of(folder: Path, **environment: str) -> Path:
     return wheel
 
 
-def installed(folder: Path, wheel: Path) -> Path:
-    """The Python of an environment with the wheel and what it needs, and nothing else."""
+def installed(folder: Path, wheel: Path, base: str | Path) -> Path:
+    """A Python like `base`, in an environment with the wheel and what it needs alone."""
     uv = Path(sys.executable).with_name("uv")
     python = folder / "environment" / "bin" / "python"
-    run(uv, "venv", "-q", "--no-config", "--python", sys.executable, folder / "environment")
+    run(uv, "venv", "-q", "--no-config", "--python", base, folder / "environment")
     locked = ROOT / "requirements.lock"
     arguments = ("-q", "--no-config", "--python", python, "--constraint", locked)
     run(uv, "pip", "install", *arguments, wheel)
     return python
 
 
-def check(folder: Path, wheel: Path, mode: str) -> None:
-    python = installed(folder, wheel)
+def check(folder: Path, wheel: Path, mode: str, base: str | Path = sys.executable) -> None:
+    python = installed(folder, wheel, base)
     (folder / "program.py").write_text(PROGRAM)
     bare = {"PATH": os.environ["PATH"], "HOME": str(folder)}
     ran = run(python, folder / "program.py", cwd=folder, env=bare)
@@ -103,6 +113,35 @@ def test_the_compiled_wheel_runs_compiled_in_an_empty_environment(tmp_path):
     wheel = wheel_of(tmp_path)
     assert "py3-none-any" not in wheel.name
     check(tmp_path, wheel, "compiled")
+
+
+@pytest.mark.parametrize("wheel", BUILT, ids=lambda wheel: wheel.name)
+def test_a_wheel_of_a_release_is_for_its_machine_and_runs_compiled_there(wheel, tmp_path):
+    digits, machine = re.search(r"-cp3(\d+)-cp.*manylinux_2_17_(\w+)\.whl$", wheel.name).groups()
+    with zipfile.ZipFile(wheel) as archive:
+        libraries = [name for name in archive.namelist() if name.endswith(".so")]
+        found = {struct.unpack_from("<H", archive.read(name), 18)[0] for name in libraries}
+    assert found == {ELF_MACHINES[machine]}
+    python = WHEELS["pythons"]().get(f"3.{digits}")
+    if machine == platform.machine() and python is not None:
+        check(tmp_path, wheel, "compiled", python)
+
+
+def test_pythons_at_hand_are_found_and_others_are_named(tmp_path, monkeypatch, capsys):
+    found = tmp_path / ".pyenv/versions/3.12.9/bin/python"
+    found.parent.mkdir(parents=True)
+    found.write_text("#!/bin/sh\necho 3.12\n")
+    without_headers = tmp_path / "python3.13"
+    without_headers.write_text("#!/bin/sh\n")
+    for python in (found, without_headers):
+        python.chmod(0o755)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert WHEELS["pythons"]() == {"3.12": found}
+    assert capsys.readouterr().out.splitlines() == [
+        f"no wheels for Python {version}: it is not here, or without its headers"
+        for version in ("3.11", "3.13", "3.14")
+    ]
 
 
 def test_the_page_of_the_package_has_what_a_registry_shows(tmp_path):

@@ -7,7 +7,6 @@ import signal
 import sys
 from contextlib import suppress
 from types import FrameType
-from typing import NoReturn
 
 from pointstamp.cli import streams
 
@@ -18,32 +17,21 @@ def main() -> None:
         signal.signal(signal.SIGINT, _end_at_once)
     streams.settle()
     try:
-        _run()
-    except OSError as error:  # of --help and --version; of answers `ending` has its own
-        sys.exit(streams.unwritten(error))
+        with streams.answering():  # to --help and --version; what a command prints is below
+            _run()
     except SystemExit as ended:
-        if ended.code in (streams.HUNG_UP, streams.INTERRUPTED, streams.TERMINATED):
-            _leave(int(ended.code))
-        raise
-
-
-def _leave(status: int) -> NoReturn:
-    """End now: all is cleaned up, and what other threads still do is not waited for.
-
-    One of them may be in the middle of a line to standard error. The interpreter, if it
-    ended in its orderly way, would wait for that, and then abort.
-    """
-    with suppress(OSError, ValueError, AttributeError):  # standard error goes by lines
-        sys.stdout.flush()
-    os._exit(status)
+        if ended.code not in (streams.HUNG_UP, streams.INTERRUPTED, streams.TERMINATED):
+            raise
+        # All is cleaned up. What other threads still do is not waited for: one may be in the
+        # middle of a line to standard error, and an orderly end would wait for that, and abort.
+        with suppress(OSError, ValueError, AttributeError):  # standard error goes by lines
+            sys.stdout.flush()
+        os._exit(int(ended.code))
 
 
 def _run() -> None:
     if sys.argv[1:] in (["--version"], ["-V"]):
-        # Nothing is imported for this, so that it answers at once.
-        from pointstamp.cli.version import print_version
-
-        print_version()
+        streams.print_version()  # at once: nothing is imported for this
         return
     try:
         from pointstamp.cli.app import app

@@ -5,21 +5,22 @@ A command is a function whose arguments Typer asks for: `command` gives it its e
 little. The rest comes when a command runs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from functools import cache, wraps
+from dataclasses import replace
+from functools import wraps
 from inspect import Parameter, Signature, signature
-from typing import Annotated, Any, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_origin
 
-import typer
+from typer import Argument, Exit, Option, Typer
 
-from pointstamp.cli.explain import explain
-from pointstamp.cli.launcher import run
-from pointstamp.cli.log_report import log
-from pointstamp.cli.request import Query, Request
+from pointstamp.cli.programs import explain, log, run
+from pointstamp.cli.request import Request
+from pointstamp.cli.streams import print_version
 
-app = typer.Typer(
+if TYPE_CHECKING:
+    from pointstamp.cli.search import Search
+
+app = Typer(
     name="pointstamp",
     help="Run a dataflow program; find motifs, triangles and cliques in a graph.",
     no_args_is_help=True,
@@ -36,13 +37,12 @@ _EPILOG = (
     "what it should be."
 )
 
-_Traceback = Annotated[bool, typer.Option("--traceback", help="Show where an error came from.")]
+_Traceback = Annotated[bool, Option("--traceback", help="Show where an error came from.")]
 
 
 def command(
     function: Callable[..., object],
     *common: Callable[..., Any],
-    left: str = "nothing was written",
     runs_program: bool = False,
     epilog: str | None = None,
 ) -> None:
@@ -55,87 +55,81 @@ def command(
     def ending(*, traceback: _Traceback = False, **given: Any) -> None:
         from pointstamp.cli.ending import end_of
 
-        raise typer.Exit(end_of(lambda: function(**given), traceback, left, runs_program))
+        raise Exit(end_of(lambda: function(**given), traceback, runs_program))
 
     askers: list[Callable[..., Any]] = [function, *common, ending]
     asked = [parameter for asker in askers for parameter in _asked(asker)]
-    asked.sort(key=lambda parameter: parameter.default is not Parameter.empty)
     ending.__signature__ = Signature(asked)  # type: ignore[attr-defined]  # PEP 362 has it
     app.command(function.__name__, help=function.__doc__, epilog=epilog)(ending)
 
 
-@cache
 def _asked(function: Callable[..., Any]) -> list[Parameter]:
     """The arguments that Typer is to ask for, with their types."""
-    types = get_type_hints(function, include_extras=True)
     return [
-        parameter.replace(annotation=types[parameter.name], kind=Parameter.KEYWORD_ONLY)
+        parameter.replace(kind=Parameter.KEYWORD_ONLY)
         for parameter in signature(function).parameters.values()
-        if get_origin(types.get(parameter.name)) is Annotated
+        if get_origin(parameter.annotation) is Annotated
     ]
 
 
-def question(query: Callable[..., Query]) -> Callable[..., Query]:
-    """Make a command of a function that makes a query: it searches a graph as `Request` says."""
+def question(function: Callable[..., "Search"]) -> Callable[..., "Search"]:
+    """Make a command of a function that makes a search, which is done as `Request` says."""
 
-    @wraps(query)
+    @wraps(function)
     def searching(**given: Any) -> None:
-        own = {parameter.name: given.pop(parameter.name) for parameter in _asked(query)}
-        request = Request(command=query.__name__, query=query(**own), **given)
-        request.check()
+        own = {parameter.name: given.pop(parameter.name) for parameter in _asked(function)}
+        request = Request(command=function.__name__, **given)
+        search = replace(function(**own), wanted=request.wanted)
+        request.check(search)
         # Rich and Arrow are imported when a request has turned out to make sense.
         from pointstamp.cli.answer import answer
 
-        answer(request)
+        answer(search, request)
 
     command(searching, Request, epilog=_EPILOG)
-    return query
+    return function
 
 
 @question
 def motifs(
     pattern: Annotated[
-        str, typer.Argument(metavar="PATTERN", help="As '(a)-[]->(b); (b)-[]->(c); (a)-[]->(c)'.")
+        str, Argument(metavar="PATTERN", help="As '(a)-[]->(b); (b)-[]->(c); (a)-[]->(c)'.")
     ],
     distinct: Annotated[
-        bool, typer.Option("--distinct", help="Different names are different vertices.")
+        bool, Option("--distinct", help="Different names are different vertices.")
     ] = False,
-) -> Query:
+) -> "Search":
     """Find a pattern of directed edges."""
-    from pointstamp.cli.search import motif_query
+    from pointstamp.cli.search import motif_search
 
-    return motif_query(pattern, distinct)
+    return motif_search(pattern, distinct)
 
 
 @question
-def triangles() -> Query:
+def triangles() -> "Search":
     """Find the triangles, each once, whatever the directions of edges."""
-    from pointstamp.cli.search import clique_query
-
-    return clique_query(3)
+    return cliques(3)
 
 
 @question
 def cliques(
-    k: Annotated[int, typer.Argument(metavar="K", help="How many vertices: 2 to 26.")],
-) -> Query:
+    k: Annotated[int, Argument(metavar="K", help="How many vertices: 2 to 26.")],
+) -> "Search":
     """Find all sets of K vertices that are all neighbours."""
-    from pointstamp.cli.search import clique_query
+    from pointstamp.cli.search import clique_search
 
-    return clique_query(k)
+    return clique_search(k)
 
 
-command(run, left="all workers have ended", runs_program=True)
+command(run, runs_program=True)
 command(log)
 command(explain)
 
 
 @app.callback(invoke_without_command=True)
 def _options(
-    version: Annotated[bool, typer.Option("--version", "-V", help="Say which this is.")] = False,
+    version: Annotated[bool, Option("--version", "-V", help="Say which this is.")] = False,
 ) -> None:
     if version:
-        from pointstamp.cli.version import print_version
-
         print_version()
-        raise typer.Exit
+        raise Exit

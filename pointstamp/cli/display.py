@@ -11,24 +11,25 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING
 
 from rich.console import Console, Group
 from rich.live import Live
 from rich.spinner import Spinner
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from pointstamp.cli.progress import Report
-from pointstamp.cli.tables import console_for, table
 from pointstamp.communication.publishing import receiving
+
+if TYPE_CHECKING:
+    from pointstamp.formats.edge_files import Edges
 
 LINE_EVERY_S = 2.0
 SIGN_OF_LIFE_EVERY_S = 10.0
 FRAMES_PER_S = 8
-TICK_S = 0.1
 LAST_REPORTS_S = 2.0
 """How long last reports may be under way when the answer is there: those of Spark's tasks."""
 
@@ -41,30 +42,30 @@ class Display:
     Attributes
     ----------
     reports : the latest report of each worker, by index; zeros of one that has not reported
+    source : what this process itself reads
     """
 
     def __init__(self, title: str, workers: int, console: Console | None = None) -> None:
         self.reports = [Report(index) for index in range(workers)]
+        self.source: Edges | None = None
         self._all_done = threading.Event()
-        self._status = ""
+        self._status = self._last_counts = ""
         self._title = title
+        self._spinner = Spinner("dots")
         self._console = console or console_for(sys.stderr)
         self._began = self._last_line = time.monotonic()
-        self._n_read = 0
-        self._last_counts = ""
 
     @contextmanager
     def working(self, status: str) -> Iterator[None]:
         """Take what workers report and show progress meanwhile."""
         self.now(status)
-        showing: AbstractContextManager[object] = self._printing_lines()
-        if self._console.is_terminal:
-            showing = Live(
-                get_renderable=self._drawn,
-                console=self._console,
-                refresh_per_second=FRAMES_PER_S,
-                transient=True,
-            )
+        # Rich asks for what to draw from a thread, also where there is no terminal to draw on.
+        showing = Live(
+            get_renderable=self._drawn if self._console.is_terminal else self.tick,
+            console=self._console,
+            refresh_per_second=FRAMES_PER_S,
+            transient=True,
+        )
         with receiving({Report: self.take}), showing:
             yield
 
@@ -91,72 +92,69 @@ class Display:
         elapsed = self._last_line - self._began
         self._console.print(f"{self._title} {elapsed:6.1f} s  {what}", soft_wrap=True)
 
-    def reading(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """The same batches; shows how many edges have been read, here."""
-        for batch in batches:
-            self._n_read += batch.num_rows
-            yield batch
-
     def _counts(self) -> str:
         """All counts in a line."""
         counts = {name: sum(getattr(r, name) for r in self.reports) for name in _HEADINGS}
-        counts["edges"] = max(counts["edges"], self._n_read)
+        if self.source is not None:
+            counts["edges"] = max(counts["edges"], self.source.n_edges)
         return ", ".join(f"{_HEADINGS[name]} {n:,}" for name, n in counts.items() if n)
 
-    # Not on a terminal.
-
-    @contextmanager
-    def _printing_lines(self) -> Iterator[None]:
-        ended = threading.Event()
-
-        def print_lines() -> None:
-            while not ended.wait(TICK_S):
-                self.tick()
-
-        thread = threading.Thread(target=print_lines, name="pointstamp-progress", daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            thread.join()
-
-    def tick(self) -> None:
-        """Print a line, if it is time for one; called often."""
-        silent_s = time.monotonic() - self._last_line
-        if silent_s < LINE_EVERY_S:
-            return
-        counts = self._counts()
-        if counts and counts != self._last_counts:
+    def tick(self) -> str:
+        """Print a line, if it is time for one; called often. There is nothing to draw."""
+        silent_s, counts = time.monotonic() - self._last_line, self._counts()
+        if silent_s >= LINE_EVERY_S and counts not in ("", self._last_counts):
             self._last_counts = counts
             found = [report.found for report in self.reports]
             each = f" ({' + '.join(f'{n:,}' for n in found)})" if any(found) and found[1:] else ""
             self.print_line(f"{self._status}: {counts}{each}")
         elif silent_s >= SIGN_OF_LIFE_EVERY_S:
             self.print_line(f"{self._status}: still at it, {counts or 'nothing to count yet'}")
-
-    # On a terminal.
+        return ""
 
     def _drawn(self) -> Group:
+        """What to draw on a terminal."""
         elapsed = time.monotonic() - self._began
-        head = Spinner("dots", Text(f"{self._title}: {self._status}, {elapsed:.1f} s"))
-        if any(getattr(report, name) for report in self.reports for name in _HEADINGS):
-            return Group(head, table_of(self.reports))
-        return Group(head, Text(f"  {self._counts()}"))
+        self._spinner.update(text=Text(f"{self._title}: {self._status}, {elapsed:.1f} s"))
+        counts = table_of(self.reports) if _counted(self.reports) else self._counts()
+        return Group(self._spinner, counts)
+
+
+def _counted(reports: list[Report]) -> list[str]:
+    """Of what there are counts."""
+    return [name for name in _HEADINGS if any(getattr(each, name) for each in reports)]
 
 
 def table_of(reports: list[Report]) -> Table:
     """What each worker has done, without what none has done."""
-    shown = [name for name in _HEADINGS if any(getattr(each, name) for each in reports)]
-    return table(
-        ["  worker", *(_HEADINGS[name] for name in shown), "peak memory"],
-        [
-            [
-                each.worker,
-                *(getattr(each, name) for name in shown),
-                f"{each.peak_bytes / 1e6:,.0f} MB",
-            ]
-            for each in reports
-        ],
-        left=2,
-    )
+    names = _counted(reports)
+    rows = [
+        [each.worker, *(getattr(each, n) for n in names), f"{each.peak_bytes / 1e6:,.0f} MB"]
+        for each in reports
+    ]
+    return table(["  worker", *(_HEADINGS[name] for name in names), "peak memory"], rows, left=2)
+
+
+def console_for(file: IO[str]) -> Console:
+    """A console that shows text as it is.
+
+    Names of files and patterns have brackets and colons in them, which are no markup.
+    """
+    return Console(file=file, highlight=False, markup=False, emoji=False)
+
+
+def table(
+    headings: Sequence[str], rows: Iterable[Sequence[object]], texts: int = 0, left: int = 0
+) -> Table:
+    """A table in which all columns are numbers, but for the last `texts`.
+
+    There are `left` more blanks before each column.
+    """
+    n_numbers = len(headings) - texts
+    columns = [
+        *(Column(heading, justify="right", no_wrap=True) for heading in headings[:n_numbers]),
+        *(Column(heading, overflow="fold") for heading in headings[n_numbers:]),
+    ]
+    drawn = Table(*columns, box=None, pad_edge=False, padding=(0, 2, 0, left))
+    for row in rows:
+        drawn.add_row(*(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row))
+    return drawn

@@ -7,16 +7,18 @@ in `streams`.
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 
-from pointstamp.cli.own_frames import causes, own_traceback
-from pointstamp.cli.streams import DONE, FAILED, MISUSED, Unwritten, say, unwritten
-from pointstamp.errors import InternalError, PointstampError, UsageError
+from pointstamp.cli.streams import DONE, FAILED, MISUSED, say
+from pointstamp.communication.failure import chain
+from pointstamp.errors import InternalError, PointstampError, UsageError, WorkerError
 
 _STOPPED = {
     signal.SIGHUP: "the terminal was closed",
@@ -24,31 +26,30 @@ _STOPPED = {
     signal.SIGTERM: "terminated",
 }
 
+_BETWEEN = re.compile(
+    r"\n(?:The above exception was the direct cause of the following exception|"
+    r"During handling of the above exception, another exception occurred):\n\n"
+)
+# Of compiled modules files are relative to where they were compiled.
+_OUR_FRAME = re.compile(
+    rf'^  File "(?:{re.escape(str(Path(__file__).parents[1]))}|pointstamp)/[^"\n]*", line \d+.*\n'
+    r"(?:    .*\n|\n)*",
+    re.MULTILINE,
+)
 
-class Stopped(KeyboardInterrupt):
-    """This process was sent a signal that is to end it.
 
-    To everything between here and the place where it is raised this is an
-    interruption, and not an error of a worker: so it is a kind of the one.
-    """
-
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self.number = signal.Signals(number)
-
-
-def end_of(work: Callable[[], object], with_traceback: bool, left: str, runs_program: bool) -> int:
-    """The exit status of `work()`, or of what stopped it, which is said with what is `left`."""
+def end_of(work: Callable[[], object], with_traceback: bool, runs_program: bool) -> int:
+    """The exit status of `work()`, or of what stopped it, which is said with what is left."""
     try:
         # Stopped by a signal, everything that was begun is cleaned up on the way out.
         with _raising_signals():
             work()
-    except Unwritten as error:
-        return unwritten(error)
     except (KeyboardInterrupt, Exception) as error:  # noqa: BLE001  (all of them end here)
-        for cause in causes(error, handled=True):
+        # Spark's cancelled job, for one, is raised during the handling of an interruption.
+        for cause in chain(error):
             if isinstance(cause, KeyboardInterrupt):
-                number = cause.number if isinstance(cause, Stopped) else signal.SIGINT
+                number = next((each for each in _STOPPED if each in cause.args), signal.SIGINT)
+                left = "all workers have ended" if runs_program else "nothing was written"
                 say(f"{_STOPPED[number]}; {left}")
                 return 128 + number
         return _failed(error, with_traceback, runs_program)
@@ -75,16 +76,17 @@ def _raising_signals() -> Iterator[None]:
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    raise Stopped(number)
+    # Whatever the signal, to all between here and `end_of` it is an interruption, and no error.
+    raise KeyboardInterrupt(number)
 
 
 def _failed(error: BaseException, with_traceback: bool, runs_program: bool) -> int:
     """Say why; the exit status."""
-    found = [*causes(error)]
+    found = [*_causes(error)]
     misuse = next((cause for cause in found if isinstance(cause, UsageError)), None)
     is_bug = any(isinstance(cause, InternalError) for cause in found)
     is_expected = not is_bug and any(isinstance(cause, PointstampError) for cause in found)
-    own = own_traceback(error) if runs_program and not (is_bug or misuse or with_traceback) else ""
+    own = _own_traceback(error) if runs_program and not (is_bug or misuse or with_traceback) else ""
     if own:
         print(own, end="", file=sys.stderr)
     elif with_traceback or not (is_expected or misuse):
@@ -92,3 +94,30 @@ def _failed(error: BaseException, with_traceback: bool, runs_program: bool) -> i
     said = misuse or error
     say(str(said) if isinstance(said, PointstampError) else f"{type(said).__name__}: {said}")
     return FAILED if misuse is None else MISUSED
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An error, what it was raised from, and so on."""
+    while error is not None:
+        yield error
+        error = error.__cause__
+
+
+def _own_traceback(error: BaseException) -> str:
+    """The traceback of what the program raised, without frames of ours; empty if it has no other.
+
+    >>> _own_traceback(ValueError("of no program"))
+    ''
+    """
+    # Of a worker process, what that wrote.
+    of_workers = (cause.original for cause in _causes(error) if isinstance(cause, WorkerError))
+    whole = next(filter(None, of_workers), None) or "".join(traceback.format_exception(error))
+    found = []
+    for part in _BETWEEN.split(whole):
+        frames = _OUR_FRAME.sub("", part)
+        if '  File "' in frames:
+            # Of our own errors, that were raised from it, the message is said anyway.
+            last = frames.rstrip().rpartition("\n  ")[2].partition("\n")[2]
+            if not last.startswith("pointstamp."):
+                found.append(frames.strip("\n") + "\n")
+    return "\n".join(found)

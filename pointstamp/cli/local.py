@@ -11,12 +11,11 @@ import time
 from contextlib import ExitStack, closing
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pointstamp.cli.outcome import Facts, Outcome
 from pointstamp.cli.search import Search
 from pointstamp.formats.atomic_file import folder_beside
-from pointstamp.formats.edge_files import read_edges
+from pointstamp.formats.edge_files import Edges, read_edges
 from pointstamp.formats.kept_input import at_hand
 from pointstamp.formats.parquet import PartFile, batches_of
 from pointstamp.formats.vertex_set import VertexSet
@@ -24,11 +23,19 @@ from pointstamp.formats.vertices import vertex_batches
 from pointstamp.runtime.execute import execute
 from pointstamp.runtime.worker import Worker
 
-if TYPE_CHECKING:  # it draws, and workers need nothing for that
+if TYPE_CHECKING:  # they print, and workers need nothing for that
+    from pointstamp.cli.answer import Outcome
     from pointstamp.cli.display import Display
 
-Moments = tuple[float, float]
-"""When a worker began and ended reading, in seconds of the machine's monotonic clock."""
+
+class WorkerShare(NamedTuple):
+    """What one worker gives; times are of the machine's monotonic clock."""
+
+    began_at: float
+    read_at: float
+    edges: Edges
+    n_vertices: int
+    batches: list[Any]
 
 
 def search(display: Display, outcome: Outcome) -> None:
@@ -36,50 +43,48 @@ def search(display: Display, outcome: Outcome) -> None:
     request = outcome.request
     with ExitStack() as stack:
         path = stack.enter_context(at_hand(request.edges))
-        parts = None if request.out is None else stack.enter_context(folder_beside(request.out))
+        parts = None
+        if request.out is not None:
+            folder = stack.enter_context(folder_beside(request.out))
+            parts = [folder / f"{index}.parquet" for index in range(request.workers)]
         stack.enter_context(display.working("searching"))
-        asked = Search(request.query, request.wanted)
-        facts, moments, shares = zip(
-            *execute(_work, asked, path, parts, **request.options()), strict=True
-        )
-        edges, vertices = (sum(getattr(of, name) for of in facts) for name in ("edges", "vertices"))
+        shares = execute(_work, outcome.search, path, parts, **request.options())
+        outcome.n_edges = sum(share.edges.n_edges for share in shares)
+        outcome.n_vertices = sum(share.n_vertices for share in shares)
         # The first alone reads what has names, and what can be taken for a header.
-        outcome.facts = Facts(edges, vertices, facts[0].names, facts[0].notes)
-        for phase, reached in zip(("start", "read"), zip(*moments, strict=True), strict=True):
-            outcome.end(phase, max(reached))
+        outcome.names, outcome.notes = shares[0].edges.names, shares[0].edges.notes
+        outcome.end("start", max(share.began_at for share in shares))
+        outcome.end("read", max(share.read_at for share in shares))
         outcome.reports = display.last_reports()
-        if parts is None:
-            outcome.take(chain.from_iterable(shares))
         outcome.end("search")
-        if parts is not None:
+        if parts is None:
+            outcome.take(chain.from_iterable(share.batches for share in shares))
+        else:
             display.now("writing")
-            outcome.take(batches_of([_part(parts, index) for index in range(request.workers)]))
-            outcome.end("write")
+            outcome.take(batches_of(parts))
 
 
-def _work(
-    worker: Worker, search: Search, path: str, parts: Path | None
-) -> tuple[Facts, Moments, list[Any]]:
-    """What each worker does: it gives what it knows of the graph, and of the matches."""
+def _work(worker: Worker, search: Search, path: str, parts: list[Path] | None) -> WorkerShare:
+    """What each worker does; its matches go to its file of `parts`, or are given back."""
     batches: list[Any] = []
     with ExitStack() as stack:
         take: Any = batches.append
         if parts is not None:
-            part = PartFile(_part(parts, worker.index), search.columns)
+            part = PartFile(parts[worker.index], search.result_columns)
             take = stack.enter_context(closing(part)).write
         with worker.dataflow("search") as scope:
             input, stream = scope.new_input("edges")
             search(scope, stream).inspect_batch(lambda _, batch: take(batch))
-        began = time.monotonic()
+        began_at = time.monotonic()
         edges, vertices = read_edges(path), VertexSet()
         for batch in vertices.adding(edges.batches(worker.index, worker.peers)):
             input.send_batch(batch)
             worker.step()
         input.close()
-        ended = time.monotonic()
+        read_at = time.monotonic()
         n_vertices = vertices.count() if worker.peers == 1 else _own_share(worker, vertices)
         worker.run()
-    return Facts(edges.n_edges, n_vertices, edges.names, edges.notes), (began, ended), batches
+    return WorkerShare(began_at, read_at, edges, n_vertices, batches)
 
 
 def _own_share(worker: Worker, vertices: VertexSet) -> int:
@@ -91,8 +96,3 @@ def _own_share(worker: Worker, vertices: VertexSet) -> int:
         probe = counted.inspect_batch(lambda _, batch: own.add(batch.column(0).to_numpy())).probe()
     worker.step_while(lambda: not probe.done)
     return own.count()
-
-
-def _part(parts: Path, index: int) -> Path:
-    """The file of a worker."""
-    return parts / f"{index}.parquet"

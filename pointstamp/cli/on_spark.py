@@ -12,12 +12,10 @@ import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from pointstamp.cli.display import Display
-from pointstamp.cli.outcome import Facts, Outcome
 from pointstamp.cli.request import Request
-from pointstamp.cli.search import Search
 from pointstamp.formats.edge_files import read_edges
 from pointstamp.formats.parquet import table_of
 from pointstamp.formats.vertex_set import VertexSet
@@ -25,7 +23,8 @@ from pointstamp.spark import is_active, run, session
 from pointstamp.spark.failures import error_of
 from pointstamp.spark.scanned_edges import count_edges, scanned_edges
 
-Result = TypeVar("Result")
+if TYPE_CHECKING:
+    from pointstamp.cli.answer import Outcome
 
 START_S = 20.0
 """How long Java, at the most, takes to start and to give PySpark its port."""
@@ -36,21 +35,18 @@ def search(display: Display, outcome: Outcome) -> None:
     # What Py4J has to say when it is interrupted says nothing to our users.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addHandler(logging.NullHandler())
-    request = outcome.request
     # A line that stays, since Java may print one of its own below it.
     display.print_line("starting Spark")
-    with _session(request) as spark, display.working("reading"):
+    with _session(outcome.request) as spark, display.working("reading"):
         outcome.end("start")
         table = _beside(lambda: _found(spark, display, outcome)).result()
-        display.now("stopping Spark" if request.out is None else "writing")
+        display.now("stopping Spark" if outcome.request.out is None else "writing")
         # Here and not beside: a file that is begun is removed when this is interrupted.
         outcome.take(table.to_batches())
-        if request.out is not None:
-            outcome.end("write")
     outcome.end("stop")
 
 
-def _beside(work: Callable[[], Result]) -> Future[Result]:
+def _beside(work: Callable[[], Any]) -> Future[Any]:
     """`work()` in a thread of its own, so that this one can be interrupted at any time.
 
     PySpark's calls cannot: one that is interrupted may go on to wait for the end of
@@ -66,12 +62,11 @@ def _beside(work: Callable[[], Result]) -> Future[Result]:
 def _found(spark: Any, display: Display, outcome: Outcome) -> Any:
     """Read and search: the result as an Arrow table; what is known beside it is of `outcome`."""
     request = outcome.request
-    edges, outcome.facts = _edges(spark, request.edges, display)
+    edges = _edges(spark, display, outcome)
     outcome.end("read")
     display.now("searching")
-    asked = Search(request.query, request.wanted)
-    schema = ", ".join(f"`{name}` long" for name in asked.columns)
-    frame = run(asked, {"edges": edges}, schema, **request.options())
+    schema = ", ".join(f"`{name}` long" for name in outcome.search.result_columns)
+    frame = run(outcome.search, {"edges": edges}, schema, **request.options())
     with _failing_in_words(frame):
         table = frame.toArrow()
     outcome.reports = display.last_reports()
@@ -79,19 +74,33 @@ def _found(spark: Any, display: Display, outcome: Outcome) -> Any:
     return table
 
 
+def _edges(spark: Any, display: Display, outcome: Outcome) -> Any:
+    """The edges as a DataFrame."""
+    scanned = scanned_edges(spark, outcome.request.edges)
+    if scanned is not None:
+        with _failing_in_words():
+            outcome.n_edges, outcome.n_vertices = count_edges(scanned)
+        return scanned
+    display.source = edges = read_edges(outcome.request.edges)
+    vertices = VertexSet()
+    table = table_of(vertices.adding(edges.batches()), edges.columns)
+    outcome.n_edges, outcome.n_vertices = edges.n_edges, vertices.count()
+    outcome.names, outcome.notes = edges.names, edges.notes
+    return spark.createDataFrame(table)
+
+
 @contextmanager
 def _session(request: Request) -> Iterator[Any]:
-    if is_active():
-        yield session(request.master, request.workers)
-        return
+    is_ours = not is_active()
     starting = _beside(lambda: session(request.master, request.workers))
     try:
         yield starting.result()
     finally:
         # When interrupted, too. A Java that is left while it starts does not notice that
         # we are gone, and stays for ever; one that has started does, so this wait may end.
-        with suppress(Exception):
-            starting.result(START_S).stop()
+        if is_ours:
+            with suppress(Exception):
+                starting.result(START_S).stop()
 
 
 @contextmanager
@@ -101,15 +110,3 @@ def _failing_in_words(frame: Any = None) -> Iterator[None]:
         yield
     except Exception as error:
         raise error_of(error, frame) from error
-
-
-def _edges(spark: Any, path: str, display: Display) -> tuple[Any, Facts]:
-    """The edges as a DataFrame, and the facts about them."""
-    scanned = scanned_edges(spark, path)
-    if scanned is not None:
-        with _failing_in_words():
-            return scanned, Facts(*count_edges(scanned))
-    edges, vertices = read_edges(path), VertexSet()
-    table = table_of(display.reading(vertices.adding(edges.batches())), edges.columns)
-    facts = Facts(edges.n_edges, vertices.count(), edges.names, edges.notes)
-    return spark.createDataFrame(table), facts

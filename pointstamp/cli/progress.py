@@ -7,7 +7,8 @@ connection. This is for the eyes only: where nothing takes them, the worker goes
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from pointstamp.communication.publishing import publish
 from pointstamp.observability.peak_memory import peak_bytes
@@ -34,27 +35,25 @@ class Report:
     found: int = 0
     peak_bytes: int = 0
     done: bool = False
-
-
-class ProgressReporter:
-    """Counts for one worker, and reports."""
-
-    def __init__(self, worker: int) -> None:
-        self.report = Report(worker)
-        self._reported_at = time.monotonic()
+    _published_at: float = field(default_factory=time.monotonic, repr=False, compare=False)
 
     def note(self, what: str, n: int) -> None:
-        """Add `n` to the count of `what`, an attribute of `Report`."""
-        setattr(self.report, what, getattr(self.report, what) + n)
-        if time.monotonic() - self._reported_at > INTERVAL_S:
+        """Add `n` to the count of `what`, an attribute."""
+        setattr(self, what, getattr(self, what) + n)
+        if time.monotonic() - self._published_at > INTERVAL_S:
             self._publish()
 
     def finish(self) -> None:
-        """Report the last counts."""
-        self.report.done = True
+        """Publish the last counts."""
+        self.done = True
         self._publish()
 
+    def as_values(self) -> dict[str, Any]:
+        """The counts by name, for JSON."""
+        names = ("worker", "edges", "prefixes", "found", "peak_bytes")
+        return {name: getattr(self, name) for name in names}
+
     def _publish(self) -> None:
-        self._reported_at = time.monotonic()
-        self.report.peak_bytes = peak_bytes()
-        publish(replace(self.report))
+        self._published_at = time.monotonic()
+        self.peak_bytes = peak_bytes()
+        publish(replace(self))

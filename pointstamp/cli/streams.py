@@ -16,6 +16,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from pointstamp import __version__
+from pointstamp.compiled import build_info
+
 DONE, FAILED, MISUSED = 0, 1, 2
 HUNG_UP, INTERRUPTED, TERMINATED = 129, 130, 143
 """When it was stopped, by which signal, as shells have it: 128 and the signal's number."""
@@ -59,26 +62,22 @@ def settle() -> None:
     )
 
 
-class Unwritten(OSError):
-    """Standard output could not be written."""
+def print_version() -> None:
+    """Say which this is, and whether its core is compiled."""
+    print(f"pointstamp {__version__} ({build_info()})", flush=True)
 
 
 @contextmanager
 def answering() -> Iterator[None]:
-    """Print an answer in this block: what cannot be written raises `Unwritten`."""
+    """Print in this block; where that cannot be written, say so and end with its status."""
     try:
         yield
         if sys.stdout is not None:
             sys.stdout.flush()
     except OSError as error:
-        raise Unwritten(error.errno, error.strerror) from error
-
-
-def unwritten(error: OSError) -> int:
-    """Standard output could not be written: say so; the exit status."""
-    # What is left in its buffer must not be tried again at the end.
-    sys.stdout = None
-    if error.errno == errno.EPIPE:
-        return UNHEARD  # its reader has seen enough
-    say(f"standard output cannot be written: {error.strerror or error}")
-    return FAILED
+        # What is left in its buffer must not be tried again at the end.
+        sys.stdout = None
+        if error.errno == errno.EPIPE:
+            sys.exit(UNHEARD)  # its reader has seen enough
+        say(f"standard output cannot be written: {error.strerror or error}")
+        sys.exit(FAILED)

@@ -12,9 +12,8 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from pointstamp.cli.display import Display
+from pointstamp.cli.display import Display, console_for
 from pointstamp.cli.progress import Report
-from pointstamp.cli.tables import console_for
 from tests.cli.conftest import EDGES, Ran
 
 Run = Callable[..., Ran]
@@ -37,7 +36,7 @@ def test_progress_shows_what_it_is_told_as_it_is() -> None:
 def test_a_log_says_now_and_then_that_there_is_no_news(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [100.0]
     monkeypatch.setattr("pointstamp.cli.display.time", SimpleNamespace(monotonic=lambda: clock[0]))
-    monkeypatch.setattr("pointstamp.cli.display.TICK_S", 60.0)  # here, when it is called
+    monkeypatch.setattr("pointstamp.cli.display.FRAMES_PER_S", 0.01)  # here, when it is called
     shown = io.StringIO()
     display = Display("cliques", 1, console_for(shown))
     with display.working("searching"):

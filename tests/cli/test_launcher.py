@@ -166,7 +166,7 @@ def test_a_program_that_fails_shows_its_own_frames_and_none_of_ours(
     assert own.splitlines()[-1].startswith("pointstamp: ")
     whole = said("--traceback")
     assert 'failing.py", line 2, in deeper' in whole
-    assert "pointstamp/cli/launcher.py" in whole
+    assert "pointstamp/cli/programs.py" in whole
 
 
 # Over several machines; here, ports of this one.

@@ -15,14 +15,15 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from pointstamp.cli.display import Display
-from pointstamp.cli.progress import ProgressReporter, Report
-from pointstamp.cli.top_matches import TopMatches, merged_top
+from pointstamp.cli.progress import Report
+from pointstamp.cli.search import N_SHOWN, merged_top, top_columns, top_matches
 from pointstamp.communication.processes import run_processes
 from pointstamp.errors import FileFormatError, WorkerError
 from pointstamp.formats.edge_files import read_edges
 from pointstamp.formats.parquet import write_parquet
 from pointstamp.formats.vertex_set import VertexSet
 from pointstamp.spark.failures import error_of
+from pointstamp.testing import collect
 
 small = st.integers(0, 6)
 records = st.lists(st.tuples(small, small), max_size=60)
@@ -31,21 +32,23 @@ records = st.lists(st.tuples(small, small), max_size=60)
 # Top matches.
 
 
-@given(st.lists(records, max_size=5), st.integers(1, 8))
+@given(st.lists(records, min_size=1, max_size=3))
 def test_the_top_matches_of_many_workers_are_those_of_all_records(
-    shares: list[list[tuple[int, int]]], n_kept: int
+    shares: list[list[tuple[int, int]]],
 ) -> None:
-    batches = []
-    for share in shares:
-        one = TopMatches(2, n_kept)
-        for half in (share[::2], share[1::2]):
-            one.take(list(np.array(half, np.int64).reshape(-1, 2).T))
-        if share:
-            batches.append(one.as_batch())
+    def build(scope: Any) -> Any:
+        halves = (shares[scope.index][::2], shares[scope.index][1::2])
+        columns = [np.array(half, np.int64).reshape(-1, 2).T for half in halves if half]
+        batches = [pa.record_batch(list(each), ["a", "b"]) for each in columns]
+        return top_matches(scope.batches_to_stream(batches), 2)
+
+    found = [record for _, record in collect(build, workers=len(shares))]
+    assert len(found) <= len(shares) * N_SHOWN
+    batches = [pa.record_batch([[x] for x in record], top_columns(2)) for record in found]
+    rows, n_matches = merged_top(batches, 2)
     every = sorted(record for share in shares for record in share)
-    whole = merged_top(batches, 2, n_kept)
-    assert whole.n_matches == len(every)
-    assert [tuple(row) for row in whole.rows.tolist()] == every[:n_kept]
+    assert n_matches == len(every)
+    assert [tuple(row) for row in rows.tolist()] == every[:N_SHOWN]
 
 
 # Readings.
@@ -76,7 +79,7 @@ def test_the_latest_report_of_each_worker_is_kept(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("pointstamp.cli.display.LAST_REPORTS_S", 0.01)
     display = silent(2)
     with display.working("searching"):
-        reporters = [ProgressReporter(index) for index in range(2)]
+        reporters = [Report(index) for index in range(2)]
         reporters[1].note("found", 5)
         reporters[1].finish()
         assert display.last_reports() == []  # one has not reported
@@ -90,7 +93,7 @@ def test_the_latest_report_of_each_worker_is_kept(monkeypatch: pytest.MonkeyPatc
 
 def test_reports_of_worker_processes_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
     def work(communicator: Any) -> None:
-        ProgressReporter(communicator.index).finish()
+        Report(communicator.index).finish()
 
     monkeypatch.setattr("pointstamp.cli.display.LAST_REPORTS_S", 10.0)
     display = silent(2)
@@ -100,16 +103,16 @@ def test_reports_of_worker_processes_arrive(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_worker_whose_reports_nothing_takes_works_on() -> None:
-    reporter = ProgressReporter(0)
+    reporter = Report(0)
     reporter.note("found", 2)
     reporter.finish()
-    assert reporter.report.found == 2
+    assert reporter.found == 2
 
 
 def test_a_report_of_a_worker_that_is_not_ours_is_ignored() -> None:
     display = silent(1)
     with display.working("searching"):
-        ProgressReporter(7).finish()
+        Report(7).finish()
         assert display.reports == [Report(0)]
 
 
@@ -120,7 +123,7 @@ def test_elsewhere_than_on_a_terminal_changed_counts_are_a_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("pointstamp.cli.display.LINE_EVERY_S", 0.0)
-    monkeypatch.setattr("pointstamp.cli.display.TICK_S", 60.0)  # here, when it is called
+    monkeypatch.setattr("pointstamp.cli.display.FRAMES_PER_S", 0.01)  # here, when it is called
     written = io.StringIO()
     display = Display("triangles", 2, Console(file=written, force_terminal=False, width=200))
     with display.working("searching"):

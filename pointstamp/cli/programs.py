@@ -1,0 +1,181 @@
+"""Commands about programs: run one, sum up the log of a run, ask what one waits for.
+
+`pointstamp run` calls a function as `ps.execute(main, *args)` does: with the worker, and with the
+words after `--`. `pointstamp log` sums up what the workers wrote down.
+
+`pointstamp explain PID` is for a program that seems to hang. PID is that of the process that
+started the workers, or of any of them on the same machine; the process that started them is asked,
+and asks each (see `runtime.introspection`). Of a process that is part of no program, such as a
+shell, the programs below it are named, and none is asked. No process is signalled.
+"""
+
+import os
+import sys
+from json import dumps
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from typer import Argument, Option
+
+from pointstamp.cli.request import Json, LogTo
+from pointstamp.cli.streams import answering, say
+from pointstamp.errors import CommunicationError, UsageError
+
+PLAIN_WIDTH = 200
+"""Columns of a log where there is no terminal, which would say how many it has."""
+
+
+def run(
+    program: Annotated[str, Argument(metavar="FILE.py:FUNCTION", help="What to call.")],
+    args: Annotated[
+        list[str] | None, Argument(metavar="-- ARG...", help="What to call it with, as text.")
+    ] = None,
+    workers: Annotated[int, Option(metavar="N", min=1, help="How many.")] = 1,
+    threads: Annotated[bool, Option("--threads", help="As threads of this process.")] = False,
+    process: Annotated[
+        int | None, Option(metavar="I", help="Be worker I, from 0, of those that --hosts lists.")
+    ] = None,
+    hosts: Annotated[
+        Path | None,
+        Option(metavar="FILE", help="HOST:PORT of each worker, a line each; the same everywhere."),
+    ] = None,
+    secret: Annotated[
+        Path | None, Option(metavar="FILE", help="A secret that these workers share.")
+    ] = None,
+    tls: Annotated[
+        Path | None,
+        Option(
+            metavar="FOLDER", help="Encrypt between them: it has chain.pem, key.pem and roots.pem."
+        ),
+    ] = None,
+    accumulate: Annotated[
+        bool, Option("--accumulate", help="Add up the progress of the workers of each machine.")
+    ] = False,
+    connections: Annotated[
+        Literal["worker", "machine"],
+        Option(help="With --hosts: each two workers, or each two hosts, have a connection."),
+    ] = "worker",
+    memory_limit: Annotated[
+        str | None,
+        Option(metavar="SIZE", help="Per worker, such as 2GB: what waits beyond it goes to disk."),
+    ] = None,
+    spill_directory: Annotated[
+        str | None, Option(metavar="FOLDER", help="Where it goes; the system's otherwise.")
+    ] = None,
+    log: LogTo = None,
+) -> None:
+    """Run a program of your own: FUNCTION(worker, *ARGS) on each worker."""
+    from pointstamp.runtime.execute import execute
+    from pointstamp.runtime.host_file import run_process
+    from pointstamp.runtime.program_file import load
+
+    options: dict[str, Any] = {
+        "accumulate": accumulate,
+        "memory_limit": memory_limit,
+        "spill_directory": spill_directory,
+        "log": log,
+    }
+    words = args or []
+    main = load(program, words)
+    if process is None and hosts is None and secret is None and tls is None:
+        if connections != "worker":
+            raise UsageError("--connections machine is for several machines: name --hosts")
+        execute(main, *words, workers=workers, threads=threads, **options)
+        return
+    if process is None or hosts is None or secret is None:
+        raise UsageError("--process I, --hosts FILE and --secret FILE go together: name all")
+    if workers > 1 or threads:
+        raise UsageError("each line of --hosts is one worker: leave out --workers and --threads")
+    run_process(main, words, process, hosts, secret, tls, say, connections, **options)
+
+
+def log(
+    file: Annotated[
+        str, Argument(metavar="FILE", help="The folder that was given as log=ps.Log(...).")
+    ],
+    epoch: Annotated[
+        str | None, Option(metavar="TIME", help="Whose critical path.", show_default="the slowest")
+    ] = None,
+    top: Annotated[int, Option(metavar="N", min=1, help="How many operators and channels.")] = 20,
+    slots: Annotated[
+        int, Option(metavar="N", min=1, max=100_000, help="Into how many slots time is cut.")
+    ] = 72,
+    json: Json = False,
+) -> None:
+    """Sum up the log of a run: a timeline, time per operator, records per channel, a path."""
+    from pointstamp.cli.display import console_for, table
+    from pointstamp.observability.reading import read
+    from pointstamp.observability.report import as_values, report
+    from pointstamp.observability.summary import summarize
+    from pointstamp.observability.timeline import timeline
+
+    run = read(file)
+    summary = summarize(run, epoch)
+    drawn = timeline(run, summary.operators, slots)
+    for what in summary.missing:
+        say(what)
+    with answering():
+        if json:
+            print(dumps({"command": "log", "log": file, **as_values(summary, drawn)}))
+            return
+        console = console_for(sys.stdout)
+        if not console.is_terminal:
+            console.width = PLAIN_WIDTH
+        for part in report(file, summary, drawn, top):
+            if isinstance(part, str):
+                console.print(part, soft_wrap=True)
+            else:
+                console.print(table(part.headings, part.rows, part.n_texts))
+
+
+def explain(
+    pid: Annotated[int, Argument(metavar="PID", min=1, help="Any process of the program.")],
+    timeout: Annotated[
+        float, Option(metavar="SECONDS", min=0.1, help="How long to wait for answers.")
+    ] = 5.0,
+) -> None:
+    """Ask the workers of a running program what they wait for; needs Linux.
+
+    Exit status: 0 if every process with workers answered, 1 if one did not, 2 if there is none.
+    """
+    from pointstamp.runtime.introspection import ask, find_below, find_program
+    from pointstamp.runtime.signal_handler import in_words
+
+    _become_user_of(pid)
+    program = find_program(pid)
+    found = None if program is None else ask(program, timeout)
+    if program == pid and found is None:
+        raise CommunicationError(
+            f"process {pid} did not answer in {timeout:g} s: it is in a call that lets no other "
+            "thread run, or stopped, or has ended"
+        )
+    if not found or pid not in (program, *(each.process for each in found)):
+        if below := ", ".join(f"`pointstamp explain {other}`" for other in find_below(pid)):
+            raise UsageError(
+                f"process {pid} is part of no Pointstamp program, and nothing was asked; below "
+                f"it there is one for each of {below}"
+            )
+        raise UsageError(
+            f"process {pid} runs no workers that can be asked: none are there at the moment, "
+            "or it is another user's; where this is not Linux, `kill -USR1` of the process "
+            "that started the workers has it print this to its own standard error"
+        )
+    with answering():
+        for each in found:
+            if each.text is not None:
+                print(in_words(each), end="\n\n")
+    silent = [in_words(each) for each in found if each.text is None]
+    if silent:
+        raise CommunicationError("\n".join(silent))
+
+
+def _become_user_of(pid: int) -> None:
+    """As root, be the user of that process from now on: what it answers is unpickled."""
+    try:
+        owner = Path(f"/proc/{pid}").stat()
+    except OSError:
+        return
+    if os.geteuid() == 0 != owner.st_uid:
+        os.setgroups([])
+        os.setgid(owner.st_gid)
+        os.setuid(owner.st_uid)
