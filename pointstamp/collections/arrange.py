@@ -50,7 +50,7 @@ def check_times(stream: StreamCore[Any], name: str) -> None:
     if not stream.scope.timestamp.total:
         raise BuildError(
             f"operator {name!r} of a collection is made in {stream.scope.path}, whose times are "
-            f"{stream.scope.timestamp.name}: collections in loops are not there yet; make it in a "
+            f"{stream.scope.timestamp.name}: this operator is not there in loops yet; make it in a "
             "dataflow whose times are in one line, such as epochs"
         )
 
