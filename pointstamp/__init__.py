@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pointstamp.collections.changes import Changes as Changes
     from pointstamp.collections.changes import CollectionSnapshot as CollectionSnapshot
     from pointstamp.collections.collection import Collection as Collection
+    from pointstamp.collections.expression import coalesce as coalesce
     from pointstamp.collections.expression import col as col
     from pointstamp.collections.expression import lit as lit
     from pointstamp.collections.expression import when as when
@@ -115,6 +116,7 @@ _HOMES = {
     "CollectionInput": "pointstamp.collections.inputs",
     "Changes": "pointstamp.collections.changes",
     "CollectionSnapshot": "pointstamp.collections.changes",
+    "coalesce": "pointstamp.collections.expression",
     "col": "pointstamp.collections.expression",
     "lit": "pointstamp.collections.expression",
     "when": "pointstamp.collections.expression",

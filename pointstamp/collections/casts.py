@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pointstamp.collections.evaluation import Evaluate, Evaluated, Mask, Values, computed
 from pointstamp.collections.schema import Column
 from pointstamp.containers.updates import Rows
 from pointstamp.containers.words import (
@@ -34,12 +35,10 @@ from pointstamp.containers.words import (
 )
 from pointstamp.errors import DataError, SchemaError
 
-Values = npt.NDArray[Any]
-"""Of floats float64, of booleans bool, of all others their words as int64."""
-Mask = npt.NDArray[np.bool_] | None
-"""Which values are there; None where all are."""
-Evaluate = Callable[[Rows], tuple[Values, Mask]]
+NULL = WordType("null")
+"""The type of a null that takes the type of its context."""
 
+_DAY = 86_400_000_000
 _WIDE = decimal.Context(prec=60)
 
 
@@ -52,7 +51,17 @@ class Bound:
     evaluate: Evaluate
 
     def column(self, name: str) -> Column:
-        """What it is as a column."""
+        """What it is as a column.
+
+        Raises
+        ------
+        SchemaError
+            If it is a null without a type.
+        """
+        if self.type == NULL:
+            raise SchemaError(
+                f"column {name!r} is null, of no type; give it one, as in ps.lit(None).cast('long')"
+            )
         return Column(name, self.type, self.nullable)
 
     def write(self, rows: Rows, into: Rows, place: int) -> None:
@@ -69,7 +78,22 @@ def in_words(values: Values, bound: Bound) -> Values:
     return float_words(values) if bound.type.is_float else values
 
 
-def same_type(one: Bound, two: Bound, what: str) -> tuple[Bound, Bound]:
+def null_of(kind: WordType) -> Bound:
+    """A null of a type."""
+    dtype = np.float64 if kind.is_float else np.bool_ if kind == BOOLEAN else np.int64
+
+    def evaluate(rows: Rows) -> Evaluated:
+        return np.zeros(len(rows), dtype), np.zeros(len(rows), np.bool_)
+
+    return Bound(kind, True, evaluate)
+
+
+def typed(bound: Bound, kind: WordType) -> Bound:
+    """A null without a type as one of this type; anything else as it is."""
+    return null_of(kind) if bound.type == NULL else bound
+
+
+def same_type(one: Bound, two: Bound, what: object) -> tuple[Bound, Bound]:
     """Both as one type, without losing anything of either.
 
     Raises
@@ -77,6 +101,7 @@ def same_type(one: Bound, two: Bound, what: str) -> tuple[Bound, Bound]:
     SchemaError
         If there is none.
     """
+    one, two = typed(one, two.type), typed(two, one.type)
     if one.type == two.type:
         return one, two
     if one.type.is_integer and two.type.is_integer:
@@ -107,14 +132,14 @@ def _digits_before(kind: WordType) -> int:
     return kind.precision - kind.scale if isinstance(kind, DecimalType) else MOST_DIGITS
 
 
-def as_long(bound: Bound, what: str) -> Bound:
+def as_long(bound: Bound, what: object) -> Bound:
     """Integers of another width as longs, which they are."""
     if bound.type.name == "uint64":
         raise SchemaError(f"{what}: uint64 and another type of integers do not go together; cast")
     return Bound(LONG, bound.nullable, bound.evaluate)
 
 
-def cast_to(bound: Bound, wanted: WordType, what: str) -> Bound:
+def cast_to(bound: Bound, wanted: WordType, what: object) -> Bound:
     """Values as those of another type.
 
     Raises
@@ -123,8 +148,15 @@ def cast_to(bound: Bound, wanted: WordType, what: str) -> Bound:
         If they cannot be.
     """
     have = bound.type
-    if have == wanted:
+    bound = typed(bound, wanted)
+    if bound.type == wanted:
         return bound
+    if isinstance(have, TimestampType) and isinstance(wanted, DateType):
+        return _converted(bound, wanted, lambda values, there: values // _DAY)
+    if isinstance(have, DateType) and isinstance(wanted, TimestampType):
+        return _converted(bound, wanted, lambda values, there: values * _DAY)
+    if _is_wider(wanted, have):
+        return Bound(wanted, bound.nullable, bound.evaluate)
     if have == BOOLEAN and wanted.is_integer:
         return _converted(bound, wanted, lambda values, there: values.astype(np.int64))
     if not (is_number(have) and is_number(wanted)) or "uint64" in (have.name, wanted.name):
@@ -147,12 +179,22 @@ def cast_to(bound: Bound, wanted: WordType, what: str) -> Bound:
     return _converted(bound, wanted, rescaled)
 
 
+def _is_wider(wanted: WordType, have: WordType) -> bool:
+    """Whether these are decimals of the same places, and no fewer digits."""
+    return (
+        isinstance(have, DecimalType)
+        and isinstance(wanted, DecimalType)
+        and have.scale == wanted.scale
+        and have.precision <= wanted.precision
+    )
+
+
 def _converted(bound: Bound, wanted: WordType, convert: Callable[[Values, Mask], Values]) -> Bound:
-    def evaluate(rows: Rows) -> tuple[Values, Mask]:
-        values, there = bound.evaluate(rows)
+    def converted(column: Evaluated) -> Evaluated:
+        values, there = column
         return fitting(convert(values, there), there, wanted), there
 
-    return Bound(wanted, bound.nullable, evaluate)
+    return Bound(wanted, bound.nullable, computed(converted, bound.evaluate))
 
 
 def fitting(values: Values, there: Mask, kind: WordType) -> Values:
@@ -179,29 +221,34 @@ def fitting(values: Values, there: Mask, kind: WordType) -> Values:
     return values
 
 
-def refuse_where(wrong: npt.NDArray[np.bool_], there: Mask, values: Values, what: str) -> None:
-    """Raise a `DataError` with the first value that is there and wrong."""
+def refuse_where(
+    wrong: npt.NDArray[np.bool_], there: Mask, values: Values, what: str, of: object = ""
+) -> None:
+    """Raise a `DataError` with the first value that is there and wrong.
+
+    of : put behind the message; an expression, which is written out for an error alone
+    """
     wrong = wrong if there is None else wrong & there
     if wrong.any():
-        raise DataError(f"{values[wrong.argmax()].item()!r} {what}")
+        raise DataError(f"{values[wrong.argmax()].item()!r} {what} {of}".rstrip())
 
 
-def _whole(values: Values, there: Mask, wanted: WordType, what: str) -> Values:
+def _whole(values: Values, there: Mask, wanted: WordType, what: object) -> Values:
     scale = scale_of(wanted)
     if isinstance(wanted, DecimalType):
         return _nearest(values, there, scale, what)
     scaled = np.trunc(values * 10.0**scale)
     refuse_where(
-        ~(np.abs(scaled) < float(1 << 63)), there, values, f"does not fit 64 bits, in {what}"
+        ~(np.abs(scaled) < float(1 << 63)), there, values, "does not fit 64 bits, in", what
     )
     return np.where(np.isfinite(scaled), scaled, 0).astype(np.int64)
 
 
-def _nearest(values: Values, there: Mask, scale: int, what: str) -> Values:
+def _nearest(values: Values, there: Mask, scale: int, what: object) -> Values:
     """The decimals that floats are written as, to so many places; halves go away from 0."""
     known = np.ones(len(values), np.bool_) if there is None else there
     far = ~(np.abs(values) * 10.0**scale < 1e18)
-    refuse_where(far, there, values, f"does not fit 18 digits, in {what}")
+    refuse_where(far, there, values, "does not fit 18 digits, in", what)
     unit = decimal.Decimal(1).scaleb(-scale)
     words = [
         int(decimal.Decimal(repr(value)).quantize(unit, decimal.ROUND_HALF_UP, _WIDE).scaleb(scale))
@@ -212,7 +259,7 @@ def _nearest(values: Values, there: Mask, scale: int, what: str) -> Values:
     return np.array(words, np.int64)
 
 
-def checked_product(a: Values, b: Any, there: Mask, what: str) -> Values:
+def checked_product(a: Values, b: Any, there: Mask, what: object) -> Values:
     """The product of integers, or a `DataError` where it is beyond 64 bits."""
     product = a * b
     with np.errstate(all="ignore"):
@@ -221,6 +268,6 @@ def checked_product(a: Values, b: Any, there: Mask, what: str) -> Values:
     others = np.broadcast_to(b, a.shape)
     for at in near.tolist():
         wrong[at] = not -(1 << 63) <= int(a[at]) * int(others[at]) < 1 << 63
-    refuse_where(wrong, there, a, f"multiplied does not fit 64 bits, in {what}")
+    refuse_where(wrong, there, a, "multiplied does not fit 64 bits, in", what)
     checked: Values = product
     return checked

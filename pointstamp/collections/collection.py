@@ -410,9 +410,9 @@ def _plain_words(schema: Schema, columns: dict[str, Expression]) -> list[int] | 
     """The words of columns that are given as they are; None if one is computed."""
     words = []
     for expression in columns.values():
-        if expression.name is None or repr(expression) != repr(col(expression.name)):
+        if expression.column is None:
             return None
-        words += schema.words(expression.name)
+        words += schema.words(expression.column)
     return words
 
 

@@ -1,53 +1,54 @@
 """Expressions over the columns of a collection: `col("cents") >= 1_000`.
 
-An expression is a tree, made by Python's operators. Bound to a schema it has a type, and a
-function of a batch. Nulls are as in SQL: what is computed of one is null, but `&` and `|`
-where the other side decides.
+An expression is a tree, made by Python's operators and by methods. Bound to a schema it has a
+type, and a program that computes it of a batch. Nulls are as in SQL: what is computed of one is
+null, but `&` and `|` where the other side decides.
+
+Trees are walked without recursion, so a chain of any length is as good as a short one.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import decimal
-import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from pointstamp.collections.casts import (
-    Bound,
-    Mask,
-    Values,
-    as_long,
-    cast_to,
-    checked_product,
-    fitting,
-    in_words,
-    is_number,
-    refuse_where,
-    same_type,
-    scale_of,
+from pointstamp.collections import dates, numeric
+from pointstamp.collections.arithmetic import arithmetic
+from pointstamp.collections.casts import NULL, Bound, cast_to, null_of
+from pointstamp.collections.conditions import (
+    boolean,
+    choice,
+    comparison,
+    first_not_null,
+    logic,
+    negation,
+    nullness,
+    one_of,
 )
+from pointstamp.collections.evaluation import Evaluated, Values, computed
 from pointstamp.collections.schema import Schema
-from pointstamp.containers.dictionary import ranks_of_texts
+from pointstamp.containers.text_functions import check_arguments, of_texts, result_of
 from pointstamp.containers.updates import Rows
 from pointstamp.containers.words import (
     BOOLEAN,
     DOUBLE,
     LONG,
-    MOST_DIGITS,
     STRING,
-    DateType,
-    DecimalType,
-    DurationType,
-    TimestampType,
+    TextType,
     WordType,
     decimal_type,
     type_named,
     words_float,
 )
-from pointstamp.errors import SchemaError
+from pointstamp.errors import BuildError, SchemaError
+
+Found = TypeVar("Found")
+Bind = Callable[[Schema, "list[Bound]", "Expression"], Bound]
+"""What an expression is bound to a schema: of its operands' bounds, and for messages itself."""
 
 
 class Expression:
@@ -57,11 +58,26 @@ class Expression:
     ((col('price') * 2) > 10)
     """
 
-    def __init__(self, text: str, bind: Callable[[Schema], Bound], name: str | None = None) -> None:
-        self._text = text
+    def __init__(
+        self,
+        operands: Sequence[Expression],
+        bind: Bind,
+        text: Callable[..., str],
+        *,
+        name: str | None = None,
+        constant: tuple[Any] | None = None,
+    ) -> None:
+        self._operands = tuple(operands)
         self._bind = bind
+        self._text = text
         self.name = name
         """What the column is called if no other name is given."""
+        self.constant = constant
+        """What it is of every record, if that is one value."""
+        self.column: str | None = None
+        """The column that it is, if it is one as it is."""
+        self.cases: list[tuple[Expression, Expression]] = []
+        """Conditions and values, if it is a choice; the last operand is for all others."""
 
     def bind(self, schema: Schema) -> Bound:
         """Its type, and how to compute it, where records have `schema`.
@@ -73,73 +89,65 @@ class Expression:
         SchemaError
             If its types do not go together.
         """
-        return self._bind(schema)
+        return _folded(self, lambda part, operands: part._bind(schema, operands, part))
 
     def alias(self, name: str) -> Expression:
         """The same, as a column of that name."""
-        return Expression(self._text, self._bind, name)
+        same = Expression(self._operands, self._bind, self._text, name=name, constant=self.constant)
+        same.column, same.cases = self.column, self.cases
+        return same
+
+    # Nulls, and choices by values.
 
     def is_null(self) -> Expression:
         """Whether it is null."""
+        return self._method("is_null", lambda inner, what: nullness(inner, True))
 
-        def bind(schema: Schema) -> Bound:
-            inner = self.bind(schema)
-
-            def evaluate(rows: Rows) -> tuple[Values, Mask]:
-                _, there = inner.evaluate(rows)
-                return (np.zeros(len(rows), np.bool_) if there is None else ~there), None
-
-            return Bound(BOOLEAN, False, evaluate)
-
-        return Expression(f"{self}.is_null()", bind)
+    def is_not_null(self) -> Expression:
+        """Whether it is not null."""
+        return self._method("is_not_null", lambda inner, what: nullness(inner, False))
 
     def fill_null(self, value: Any) -> Expression:
-        """`value` where it is null."""
-        other = as_expression(value)
+        """`value` where it is null, and computed only there.
 
-        def bind(schema: Schema) -> Bound:
-            one, two = same_type(self.bind(schema), other.bind(schema), f"{self}.fill_null")
+        >>> col("n").fill_null(0)
+        col('n').fill_null(0)
+        """
 
-            def evaluate(rows: Rows) -> tuple[Values, Mask]:
-                values, there = one.evaluate(rows)
-                if there is None:
-                    return values, None
-                others, others_there = two.evaluate(rows)
-                mask = None if others_there is None else there | others_there
-                return np.where(there, values, others), mask
+        def bind(schema: Schema, values: list[Bound], what: Expression) -> Bound:
+            return first_not_null(values, what)
 
-            return Bound(one.type, one.nullable and two.nullable, evaluate)
-
-        return Expression(f"{self}.fill_null({other})", bind, self.name)
+        return Expression(
+            (self, as_expression(value)),
+            bind,
+            lambda inner, other: f"{inner}.fill_null({other})",
+            name=self.name,
+        )
 
     def is_in(self, values: Sequence[Any]) -> Expression:
-        """Whether it is one of `values`."""
+        """Whether it is one of `values`. Of a null, and where one of several is null, as in SQL."""
         listed = [as_expression(value) for value in values]
-        text = f"{self}.is_in({list(values)!r})"
 
-        def bind(schema: Schema) -> Bound:
-            inner = self.bind(schema)
-            pairs = [same_type(inner, value.bind(schema), text) for value in listed]
-            alike = [other for bound, other in pairs if bound.type == inner.type]
-            unlike = [pair for pair in pairs if pair[0].type != inner.type]
+        def bind(schema: Schema, bounds: list[Bound], what: Expression) -> Bound:
+            inner, *others = bounds
+            known = [each.constant for each in listed]
+            return one_of(inner, list(zip(others, known, strict=True)), what)
 
-            def evaluate(rows: Rows) -> tuple[Values, Mask]:
-                values, there = inner.evaluate(rows)
-                found = np.zeros(len(rows), np.bool_)
-                if alike and len(rows):
-                    wanted = np.concatenate([other.evaluate(rows[:1])[0] for other in alike])
-                    found = np.isin(in_words(values, inner), in_words(wanted, inner))
-                for bound, other in unlike:
-                    one, two = bound.evaluate(rows)[0], other.evaluate(rows)[0]
-                    found = found | (in_words(one, bound) == in_words(two, bound))
-                return found, there
+        def text(inner: str, *others: str) -> str:
+            return f"{inner}.is_in([{', '.join(others)}])"
 
-            return Bound(BOOLEAN, inner.nullable, evaluate)
+        return Expression((self, *listed), bind, text)
 
-        return Expression(text, bind)
+    def between(self, low: Any, high: Any) -> Expression:
+        """Whether it is from `low` up to `high`, both included.
+
+        >>> col("n").between(1, 3)
+        ((col('n') >= 1) & (col('n') <= 3))
+        """
+        return _logic(self >= low, "&", self <= high)
 
     def cast(self, kind: str) -> Expression:
-        """The same value as another type: an integer, float or decimal as another of them.
+        """The same value as another type: a number as another, a date as a timestamp, and back.
 
         Raises
         ------
@@ -149,14 +157,169 @@ class Expression:
             While it runs, if a value does not fit.
         """
         wanted = type_named(kind)
+        return self._method(
+            "cast", lambda inner, what: cast_to(inner, wanted, what), kind, keeps_name=True
+        )
 
-        def bind(schema: Schema) -> Bound:
-            return cast_to(self.bind(schema), wanted, str(self))
+    # Numbers.
 
-        return Expression(f"{self}.cast({kind!r})", bind, self.name)
+    def abs(self) -> Expression:
+        """Without its sign."""
+        return self._method("abs", numeric.absolute)
+
+    def round(self, places: int = 0) -> Expression:
+        """To so many places behind the point.
+
+        Of a decimal one with so many places, halves away from 0, as in SQL; of a float what
+        Python's `round` gives; of an integer itself.
+        """
+        numeric.check_places(places)
+        return self._method(
+            "round", lambda inner, what: numeric.rounded(inner, places, what), places
+        )
+
+    def floor(self) -> Expression:
+        """The greatest whole number that is not above it: of a decimal one without places."""
+        return self._method("floor", numeric.floor)
+
+    def ceil(self) -> Expression:
+        """The least whole number that is not below it: of a decimal one without places."""
+        return self._method("ceil", numeric.ceil)
+
+    def sqrt(self) -> Expression:
+        """The root, a double; of what is below 0 a `DataError` while it runs."""
+        return self._method("sqrt", numeric.sqrt)
+
+    def log2(self) -> Expression:
+        """The logarithm to base 2, a double; of what is not above 0 a `DataError`."""
+        return self._method("log2", numeric.log2)
+
+    # Dates and times.
+
+    def year(self) -> Expression:
+        """The year of a date or timestamp, a long."""
+        return self._part("year")
+
+    def quarter(self) -> Expression:
+        """The quarter of the year, 1 to 4."""
+        return self._part("quarter")
+
+    def month(self) -> Expression:
+        """The month, 1 to 12."""
+        return self._part("month")
+
+    def day(self) -> Expression:
+        """The day of the month, from 1 on."""
+        return self._part("day")
+
+    def weekday(self) -> Expression:
+        """The day of the week, as Python has it: Monday is 0, Sunday 6."""
+        return self._part("weekday")
+
+    def hour(self) -> Expression:
+        """The hour of a timestamp, 0 to 23."""
+        return self._part("hour")
+
+    def minute(self) -> Expression:
+        """The minute of a timestamp, 0 to 59."""
+        return self._part("minute")
+
+    def second(self) -> Expression:
+        """The second of a timestamp, 0 to 59."""
+        return self._part("second")
+
+    def microsecond(self) -> Expression:
+        """The microseconds of a timestamp beyond its second."""
+        return self._part("microsecond")
+
+    def truncate(self, unit: str) -> Expression:
+        """The beginning of the year, quarter, month, week, day, hour, minute or second.
+
+        A week begins on Monday. A date remains a date, a timestamp a timestamp.
+        """
+        dates.check_unit(unit)
+        return self._method(
+            "truncate", lambda inner, what: dates.truncated(inner, unit, what), unit
+        )
+
+    # Texts. Each is computed once for each distinct text of a batch.
+
+    def like(self, pattern: str) -> Expression:
+        r"""Whether it is as a pattern of SQL: `%` is any text, `_` any character, `\%` a `%`."""
+        return self._of_text("like", pattern)
+
+    def starts_with(self, beginning: str) -> Expression:
+        """Whether it begins with a text."""
+        return self._of_text("starts_with", beginning)
+
+    def ends_with(self, end: str) -> Expression:
+        """Whether it ends with a text."""
+        return self._of_text("ends_with", end)
+
+    def contains(self, part: str) -> Expression:
+        """Whether a text is in it, as it is: no pattern."""
+        return self._of_text("contains", part)
+
+    def lower(self) -> Expression:
+        """In small letters, each character by itself."""
+        return self._of_text("lower")
+
+    def upper(self) -> Expression:
+        """In capital letters, each character by itself: "ß" has none."""
+        return self._of_text("upper")
+
+    def length(self) -> Expression:
+        """How many characters it has, or a binary bytes; a long."""
+        return self._of_text("length")
+
+    def slice(self, start: int, length: int | None = None) -> Expression:
+        """The characters from place `start` on, at most `length` of them if that is given.
+
+        Places count from 0; one below 0 counts from the end.
+        """
+        return self._of_text("slice", start, length)
+
+    # What they are made of.
+
+    def _method(
+        self,
+        method: str,
+        bind: Callable[[Bound, Expression], Bound],
+        *given: Any,
+        keeps_name: bool = False,
+    ) -> Expression:
+        shown = ", ".join(map(repr, given))
+        return Expression(
+            (self,),
+            lambda schema, operands, what: bind(operands[0], what),
+            lambda inner: f"{inner}.{method}({shown})",
+            name=self.name if keeps_name else None,
+        )
+
+    def _part(self, part: str) -> Expression:
+        return self._method(part, lambda inner, what: dates.date_part(inner, part, what))
+
+    def _of_text(self, function: str, *given: Any) -> Expression:
+        check_arguments(function, given)
+
+        def bind(schema: Schema, operands: list[Bound], what: Expression) -> Bound:
+            (inner,) = operands
+            kind = inner.type
+            if not isinstance(kind, TextType) or (kind.is_binary and function in _OF_TEXTS_ALONE):
+                raise SchemaError(f"{what} is asked of {kind.name}, which is no text")
+            compute = of_texts(function, kind, given)
+
+            def evaluate(column: Evaluated) -> Evaluated:
+                return compute(column[0]), column[1]
+
+            program = computed(evaluate, inner.evaluate)
+            return Bound(result_of(function, kind), inner.nullable, program)
+
+        shown = ", ".join(map(repr, given))
+        return Expression((self,), bind, lambda inner: f"{inner}.{function}({shown})")
 
     def __repr__(self) -> str:
-        return self._text
+        return _folded(self, lambda part, operands: part._text(*operands))
 
     def __bool__(self) -> bool:
         raise SchemaError(
@@ -212,28 +375,25 @@ class Expression:
         return _arithmetic(lit(0), "-", self)
 
     def __and__(self, other: Any) -> Expression:
-        return _logic(self, "&", as_expression(other))
+        return _logic(self, "&", other)
 
     def __rand__(self, other: Any) -> Expression:
         return _logic(as_expression(other), "&", self)
 
     def __or__(self, other: Any) -> Expression:
-        return _logic(self, "|", as_expression(other))
+        return _logic(self, "|", other)
 
     def __ror__(self, other: Any) -> Expression:
         return _logic(as_expression(other), "|", self)
 
     def __invert__(self) -> Expression:
-        def bind(schema: Schema) -> Bound:
-            inner = _boolean(self, schema)
+        def bind(schema: Schema, operands: list[Bound], what: Expression) -> Bound:
+            return negation(boolean(operands[0], self))
 
-            def evaluate(rows: Rows) -> tuple[Values, Mask]:
-                values, there = inner.evaluate(rows)
-                return ~values, there
+        return Expression((self,), bind, lambda inner: f"~{inner}")
 
-            return Bound(BOOLEAN, inner.nullable, evaluate)
 
-        return Expression(f"~{self}", bind)
+_OF_TEXTS_ALONE = ("like", "lower", "upper")
 
 
 def col(name: str) -> Expression:
@@ -243,22 +403,24 @@ def col(name: str) -> Expression:
     col('price')
     """
 
-    def bind(schema: Schema) -> Bound:
+    def bind(schema: Schema, operands: list[Bound], what: Expression) -> Bound:
         column = schema.column(name, f"col({name!r})")
         place, kind = schema.places[name], column.type
 
-        def evaluate(rows: Rows) -> tuple[Values, Mask]:
+        def evaluate(rows: Rows) -> Evaluated:
             words = rows[:, place]
             values = _values_of(words, kind)
             return values, (rows[:, place - 1] != 0 if column.nullable else None)
 
         return Bound(kind, column.nullable, evaluate)
 
-    return Expression(f"col({name!r})", bind, name)
+    found = Expression((), bind, lambda: f"col({name!r})", name=name)
+    found.column = name
+    return found
 
 
 def lit(value: Any) -> Expression:
-    """A value that is the same for all records.
+    """A value that is the same for all records; None is a null, of the type that is needed.
 
     Raises
     ------
@@ -266,20 +428,48 @@ def lit(value: Any) -> Expression:
         If there is no type of such values.
     DataError
         If it is beyond all values of the type.
+
+    >>> when(col("n") > 0).then(col("n")).otherwise(lit(None))
+    when((col('n') > 0)).then(col('n')).otherwise(None)
     """
+    if value is None:
+        return Expression((), lambda *_: null_of(NULL), lambda: "None", constant=(None,))
     kind = _type_of_value(value)
     kind.to_word(value)  # whether it can be one
 
-    def bind(schema: Schema) -> Bound:
+    def bind(schema: Schema, operands: list[Bound], what: Expression) -> Bound:
         # In the process that computes it: a text has another number in each.
         word = kind.to_word(value)
 
-        def evaluate(rows: Rows) -> tuple[Values, Mask]:
+        def evaluate(rows: Rows) -> Evaluated:
             return _values_of(np.full(len(rows), word, np.int64), kind), None
 
         return Bound(kind, False, evaluate)
 
-    return Expression(repr(value), bind)
+    return Expression((), bind, lambda: repr(value), constant=(value,))
+
+
+def coalesce(*values: Any) -> Expression:
+    """The first of several values that is not null; null if all are.
+
+    A value is computed only of the records on which those before it are null.
+
+    >>> coalesce(col("a"), col("b"), 0)
+    coalesce(col('a'), col('b'), 0)
+
+    Raises
+    ------
+    BuildError
+        If no value is given.
+    """
+    if not values:
+        raise BuildError("coalesce is given no value, and needs one at least")
+
+    def bind(schema: Schema, bounds: list[Bound], what: Expression) -> Bound:
+        return first_not_null(bounds, what)
+
+    operands = list(map(as_expression, values))
+    return Expression(operands, bind, lambda *texts: f"coalesce({', '.join(texts)})")
 
 
 class When:
@@ -295,41 +485,76 @@ class When:
     def __repr__(self) -> str:
         return ".".join(f"when({c}).then({v})" for c, v in self._cases)
 
-    def when(self, condition: Expression) -> Then:
+    def when(self, condition: Any) -> Then:
         """Another condition, for what none before it is true for."""
         return Then(self._cases, condition)
 
     def otherwise(self, value: Any) -> Expression:
         """What it is where no condition is true."""
-        result = as_expression(value)
-        text = "".join(f"when({c}).then({v})." for c, v in self._cases) + f"otherwise({result})"
-        for condition, then in reversed(self._cases):
-            result = _choice(condition, then, result)
-        return Expression(text, result.bind)
+        last = as_expression(value)
+        cases = [*self._cases, *last.cases]
+        if last.cases:
+            last = last._operands[-1]
+
+        def bind(schema: Schema, bounds: list[Bound], what: Expression) -> Bound:
+            *pairs, last = bounds
+            tests = [
+                boolean(bound, condition)
+                for bound, (condition, _) in zip(pairs[::2], cases, strict=True)
+            ]
+            return choice(list(zip(tests, pairs[1::2], strict=True)), last, what)
+
+        def text(*texts: str) -> str:
+            *pairs, last = texts
+            parts = zip(pairs[::2], pairs[1::2], strict=True)
+            return "".join(f"when({c}).then({v})." for c, v in parts) + f"otherwise({last})"
+
+        operands = [part for case in cases for part in case]
+        found = Expression([*operands, last], bind, text)
+        found.cases = cases
+        return found
 
 
 class Then:
     """A condition of `when`, of which the value is to be said."""
 
-    def __init__(
-        self, cases: Sequence[tuple[Expression, Expression]], condition: Expression
-    ) -> None:
+    def __init__(self, cases: Sequence[tuple[Expression, Expression]], condition: Any) -> None:
         self._cases = list(cases)
-        self._condition = condition
+        self._condition = as_expression(condition)
 
     def then(self, value: Any) -> When:
         """What it is where the condition is true."""
         return When([*self._cases, (self._condition, as_expression(value))])
 
 
-def when(condition: Expression) -> Then:
-    """The beginning of `when(c).then(a).otherwise(b)`: `a` where `c` is true, else `b`."""
+def when(condition: Any) -> Then:
+    """The beginning of `when(c).then(a).otherwise(b)`: `a` where `c` is true, else `b`.
+
+    Each value is computed only of the records that it is for.
+    """
     return Then([], condition)
 
 
 def as_expression(value: Any) -> Expression:
     """An expression as it is, and of another value the expression of that."""
     return value if isinstance(value, Expression) else lit(value)
+
+
+def _folded(expression: Expression, combine: Callable[[Expression, list[Any]], Found]) -> Found:
+    """What `combine` makes of a tree, from the leaves on, of what it made of the operands."""
+    made: list[Any] = []
+    left = [(expression, False)]
+    while left:
+        part, operands_are_made = left.pop()
+        operands = part._operands
+        if operands and not operands_are_made:
+            left.append((part, True))
+            left.extend((operand, False) for operand in reversed(operands))
+            continue
+        begin = len(made) - len(operands)
+        made[begin:] = [combine(part, made[begin:])]
+    found: Found = made[0]
+    return found
 
 
 def _values_of(words: Rows, kind: WordType) -> Values:
@@ -362,176 +587,31 @@ def _type_of_value(value: Any) -> WordType:
     raise SchemaError(f"{value!r} of type {type(value).__name__} is no value of a column")
 
 
-def _boolean(expression: Expression, schema: Schema) -> Bound:
-    bound = expression.bind(schema)
-    if bound.type != BOOLEAN:
-        raise SchemaError(f"{expression} should be true or false, and is {bound.type.name}")
-    return bound
+def _logic(left: Expression, sign: str, right: Any) -> Expression:
+    other = as_expression(right)
 
+    def bind(schema: Schema, operands: list[Bound], what: Expression) -> Bound:
+        one, two = operands
+        return logic(boolean(one, left), sign, boolean(two, other))
 
-def _both(one: Mask, other: Mask) -> Mask:
-    if one is None or other is None:
-        return other if one is None else one
-    return one & other
-
-
-def _logic(left: Expression, sign: str, right: Expression) -> Expression:
-    decides = sign == "|"  # what one side alone can be for the whole to be known
-
-    def bind(schema: Schema) -> Bound:
-        one, two = _boolean(left, schema), _boolean(right, schema)
-
-        def evaluate(rows: Rows) -> tuple[Values, Mask]:
-            a, a_there = one.evaluate(rows)
-            b, b_there = two.evaluate(rows)
-            values = a | b if decides else a & b
-            if a_there is None and b_there is None:
-                return values, None
-            a_known = np.ones(len(rows), np.bool_) if a_there is None else a_there
-            b_known = np.ones(len(rows), np.bool_) if b_there is None else b_there
-            decided = (a_known & (a == decides)) | (b_known & (b == decides))
-            return np.where(decided, decides, values), decided | (a_known & b_known)
-
-        return Bound(BOOLEAN, one.nullable or two.nullable, evaluate)
-
-    return Expression(f"({left} {sign} {right})", bind)
-
-
-_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
+    return Expression((left, other), bind, _binary(sign))
 
 
 def _comparison(left: Expression, sign: str, right: Any) -> Expression:
-    other = as_expression(right)
-    text = f"({left} {sign} {other})"
+    def bind(schema: Schema, operands: list[Bound], what: Expression) -> Bound:
+        one, two = operands
+        return comparison(one, sign, two, what)
 
-    def bind(schema: Schema) -> Bound:
-        one, two = same_type(left.bind(schema), other.bind(schema), text)
-        compare = _COMPARE[sign]
-        by_bytes = one.type.is_text and sign not in ("==", "!=")
-
-        def evaluate(rows: Rows) -> tuple[Values, Mask]:
-            a, a_there = one.evaluate(rows)
-            b, b_there = two.evaluate(rows)
-            if by_bytes:
-                ranks = ranks_of_texts(np.concatenate([a, b]))
-                a, b = ranks[: len(a)], ranks[len(a) :]
-            else:
-                a, b = in_words(a, one), in_words(b, two)
-            return compare(a, b), _both(a_there, b_there)
-
-        return Bound(BOOLEAN, one.nullable or two.nullable, evaluate)
-
-    return Expression(text, bind)
+    return Expression((left, as_expression(right)), bind, _binary(sign))
 
 
 def _arithmetic(left: Expression, sign: str, right: Any) -> Expression:
-    other = as_expression(right)
-    text = f"({left} {sign} {other})"
+    def bind(schema: Schema, operands: list[Bound], what: Expression) -> Bound:
+        one, two = operands
+        return arithmetic(one, sign, two, what)
 
-    def bind(schema: Schema) -> Bound:
-        one, two = left.bind(schema), other.bind(schema)
-        timed = _time_arithmetic(one, sign, two, text)
-        if timed is not None:
-            return timed
-        if not (is_number(one.type) and is_number(two.type)):
-            raise SchemaError(f"{text}: {one.type.name} {sign} {two.type.name} is not defined")
-        if sign == "/":
-            one, two = cast_to(one, DOUBLE, text), cast_to(two, DOUBLE, text)
-        elif sign == "*" and not (one.type.is_float or two.type.is_float):
-            return _product(one, two, text)
-        else:
-            one, two = same_type(one, two, text)
-            if one.type.is_integer:
-                one, two = as_long(one, text), as_long(two, text)
-        return _computed(one.type, one, sign, two, text)
-
-    return Expression(text, bind)
+    return Expression((left, as_expression(right)), bind, _binary(sign))
 
 
-def _product(one: Bound, two: Bound, text: str) -> Bound:
-    if "uint64" in (one.type.name, two.type.name):
-        raise SchemaError(f"{text}: uint64 cannot be multiplied")
-    scale = scale_of(one.type) + scale_of(two.type)
-    if scale > MOST_DIGITS:
-        raise SchemaError(f"{text} has {scale} places behind the point; {MOST_DIGITS} can be kept")
-    is_decimal = isinstance(one.type, DecimalType) or isinstance(two.type, DecimalType)
-    kind = decimal_type(MOST_DIGITS, scale) if is_decimal else LONG
-    return _computed(kind, one, "*", two, text)
-
-
-def _computed(kind: WordType, one: Bound, sign: str, two: Bound, text: str) -> Bound:
-    def evaluate(rows: Rows) -> tuple[Values, Mask]:
-        a, a_there = one.evaluate(rows)
-        b, b_there = two.evaluate(rows)
-        there = _both(a_there, b_there)
-        if kind.is_float:
-            with np.errstate(all="ignore"):
-                if sign == "/":
-                    refuse_where(b == 0, there, a, f"is divided by 0, in {text}")
-                return fitting(_FLOATS[sign](a, b), there, kind), there
-        if sign == "*":
-            return fitting(checked_product(a, b, there, text), there, kind), there
-        result = a + b if sign == "+" else a - b
-        turned = (a ^ result) & ((b if sign == "+" else ~b) ^ result)
-        refuse_where(turned < 0, there, a, f"and another value do not fit 64 bits, in {text}")
-        return fitting(result, there, kind), there
-
-    return Bound(kind, one.nullable or two.nullable, evaluate)
-
-
-_FLOATS: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-}
-
-
-def _time_arithmetic(one: Bound, sign: str, two: Bound, text: str) -> Bound | None:
-    """Of times, durations and dates; None of numbers."""
-    kinds = (one.type, two.type)
-    if isinstance(kinds[0], TimestampType) and isinstance(kinds[1], DurationType) and sign in "+-":
-        return _computed(kinds[0], one, sign, two, text)
-    if isinstance(kinds[0], TimestampType) and kinds[0] == kinds[1] and sign == "-":
-        return _computed(type_named("duration"), one, sign, two, text)
-    if all(isinstance(kind, DurationType) for kind in kinds) and sign in "+-":
-        return _computed(kinds[0], one, sign, two, text)
-    if isinstance(kinds[0], DateType) and kinds[1].is_signed and sign in "+-":
-        return _computed(kinds[0], one, sign, two, text)
-    if all(isinstance(kind, DateType) for kind in kinds) and sign == "-":
-        return _computed(LONG, one, sign, two, text)
-    return None
-
-
-def _choice(condition: Expression, then: Expression, otherwise: Expression) -> Expression:
-    text = f"when({condition}).then({then}).otherwise({otherwise})"
-
-    def bind(schema: Schema) -> Bound:
-        test = _boolean(condition, schema)
-        one, two = same_type(then.bind(schema), otherwise.bind(schema), text)
-
-        def evaluate(rows: Rows) -> tuple[Values, Mask]:
-            truth, known = test.evaluate(rows)
-            truth = truth if known is None else truth & known
-            # Each side of its own records only: the other's may be those on which it fails.
-            a, a_there = one.evaluate(rows[truth])
-            b, b_there = two.evaluate(rows[~truth])
-            values = np.empty(len(rows), np.result_type(a, b))
-            values[truth], values[~truth] = a, b
-            if a_there is None and b_there is None:
-                return values, None
-            there = np.ones(len(rows), np.bool_)
-            there[truth] = True if a_there is None else a_there
-            there[~truth] = True if b_there is None else b_there
-            return values, there
-
-        return Bound(one.type, one.nullable or two.nullable, evaluate)
-
-    return Expression(text, bind)
+def _binary(sign: str) -> Callable[[str, str], str]:
+    return lambda one, two: f"({one} {sign} {two})"

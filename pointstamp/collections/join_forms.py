@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from pointstamp.collections.arrange import Arrangement
-from pointstamp.collections.casts import Bound, Evaluate, Mask, Values
+from pointstamp.collections.casts import Bound, null_of
 from pointstamp.collections.expression import col, lit
 from pointstamp.collections.join import join
 from pointstamp.collections.schema import Column, Schema
 from pointstamp.collections.trace_arrange import TraceArrangement
 from pointstamp.collections.trace_join import join_traces
-from pointstamp.containers.updates import Rows
 from pointstamp.errors import ColumnError
 
 if TYPE_CHECKING:
@@ -125,17 +122,8 @@ def _widened(side: Collection, schema: Schema, names: dict[str, str], operator: 
             value = col(names[column.name]).bind(side.schema)
             bound[column.name] = Bound(column.type, column.nullable, value.evaluate)
         else:
-            bound[column.name] = Bound(column.type, True, _nulls_of(column))
+            bound[column.name] = null_of(column.type)
     return side.with_bound(bound, schema, f"{operator}Nulls")
-
-
-def _nulls_of(column: Column) -> Evaluate:
-    dtype = np.float64 if column.type.is_float else np.int64
-
-    def nulls(rows: Rows) -> tuple[Values, Mask]:
-        return np.zeros(len(rows), dtype), np.zeros(len(rows), np.bool_)
-
-    return nulls
 
 
 def _schema(left: Schema, right: Schema, keys: Keys, name: str) -> Schema:

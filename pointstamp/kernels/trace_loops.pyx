@@ -8,7 +8,7 @@ from libc.stdint cimport int64_t
 
 import numpy as np
 
-from pointstamp.kernels.update_rows cimport compare, copy, seek
+from pointstamp.kernels.update_loops cimport compare, copy, seek
 
 cdef extern from *:
     bint __builtin_add_overflow(int64_t, int64_t, int64_t *) noexcept nogil

@@ -185,17 +185,17 @@ MUTANTS = [
                 "return left.concat(_semi(left, right, keys, name).negate())",
                 "return left.concat(_semi(left, right, keys, name).negate().negate())",
             ),
-            (
-                "What has no partner has values in its place.",
-                "return np.zeros(len(rows), dtype), np.zeros(len(rows), np.bool_)",
-                "return np.zeros(len(rows), dtype), np.ones(len(rows), np.bool_)",
-            ),
         ],
     ),
     *_of(
-        "collections.expression",
+        "collections.conditions",
         by_views,
         [
+            (
+                "Decimals of two scales are compared as they are.",
+                "unit = 10 ** (scale_of(two.type) - scale_of(one.type))",
+                "unit = 1",
+            ),
             (
                 "Null or true is null.",
                 "return np.where(decided, decides, values), decided | (a_known & b_known)",
@@ -204,11 +204,27 @@ MUTANTS = [
         ],
     ),
     *_of(
+        "collections.evaluation",
+        by_views,
+        [
+            (
+                "A choice forgets which values are null.",
+                "                there[places] = mask",
+                "                there[places] = True",
+            ),
+        ],
+    ),
+    *_of(
         "collections.casts",
         by_views,
         [
             (
-                "Decimals of two scales are compared as they are.",
+                "What has no partner has values in its place.",
+                "return np.zeros(len(rows), dtype), np.zeros(len(rows), np.bool_)",
+                "return np.zeros(len(rows), dtype), np.ones(len(rows), np.bool_)",
+            ),
+            (
+                "Decimals of two scales are added up as they are.",
                 "return checked_product(values, np.int64(10**more), there, what)",
                 "return values",
             ),

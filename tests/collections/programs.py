@@ -11,7 +11,8 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
+from datetime import date, timedelta
+from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -127,6 +128,40 @@ class Shift:
         def change(row: Row) -> Row:
             k, v, t, d, f = row
             return k, n if v is None else v - n, t, d, None if f is None else f * 2.0
+
+        return mapped(a, change)
+
+
+@form(1)
+class Computed:
+    """Columns computed of others by functions of texts, dates and numbers, and nulls."""
+
+    @staticmethod
+    def build(a: Any, n: int) -> Any:
+        day = ps.lit(date(2026, 2, 27)) + col("k")
+        text = (col("t") + "!").upper().slice(n % 3, 6)
+        return a.select(
+            k=day.month() * 100 + day.day() + col("t").length().fill_null(-1),
+            v=ps.when(col("t").like("a%g%")).then(None).otherwise(ps.coalesce(col("v"), n)),
+            t=ps.when(col("v").is_in([n % 4, None])).then(col("t")).otherwise(text),
+            d=(col("d").abs() - col("v").fill_null(0)).round(1).cast("decimal(9,2)"),
+            f=ps.when(col("d").between(-1, col("v"))).then(col("f")).otherwise(None),
+        )
+
+    @staticmethod
+    def compute(a: Multiset, n: int) -> Multiset:
+        def change(row: Row) -> Row:
+            k, v, t, d, f = row
+            day = date(2026, 2, 27) + timedelta(days=k)
+            is_like = t is not None and t.startswith("a") and "g" in t[1:]
+            text = None if t is None else (t + "!").upper()[n % 3 : n % 3 + 6]
+            return (
+                day.month * 100 + day.day + (-1 if t is None else len(t)),
+                None if is_like else n if v is None else v,
+                t if v == n % 4 else text,
+                (abs(d) - (v or 0)).quantize(Decimal("0.1"), ROUND_HALF_UP),
+                f if v is not None and -1 <= d <= v else None,
+            )
 
         return mapped(a, change)
 

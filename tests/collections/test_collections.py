@@ -280,7 +280,7 @@ def test_an_expression_says_what_is_wrong() -> None:
     with pytest.raises(SchemaError, match="is long, not boolean"):
         built(lambda t: t.filter(col("a")))
     with pytest.raises(SchemaError, match="is not defined"):
-        built(lambda t: t.select(x=col("t") + "b"))
+        built(lambda t: t.select(x=col("t") - "b"))
     with pytest.raises(SchemaError, match="write & for and"):
         built(lambda t: t.filter(col("a") > 1 and col("a") < 5))
     with pytest.raises(ColumnError, match="has no name"):

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import pointstamp as ps
+from pointstamp import col
+from pointstamp.errors import BuildError, LoopWarning, SchemaError
 from tests.collections.checks import check_view, check_workers
 from tests.collections.loops import LoopProgram, loop_programs
 from tests.conftest import examples
@@ -27,3 +31,54 @@ def test_workers_of_a_loop_give_what_recomputing_gives(
     program: LoopProgram, workers: int, at_a_time: int, seed: int
 ) -> None:
     check_workers(program, workers, at_a_time, seed)
+
+
+def test_records_enter_at_rounds_of_their_own() -> None:
+    rounds: list[tuple[int, int]] = []
+
+    def build(scope: ps.Scope, t: ps.Collection) -> ps.Collection:
+        with scope.iterative() as inner:
+            inside = t.enter_at(inner, round=col("a") * 2)
+            seen = inside.inspect(lambda row, time, diff: rounds.append((row[0], time[1])))
+            return seen.leave()
+
+    view = ps.View(build, t="a long")
+    view.insert("t", [(-3,), (0,), (2,)])
+    assert view.advance() == [((-3,), 1), ((0,), 1), ((2,), 1)]
+    assert sorted(rounds) == [(-3, 0), (0, 0), (2, 4)]
+
+
+def test_a_round_that_is_no_integer_is_refused() -> None:
+    def build(scope: ps.Scope, t: ps.Collection) -> ps.Collection:
+        with scope.iterative() as inner, pytest.raises(SchemaError, match="should be an integer"):
+            t.enter_at(inner, round=col("b"))
+        return t
+
+    ps.View(build, t="a long, b long?").close()
+
+
+def test_a_loop_that_goes_on_says_what_still_changes() -> None:
+    def build(scope: ps.Scope, t: ps.Collection) -> ps.Collection:
+        return t.iterate(lambda found: found.select(a=col("a") + 1), limit=5, expect=2)
+
+    view = ps.View(build, t="a long")
+    view.insert("t", [(7,)])
+    with pytest.warns(LoopWarning, match=r"still changes after .*\(\d+,\)"):
+        assert view.advance() == [((12,), 1)]
+
+
+def test_what_cannot_be_a_loop_is_refused() -> None:
+    def build(scope: ps.Scope, t: ps.Collection) -> ps.Collection:
+        with pytest.raises(BuildError, match="no rounds"):
+            scope.variable("a long")  # type: ignore[attr-defined]  # of scopes with collections
+        with pytest.raises(BuildError, match="should return a Collection, and returned 7"):
+            t.iterate(lambda found: 7)  # type: ignore[arg-type,return-value]  # on purpose
+        with pytest.raises(SchemaError, match="columns should be the same"):
+            t.iterate(lambda found: found.select(b="a"))
+        with pytest.raises(BuildError, match="expect=0"):
+            t.iterate(lambda found: found, expect=0)
+        return t
+
+    # And the dataflow with them: they were begun, and are not finished.
+    with pytest.raises(BuildError, match="begun and not finished"):
+        ps.View(build, t="a long")

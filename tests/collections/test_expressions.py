@@ -1,0 +1,274 @@
+"""What an expression can be: nulls, chains of any length, exact decimals, texts, dates, numbers."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from functools import reduce
+from typing import Any
+
+import pytest
+
+import pointstamp as ps
+from pointstamp import col
+from pointstamp.errors import BuildError, OperatorError, SchemaError
+
+
+def values(expression: Any, schema: str, *rows: Any) -> list[Any]:
+    """What it is of each row."""
+    view = ps.View(lambda scope, t: t.select("place", x=expression), t=f"place long, {schema}")
+    view.insert("t", [(place, *row) for place, row in enumerate(rows)])
+    view.advance()
+    return [x for _, x in view.snapshot()]
+
+
+def type_of(expression: Any, schema: str) -> str:
+    """Its type, with a ? if it may be null."""
+    types: list[str] = []
+    ps.View(
+        lambda scope, t: types.append(str(t.select(x=expression).schema)) or t,  # type: ignore[func-returns-value]  # it is None
+        t=schema,
+    )
+    return types[0].removeprefix("x ")
+
+
+# Nulls.
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        (ps.when(col("n") > 1).then(col("n")).otherwise(None), [None, 2]),
+        (ps.when(col("n") > 1).then(None).when(col("n") > 0).then("a").otherwise(None),
+         ["a", None]),
+        (ps.lit(None).cast("decimal(9,2)"), [None, None]),
+        (col("n") + None, [None, None]),
+        (col("n") == None, [None, None]),  # noqa: E711  (an expression)
+        ((col("n") == 1) | ps.lit(None), [True, None]),
+        (ps.lit(None).fill_null(3), [3, 3]),
+        (ps.lit(None).is_null(), [True, True]),
+        (ps.lit(None).is_in([1]), [None, None]),
+        (col("n").is_in([1, None]), [True, None]),
+        (~col("n").is_in([1, None]), [False, None]),
+        (col("n").is_in([None, col("n") + 0]), [True, True]),
+        (ps.coalesce(None, ps.when(col("n") == 2).then(7).otherwise(None), col("n")), [1, 7]),
+        (ps.coalesce(col("n"), 1 / (col("n") - col("n"))), [1.0, 2.0]),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_null_takes_the_type_of_its_context(expression: Any, expected: list[Any]) -> None:
+    assert values(expression, "n long", (1,), (2,)) == expected
+
+
+def test_a_null_without_a_context_is_refused_by_name() -> None:
+    for make in (
+        lambda t: t.select(x=ps.lit(None)),
+        lambda t: t.with_columns(x=ps.coalesce(None, None)),
+        lambda t: t.group_by("n").agg(x=ps.count(ps.lit(None))),
+    ):
+        with pytest.raises(SchemaError, match=r"null, of no type; give it one, as in ps\.lit"):
+            ps.View(lambda scope, t, make=make: make(t), t="n long")
+    with pytest.raises(SchemaError, match="null is not defined; cast the null"):
+        ps.View(lambda scope, t: t.select(x=ps.lit(None) * None), t="n long")
+    with pytest.raises(BuildError, match="no value"):
+        ps.coalesce()
+
+
+# Chains.
+
+
+def test_chains_of_thousands_are_no_deeper_than_others() -> None:
+    n = 2_000
+    cases = ps.when(col("n") == 0).then(0)
+    for k in range(1, 400):
+        cases = cases.when(col("n") == k).then(k * k)
+    assert values(cases.otherwise(None), "n long", (399,), (0,), (1_000,)) == [399**2, 0, None]
+    nested = reduce(
+        lambda rest, k: ps.when(col("n") == k).then(k * k).otherwise(rest), range(600), ps.lit(-1)
+    )
+    assert values(nested, "n long", (599,), (700,)) == [599**2, -1]
+    total = reduce(lambda one, _: one + 1, range(n), col("n"))
+    assert values(total, "n long", (1,)) == [n + 1]
+    total = reduce(lambda one, _: 1 - one, range(n), col("n"))
+    assert values(total, "n long", (1,)) == [1]
+    either = reduce(lambda one, k: (col("n") == k) | one, range(1_000), col("n") < 0)
+    assert values(either, "n long", (999,), (1_000,)) == [True, False]
+    assert len(repr(total)) > 5 * n
+
+
+# Decimals.
+
+
+@pytest.mark.parametrize("sign", ["==", "!=", "<", "<=", ">", ">="])
+def test_decimals_of_other_places_are_compared_exactly(sign: str) -> None:
+    compare = {
+        "==": lambda a, b: a == b, "!=": lambda a, b: a != b, "<": lambda a, b: a < b,
+        "<=": lambda a, b: a <= b, ">": lambda a, b: a > b, ">=": lambda a, b: a >= b,
+    }[sign]  # fmt: skip
+    most = 10**18 - 1
+    whole = [Decimal(n) for n in (0, 1, -1, 12, -12, most, -most)]
+    parts = [Decimal(n).scaleb(-4) for n in (0, 1, -1, 120_000, -120_001, -119_999, most, -most)]
+    rows = [(a, b) for a in whole for b in parts]
+    found = values(compare(col("a"), col("b")), "a decimal(18,0), b decimal(18,4)", *rows)
+    assert found == [compare(a, b) for a, b in rows]
+    found = values(compare(col("b"), col("a")), "a decimal(18,0), b decimal(18,4)", *rows)
+    assert found == [compare(b, a) for a, b in rows]
+    longs = [(n, b) for n in (2**63 - 1, -(2**63), 12, 0) for b in parts]
+    found = values(compare(col("a"), col("b")), "a long, b decimal(18,4)", *longs)
+    assert found == [compare(a, b) for a, b in longs]
+
+
+def test_the_types_of_decimals_are_those_that_are_written() -> None:
+    schema = "a decimal(15,2), b decimal(15,2), c decimal(15,2), n long?"
+    price = col("a") * (1 - col("b")) * (1 + col("c"))
+    assert type_of(price, schema) == "decimal(18,6)"
+    assert values(price, "a decimal(15,2), b decimal(15,2), c decimal(15,2)",
+                  (Decimal("104949.50"), Decimal("0.07"), Decimal("0.08"))) == [
+        Decimal("104949.50") * Decimal("0.93") * Decimal("1.08")
+    ]  # fmt: skip
+    assert type_of(col("a") + col("b"), schema) == "decimal(16,2)"
+    assert type_of(col("a") - col("n"), schema) == "decimal(18,2)?"
+    assert type_of(col("a") / col("b"), schema) == "double"
+    assert type_of(col("a").round(1), schema) == "decimal(15,1)"
+    assert type_of(col("a").floor(), schema) == "decimal(14,0)"
+    with pytest.raises(SchemaError, match="20 places behind the point"):
+        type_of(reduce(lambda one, other: one * other, [col("a")] * 10), schema)
+    for one, said in [(10**11, r"does not fit decimal\(18,4\)"), (10**12, "does not fit 64 bits")]:
+        with pytest.raises(OperatorError, match=said):
+            values(
+                col("a") * col("b"),
+                "a decimal(15,2), b decimal(15,2)",
+                (Decimal(one), Decimal(10**3)),
+            )
+
+
+def test_an_average_of_decimals_is_the_nearest_double() -> None:
+    view = ps.View(lambda scope, t: t.agg(x=ps.avg("d")), t="d decimal(15,2)")
+    view.insert("t", [(Decimal("0.10"),), (Decimal("0.20"),), (Decimal("0.20"),)])
+    view.advance()
+    assert view.snapshot() == [(0.5 / 3,)]
+
+
+def test_constants_that_a_column_cannot_have_are_not_among_its_values() -> None:
+    found = col("d").is_in([Decimal("0.125"), 1, Decimal("2.50"), 0.75, 10**17])
+    rows = [(Decimal(text),) for text in ("0.12", "1.00", "2.50", "0.75", "0.80")]
+    assert values(found, "d decimal(9,2)", *rows) == [False, True, True, True, False]
+
+
+# Texts.
+
+
+def test_texts_of_any_script() -> None:
+    rows = [("Äpfel",), ("",), ("100% 'tea'",)]
+    for expression, expected in [
+        (col("t").length(), [5, 0, 10]),
+        (col("t").lower(), ["äpfel", "", "100% 'tea'"]),
+        (col("t").upper(), ["ÄPFEL", "", "100% 'TEA'"]),
+        (col("t").slice(1, 3), ["pfe", "", "00%"]),
+        (col("t").slice(-2), ["el", "", "a'"]),
+        (col("t").slice(-2, 1), ["e", "", "a"]),
+        (col("t").like(r"%\%%"), [False, False, True]),
+        (col("t").like("_pf%"), [True, False, False]),
+        (col("t").contains("%"), [False, False, True]),
+        (col("t").starts_with("Ä"), [True, False, False]),
+        (col("t").ends_with(""), [True, True, True]),
+        ("<" + col("t") + ">", ["<Äpfel>", "<>", "<100% 'tea'>"]),
+        (col("t").slice(0, 1).is_in(["Ä", "1"]), [True, False, True]),
+    ]:
+        assert values(expression, "t string", *rows) == expected
+
+
+def test_a_text_is_computed_once_for_each_that_is_distinct(monkeypatch: Any) -> None:
+    from pointstamp.containers import text_functions
+
+    seen: list[int] = []
+    upper = text_functions._FUNCTIONS["upper"]
+
+    def counted(texts: Any) -> Any:
+        seen.append(len(texts))
+        return upper(texts)
+
+    monkeypatch.setitem(text_functions._FUNCTIONS, "upper", counted)
+    found = values(col("t").upper(), "t string?", *([("a",), ("b",), (None,)] * 50))
+    assert found == ["A", "B", None] * 50
+    assert seen == [3]  # a null has the empty text in its place
+
+
+def test_binaries_have_bytes() -> None:
+    rows = [("é".encode(),), (b"",)]
+    assert values(col("b").length(), "b binary", *rows) == [2, 0]
+    assert values(col("b").slice(1), "b binary", *rows) == [b"\xa9", b""]
+    assert values(col("b").starts_with("\u00e9"), "b binary", *rows) == [True, False]
+    assert values(col("b") + b"!", "b binary", *rows) == ["é!".encode(), b"!"]
+    with pytest.raises(SchemaError, match="asked of binary, which is no text"):
+        values(col("b").upper(), "b binary")
+
+
+def test_what_is_asked_wrongly_is_refused_when_it_is_written() -> None:
+    for make, said in [
+        (lambda: col("t").like(5), "like is given 5, and needs a text"),
+        (lambda: col("t").slice("a"), "slice is given 'a' and None"),
+        (lambda: col("t").slice(0, -1), "slice is given 0 and -1"),
+        (lambda: col("x").round(-1), "round is given -1"),
+        (lambda: col("x").truncate("fortnight"), "truncate is given 'fortnight'; there are year"),
+    ]:
+        with pytest.raises(BuildError, match=said):
+            make()  # type: ignore[no-untyped-call]  # one of these
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        col("n").upper(), col("n").year(), col("t").abs(), col("day").hour(),
+        col("day").truncate("hour"), col("t").sqrt(), col("at").round(), col("day") + col("at"),
+        col("gap") - col("at"), col("t") * "a", col("t") + 1,
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_a_type_has_not_is_refused_when_it_is_bound(expression: Any) -> None:
+    with pytest.raises(SchemaError):
+        type_of(expression, "n long, t string, day date, at timestamp, gap duration")
+
+
+@pytest.mark.parametrize(
+    ("expression", "row", "said"),
+    [
+        (col("n").abs(), (-(2**63), 0.0, dt.date(1, 1, 1)), "without its sign is beyond long"),
+        (col("x").sqrt(), (0, -1.0, dt.date(1, 1, 1)), "-1.0 has no value, in col"),
+        (col("x").log2(), (0, 0.0, dt.date(1, 1, 1)), "0.0 has no value, in col"),
+        (
+            col("day") + dt.timedelta(hours=36),
+            (0, 0.0, dt.date(2026, 1, 1)),
+            "no whole number of days",
+        ),
+        (col("day") - dt.timedelta(1), (0, 0.0, dt.date(1, 1, 1)), "beyond the years 1 to 9999"),
+    ],
+)
+def test_what_has_no_answer_is_an_error(expression: Any, row: Any, said: str) -> None:
+    with pytest.raises(OperatorError, match=said):
+        values(expression, "n long, x double, day date", row)
+
+
+# Dates at the edges of the calendar.
+
+
+def test_parts_of_dates_at_the_edges_of_the_calendar() -> None:
+    days = [dt.date.min, dt.date.max, dt.date(1970, 1, 1), dt.date(1969, 12, 31),
+            dt.date(2000, 2, 29), dt.date(1900, 3, 1)]  # fmt: skip
+    rows = [(day,) for day in days]
+    for name in ("year", "month", "day"):
+        assert values(getattr(col("d"), name)(), "d date", *rows) == [
+            getattr(d, name) for d in days
+        ]
+    assert values(col("d").weekday(), "d date", *rows) == [d.weekday() for d in days]
+    assert values(col("d").truncate("week"), "d date", *rows) == [
+        d - dt.timedelta(d.weekday()) for d in days
+    ]
+    moment = dt.datetime(1969, 12, 31, 23, 59, 58, 7)
+    parts = ["hour", "minute", "second", "microsecond"]
+    assert [values(getattr(col("a"), part)(), "a timestamp", (moment,)) for part in parts] == [
+        [23], [59], [58], [7]
+    ]  # fmt: skip
+    assert values(col("a").truncate("second"), "a timestamp", (moment,)) == [
+        moment.replace(microsecond=0)
+    ]
