@@ -23,6 +23,7 @@ from pointstamp.collections.schema import Column, Schema, column_names, schema_o
 from pointstamp.containers.updates import Rows, Updates
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import BuildError, ColumnError, DataError, SchemaError
+from pointstamp.operators.probe import probe_with
 from pointstamp.operators.split_merge import concatenate
 
 if TYPE_CHECKING:
@@ -292,11 +293,9 @@ class Collection:
         """Have a probe that is there follow this collection, too."""
         return self.of(_stream(self._stream).probe_with(probe, name=name), self.schema)
 
-    def each_batch(
-        self, function: Callable[[Any, Updates], object], *, name: str = "Inspect"
-    ) -> Collection:
-        """Call `function(time, batch)` with each batch of updates."""
-        return self.of(_stream(self._stream).inspect_batch(function, name=name), self.schema)
+    def watched_by(self, probe: Probe, on_batch: Callable[[Any, Updates], object]) -> None:
+        """Have a probe follow this collection, and call `on_batch(time, batch)` with updates."""
+        probe_with(self._stream, probe, "Result", on_batch)
 
     def updates(self) -> Stream[Any]:
         """The stream of its updates, whose records are (row, diff)."""

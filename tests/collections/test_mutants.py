@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from pointstamp.compiled import MODULES
 from tests.collections.hunting import CollectionMutant, by_views, by_workers
 from tests.collections.mutants import MUTANTS
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.what)
+def _marked(mutant: CollectionMutant) -> Any:
+    """Of what is compiled there is no text to change."""
+    marks = [pytest.mark.interpreted] if mutant.planting.module in MODULES else []
+    return pytest.param(mutant, id=mutant.what, marks=marks)
+
+
+@pytest.mark.parametrize("mutant", map(_marked, MUTANTS))
 def test_a_planted_bug_is_caught(mutant: CollectionMutant) -> None:
     with mutant.planting.planted(), pytest.raises(BaseException):  # noqa: B017  (of any kind)
         mutant.hunt()
