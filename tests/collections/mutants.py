@@ -103,6 +103,32 @@ MUTANTS = [
         ],
     ),
     *_of(
+        "kernels.group_sums",
+        by_views,
+        [
+            (
+                "A group with sums that has fewer than no records is there.",
+                "if sums[0] > 0 else []",
+                "if sums[0] else []",
+            ),
+            (
+                "Of a group that is touched twice the answer is the one in between.",
+                "before.setdefault(key, list(sums))",
+                "before[key] = list(sums)",
+            ),
+            (
+                "A null is summed up.",
+                "if form == SumForm.RECORDS or (flag >= 0 and not row[flag]):",
+                "if form == SumForm.RECORDS:",
+            ),
+            (
+                "An average is of all records.",
+                "word = _word(total / (n * unit)) if there else 0",
+                "word = _word(total / (sums[0] * unit)) if there else 0",
+            ),
+        ],
+    ),
+    *_of(
         "collections.accumulators",
         by_views_of("aggregate", "leastof", "statistics", "whole"),
         [
