@@ -104,7 +104,7 @@ MUTANTS = [
     ),
     *_of(
         "kernels.group_sums",
-        by_views,
+        by_views_of("summed"),
         [
             (
                 "A group with sums that has fewer than no records is there.",
