@@ -8,25 +8,88 @@ A group is there while the diffs of its records have a sum above 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from pointstamp.collections.accumulators import CountAccumulator, Flags, Ints
 from pointstamp.collections.aggregates import BoundAggregate
-from pointstamp.collections.arrange import consolidated
+from pointstamp.collections.arrange import consolidated, send_rows
 from pointstamp.collections.groups import Groups
 from pointstamp.collections.reduce import owner, reduce_groups
 from pointstamp.containers.updates import FirstWords, Rows, Updates
+from pointstamp.containers.words import DecimalType
 from pointstamp.dataflow.capability import Capability
-from pointstamp.dataflow.handles import Frontier, Input, Output
+from pointstamp.dataflow.handles import BuiltInLogic, Frontier, Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Exchange
 from pointstamp.dataflow.stash import Stash
 from pointstamp.dataflow.stream_core import StreamCore
+from pointstamp.errors import DataError
+from pointstamp.kernels.group_sums import GroupSums, SumOverflow
 from pointstamp.operators.generic import operator
 from pointstamp.progress.operate import Interest
+
+
+def state_of(
+    n_key: int, aggregates: Sequence[BoundAggregate], name: str
+) -> GroupState | SummedState:
+    """What is kept for some aggregates: sums where those suffice for all."""
+    if all(aggregate.summed is not None for aggregate in aggregates):
+        return SummedState(n_key, aggregates, name)
+    return GroupState(n_key, aggregates, name)
+
+
+class SummedState:
+    """What a worker keeps of its groups where sums suffice; see `GroupState`."""
+
+    def __init__(self, n_key: int, aggregates: Sequence[BoundAggregate], name: str) -> None:
+        places = _value_places(n_key, aggregates)
+        plan = []
+        for aggregate, place in zip(aggregates, places, strict=True):
+            assert aggregate.summed is not None
+            form, unit = aggregate.summed
+            is_nullable = aggregate.value is not None and aggregate.value.nullable
+            flag = place - 1 if is_nullable else -1
+            plan.append([form, max(place, 0), flag, aggregate.column.nullable, unit])
+        n_words = n_key + sum(_n_value_words(aggregate) for aggregate in aggregates)
+        table = np.array(plan, np.int64).reshape(len(plan), 5)
+        self._sums = GroupSums(n_key, n_words, table)
+        self._aggregates = aggregates
+        self._name = name
+
+    def __len__(self) -> int:
+        return len(self._sums)
+
+    def take_in(self, parts: list[Rows]) -> Rows:
+        """Take in the updates of a time, in any order; the changes of the answers.
+
+        Raises
+        ------
+        DataError
+            If a sum is beyond what its column can hold.
+        """
+        try:
+            return self._sums.update(parts)
+        except SumOverflow as error:
+            raise self._refused(error) from None
+
+    def _refused(self, error: SumOverflow) -> DataError:
+        if error.place < 0:
+            return DataError(
+                f"operator {self._name!r}: the sum of the diffs of the group of the key words "
+                f"{error.key} is beyond 64 bits"
+            )
+        aggregate = self._aggregates[error.place]
+        if isinstance(aggregate.column.type, DecimalType):
+            return DataError(
+                f"{aggregate.what} has more digits than a decimal can: {error.total} of the last"
+            )
+        return DataError(
+            f"{aggregate.what} is {error.total} for the group of the key words {error.key}, which "
+            "is beyond 64 bits"
+        )
 
 
 class GroupState:
@@ -37,9 +100,14 @@ class GroupState:
     n_key : int
         How many words a key has, one at least.
     aggregates : sequence of BoundAggregate
+    name : str
+        Of the operator, for messages to people.
     """
 
-    def __init__(self, n_key: int, aggregates: Sequence[BoundAggregate]) -> None:
+    def __init__(
+        self, n_key: int, aggregates: Sequence[BoundAggregate], name: str = "Aggregate"
+    ) -> None:
+        self._name = name
         self._n_key = n_key
         self._groups = Groups(n_key)
         self._rows = CountAccumulator()
@@ -51,6 +119,10 @@ class GroupState:
 
     def __len__(self) -> int:
         return len(self._groups)
+
+    def take_in(self, parts: list[Rows]) -> Rows:
+        """Take in the updates of a time, in any order; the changes of the answers."""
+        return self.apply(consolidated(parts, self._name))
 
     def apply(self, rows: Rows) -> Rows:
         """Take in the updates of a time; the changes of the answers.
@@ -72,12 +144,6 @@ class GroupState:
         changes[: len(before), :-1], changes[: len(before), -1] = before, -1
         changes[len(before) :, :-1], changes[len(before) :, -1] = after, 1
         return changes
-
-    def answers_of(self, keys: Rows) -> Rows:
-        """The answer rows of groups, there or not."""
-        numbers = self._groups.number(keys).astype(np.int64)
-        self._grow()
-        return self._answers(numbers, keys)[1]
 
     def _add(self, numbers: Any, rows: Rows) -> None:
         diffs = rows[:, -1]
@@ -150,39 +216,57 @@ def aggregate(
     if not stream.scope.timestamp.total:
         return _in_loops(stream, n_key, aggregates, texts, name, always)
 
-    def build(capability: Capability, info: OperatorInfo) -> Callable[[Input, Output], None]:
-        stash: Stash[list[Any]] = Stash(info)
-        state = GroupState(n_key, aggregates)
-        empty_row = None if always is None else _Always(state, always, capability, info)
-        if empty_row is None:
+    def build(capability: Capability, info: OperatorInfo) -> _AggregateLogic:
+        state = state_of(n_key, aggregates, name)
+        empty_row = None
+        if always is None:
             capability.drop()
-
-        def logic(input_: Input, output: Output) -> None:
-            stash.take(input_)
-            for held, batches in stash:
-                rows = consolidated(batches, name)
-                changes = state.apply(rows)
-                if empty_row is not None:
-                    changes = empty_row.completed(changes, held.time)
-                if len(changes):
-                    output.session(held).give_batch(Updates(changes, texts))
-            if empty_row is not None:
-                empty_row.send(input_.frontier, output, texts)
-
-        return logic
+        else:
+            row = np.zeros((1, n_key + sum(a.column.n_words for a in aggregates)), np.int64)
+            row[:, :n_key] = always
+            empty_row = _Always(row, always, capability, info)
+        return _AggregateLogic(Stash(info), state, empty_row, texts)
 
     pact = Exchange(FirstWords(n_key))
     interest = Interest.IF_CAPABILITY if always is None else Interest.ALWAYS
     return operator([stream], [pact], name, build, interest)
 
 
+class _AggregateLogic(BuiltInLogic):
+    """The logic of `aggregate`."""
+
+    __slots__ = ("_empty_row", "_stash", "_state", "_texts")
+
+    def __init__(
+        self,
+        stash: Stash[list[Updates]],
+        state: GroupState | SummedState,
+        empty_row: _Always | None,
+        texts: tuple[int, ...],
+    ) -> None:
+        self._stash = stash
+        self._state = state
+        self._empty_row = empty_row
+        self._texts = texts
+
+    def run(self, inputs: list[Input], outputs: list[Output]) -> None:
+        """Take in what is complete, and send how the rows of groups change."""
+        stash, output, empty_row = self._stash, outputs[0], self._empty_row
+        stash.take(inputs[0])
+        for held, batches in stash:
+            changes = self._state.take_in([batch.rows for batch in batches])
+            if empty_row is not None:
+                changes = empty_row.completed(changes, held.time)
+            send_rows(output, held, changes, self._texts)
+        if empty_row is not None:
+            empty_row.send(inputs[0].frontier, output, self._texts)
+
+
 class _Always:
     """The row of the one group of a whole collection, while that is empty."""
 
-    def __init__(
-        self, state: GroupState, key: Rows, capability: Capability, info: OperatorInfo
-    ) -> None:
-        self._row = state.answers_of(key)
+    def __init__(self, row: Rows, key: Rows, capability: Capability, info: OperatorInfo) -> None:
+        self._row = row
         self._capability: Capability | None = capability
         # Of all workers one has the group.
         self._is_here = info.index == owner(key, info.peers)
@@ -220,19 +304,19 @@ def _in_loops(
     always: Rows | None,
 ) -> StreamCore[Any]:
     """The same at the times of a loop: from the whole group at each of them."""
-
-    def answer(records: Rows) -> Rows:
-        state = GroupState(n_key, aggregates)
-        found = state.apply(records)
-        if always is None or len(found):
-            return found
-        return np.column_stack([state.answers_of(always), [1]])
-
-    values = [a.value for a in aggregates if a.value is not None]
     n_words = (
-        n_key + sum(2 if value.nullable else 1 for value in values),
+        n_key + sum(_n_value_words(a) + a.n_beside for a in aggregates),
         n_key + sum(a.column.n_words for a in aggregates),
     )
+    empty = np.zeros((1, n_words[1] + 1), np.int64)
+    empty[:, -1] = 1
+    if always is not None:
+        empty[:, :n_key] = always
+
+    def answer(records: Rows) -> Rows:
+        found = state_of(n_key, aggregates, name).take_in([records])
+        return found if always is None or len(found) else empty
+
     return reduce_groups(stream, n_words, n_key, answer, texts, name, always)
 
 
@@ -240,11 +324,15 @@ def _value_places(n_key: int, aggregates: Sequence[BoundAggregate]) -> list[int]
     """Where the word of each aggregate's value is in a row; of rows nowhere."""
     places, at = [], n_key
     for aggregate in aggregates:
-        if aggregate.value is not None:
-            at += 2 if aggregate.value.nullable else 1
+        at += _n_value_words(aggregate)
         places.append(at - 1)
         at += aggregate.n_beside
     return places
+
+
+def _n_value_words(aggregate: BoundAggregate) -> int:
+    """How many words of a row are its value's."""
+    return 0 if aggregate.value is None else 2 if aggregate.value.nullable else 1
 
 
 def _words_at(aggregate: BoundAggregate, place: int) -> int | slice:

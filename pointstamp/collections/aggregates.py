@@ -34,9 +34,16 @@ from pointstamp.containers.words import (
     decimal_type,
 )
 from pointstamp.errors import BuildError, SchemaError
+from pointstamp.kernels.group_sums import SumForm
 
 NewAccumulator = Callable[[int, Callable[[Rows], Numbers]], Accumulator]
 """Of how many words a key has, and what numbers groups."""
+
+Summed = tuple[SumForm, int]
+"""As what `kernels/group_sums.py` keeps an aggregate, and its unit."""
+
+Kept = tuple[Column, NewAccumulator] | tuple[Column, NewAccumulator, Summed]
+"""What the answer is, what keeps it, and as what sums keep it, if they do."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +59,13 @@ class BoundAggregate:
     """Whether it is null of no records."""
     beside: Bound | None = None
     """What else it is of, whose words come behind those of `value`."""
+
+    summed: Summed | None = None
+    """As what sums keep it, where they do."""
+    what: str = ""
+    """The aggregate, for messages to people."""
+    column_of: str | None = None
+    """The column that the value is, where that is not computed."""
 
     @property
     def n_beside(self) -> int:
@@ -70,7 +84,7 @@ class Aggregate:
         self,
         name: str,
         of: str | Expression | None,
-        bind: Callable[[str, Bound, str], tuple[Column, NewAccumulator]] | None = None,
+        bind: Callable[[str, Bound, str], Kept] | None = None,
     ) -> None:
         self._name = name
         self._of = None if of is None else expression_given(name, of)
@@ -88,10 +102,22 @@ class Aggregate:
         """
         if self._of is None or self._bind is None:
             column = Column(name, LONG)
-            return BoundAggregate(None, column, lambda n_key, number: CountAccumulator(), False)
+            make: NewAccumulator = lambda n_key, number: CountAccumulator()  # noqa: E731
+            summed_rows = SumForm.RECORDS, 0
+            return BoundAggregate(None, column, make, False, summed=summed_rows, what=str(self))
         value = self._of.bind(schema)
-        column, make = self._bind(name, value, str(self))
-        return BoundAggregate(value, column, make, self._name not in ("count", "count_distinct"))
+        column, make, *summed = self._bind(name, value, str(self))
+        is_null_of_none = self._name not in ("count", "count_distinct")
+        is_column = self._of.name is not None and repr(self._of) == repr(col(self._of.name))
+        return BoundAggregate(
+            value,
+            column,
+            make,
+            is_null_of_none,
+            summed=summed[0] if summed else None,
+            what=str(self),
+            column_of=self._of.name if is_column else None,
+        )
 
     def __repr__(self) -> str:
         return f"{self._name}({'' if self._of is None else self._of})"
@@ -100,8 +126,8 @@ class Aggregate:
 def count(of: str | Expression | None = None) -> Aggregate:
     """How many rows; or how many values that are not null. A long."""
 
-    def bind(name: str, value: Bound, what: str) -> tuple[Column, NewAccumulator]:
-        return Column(name, LONG), lambda n_key, number: CountAccumulator()
+    def bind(name: str, value: Bound, what: str) -> Kept:
+        return Column(name, LONG), lambda n_key, number: CountAccumulator(), (SumForm.VALUES, 0)
 
     return Aggregate("count", of, bind)
 
@@ -112,7 +138,7 @@ def sum(of: str | Expression) -> Aggregate:
     A sum of integers or decimals that is beyond 64 bits is a `DataError`, with its group.
     """
 
-    def bind(name: str, value: Bound, what: str) -> tuple[Column, NewAccumulator]:
+    def bind(name: str, value: Bound, what: str) -> Kept:
         kind = value.type
         if kind.is_float:
             return Column(name, DOUBLE, True), lambda n_key, number: FloatSum()
@@ -124,7 +150,9 @@ def sum(of: str | Expression) -> Aggregate:
             raise undefined(what, value)
         digits = MOST_DIGITS if isinstance(kind, DecimalType) else None
         # Of no nulls a group that is there has a value.
-        return Column(name, kind, value.nullable), lambda n_key, number: IntegerSum(what, digits)
+        column = Column(name, kind, value.nullable)
+        summed = SumForm.SUM, 0 if digits is None else 10**digits
+        return column, lambda n_key, number: IntegerSum(what, digits), summed
 
     return Aggregate("sum", of, bind)
 
@@ -132,11 +160,12 @@ def sum(of: str | Expression) -> Aggregate:
 def avg(of: str | Expression) -> Aggregate:
     """The mean, as the nearest double; null of no values."""
 
-    def bind(name: str, value: Bound, what: str) -> tuple[Column, NewAccumulator]:
+    def bind(name: str, value: Bound, what: str) -> Kept:
         kind = value.type
         scale = scale_of_numbers(value, what)
         column = Column(name, DOUBLE, value.nullable)
-        return column, lambda n_key, number: Average(kind, scale, what)
+        make: NewAccumulator = lambda n_key, number: Average(kind, scale, what)  # noqa: E731
+        return (column, make) if kind.is_float else (column, make, (SumForm.AVERAGE, 10**scale))
 
     return Aggregate("avg", of, bind)
 
@@ -163,7 +192,7 @@ def _extreme(greatest: bool) -> Callable[[str, Bound, str], tuple[Column, NewAcc
 def count_distinct(of: str | Expression) -> Aggregate:
     """How many different values there are that are not null. A long."""
 
-    def bind(name: str, value: Bound, what: str) -> tuple[Column, NewAccumulator]:
+    def bind(name: str, value: Bound, what: str) -> Kept:
         return Column(name, LONG), lambda n_key, number: DistinctCount(n_key, number)
 
     return Aggregate("count_distinct", of, bind)

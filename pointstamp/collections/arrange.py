@@ -13,19 +13,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from pointstamp.collections.spine import Spine
+from pointstamp.containers.builder import PREFERRED_RECORDS
 from pointstamp.containers.updates import FirstWords, Rows, Updates
 from pointstamp.dataflow.capability import Capability
-from pointstamp.dataflow.handles import Input, Output
+from pointstamp.dataflow.handles import BuiltInLogic, Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Exchange
 from pointstamp.dataflow.stash import Stash
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import BuildError, DataError
-from pointstamp.kernels.consolidation import consolidate
-from pointstamp.operators.generic import operator
+from pointstamp.kernels.consolidation import consolidate_all
+from pointstamp.operators.generic import Build, operator
 from pointstamp.progress.operate import Interest
 
 
@@ -55,19 +54,28 @@ def check_times(stream: StreamCore[Any], name: str) -> None:
         )
 
 
-def consolidated(batches: Any, operator_name: str) -> Rows:
-    """The consolidated rows of several batches of updates.
+def consolidated(parts: list[Rows], operator_name: str) -> Rows:
+    """The consolidated rows of several, one at least.
 
     Raises
     ------
     DataError
         If a sum of diffs is beyond 64 bits.
     """
-    parts = [batch.rows for batch in batches]
     try:
-        return consolidate(parts[0] if len(parts) == 1 else np.concatenate(parts))
+        return consolidate_all(parts)
     except OverflowError as error:
         raise DataError(f"operator {operator_name!r}: {error}") from error
+
+
+def send_rows(output: Output, held: Capability, rows: Rows, texts: tuple[int, ...]) -> None:
+    """Send updates at the time of `held`, if there are any."""
+    n = len(rows)
+    if n > PREFERRED_RECORDS:
+        output.session(held).give_batch(Updates(rows, texts))
+    elif n:
+        # As it is: nothing else is put together with it, and it need not be cut.
+        output.push(held.time, Updates(rows, texts))
 
 
 def arrange(
@@ -84,13 +92,11 @@ def arrange(
     check_times(stream, name)
     spine = Spine(stream.scope.timestamp)
 
-    def seal(rows: Rows, held: Capability, output: Output) -> None:
-        if in_order is not None:
-            rows = consolidate(in_order(rows))
-        spine.insert(rows, held.time)
-        output.session(held).give(rows)
+    def build(capability: Capability, info: OperatorInfo) -> _ArrangeLogic:
+        capability.drop()
+        return _ArrangeLogic(Stash(info), spine, texts, name, in_order)
 
-    return Arrangement(_by_time(stream, n_key, name, seal), spine, n_key, texts)
+    return Arrangement(_by_key(stream, n_key, name, build), spine, n_key, texts)
 
 
 def as_updates(
@@ -98,32 +104,47 @@ def as_updates(
 ) -> StreamCore[Any]:
     """Consolidate the updates of each time, exchanged by their first `n_key` words."""
 
-    def send(rows: Rows, held: Capability, output: Output) -> None:
-        output.session(held).give_batch(Updates(rows, texts))
-
-    return _by_time(stream, n_key, name, send)
-
-
-def _by_time(
-    stream: StreamCore[Any],
-    n_key: int,
-    name: str,
-    finish: Callable[[Rows, Capability, Output], None],
-) -> StreamCore[Any]:
-    """Exchange updates by their first words, and `finish` those of each time, consolidated."""
-
-    def build(capability: Capability, info: OperatorInfo) -> Callable[[Input, Output], None]:
+    def build(capability: Capability, info: OperatorInfo) -> _ArrangeLogic:
         capability.drop()
-        stash: Stash[list[Any]] = Stash(info)
+        return _ArrangeLogic(Stash(info), None, texts, name)
 
-        def logic(input_: Input, output: Output) -> None:
-            stash.take(input_)
-            for held, batches in stash:
-                rows = consolidated(batches, name)
-                if len(rows):
-                    finish(rows, held, output)
+    return _by_key(stream, n_key, name, build)
 
-        return logic
 
+def _by_key(stream: StreamCore[Any], n_key: int, name: str, build: Build) -> StreamCore[Any]:
     pact = Exchange(FirstWords(n_key))
     return operator([stream], [pact], name, build, Interest.IF_CAPABILITY)
+
+
+class _ArrangeLogic(BuiltInLogic):
+    """Consolidates the updates of each time, and puts them into the spine, if there is one."""
+
+    __slots__ = ("_in_order", "_name", "_spine", "_stash", "_texts")
+
+    def __init__(
+        self,
+        stash: Stash[list[Updates]],
+        spine: Spine | None,
+        texts: tuple[int, ...],
+        name: str,
+        in_order: Callable[[Rows], Rows] | None = None,
+    ) -> None:
+        self._stash = stash
+        self._in_order = in_order
+        self._spine = spine
+        self._texts = texts
+        self._name = name
+
+    def run(self, inputs: list[Input], outputs: list[Output]) -> None:
+        """Seal the batches of the times that are complete."""
+        stash, spine, output = self._stash, self._spine, outputs[0]
+        stash.take(inputs[0])
+        for held, batches in stash:
+            rows = consolidated([batch.rows for batch in batches], self._name)
+            if self._in_order is not None and len(rows):
+                rows = consolidated([self._in_order(rows)], self._name)
+            if spine is None:
+                send_rows(output, held, rows, self._texts)
+            elif len(rows):
+                spine.insert(rows, held.time)
+                output.push(held.time, [rows])

@@ -25,6 +25,7 @@ from pointstamp.collections.trace_arrange import TraceArrangement, arrange_trace
 from pointstamp.containers.updates import Rows, Updates
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import BuildError, ColumnError, DataError, SchemaError
+from pointstamp.operators.probe import probe_with
 from pointstamp.operators.split_merge import concatenate
 
 if TYPE_CHECKING:
@@ -296,6 +297,10 @@ class Collection(LoopMethods):
     ) -> Collection:
         """Call `function(time, batch)` with each batch of updates."""
         return self.of(_operators_of(self.stream).inspect_batch(function, name=name), self.schema)
+
+    def watched_by(self, probe: Probe, on_batch: Callable[[Any, Updates], object]) -> None:
+        """Have a probe follow this collection, and call `on_batch(time, batch)` with updates."""
+        probe_with(self.stream, probe, "Result", on_batch)
 
     def updates(self) -> Stream[Any]:
         """The stream of its updates, whose records are (row, diff)."""

@@ -103,7 +103,7 @@ def counted(
         for held, value in stash:
             by_input = [value] if len(inputs) == 1 else value
             rows = [
-                consolidated(batches, name)
+                consolidated([batch.rows for batch in batches], name)
                 if len(batches)
                 else np.empty((0, n_words + 1), np.int64)
                 for batches in by_input

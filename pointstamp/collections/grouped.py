@@ -13,7 +13,7 @@ from pointstamp.collections.aggregates import Aggregate, count
 from pointstamp.collections.expression import col
 from pointstamp.collections.general_reduce import reduced
 from pointstamp.collections.group_answers import arrange_in_order
-from pointstamp.collections.linear import changed, chosen_words, computing
+from pointstamp.collections.linear import Change, changed, chosen_words, computing
 from pointstamp.collections.order import RecordOrder, order_given
 from pointstamp.collections.schema import Schema, schema_of
 from pointstamp.collections.top_k import first_rows
@@ -167,7 +167,15 @@ def aggregated(
     compute = computing({**{key: col(key).bind(schema) for key in keys}, **values}, inner)
     if keys:
         n_key = sum(column.n_words for column in key_columns)
-        stream = changed(collection.stream, f"{name}Values", compute, inner.texts)
+        stream = collection.stream
+        columns = [*keys, *[b.column_of for b in bound if b.value is not None]]
+        choose: Change | None = compute
+        if all(column is not None for column in columns):
+            # Columns as they are, which may be the very words that are there.
+            words = [word for column in columns for word in schema.words(str(column))]
+            choose = chosen_words(words, schema.n_words)
+        if choose is not None:
+            stream = changed(stream, f"{name}Values", choose, inner.texts)
         return collection.of(aggregate(stream, n_key, bound, result.texts, name), result)
 
     # All records are one group, of a key that is 0.

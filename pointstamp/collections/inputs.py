@@ -20,9 +20,12 @@ class CollectionInput:
     or close theirs.
     """
 
+    __slots__ = ("_handle", "_where", "schema")
+
     def __init__(self, handle: InputHandle, schema: Schema) -> None:
         self._handle = handle
         self.schema = schema
+        self._where = f"the input {handle.name!r}"
 
     @property
     def name(self) -> str:
@@ -86,10 +89,6 @@ class CollectionInput:
 
     def __repr__(self) -> str:
         return f"CollectionInput({self.name!r}, {self.schema})"
-
-    @property
-    def _where(self) -> str:
-        return f"the input {self.name!r}"
 
     def _send(self, updates: Updates) -> None:
         if len(updates):

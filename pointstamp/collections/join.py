@@ -9,21 +9,22 @@ Source: differential-dataflow `operators/join.rs`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from pointstamp.collections.arrange import Arrangement
+from pointstamp.collections.arrange import Arrangement, send_rows
 from pointstamp.collections.spine import SpineReader
-from pointstamp.containers.updates import Rows, Updates
+from pointstamp.containers.updates import Rows
 from pointstamp.dataflow.capability import Capability
-from pointstamp.dataflow.handles import Frontier, Input, Output
+from pointstamp.dataflow.handles import BuiltInLogic, Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.stash import Stash
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import DataError
-from pointstamp.kernels.matches import match
+from pointstamp.kernels.matches import match_batches
 from pointstamp.operators.generic import operator
 from pointstamp.operators.transform import PIPELINE
 from pointstamp.progress.operate import Interest
@@ -41,70 +42,79 @@ def join(
     recipe : the words of a pair, `k` for word `k` of the left side, `~k` of the right one
     """
     forward = np.array(recipe, np.int32)
-    backward = ~forward
     readers = left.spine.reader(), right.spine.reader()
     n_key = left.n_key
 
-    def pairs(changes: Rows, kept: list[Rows], by_left: bool) -> list[Rows]:
-        recipes = (forward, backward) if by_left else (backward, forward)
-        try:
-            # The shorter one looks into the longer one.
-            return [
-                match(changes, batch, n_key, recipes[0])
-                if len(changes) <= len(batch)
-                else match(batch, changes, n_key, recipes[1])
-                for batch in kept
-            ]
-        except OverflowError as error:
-            raise DataError(f"operator {name!r}: {error}") from error
-
-    def build(capability: Capability, info: OperatorInfo) -> Callable[..., None]:
+    def build(capability: Capability, info: OperatorInfo) -> _JoinLogic:
         capability.drop()
-        stash: Stash[list[list[Any]]] = Stash(info)
-
-        def logic(one: Input, other: Input, output: Output) -> None:
-            stash.take(one, other)
-            for held, (lefts, rights) in stash:
-                session = output.session(held)
-                for changes in _batches(lefts):
-                    for rows in pairs(changes, readers[1].before(held.time), True):
-                        if len(rows):
-                            session.give_batch(Updates(rows, texts))
-                for changes in _batches(rights):
-                    for rows in pairs(changes, readers[0].through(held.time), False):
-                        if len(rows):
-                            session.give_batch(Updates(rows, texts))
-                for reader in readers:
-                    reader.finish(held.time)
-            _acknowledge(readers, (one.frontier, other.frontier), not len(stash))
-
-        return logic
+        return _JoinLogic(Stash(info), readers, n_key, forward, texts, name)
 
     streams = [left.batches, right.batches]
     return operator(streams, [PIPELINE, PIPELINE], name, build, Interest.ALWAYS)
 
 
+class _JoinLogic(BuiltInLogic):
+    """The logic of `join`."""
+
+    __slots__ = ("_backward", "_forward", "_left", "_n_key", "_name", "_right", "_stash", "_texts")
+
+    def __init__(
+        self,
+        stash: Stash[list[list[list[Rows]]]],
+        readers: tuple[SpineReader, SpineReader],
+        n_key: int,
+        recipe: npt.NDArray[np.int32],
+        texts: tuple[int, ...],
+        name: str,
+    ) -> None:
+        self._stash = stash
+        self._left, self._right = readers
+        self._n_key = n_key
+        self._forward = recipe
+        self._backward = ~recipe
+        self._texts = texts
+        self._name = name
+
+    def run(self, inputs: list[Input], outputs: list[Output]) -> None:
+        """Pair the changes of the times that are complete."""
+        stash, output = self._stash, outputs[0]
+        one, other = inputs[0], inputs[1]
+        stash.take(one, other)
+        for held, (lefts, rights) in stash:
+            for changes in _batches(lefts):
+                rows = self._pairs(changes, self._right.before(held.time), self._forward)
+                send_rows(output, held, rows, self._texts)
+            for changes in _batches(rights):
+                rows = self._pairs(changes, self._left.through(held.time), self._backward)
+                send_rows(output, held, rows, self._texts)
+            self._left.finish(held.time)
+            self._right.finish(held.time)
+        self._acknowledge(one.frontier.elements, other.frontier.elements)
+
+    def _acknowledge(self, lefts: list[Any], rights: list[Any]) -> None:
+        """Let go of what no change can need: each side's is needed by changes of the other side.
+
+        lefts, rights : the least times that may still come at both sides, at most one each
+        """
+        none_wait = not len(self._stash)
+        if none_wait and not rights:
+            self._left.close()
+        if none_wait and not lefts:
+            self._right.close()
+        if not lefts and not rights:
+            return
+        bound = min(lefts[0], rights[0]) if lefts and rights else (lefts or rights)[0]
+        if not self._left.is_over:
+            self._left.acknowledge(bound)
+        if not self._right.is_over:
+            self._right.acknowledge(bound)
+
+    def _pairs(self, changes: Rows, kept: list[Rows], recipe: npt.NDArray[np.int32]) -> Rows:
+        try:
+            return match_batches(changes, kept, self._n_key, recipe)
+        except OverflowError as error:
+            raise DataError(f"operator {self._name!r}: {error}") from error
+
+
 def _batches(messages: Any) -> list[Rows]:
     return [rows for message in messages for rows in message]
-
-
-def _acknowledge(
-    readers: tuple[SpineReader, SpineReader], frontiers: tuple[Frontier, Frontier], none_wait: bool
-) -> None:
-    """Let go of what no change can need: each side's is needed by changes of the other side.
-
-    none_wait : whether no change has come that is not worked off
-    """
-    elements = [frontier.elements for frontier in frontiers]
-    for reader, others in zip(readers, reversed(elements), strict=True):
-        if not others and none_wait:
-            reader.close()
-    if all(elements):
-        bound = min(one for (one,) in elements)
-        for reader in readers:
-            reader.acknowledge(bound)
-    elif any(elements):
-        (bound,) = elements[0] or elements[1]
-        for reader in readers:
-            if not reader.is_over:
-                reader.acknowledge(bound)

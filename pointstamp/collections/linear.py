@@ -14,6 +14,7 @@ from pointstamp.collections.casts import Bound
 from pointstamp.collections.schema import Schema
 from pointstamp.containers.updates import Rows, Updates
 from pointstamp.dataflow.stream_core import StreamCore
+from pointstamp.kernels.consolidation import choose_words
 from pointstamp.operators.transform import transform
 
 Change = Callable[[Rows], Rows]
@@ -39,8 +40,8 @@ def chosen_words(words: list[int], n_words: int) -> Change | None:
     """
     if words == list(range(n_words)):
         return None
-    places = np.array([*words, n_words])
-    return lambda rows: np.ascontiguousarray(rows[:, places])
+    places = np.array(words, np.int32)
+    return lambda rows: choose_words(rows, places)
 
 
 def computing(bound: dict[str, Bound], schema: Schema) -> Change:

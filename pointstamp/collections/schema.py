@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from pointstamp.collections.row_encoder import RowEncoder
 from pointstamp.containers.frames import is_table, record_batches
 from pointstamp.containers.updates import Rows, Updates
 from pointstamp.containers.words import WordType, record_batch, type_named, type_of_arrow
@@ -80,6 +81,11 @@ class Schema:
         """Which words are numbers of texts."""
         return tuple(self.places[column.name] for column in self.columns if column.type.is_text)
 
+    @cached_property
+    def encoder(self) -> RowEncoder:
+        """What makes words of its rows."""
+        return RowEncoder(self.columns, str(self))
+
     def column(self, name: str, operator: str = "a collection") -> Column:
         """The column of a name.
 
@@ -124,24 +130,17 @@ class Schema:
         SchemaError
             If columns do not.
         """
-        batches = _batches(data)
+        # Most often it is a list, of which less is asked.
+        batches = None if type(data) is list else _batches(data)
         if batches is not None:
             parts = [self._from_arrow(batch, where) for batch in batches]
             words = np.concatenate(parts) if parts else np.empty((0, self.n_words), np.int64)
             return self.updates(_with_diffs(words, diff))
-        rows = [[*self._row(row, place, where), diff] for place, row in enumerate(data)]
-        return self.updates(np.array(rows, np.int64).reshape(len(rows), self.n_words + 1))
+        return self.updates(self.encoder.updates(data, diff, where))
 
     def to_pairs(self, pairs: Iterable[tuple[Any, int]], where: str) -> Updates:
         """Pairs of a row and its diff as updates."""
-        rows = []
-        for place, (row, diff) in enumerate(pairs):
-            if isinstance(diff, bool) or not isinstance(diff, (int, np.integer)):
-                raise DataError(f"the diff of row {place} for {where} is no integer: {diff!r}")
-            if not -(1 << 63) <= diff < 1 << 63:
-                raise DataError(f"the diff of row {place} for {where} is beyond 64 bits: {diff}")
-            rows.append([*self._row(row, place, where), diff])
-        return self.updates(np.array(rows, np.int64).reshape(len(rows), self.n_words + 1))
+        return self.updates(self.encoder.pairs(pairs, where))
 
     def to_rows(self, rows: Rows) -> list[tuple[Any, ...]]:
         """The records of updates as tuples of Python's values."""
@@ -166,35 +165,6 @@ class Schema:
 
     def __str__(self) -> str:
         return ", ".join(map(str, self.columns))
-
-    def _row(self, row: Any, place: int, where: str) -> list[int]:
-        if isinstance(row, Mapping):
-            if row.keys() != self.places.keys():
-                raise DataError(f"row {place} for {where} has the keys {list(row)}, not: {self}")
-            row = [row[name] for name in self.names]
-        elif not isinstance(row, (tuple, list)) or len(row) != len(self.columns):
-            raise DataError(
-                f"row {place} for {where} should be a tuple of {len(self.columns)} values, or a "
-                f"dict, of: {self}; it is {row!r}"
-            )
-        words = []
-        for column, value in zip(self.columns, row, strict=True):
-            if value is None:
-                if not column.nullable:
-                    raise DataError(
-                        f"row {place} for {where} has None as {column.name!r}, which is not "
-                        f"nullable; its type would be {column.type.name}?"
-                    )
-                words += [0, 0]
-                continue
-            try:
-                word = column.type.to_word(value)
-            except DataError as error:
-                raise DataError(
-                    f"row {place} for {where}, column {column.name!r}: {error}"
-                ) from None
-            words += [1, word] if column.nullable else [word]
-        return words
 
     def _from_arrow(self, batch: Any, where: str) -> Rows:
         """The words of a record batch, int64[n, n_words]."""

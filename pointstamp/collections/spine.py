@@ -14,8 +14,6 @@ so that which batches to read takes the place of times in them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import takewhile
 from typing import Any
 
 from pointstamp.containers.updates import Rows
@@ -25,14 +23,22 @@ from pointstamp.progress.timestamp import Timestamp
 MOST_READ = 64
 """How many batches a loop reads side by side."""
 
+FEW_ROWS = 64
+"""A batch of no more takes the next one in, whatever that costs: to look into one more costs as
+much, each time."""
+
+# Compiled, numbers of C.
+_MOST_READ, _FEW_ROWS = MOST_READ, FEW_ROWS
+
 
 class SpineBatch:
     """Consolidated updates, and the last time that some of them have."""
 
-    __slots__ = ("rows", "time")
+    __slots__ = ("n", "rows", "time")
 
     def __init__(self, rows: Rows, time: Any) -> None:
         self.rows = rows
+        self.n = len(rows)
         self.time = time
 
 
@@ -51,13 +57,11 @@ class SpineReader:
 
     def through(self, time: Any) -> list[Rows]:
         """What there is of times up to `time`, as at most `MOST_READ` batches."""
-        less_equal = self._spine.timestamp.less_equal
-        return self._spine.read(lambda batch: less_equal(batch.time, time))
+        return self._spine.read(time, True)
 
     def before(self, time: Any) -> list[Rows]:
         """What there is of times before `time`, as at most `MOST_READ` batches."""
-        less_equal = self._spine.timestamp.less_equal
-        return self._spine.read(lambda batch: not less_equal(time, batch.time))
+        return self._spine.read(time, False)
 
     def finish(self, time: Any) -> None:
         """Never ask again for less than all times up to `time`."""
@@ -66,9 +70,8 @@ class SpineReader:
 
     def needs_apart(self, time: Any) -> bool:
         """Whether it may ask for what is before `time`, and not of it."""
-        less_equal = self._spine.timestamp.less_equal
-        is_done = self.done is not None and less_equal(time, self.done)
-        return not is_done and less_equal(self.bound, time)
+        is_done = self.done is not None and self._spine.less_equal(time, self.done)
+        return not is_done and self._spine.less_equal(self.bound, time)
 
     def acknowledge(self, bound: Any) -> None:
         """Never ask again for less than all times before `bound`."""
@@ -92,9 +95,21 @@ class Spine:
         Of their times, which are in one line.
     """
 
+    __slots__ = (
+        "_batches",
+        "_is_natural",
+        "_n_acknowledged",
+        "_readers",
+        "had_readers",
+        "timestamp",
+    )
+
     def __init__(self, timestamp: Timestamp) -> None:
         self.timestamp = timestamp
+        self._is_natural = bool(timestamp.total and timestamp.natural)
         self._batches: list[SpineBatch] = []
+        self._n_acknowledged = 0
+        """So many, the first ones, no reader needs apart: it never will again."""
         self._readers: list[SpineReader] = []
         self.had_readers = False
 
@@ -102,8 +117,15 @@ class Spine:
         """A new reader, of all times."""
         reader = SpineReader(self)
         self._readers.append(reader)
+        self._n_acknowledged = 0
         self.had_readers = True
         return reader
+
+    def less_equal(self, a: Any, b: Any) -> bool:
+        """Whether a time is before another, or the same."""
+        if self._is_natural:
+            return bool(a <= b)
+        return self.timestamp.less_equal(a, b)
 
     def insert(self, rows: Rows, time: Any) -> None:
         """Add consolidated updates of a time that is after all before."""
@@ -111,27 +133,49 @@ class Spine:
             self._batches.append(SpineBatch(rows, time))
             self.maintain()
 
-    def read(self, chosen: Callable[[SpineBatch], bool]) -> list[Rows]:
-        """The rows of the first batches that are chosen; if they are many, the last as one."""
-        found = [batch.rows for batch in takewhile(chosen, self._batches)]
-        while len(found) > MOST_READ:
+    def read(self, time: Any, through: bool) -> list[Rows]:
+        """The rows of the batches before `time`, or `through` it; if many, the last as one."""
+        found: list[Rows] = []
+        for batch in self._batches:
+            # Times are in one line: what is not at or after another is before it.
+            if through:
+                if not self.less_equal(batch.time, time):
+                    break
+            elif self.less_equal(time, batch.time):
+                break
+            found.append(batch.rows)
+        while len(found) > _MOST_READ:
             last = found.pop()
             found[-1] = merge(found[-1], last)
         return found
 
     def maintain(self) -> None:
         """Merge what may be merged, and is to be."""
+        batches = self._batches
+        n_before = self._n_acknowledged
+        while self._n_acknowledged < len(batches) and not self._is_needed_apart(
+            batches[self._n_acknowledged].time
+        ):
+            self._n_acknowledged += 1
+        if self._n_acknowledged == n_before:
+            return
         # From the newest of those that may be, which are the first so many.
-        n = self._n_acknowledged()
-        at = n - 1
+        at = self._n_acknowledged - 1
         while at > 0:
-            older, newer = self._batches[at - 1], self._batches[at]
-            if len(older.rows) > 2 * len(newer.rows):
+            older, newer = batches[at - 1], batches[at]
+            if older.n > 2 * newer.n and older.n > _FEW_ROWS:
                 at -= 1
                 continue
             rows = merge(older.rows, newer.rows)
-            self._batches[at - 1 : at + 1] = [SpineBatch(rows, newer.time)] if len(rows) else []
-            at = min(at, self._n_acknowledged() - 1)
+            batches[at - 1 : at + 1] = [SpineBatch(rows, newer.time)] if len(rows) else []
+            self._n_acknowledged -= 1 if len(rows) else 2
+            at = min(at, self._n_acknowledged - 1)
+
+    def _is_needed_apart(self, time: Any) -> bool:
+        for reader in self._readers:
+            if reader.needs_apart(time):
+                return True
+        return False
 
     def forget(self, reader: SpineReader) -> None:
         """Without a reader that is over; with none left, nothing is kept."""
@@ -140,21 +184,16 @@ class Spine:
             self.maintain()
         else:
             self._batches.clear()
+            self._n_acknowledged = 0
 
     @property
     def n_updates(self) -> int:
         """How many updates are kept."""
-        return sum(len(batch.rows) for batch in self._batches)
+        return sum(batch.n for batch in self._batches)
 
     @property
     def n_batches(self) -> int:
         """In how many batches."""
-        return len(self._batches)
-
-    def _n_acknowledged(self) -> int:
-        for place, batch in enumerate(self._batches):
-            if any(reader.needs_apart(batch.time) for reader in self._readers):
-                return place
         return len(self._batches)
 
 

@@ -49,7 +49,7 @@ def arrange_trace(stream: StreamCore[Any], n_key: int, n_words: int, name: str) 
         def logic(input_: Input, output: Output) -> None:
             stash.take(input_)
             for held, batches in stash:
-                rows = consolidated(batches, name)
+                rows = consolidated([batch.rows for batch in batches], name)
                 if len(rows):
                     number = trace.insert(rows, encoding.words(held.time))
                     output.session(held).give((number, rows))

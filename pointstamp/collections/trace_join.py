@@ -24,7 +24,7 @@ from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import DataError
 from pointstamp.kernels.consolidation import consolidate
-from pointstamp.kernels.matches import match
+from pointstamp.kernels.matches import match_batches
 from pointstamp.operators.generic import operator
 from pointstamp.operators.transform import PIPELINE
 from pointstamp.progress.operate import Interest
@@ -78,8 +78,8 @@ class Matcher:
     def _matched(self, changes: Rows, batch: Rows, recipes: tuple[Any, Any]) -> Rows:
         # The shorter one looks into the longer one.
         if len(changes) <= len(batch):
-            return match(changes, batch, self._n_key, recipes[0])
-        return match(batch, changes, self._n_key, recipes[1])
+            return match_batches(changes, [batch], self._n_key, recipes[0])
+        return match_batches(batch, [changes], self._n_key, recipes[1])
 
 
 def join_traces(

@@ -18,12 +18,15 @@ from pointstamp.collections.spine import insert_batch
 from pointstamp.communication.single import SingleCommunicator
 from pointstamp.containers.updates import Rows, Updates
 from pointstamp.errors import BuildError, DataError, InputError
-from pointstamp.kernels.consolidation import consolidate, merge
+from pointstamp.kernels.consolidation import consolidate_all, merge
 from pointstamp.operators.building import built, name_of, takes_names
 from pointstamp.operators.probe import Probe
 from pointstamp.runtime.worker import Worker
 
 _RESULT = "result"
+
+_MOST_LATE = 1_024
+"""So many changes of a result are added up at a time."""
 
 
 class View:
@@ -172,19 +175,29 @@ class _Result:
         self._schema = collection.schema
         self._new: list[Rows] = []
         self._none = np.empty((0, self._schema.n_words + 1), np.int64)
+        self._late: list[Rows] = []
+        """Changes that were taken, and are not among the batches yet."""
+        self._n_late = 0
         self._batches: list[Rows] = []
-        collection.each_batch(self._note).probe_with(probe)
+        collection.watched_by(probe, self._note)
 
     def take(self) -> Changes:
         """The changes since the last call."""
-        rows = consolidate(np.concatenate(self._new)) if self._new else self._none
+        if not self._new:
+            return Changes(self._schema, self._none)
+        rows = consolidate_all(self._new)
         self._new.clear()
         if len(rows):
-            insert_batch(self._batches, rows)
+            self._late.append(rows)
+            self._n_late += len(rows)
+            # Many together, as most views are asked for their changes and not for all rows.
+            if self._n_late > _MOST_LATE:
+                self._catch_up()
         return Changes(self._schema, rows)
 
     def snapshot(self, name: str) -> CollectionSnapshot:
         """All rows that were not deleted."""
+        self._catch_up()
         while len(self._batches) > 1:
             last = self._batches.pop()
             self._batches[-1] = merge(self._batches[-1], last)
@@ -196,6 +209,18 @@ class _Result:
                 "it comes of were deleted than there were"
             )
         return CollectionSnapshot(self._schema, rows)
+
+    @property
+    def n_updates(self) -> int:
+        """How many are kept."""
+        return self._n_late + sum(map(len, self._batches))
+
+    def _catch_up(self) -> None:
+        rows = consolidate_all(self._late) if self._late else self._none
+        self._late.clear()
+        self._n_late = 0
+        if len(rows):
+            insert_batch(self._batches, rows)
 
     def _note(self, time: Any, batch: Updates) -> None:
         self._new.append(batch.rows)

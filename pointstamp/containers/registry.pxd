@@ -1,4 +1,4 @@
-cdef object _Arrays
+cdef set _sized
 
 cpdef kind_of(batch)
 cpdef Py_ssize_t n_records(batch) except -1

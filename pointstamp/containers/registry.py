@@ -19,9 +19,9 @@ from pointstamp.containers.kind import Kind
 from pointstamp.containers.rows import RowsKind
 from pointstamp.errors import ContainerError
 
-_Arrays = Arrays
 _kinds: dict[type, Kind[Any]] = {}
 _names: dict[str, Kind[Any]] = {}
+_sized: set[type] = set()
 
 
 def kind_of(batch: Any) -> Kind[Any]:
@@ -58,7 +58,7 @@ def n_records(batch: Any) -> int:
     """
     # Of these the kind says it, too, at many times the cost of the answer.
     form = type(batch)
-    return len(batch) if form is list or form is _Arrays else kind_of(batch).length(batch)
+    return len(batch) if form in _sized else kind_of(batch).length(batch)
 
 
 def one_key(given: Any) -> Any:
@@ -102,8 +102,10 @@ def kind_named(name: str) -> Kind[Any]:
         ) from None
 
 
-def register(container: type, kind: Kind[Any]) -> None:
+def register(container: type, kind: Kind[Any], *, is_sized: bool = False) -> None:
     """Make `kind` what can be done with batches of type `container`.
+
+    is_sized : whether `len` of a batch is how many records it has, so that it need not be asked
 
     Raises
     ------
@@ -124,6 +126,8 @@ def register(container: type, kind: Kind[Any]) -> None:
     # Two threads may come here at once; the first one's stays, for kinds are compared by identity.
     kind = _names.setdefault(kind.name, kind)
     _kinds.setdefault(container, kind)
+    if is_sized:
+        _sized.add(container)
 
 
 def _find(batch: Any) -> Kind[Any]:
@@ -160,5 +164,5 @@ def _advice(batch: Any) -> str:
     return "send a list or a pyarrow.RecordBatch, or register a kind for the type"
 
 
-register(list, RowsKind())
-register(Arrays, ArraysKind())
+register(list, RowsKind(), is_sized=True)
+register(Arrays, ArraysKind(), is_sized=True)

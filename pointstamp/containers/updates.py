@@ -164,4 +164,4 @@ def _decoded(buffers: Sequence[Buffer]) -> Updates:
     return UpdatesKind().decode(buffers)
 
 
-register(Updates, UpdatesKind())
+register(Updates, UpdatesKind(), is_sized=True)

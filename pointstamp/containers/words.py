@@ -16,8 +16,8 @@ import re
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
+from functools import cache, cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -60,6 +60,8 @@ class WordType:
 
     is_integer = False
     is_signed = False
+    bounds: ClassVar[tuple[int, int] | None] = None
+    """The least and the greatest value, where values are integers and their own words."""
     is_float = False
     is_text = False
 
@@ -107,6 +109,14 @@ class IntegerType(WordType):
     def is_signed(self) -> bool:  # type: ignore[override]  # of a class attribute
         """Whether its words are the values, and a long has them all."""
         return not self._shift
+
+    @cached_property
+    def bounds(self) -> tuple[int, int] | None:  # type: ignore[override]  # of a class attribute
+        """All that it has, unless they are moved."""
+        if self._shift:
+            return None
+        n_bits = self.n_bits - self.signed
+        return -(1 << n_bits) if self.signed else 0, (1 << n_bits) - 1
 
     @property
     def _shift(self) -> int:

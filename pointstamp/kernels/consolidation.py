@@ -40,6 +40,21 @@ def consolidate(rows: Rows) -> Rows:
 
 
 @kernel("update_loops")
+def consolidate_all(parts: list[Rows]) -> Rows:
+    """Consolidate the rows of several int64[n, w + 1], one at least, in any order.
+
+    Raises
+    ------
+    OverflowError
+        If a sum of diffs is beyond 64 bits.
+
+    >>> consolidate_all([np.array([[7, 1], [3, 2]]), np.array([[3, -2]])]).tolist()
+    [[7, 1]]
+    """
+    return _summed(parts, parts[0].shape[1])
+
+
+@kernel("update_loops")
 def merge(left: Rows, right: Rows) -> Rows:
     """Make one of two consolidated int64[n, w + 1].
 
@@ -52,6 +67,18 @@ def merge(left: Rows, right: Rows) -> Rows:
     [[4, 1], [7, 1]]
     """
     return _summed([left, right], left.shape[1])
+
+
+@kernel("update_loops")
+def choose_words(rows: Rows, places: npt.NDArray[np.int32]) -> Rows:
+    """Some words of int64[n, w + 1], and the diffs, as int64[n, p + 1].
+
+    places : int32[p], below `w`
+
+    >>> choose_words(np.array([[7, 8, 1]]), np.array([1, 0, 1], np.int32)).tolist()
+    [[8, 7, 8, 1]]
+    """
+    return np.ascontiguousarray(rows[:, [*places.tolist(), rows.shape[1] - 1]])
 
 
 def _summed(parts: Iterable[Rows], width: int) -> Rows:

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 from pointstamp.compiled import build_info
 
+C = TypeVar("C")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -46,6 +47,18 @@ def kernel(loops: str) -> Callable[[F], F]:
         return chosen
 
     return choose
+
+
+def class_of(loops: str, plain: type[C]) -> type[C]:
+    """The compiled form of a class, named as its twin without "Plain"; the twin where it is not.
+
+    Of loops over what stays from call to call in memory of its own.
+    """
+    compiled = _compiled(loops)
+    chosen: type[C] = (
+        plain if compiled is None else getattr(compiled, plain.__name__.removeprefix("Plain"))
+    )
+    return chosen
 
 
 def _compiled(loops: str) -> Any:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from pointstamp.kernels.consolidation import Rows, merge
+from pointstamp.kernels.consolidation import Rows, consolidate_all, merge
 from pointstamp.kernels.forms import kernel
 
 Ints = npt.NDArray[np.int64]
@@ -21,30 +21,34 @@ Recipe = npt.NDArray[np.int32]
 
 
 @kernel("update_loops")
-def match(changes: Rows, batch: Rows, n_key: int, recipe: Recipe) -> Rows:
-    """Pair each row of `changes` with those of `batch` of the same first `n_key` words.
+def match_batches(changes: Rows, batches: list[Rows], n_key: int, recipe: Recipe) -> Rows:
+    """Pair each row of `changes` with the records of the same first `n_key` words in `batches`.
+
+    A record that is in several batches is there once, with the sum of its diffs, and not at
+    all if that is 0.
 
     Parameters
     ----------
-    changes, batch : int64[n, w + 1], int64[m, v + 1], consolidated
+    changes : int64[n, w + 1], consolidated
+    batches : at most 64 of int64[m, v + 1], each consolidated
     recipe : int32[r]
-        What the words of a pair are: `k` is word `k` of `changes`, and `~k` of `batch`.
+        What the words of a pair are: `k` is word `k` of `changes`, and `~k` of a batch.
 
     Returns
     -------
-    int64[p, r + 1], in the order of `changes`; the diff is the product of both.
+    int64[p, r + 1], by key in the order of `changes`; the diff is the product of both.
 
     Raises
     ------
     OverflowError
-        If a product is beyond 64 bits.
+        If a sum or a product of diffs is beyond 64 bits.
 
     >>> ages, towns = np.array([[1, 40, 1], [2, 50, 1]]), np.array([[2, 7, 3], [2, 8, 1]])
-    >>> match(ages, towns, 1, np.array([0, 1, ~1], np.int32)).tolist()
-    [[2, 50, 7, 3], [2, 50, 8, 1]]
+    >>> match_batches(ages, [towns, np.array([[2, 8, -1]])], 1, np.array([0, 1, ~1], np.int32))
+    array([[ 2, 50,  7,  3]])
     """
     by_key = defaultdict(list)
-    for row in batch.tolist():
+    for row in consolidate_all(batches).tolist() if batches else []:
         by_key[tuple(row[:n_key])].append(row)
     pairs = [
         [*(row[k] if k >= 0 else other[~k] for k in recipe.tolist()), row[-1] * other[-1]]

@@ -1,6 +1,8 @@
-"""Rows of updates one by one: compared, copied, looked for. For the loops over them."""
+"""Rows of updates one by one: compared, copied, hashed, looked for."""
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
+
+ctypedef const int64_t[:, ::1] Rows
 
 
 cdef inline int compare(const int64_t *one, const int64_t *other, Py_ssize_t n) noexcept nogil:
@@ -19,7 +21,24 @@ cdef inline void copy(int64_t *to, const int64_t *row, Py_ssize_t n) noexcept no
         to[k] = row[k]
 
 
-cdef inline Py_ssize_t seek(
+cdef inline uint64_t mixed(uint64_t word) noexcept nogil:
+    """The finalizer of splitmix64."""
+    word += <uint64_t>0x9E3779B97F4A7C15
+    word = (word ^ (word >> 30)) * <uint64_t>0xBF58476D1CE4E5B9
+    word = (word ^ (word >> 27)) * <uint64_t>0x94D049BB133111EB
+    return word ^ (word >> 31)
+
+
+cdef inline uint64_t hash_row(const int64_t *row, Py_ssize_t n) noexcept nogil:
+    """The hash of `n` words, of which there is one at least."""
+    cdef uint64_t hash = mixed(<uint64_t>row[0])
+    cdef Py_ssize_t k
+    for k in range(1, n):
+        hash = mixed(hash * <uint64_t>0xD6E8FEB86659FD93 + mixed(<uint64_t>row[k]))
+    return hash
+
+
+cdef Py_ssize_t seek(
     const int64_t *rows,
     Py_ssize_t begin,
     Py_ssize_t n,
@@ -27,22 +46,4 @@ cdef inline Py_ssize_t seek(
     const int64_t *key,
     Py_ssize_t n_key,
     bint after,
-) noexcept nogil:
-    """The first row from `begin` on that is not before the key or, `after`, is behind it.
-
-    By steps that double, and halves of the last one: near rows are found in few steps.
-    """
-    cdef Py_ssize_t low = begin, step = 1, middle
-    while low + step <= n and (
-        compare(rows + (low + step - 1) * width, key, n_key) < (1 if after else 0)
-    ):
-        low += step
-        step *= 2
-    cdef Py_ssize_t high = min(low + step - 1, n)
-    while low < high:
-        middle = low + (high - low) // 2
-        if compare(rows + middle * width, key, n_key) < (1 if after else 0):
-            low = middle + 1
-        else:
-            high = middle
-    return low
+) noexcept nogil

@@ -5,6 +5,7 @@ What each function does, and of which shapes, is said by its plain twin, of the 
 """
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
 import numpy as np
@@ -13,10 +14,10 @@ cdef extern from *:
     bint __builtin_add_overflow(int64_t, int64_t, int64_t *) noexcept nogil
     bint __builtin_mul_overflow(int64_t, int64_t, int64_t *) noexcept nogil
 
-ctypedef const int64_t[:, ::1] Rows
-
 cdef enum:
-    RUN = 12  # so many rows are sorted by insertion
+    RUN = 12  # so many rows are sorted by insertion, and then merged
+    FEW = 32  # so many are sorted by insertion alone
+    EVENLY = 1024  # among more rows a key is looked for where it would be
     MOST_BATCHES = 64  # how many batches are read side by side
 
 
@@ -111,20 +112,56 @@ cdef int check_width(Py_ssize_t width, Py_ssize_t other) except -1:
     return 0
 
 
-def consolidate(Rows rows):
-    check_width(rows.shape[1], rows.shape[1])
-    cdef Py_ssize_t n = rows.shape[0], width = rows.shape[1], n_kept = 0
-    array, spare = np.empty((n, width), np.int64), np.empty((n, width), np.int64)
-    cdef int64_t[:, ::1] first = array, second = spare
+def consolidate(rows):
+    return consolidate_all([rows])
+
+
+def consolidate_all(list parts):
+    cdef Py_ssize_t n = 0, width = 0, n_kept, at = 0
     cdef bint swapped = False
-    if n:
+    cdef Rows part
+    for rows in parts:
+        part = rows
+        check_width(part.shape[1], width if n or at else part.shape[1])
+        width = part.shape[1]
+        n += part.shape[0]
+        at += 1
+    array = np.empty((n, width), np.int64)
+    if not n:
+        return array
+    cdef int64_t[:, ::1] first = array, second
+    at = 0
+    for rows in parts:
+        part = rows
+        if part.shape[0]:
+            memcpy(&first[at, 0], &part[0, 0], part.shape[0] * width * sizeof(int64_t))
+            at += part.shape[0]
+    if n <= FEW:
+        insert_sorted(&first[0, 0], n, width)
+        n_kept = sum_sorted(&first[0, 0], n, width)
+    else:
+        spare = np.empty((n, width), np.int64)
+        second = spare
         with nogil:
-            memcpy(&first[0, 0], &rows[0, 0], n * width * sizeof(int64_t))
             swapped = sort_rows(&first[0, 0], &second[0, 0], n, width)
             n_kept = sum_sorted(&second[0, 0] if swapped else &first[0, 0], n, width)
+        if swapped:
+            array = spare
     if n_kept < 0:
         raise OverflowError("the sum of the diffs of equal records is beyond 64 bits")
-    return (spare if swapped else array)[:n_kept]
+    return array if n_kept == n else array[:n_kept]
+
+
+def choose_words(Rows rows, const int32_t[::1] places):
+    cdef Py_ssize_t n = rows.shape[0], width = rows.shape[1] - 1, n_words = places.shape[0], i, k
+    array = np.empty((n, n_words + 1), np.int64)
+    cdef int64_t[:, ::1] chosen = array
+    with nogil:
+        for i in range(n):
+            for k in range(n_words):
+                chosen[i, k] = rows[i, places[k]]
+            chosen[i, n_words] = rows[i, width]
+    return array
 
 
 def merge(Rows left, Rows right):
@@ -167,49 +204,226 @@ def merge(Rows left, Rows right):
     return array[:n]
 
 
-def match(Rows changes, Rows batch, int n_key, const int32_t[::1] recipe):
-    cdef Py_ssize_t n = changes.shape[0], width = changes.shape[1]
-    cdef Py_ssize_t n_batch = batch.shape[0], batch_width = batch.shape[1]
-    cdef Py_ssize_t n_words = recipe.shape[0]
-    cdef Py_ssize_t i = 0, at = 0, n_runs = 0, total = 0, row = 0, left, right, end, run, k
-    cdef bint overflows = False
-    runs_array = np.empty((n, 4), np.int64)
-    cdef int64_t[:, ::1] runs = runs_array
-    if n and n_batch:
-        with nogil:
-            while i < n:
-                end = seek(&changes[0, 0], i, n, width, &changes[i, 0], n_key, True)
-                at = seek(&batch[0, 0], at, n_batch, batch_width, &changes[i, 0], n_key, False)
-                if at == n_batch:
-                    break
-                if compare(&batch[at, 0], &changes[i, 0], n_key) == 0:
-                    runs[n_runs, 0] = i
-                    runs[n_runs, 1] = end
-                    runs[n_runs, 2] = at
-                    at = seek(&batch[0, 0], at, n_batch, batch_width, &changes[i, 0], n_key, True)
-                    runs[n_runs, 3] = at
-                    total += (end - i) * (at - runs[n_runs, 2])
-                    n_runs += 1
-                i = end
-    array = np.empty((total, n_words + 1), np.int64)
-    cdef int64_t[:, ::1] rows = array
+cdef Py_ssize_t seek(
+    const int64_t *rows,
+    Py_ssize_t begin,
+    Py_ssize_t n,
+    Py_ssize_t width,
+    const int64_t *key,
+    Py_ssize_t n_key,
+    bint after,
+) noexcept nogil:
+    """The first row from `begin` on that is not before the key or, `after`, is behind it.
+
+    By steps that double, and halves of the last one: near rows are found in few steps. Among
+    many rows the steps begin where the key would be if first words were spread evenly, as
+    numbers of texts and most keys are: each step is into memory that is in no cache.
+    """
+    cdef Py_ssize_t low = begin, high, step = 1, middle
+    cdef int before = 1 if after else 0
+    if n - begin > EVENLY:
+        middle = begin
+        high = n - 1
+        step = near(rows, middle, high, width, key[0])
+        if compare(rows + step * width, key, n_key) < before:
+            step = near(rows, step, high, width, key[0])
+        else:
+            step = near(rows, middle, step, width, key[0])
+        if compare(rows + step * width, key, n_key) >= before:
+            # It is before the row that was found, or is that row.
+            high = step
+            step = 1
+            while high - step > begin and (
+                compare(rows + (high - step) * width, key, n_key) >= before
+            ):
+                high -= step
+                step *= 2
+            low = max(high - step, begin)
+            while low < high:
+                middle = low + (high - low) // 2
+                if compare(rows + middle * width, key, n_key) < before:
+                    low = middle + 1
+                else:
+                    high = middle
+            return low
+        low = step + 1
+        step = 1
+    while low + step <= n and compare(rows + (low + step - 1) * width, key, n_key) < before:
+        low += step
+        step *= 2
+    high = min(low + step - 1, n)
+    while low < high:
+        middle = low + (high - low) // 2
+        if compare(rows + middle * width, key, n_key) < before:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+cdef inline Py_ssize_t near(
+    const int64_t *rows, Py_ssize_t low, Py_ssize_t high, Py_ssize_t width, int64_t word
+) noexcept nogil:
+    """Where from `low` to `high` a first word would be, if those were spread evenly."""
+    cdef double first = <double>rows[low * width], last = <double>rows[high * width]
+    cdef double part
+    if last <= first or <double>word <= first:
+        return low
+    part = (<double>word - first) / (last - first)
+    return low + <Py_ssize_t>(part * <double>(high - low)) if part < 1.0 else high
+
+
+cdef struct Run:
+    # Rows of one key: of the changes, and of a batch.
+    Py_ssize_t begin
+    Py_ssize_t end
+    Py_ssize_t batch
+    Py_ssize_t first
+    Py_ssize_t last
+
+
+cdef struct Side:
+    # Where to look: the rows of a batch, and how far it was read.
+    const int64_t *rows
+    Py_ssize_t n
+    Py_ssize_t at
+
+
+def match_batches(Rows changes, list batches, int n_key, const int32_t[::1] recipe):
+    cdef Side sides[MOST_BATCHES]
+    cdef Py_ssize_t n = changes.shape[0], width = changes.shape[1], n_words = recipe.shape[0]
+    cdef Py_ssize_t n_batches = 0, batch_width = 0, n_runs = 0, room = 0, total = 0, n_pairs = 0
+    cdef Py_ssize_t begin = 0, end, first, b
+    cdef Run *runs = NULL
+    cdef Run *larger
+    cdef const int64_t *key
+    cdef int status = 0
+    cdef Rows view
+    if len(batches) > MOST_BATCHES:
+        raise ValueError(f"{len(batches)} batches, where at most {MOST_BATCHES} are read at a time")
+    for rows in batches:
+        view = rows
+        if view.shape[0]:
+            sides[n_batches].rows = &view[0, 0]
+            sides[n_batches].n = view.shape[0]
+            sides[n_batches].at = 0
+            check_width(view.shape[1], batch_width if n_batches else view.shape[1])
+            batch_width = view.shape[1]
+            n_batches += 1
+    if not n or not n_batches:
+        return np.empty((0, n_words + 1), np.int64)
     with nogil:
-        for run in range(n_runs):
-            for left in range(runs[run, 0], runs[run, 1]):
-                for right in range(runs[run, 2], runs[run, 3]):
-                    for k in range(n_words):
-                        rows[row, k] = (
-                            changes[left, recipe[k]] if recipe[k] >= 0 else batch[right, ~recipe[k]]
-                        )
-                    overflows |= __builtin_mul_overflow(
-                        changes[left, width - 1],
-                        batch[right, batch_width - 1],
-                        &rows[row, n_words],
+        while begin < n:
+            key = &changes[begin, 0]
+            end = begin + 1
+            if end < n and compare(key + width, key, n_key) == 0:
+                end = seek(&changes[0, 0], end, n, width, key, n_key, True)
+            if n_runs + n_batches > room:
+                room = 2 * room + n_batches
+                larger = <Run *>realloc(runs, room * sizeof(Run))
+                if larger == NULL:
+                    status = -1
+                    break
+                runs = larger
+            for b in range(n_batches):
+                first = seek(
+                    sides[b].rows, sides[b].at, sides[b].n, batch_width, key, n_key, False
+                )
+                sides[b].at = first
+                if first < sides[b].n and (
+                    compare(sides[b].rows + first * batch_width, key, n_key) == 0
+                ):
+                    sides[b].at = seek(
+                        sides[b].rows, first + 1, sides[b].n, batch_width, key, n_key, True
                     )
-                    row += 1
-    if overflows:
+                    runs[n_runs].begin = begin
+                    runs[n_runs].end = end
+                    runs[n_runs].batch = b
+                    runs[n_runs].first = first
+                    runs[n_runs].last = sides[b].at
+                    total += (end - begin) * (sides[b].at - first)
+                    n_runs += 1
+            begin = end
+    if status < 0:
+        free(runs)
+        raise MemoryError
+    array = np.empty((total, n_words + 1), np.int64)
+    cdef int64_t[:, ::1] pairs = array
+    cdef Py_ssize_t at = 0, next_
+    if total:
+        with nogil:
+            while at < n_runs and n_pairs >= 0:
+                next_ = at + 1
+                while next_ < n_runs and runs[next_].begin == runs[at].begin:
+                    next_ += 1
+                n_pairs = pair_runs(
+                    &changes[0, 0], width, sides, batch_width, runs + at, next_ - at,
+                    &recipe[0] if n_words else NULL, n_words, &pairs[0, 0], n_pairs,
+                )
+                at = next_
+    free(runs)
+    if n_pairs == -1:
+        raise OverflowError("the sum of the diffs of equal records is beyond 64 bits")
+    if n_pairs == -2:
         raise OverflowError("the product of the diffs of two records is beyond 64 bits")
-    return array
+    return array if n_pairs == total else array[:n_pairs]
+
+
+cdef Py_ssize_t pair_runs(
+    const int64_t *changes,
+    Py_ssize_t width,
+    const Side *sides,
+    Py_ssize_t batch_width,
+    Run *runs,
+    Py_ssize_t n_runs,
+    const int32_t *recipe,
+    Py_ssize_t n_words,
+    int64_t *pairs,
+    Py_ssize_t n_pairs,
+) noexcept nogil:
+    """Pair the changes of a key with its rows in some batches, each record once; how many pairs.
+
+    What is in several batches is summed up first: records that cancel make no pairs. Advances
+    the runs. -1 if a sum is beyond 64 bits, -2 if a product is.
+    """
+    cdef const int64_t *record
+    cdef const int64_t *other
+    cdef int64_t *pair
+    cdef int64_t diff
+    cdef Py_ssize_t r, k, change
+    cdef int order
+    while True:
+        record = NULL
+        diff = 0
+        for r in range(n_runs):
+            if runs[r].first == runs[r].last:
+                continue
+            other = sides[runs[r].batch].rows + runs[r].first * batch_width
+            order = -1 if record == NULL else compare(other, record, batch_width - 1)
+            if order < 0:
+                record = other
+                diff = 0
+            if order <= 0 and __builtin_add_overflow(diff, other[batch_width - 1], &diff):
+                return -1
+        if record == NULL:
+            return n_pairs
+        for r in range(n_runs):
+            if runs[r].first < runs[r].last:
+                other = sides[runs[r].batch].rows + runs[r].first * batch_width
+                if other == record or (
+                    n_runs > 1 and compare(other, record, batch_width - 1) == 0
+                ):
+                    runs[r].first += 1
+        if diff == 0:
+            continue
+        for change in range(runs[0].begin, runs[0].end):
+            pair = pairs + n_pairs * (n_words + 1)
+            other = changes + change * width
+            for k in range(n_words):
+                pair[k] = other[recipe[k]] if recipe[k] >= 0 else record[~recipe[k]]
+            if __builtin_mul_overflow(other[width - 1], diff, &pair[n_words]):
+                return -2
+            n_pairs += 1
 
 
 def read_groups(batches, Rows keys, Rows starts, int64_t most):
@@ -283,23 +497,6 @@ def read_groups(batches, Rows keys, Rows starts, int64_t most):
                         found += min(total, most - found)
         ends[i] = n_rows
     return array[:n_rows], ends_array
-
-
-cdef inline uint64_t mixed(uint64_t word) noexcept nogil:
-    """The finalizer of splitmix64."""
-    word += <uint64_t>0x9E3779B97F4A7C15
-    word = (word ^ (word >> 30)) * <uint64_t>0xBF58476D1CE4E5B9
-    word = (word ^ (word >> 27)) * <uint64_t>0x94D049BB133111EB
-    return word ^ (word >> 31)
-
-
-cdef inline uint64_t hash_row(const int64_t *row, Py_ssize_t n) noexcept nogil:
-    """The hash of `n` words, of which there is one at least."""
-    cdef uint64_t hash = mixed(<uint64_t>row[0])
-    cdef Py_ssize_t k
-    for k in range(1, n):
-        hash = mixed(hash * <uint64_t>0xD6E8FEB86659FD93 + mixed(<uint64_t>row[k]))
-    return hash
 
 
 def hash_words(Rows rows, int n_key):

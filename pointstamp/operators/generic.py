@@ -71,7 +71,7 @@ def operator(
 
     def make_logic(capabilities: list[Capability], info: OperatorInfo) -> Callable[..., Any]:
         logic = build(capabilities.pop(), info)
-        return _Logic(logic, None)
+        return logic if isinstance(logic, BuiltInLogic) else _Logic(logic, None)
 
     builder.build(make_logic, build)
     return result

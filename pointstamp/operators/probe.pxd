@@ -16,6 +16,7 @@ cdef class Probe:
 
 cdef class _Watching(BuiltInLogic):
     cdef list _listeners
+    cdef object _on_batch
 
-    @cython.locals(input_=Input)
+    @cython.locals(input_=Input, item=tuple)
     cpdef run(self, list inputs, list outputs)

@@ -112,8 +112,13 @@ class Probe:
         return f"Probe({self.elements})"
 
 
-def probe_with(stream: StreamCore[Any], probe: Probe, name: str = "Probe") -> None:
-    """Let `probe` watch the end of `stream`."""
+def probe_with(
+    stream: StreamCore[Any],
+    probe: Probe,
+    name: str = "Probe",
+    on_batch: Callable[[Any, Any], object] | None = None,
+) -> None:
+    """Let `probe` watch the end of `stream`, and call `on_batch(time, batch)` with what comes."""
     builder = OperatorBuilder(stream.scope, name)
     builder.new_input(stream, Pipeline(), Interest.ALWAYS)
     builder.set_role("probe")
@@ -126,7 +131,7 @@ def probe_with(stream: StreamCore[Any], probe: Probe, name: str = "Probe") -> No
         why = partial(_explain, stream.scope.environment, stream.scope.number, info.address[-1])
         probe.watch(Frontier(counts), why)
 
-        return _Watching(listeners)
+        return _Watching(listeners, on_batch)
 
     builder.build(make_logic)
 
@@ -134,15 +139,21 @@ def probe_with(stream: StreamCore[Any], probe: Probe, name: str = "Probe") -> No
 class _Watching(BuiltInLogic):
     """The logic: takes what comes, and calls those that wait for the probe to move."""
 
-    __slots__ = ("_listeners",)
+    __slots__ = ("_listeners", "_on_batch")
 
-    def __init__(self, listeners: list[Callable[[], None]]) -> None:
+    def __init__(
+        self,
+        listeners: list[Callable[[], None]],
+        on_batch: Callable[[Any, Any], object] | None,
+    ) -> None:
         self._listeners = listeners
+        self._on_batch = on_batch
 
     def run(self, inputs: list[Input], outputs: list[Output]) -> None:
         input_ = inputs[0]
-        while input_.pull() is not None:
-            pass
+        while (item := input_.pull()) is not None:
+            if self._on_batch is not None:
+                self._on_batch(item[0], item[1])
         if self._listeners:
             for listener in list(self._listeners):
                 listener()

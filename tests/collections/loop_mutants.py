@@ -136,8 +136,8 @@ LOOP_MUTANTS = [
             ),
             (
                 "The longer side looks into the shorter one by the recipe of the other.",
-                "return match(batch, changes, self._n_key, recipes[1])",
-                "return match(batch, changes, self._n_key, recipes[0])",
+                "return match_batches(batch, [changes], self._n_key, recipes[1])",
+                "return match_batches(batch, [changes], self._n_key, recipes[0])",
             ),
         ],
     ),

@@ -13,18 +13,18 @@ MUTANTS = [
         [
             (
                 "Two changes of one time do not meet.",
-                "pairs(changes, readers[0].through(held.time), False)",
-                "pairs(changes, readers[0].before(held.time), False)",
+                "self._left.through(held.time), self._backward",
+                "self._left.before(held.time), self._backward",
             ),
             (
                 "Two changes of one time meet twice.",
-                "pairs(changes, readers[1].before(held.time), True)",
-                "pairs(changes, readers[1].through(held.time), True)",
+                "self._right.before(held.time), self._forward",
+                "self._right.through(held.time), self._forward",
             ),
             (
-                "The longer side looks into the shorter one by the recipe of the other.",
-                "else match(batch, changes, n_key, recipes[1])",
-                "else match(batch, changes, n_key, recipes[0])",
+                "The right side looks into the left one by the recipe of the other.",
+                "self._left.through(held.time), self._backward",
+                "self._left.through(held.time), self._forward",
             ),
         ],
     ),
@@ -34,8 +34,8 @@ MUTANTS = [
         [
             (
                 "A side is let go of while changes of the other one wait.",
-                "if not others and none_wait:",
-                "if not others:",
+                "if none_wait and not rights:",
+                "if not rights:",
             ),
         ],
     ),
@@ -45,13 +45,13 @@ MUTANTS = [
         [
             (
                 "What a reader has not acknowledged is merged.",
-                "                return place\n        return len(self._batches)",
-                "                return len(self._batches)\n        return len(self._batches)",
+                "            if reader.needs_apart(time):\n                return True",
+                "            if reader.needs_apart(time):\n                return False",
             ),
             (
                 "A reader reads what is of the time, too.",
-                "return self._spine.read(lambda batch: not less_equal(time, batch.time))",
-                "return self._spine.read(lambda batch: less_equal(batch.time, time))",
+                "return self._spine.read(time, False)",
+                "return self._spine.read(time, True)",
             ),
         ],
     ),
@@ -99,6 +99,32 @@ MUTANTS = [
                 "Nulls are values.",
                 "there = rows[:, place - 1] != 0",
                 "there = rows[:, place - 1] >= 0",
+            ),
+        ],
+    ),
+    *_of(
+        "kernels.group_sums",
+        by_views_of("summed"),
+        [
+            (
+                "A group with sums that has fewer than no records is there.",
+                "if sums[0] > 0 else []",
+                "if sums[0] else []",
+            ),
+            (
+                "Of a group that is touched twice the answer is the one in between.",
+                "before.setdefault(key, list(sums))",
+                "before[key] = list(sums)",
+            ),
+            (
+                "A null is summed up.",
+                "if form == SumForm.RECORDS or (flag >= 0 and not row[flag]):",
+                "if form == SumForm.RECORDS:",
+            ),
+            (
+                "An average is of all records.",
+                "word = _word(total / (n * unit)) if there else 0",
+                "word = _word(total / (sums[0] * unit)) if there else 0",
             ),
         ],
     ),

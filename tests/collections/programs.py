@@ -485,6 +485,46 @@ class Whole:
         return Counter({row: 1})
 
 
+@form(1)
+class Summed:
+    """A row for each group, or one of all records, of what sums suffice for."""
+
+    @staticmethod
+    def build(a: Any, n: int) -> Any:
+        keys = (["k"], ["t"], ["k", "t"], [])[n % 4]
+        found = (a.group_by(*keys) if keys else a).agg(
+            n=ps.count(), m=ps.count("v"), s=ps.sum("v"), f=ps.avg("v" if n % 3 else "d")
+        )
+        return found.select(
+            k="k" if "k" in keys else "n",
+            v=col("s").fill_null(-7) * 2 + col("m"),
+            t="t" if "t" in keys else ps.lit("sums"),
+            d=ps.lit(Decimal("0.00")).cast("decimal(9,2)"),
+            f="f",
+        )
+
+    @staticmethod
+    def compute(a: Multiset, n: int) -> Multiset:
+        places = ((0,), (2,), (0, 2), ())[n % 4]
+        found: Multiset = Counter()
+        groups = list(by_key(a, places).values()) if places else [a]
+        for rows in groups:
+            size = sum(rows.values())
+            if size <= 0 and places:
+                continue
+            rows = rows if size > 0 else Counter()
+            any_row: Row = next(iter(rows), ())
+            counted, total = sum(all_counts(rows, 1).values()), _total(rows, 1)
+            v = 2 * (-7 if total is None else total) + counted
+            k = any_row[0] if 0 in places else max(size, 0)
+            values = all_counts(rows, 1 if n % 3 else 3)
+            n_values = sum(values.values())
+            units = sum(Fraction(value) * c for value, c in values.items())
+            mean = float(units / n_values) if n_values else None
+            found[k, v, any_row[2] if 2 in places else "sums", Decimal("0.00"), mean] += 1
+        return found
+
+
 # What is drawn.
 
 _TEXTS = ["", "a", "a\0", "a longer text, 1", "a longer text, 2", "a longer text, 3"]

@@ -13,7 +13,7 @@ import pytest
 
 import pointstamp as ps
 from pointstamp import col
-from pointstamp.collections.aggregate import GroupState
+from pointstamp.collections.aggregate import GroupState, state_of
 from pointstamp.collections.schema import schema_of
 from pointstamp.errors import BuildError, DataError, OperatorError, SchemaError
 
@@ -136,9 +136,17 @@ def test_products_are_right_to_the_last_bit() -> None:
 
 
 def test_sums_beyond_what_is_kept_are_refused() -> None:
-    view = ps.View(lambda scope, t: t.agg(s=ps.sum("a")), t="a long")
+    view = ps.View(lambda scope, t: t.agg(s=ps.sum("a"), m=ps.min("a")), t="a long")
     view.update("t", [((2**62 + n,), 2**30) for n in range(16)])
     with pytest.raises(OperatorError, match="more than 92 bits"):
+        view.advance()
+    view = ps.View(lambda scope, t: t.agg(s=ps.sum("a")), t="a long")
+    view.update("t", [((2**62 + n,), 2**30) for n in range(16)])
+    with pytest.raises(OperatorError, match=f"is {2**96 + 120 * 2**30} for the group"):
+        view.advance()
+    view = ps.View(lambda scope, t: t.agg(n=ps.count()), t="a long")
+    view.update("t", [((n,), 2**62) for n in range(3)])
+    with pytest.raises(OperatorError, match=r"the diffs of the group .* is beyond 64 bits"):
         view.advance()
     view = ps.View(lambda scope, t: t.agg(s=ps.sum("a")), t="a decimal(18,0)")
     view.insert("t", [(Decimal(10**18 - 1),)] * 5)
@@ -180,18 +188,19 @@ def test_a_whole_collection_with_records_from_the_start_sends_one_row() -> None:
      ps.count_distinct("v"), ps.bool_or(col("v") > 1)],
     ids=str,
 )  # fmt: skip
-def test_groups_that_are_gone_are_forgotten(aggregate: Any) -> None:
+@pytest.mark.parametrize("of", [GroupState, state_of])
+def test_groups_that_are_gone_are_forgotten(aggregate: Any, of: Any) -> None:
     schema = schema_of("k long, v long, f double, t string")
     bound = aggregate.bind(schema, "x")
-    state = GroupState(1, [bound])
+    state = of(1, [bound], "Aggregate")
     for epoch in range(3_000):
         word = schema.to_updates([(0, 1, 0.5, "a")], 1, "a test").rows[0]
         value = [] if bound.value is None else [int(bound.value.evaluate(word[None, :])[0][0])]
         if bound.value is not None and bound.value.type.is_float:
             value = [int(word[2])]
         changes = [[epoch + n, *value, 1] for n in range(10)]
-        state.apply(np.array(changes, np.int64))
-        state.apply(np.array([[*row[:-1], -1] for row in changes], np.int64))
+        state.take_in([np.array(changes, np.int64)])
+        state.take_in([np.array([[*row[:-1], -1] for row in changes], np.int64)])
     assert len(state) < 10_000
 
 
@@ -203,8 +212,9 @@ def test_a_view_keeps_what_is_there_and_no_history() -> None:
         view.delete("t", [(n,) for n in range(100)])
         view.advance()
     (result,) = view._results.values()
-    assert sum(map(len, result._batches)) <= 200
+    assert result.n_updates <= 1_224
     assert view.snapshot() == []
+    assert result.n_updates == 0
 
 
 @pytest.mark.parametrize("how", ["inner", "left", "right", "full", "semi", "anti"])
@@ -278,11 +288,11 @@ def test_many_epochs_ahead_cost_no_more_each() -> None:
     from pointstamp.collections import join as module
 
     counts = []
-    original = module.match
+    original = module.match_batches
 
-    def counted(*given: Any) -> Any:
-        counts.append(1)
-        return original(*given)
+    def counted(changes: Any, batches: Any, *rest: Any) -> Any:
+        counts.append(len(batches))
+        return original(changes, batches, *rest)
 
     def main(worker: ps.Worker) -> None:
         with worker.dataflow() as scope:
@@ -296,9 +306,9 @@ def test_many_epochs_ahead_cost_no_more_each() -> None:
         b.close()
         worker.run()
 
-    module.match = counted
+    module.match_batches = counted
     try:
         ps.execute(main)
     finally:
-        module.match = original
-    assert 400 < len(counts) < 400 * 2 * 10
+        module.match_batches = original
+    assert 400 < sum(counts) < 400 * 2 * 10

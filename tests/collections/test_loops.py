@@ -82,3 +82,17 @@ def test_what_cannot_be_a_loop_is_refused() -> None:
     # And the dataflow with them: they were begun, and are not finished.
     with pytest.raises(BuildError, match="begun and not finished"):
         ps.View(build, t="a long")
+
+
+def test_values_beside_others_go_round() -> None:
+    def build(scope: ps.Scope, t: ps.Collection) -> ps.Collection:
+        def step(found: ps.Collection) -> ps.Collection:
+            return found.group_by("k").agg(a=ps.min("a"), t=ps.min_by("t", by="a"))
+
+        return t.select("k", "a", "t").iterate(step)
+
+    view = ps.View(build, t="k long, a long, t string?")
+    view.insert("t", [(1, 3, "three"), (1, 2, "two"), (2, 5, None)])
+    assert view.advance() == [((1, 2, "two"), 1), ((2, 5, None), 1)]
+    view.delete("t", [(1, 2, "two")])
+    assert view.advance() == [((1, 2, "two"), -1), ((1, 3, "three"), 1)]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from pointstamp.compiled import MODULES
 from tests.collections.hunting import CollectionMutant, by_views, by_workers
 from tests.collections.loop_mutants import LOOP_MUTANTS, by_loops
 from tests.collections.mutants import MUTANTS
@@ -11,7 +14,15 @@ from tests.collections.mutants import MUTANTS
 ALL = [*MUTANTS, *LOOP_MUTANTS]
 
 
-@pytest.mark.parametrize("mutant", ALL, ids=lambda mutant: mutant.what)
+def _marked(mutant: CollectionMutant) -> Any:
+    """Of what is compiled there is no text to change, and twins of kernels do not run."""
+    module = mutant.planting.module
+    is_compiled = module in MODULES or module.startswith("pointstamp.kernels.")
+    marks = [pytest.mark.interpreted] if is_compiled else []
+    return pytest.param(mutant, id=mutant.what, marks=marks)
+
+
+@pytest.mark.parametrize("mutant", [_marked(mutant) for mutant in ALL])
 def test_a_planted_bug_is_caught(mutant: CollectionMutant) -> None:
     with mutant.planting.planted(), pytest.raises(BaseException):  # noqa: B017  (of any kind)
         mutant.hunt()

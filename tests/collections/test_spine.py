@@ -63,7 +63,7 @@ def test_what_is_acknowledged_is_few_batches() -> None:
     for time in range(1_000):
         spine.insert(rows_of([(time, 1)]), time)
         reader.acknowledge(time + 1)
-        assert spine.n_batches <= 11
+        assert spine.n_batches <= 6
     assert spine.n_updates == 1_000
 
 

@@ -85,24 +85,77 @@ def test_sums_beyond_64_bits_are_refused(form):
         form_of(consolidation.merge, form)(rows[:1], rows[1:])
     other = np.array([[1, 2]])
     with pytest.raises(OverflowError, match="beyond 64 bits"):
-        form_of(matches.match, form)(rows[:1], other, 1, np.array([0], np.int32))
+        form_of(matches.match_batches, form)(rows[:1], [other], 1, np.array([0], np.int32))
+    both = [rows[:1], np.array([[1, 1]])]
+    with pytest.raises(OverflowError, match="beyond 64 bits"):
+        form_of(matches.match_batches, form)(other, both, 1, np.array([0], np.int32))
 
 
 @pytest.mark.parametrize("form", FORMS)
 @given(data=st.data())
-def test_match_pairs_equal_keys(form, data):
+def test_parts_are_consolidated_as_one(form, data):
+    parts = data.draw(st.lists(rows_of(2, max_size=30), min_size=1, max_size=4))
+    found = form_of(consolidation.consolidate_all, form)(parts)
+    assert is_consolidated(found)
+    assert as_dict(found) == totals(*parts)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(rows=rows_of(3), places=st.lists(st.integers(0, 2), max_size=4))
+def test_words_are_chosen_in_any_order(form, rows, places):
+    found = form_of(consolidation.choose_words, form)(rows, np.array(places, np.int32))
+    assert found.tolist() == [[*(row[k] for k in places), row[-1]] for row in rows.tolist()]
+    assert found.flags.c_contiguous
+
+
+@pytest.mark.parametrize("spread", ["evenly", "unevenly", "in_clusters", "all_alike"])
+def test_keys_are_found_among_many_rows(spread):
+    """Enough of them for a key to be looked for where it would be if they were spread evenly."""
+    rng = np.random.default_rng(5)
+    keys = {
+        "evenly": rng.integers(-(2**62), 2**62, 20_000),
+        "unevenly": np.concatenate([rng.integers(0, 30, 10_000), 2 ** rng.integers(0, 62, 10_000)]),
+        "in_clusters": rng.integers(0, 5, 20_000) * 2**60 + rng.integers(0, 100, 20_000),
+        "all_alike": np.full(20_000, -(2**63)),
+    }[spread]
+    values = rng.integers(0, 50, len(keys))
+    batch = consolidation.consolidate(np.column_stack([keys, values, np.ones_like(keys)]))
+    asked = np.unique(np.concatenate([rng.choice(keys, 40), rng.integers(-(2**63), GREATEST, 20),
+                                      [-(2**63), GREATEST, 0]]))  # fmt: skip
+    changes = np.column_stack([asked, np.ones_like(asked)])
+    recipe = np.array([0, ~1], np.int32)
+    found = matches.match_batches(np.ascontiguousarray(changes), [batch], 1, recipe)
+    assert found.tolist() == batch[np.isin(batch[:, 0], asked)].tolist()
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(data=st.data())
+def test_matches_are_of_records_that_are_there_in_all_batches_together(form, data):
     n_key = data.draw(st.integers(1, 2))
     left = consolidation.consolidate(data.draw(rows_of(n_key + 1)))
-    right = consolidation.consolidate(data.draw(rows_of(n_key + 2)))
+    batches = [
+        consolidation.consolidate(rows)
+        for rows in data.draw(st.lists(rows_of(n_key + 2, max_size=20), max_size=4))
+    ]
     recipe = np.array([~(n_key + 1), 0, n_key, ~n_key], np.int32)
-    found = form_of(matches.match, form)(left, right, n_key, recipe)
+    found = form_of(matches.match_batches, form)(left, batches, n_key, recipe)
     expected = Counter()
     for one in left.tolist():
-        for two in right.tolist():
-            if one[:n_key] == two[:n_key]:
-                pair = two[n_key + 1], one[0], one[n_key], two[n_key]
-                expected[pair, one[-1] * two[-1]] += 1
+        for two, n in totals(*batches).items():
+            if tuple(one[:n_key]) == two[:n_key]:
+                expected[(two[n_key + 1], one[0], one[n_key], two[n_key]), one[-1] * n] += 1
     assert Counter((tuple(row[:-1]), row[-1]) for row in found.tolist()) == expected
+    keys = [row[1] for row in found.tolist()]
+    assert keys == sorted(keys)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_records_that_cancel_in_two_batches_make_no_pairs(form):
+    change = np.array([[7, 1, 1]])
+    batches = [np.array([[7, 5, 1], [7, 6, 2]]), np.array([[7, 5, -1], [7, 6, 1]])]
+    recipe = np.array([0, 1, ~1], np.int32)
+    found = form_of(matches.match_batches, form)(change, batches, 1, recipe)
+    assert found.tolist() == [[7, 1, 6, 3]]
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -1,0 +1,15 @@
+from pointstamp.containers.updates cimport Updates
+from pointstamp.operators.sources cimport InputHandle
+
+
+cdef class CollectionInput:
+    cdef InputHandle _handle
+    cdef readonly object schema
+    cdef object _where
+
+    cpdef insert(self, object rows)
+    cpdef delete(self, object rows)
+    cpdef update(self, object changes)
+    cpdef advance_to(self, object time)
+    cpdef close(self)
+    cdef _send(self, Updates updates)

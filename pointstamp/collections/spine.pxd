@@ -1,0 +1,45 @@
+cimport cython
+
+cdef Py_ssize_t _MOST_READ
+cdef Py_ssize_t _FEW_ROWS
+
+
+cdef class SpineBatch:
+    cdef readonly object rows
+    cdef readonly Py_ssize_t n
+    cdef readonly object time
+
+
+cdef class SpineReader:
+    cdef Spine _spine
+    cdef readonly object bound
+    cdef readonly object done
+    cdef readonly bint is_over
+
+    cpdef list through(self, object time)
+    cpdef list before(self, object time)
+    cpdef finish(self, object time)
+    cpdef bint needs_apart(self, object time) except -1
+    cpdef acknowledge(self, object bound)
+    cpdef close(self)
+
+
+cdef class Spine:
+    cdef readonly object timestamp
+    cdef bint _is_natural
+    cdef list _batches
+    cdef Py_ssize_t _n_acknowledged
+    cdef list _readers
+    cdef readonly bint had_readers
+
+    cpdef bint less_equal(self, object a, object b) except -1
+    cpdef insert(self, object rows, object time)
+    @cython.locals(found=list, batch=SpineBatch)
+    cpdef list read(self, object time, bint through)
+    @cython.locals(
+        batches=list, n_before=Py_ssize_t, at=Py_ssize_t, older=SpineBatch, newer=SpineBatch
+    )
+    cpdef maintain(self)
+    @cython.locals(reader=SpineReader)
+    cdef bint _is_needed_apart(self, object time) except -1
+    cpdef forget(self, SpineReader reader)

@@ -1,0 +1,3 @@
+cdef class Updates:
+    cdef readonly object rows
+    cdef readonly tuple texts

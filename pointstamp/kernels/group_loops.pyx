@@ -1,0 +1,393 @@
+"""Groups with sums, looked up by hash.
+
+What the class does, and of which shapes, is said by its plain twin in `group_sums`.
+"""
+
+from libc.stdint cimport int64_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memcpy, memmove
+
+import numpy as np
+
+from pointstamp.kernels.update_loops cimport Rows, compare, copy, hash_row
+
+cdef extern from *:
+    bint __builtin_add_overflow(int64_t, int64_t, int64_t *) noexcept nogil
+    void __builtin_prefetch(const void *) noexcept nogil
+
+cdef extern from *:
+    """
+    /* A sum of 128 bits, the lower half first. */
+    static inline __int128 wide_sum(const int64_t *words) {
+        return (__int128)(((unsigned __int128)(uint64_t)words[1] << 64) | (uint64_t)words[0]);
+    }
+    static inline int add_product(int64_t *words, int64_t value, int64_t diff) {
+        __int128 total;
+        if (__builtin_add_overflow(wide_sum(words), (__int128)value * diff, &total)) return 1;
+        words[0] = (int64_t)total;
+        words[1] = (int64_t)(total >> 64);
+        return 0;
+    }
+    """
+    bint add_product(int64_t *words, int64_t value, int64_t diff) noexcept nogil
+
+cdef extern from *:
+    """
+    #define EXACT_FLOAT (1LL << 53)
+    #define MANY_RECORDS (1LL << 32)
+    #define LOWER 0xFFFFFFFFULL
+    #define UPPER 0xFFFFFFFF00000000ULL
+    """
+    int64_t EXACT_FLOAT
+    int64_t MANY_RECORDS
+    uint64_t LOWER
+    uint64_t UPPER
+
+cdef enum:
+    RECORDS = 0
+    VALUES = 1
+    SUM = 2
+    AVERAGE = 3
+    PLAN = 5  # numbers for each answer
+    BLOCK = 32  # so many rows are looked up side by side
+    LEAST_ROOM = 16
+
+
+cdef class GroupSums:
+    # A group is a row of `kept`: the words of its key; 0, or while it is touched 1 more than its
+    # place among those that are; how many records it has; and behind that, of each answer, how many values, and a sum of two words.
+    # A slot is 0, or the number of a group and 1 more, below the upper half of its hash.
+    cdef int64_t *kept
+    cdef uint64_t *slots
+    cdef int64_t *plan
+    cdef int64_t *before
+    cdef Py_ssize_t n
+    cdef Py_ssize_t room
+    cdef uint64_t mask
+    cdef Py_ssize_t n_key
+    cdef Py_ssize_t n_words
+    cdef Py_ssize_t n_answers
+    cdef Py_ssize_t n_state
+    cdef Py_ssize_t width
+    cdef Py_ssize_t answer_width
+    cdef Py_ssize_t n_touched
+    cdef Py_ssize_t before_room
+    cdef Py_ssize_t failed_group
+    cdef Py_ssize_t failed_place
+
+    def __cinit__(self, Py_ssize_t n_key, Py_ssize_t n_words, const int64_t[:, ::1] plan):
+        cdef Py_ssize_t i, form
+        if plan.shape[1] != PLAN:
+            raise ValueError(f"a plan has {PLAN} numbers for each answer, and not {plan.shape[1]}")
+        self.n_key = n_key
+        self.n_words = n_words
+        self.n_answers = plan.shape[0]
+        self.plan = <int64_t *>malloc(max(1, plan.shape[0] * PLAN) * sizeof(int64_t))
+        if self.plan == NULL:
+            raise MemoryError
+        self.n_state = 1
+        self.answer_width = n_key + 1
+        for i in range(plan.shape[0]):
+            copy(self.plan + i * PLAN, &plan[i, 0], PLAN)
+            form = plan[i, 0]
+            self.n_state += 0 if form == RECORDS else 1 if form == VALUES else 3
+            self.answer_width += 2 if plan[i, 3] else 1
+        self.width = n_key + 1 + self.n_state
+        if self.resize(LEAST_ROOM) < 0:
+            raise MemoryError
+
+    def __dealloc__(self):
+        free(self.kept)
+        free(self.slots)
+        free(self.plan)
+        free(self.before)
+
+    def __len__(self):
+        return self.n
+
+    def update(self, list parts):
+        cdef Rows part
+        cdef Py_ssize_t place
+        cdef int status = 0
+        for rows in parts:
+            part = rows
+            if part.shape[1] != self.n_words + 1:
+                raise ValueError(
+                    f"updates of groups have {self.n_words} words, and not {part.shape[1] - 1}"
+                )
+        self.n_touched = 0
+        for rows in parts:
+            part = rows
+            if part.shape[0] and status == 0:
+                with nogil:
+                    status = self.add(&part[0, 0], part.shape[0])
+        if status < 0:
+            raise MemoryError
+        array = np.empty((2 * self.n_touched, self.answer_width), np.int64)
+        if status == 0 and self.n_touched:
+            place = self.answer_touched(array)
+            array = array[:max(place, 0)]
+            status = place < 0
+        if status:
+            self.refuse()
+        return array
+
+    cdef refuse(self):
+        """Raise for the sum that failed."""
+        from pointstamp.kernels.group_sums import SumOverflow
+
+        cdef int64_t *group = self.kept + self.failed_group * self.width
+        cdef int64_t *sums = self.state_of(self.failed_place, group + self.n_key + 1)
+        key = [group[k] for k in range(self.n_key)]
+        if self.failed_place < 0:
+            raise SumOverflow(-1, group[self.n_key + 1], key)
+        raise SumOverflow(self.failed_place, (<object>sums[2] << 64) + <uint64_t>sums[1], key)
+
+    cdef int64_t *state_of(self, Py_ssize_t place, int64_t *state) noexcept nogil:
+        """Where the values and the sum of an answer are."""
+        cdef Py_ssize_t i, at = 1
+        for i in range(place):
+            at += 0 if self.plan[i * PLAN] == RECORDS else 1 if self.plan[i * PLAN] == VALUES else 3
+        return state + at
+
+    cdef int resize(self, Py_ssize_t room) noexcept nogil:
+        """Have room for so many groups; -1 if there is no memory for them."""
+        cdef uint64_t n_slots = 32
+        cdef int64_t *kept = <int64_t *>realloc(self.kept, room * self.width * sizeof(int64_t))
+        if kept == NULL:
+            return -1
+        self.kept = kept
+        while n_slots < <uint64_t>(2 * room):
+            n_slots *= 2
+        free(self.slots)
+        self.slots = <uint64_t *>calloc(n_slots, sizeof(uint64_t))
+        if self.slots == NULL:
+            return -1
+        self.mask = n_slots - 1
+        self.room = room
+        self.enter_all()
+        return 0
+
+    cdef void enter_all(self) noexcept nogil:
+        """Give each group a slot; all slots are empty."""
+        cdef Py_ssize_t group
+        cdef uint64_t hash, slot
+        for group in range(self.n):
+            hash = hash_row(self.kept + group * self.width, self.n_key)
+            slot = hash & self.mask
+            while self.slots[slot] != 0:
+                slot = (slot + 1) & self.mask
+            self.slots[slot] = (hash & UPPER) | <uint64_t>(group + 1)
+
+    cdef int make_room(self, Py_ssize_t n) noexcept nogil:
+        """Have room for `n` more groups; the moment to forget what is empty."""
+        if self.forget_empty() < 0:
+            return -1
+        while self.n + n > self.room:
+            if self.resize(2 * self.room) < 0:
+                return -1
+        return 0
+
+    cdef int forget_empty(self) noexcept nogil:
+        """Number groups anew if half of them are empty."""
+        cdef Py_ssize_t group, n_left = 0
+        cdef int64_t *row
+        cdef int64_t touched
+        for group in range(self.n):
+            n_left += not self.is_empty(group)
+        if 2 * (self.n - n_left) <= self.n:
+            return 0
+        n_left = 0
+        for group in range(self.n):
+            if not self.is_empty(group):
+                row = self.kept + n_left * self.width
+                memmove(row, self.kept + group * self.width, self.width * sizeof(int64_t))
+                touched = row[self.n_key]
+                if touched:
+                    self.before[(touched - 1) * (self.n_state + 1)] = n_left
+                n_left += 1
+        self.n = n_left
+        return self.resize(max(2 * n_left, <Py_ssize_t>LEAST_ROOM))
+
+    cdef bint is_empty(self, Py_ssize_t group) noexcept nogil:
+        """Whether nothing of it is left, and it is not touched."""
+        cdef int64_t *state = self.kept + group * self.width + self.n_key
+        cdef Py_ssize_t k
+        for k in range(self.n_state + 1):
+            if state[k] != 0:
+                return False
+        return True
+
+    cdef int add(self, const int64_t *rows, Py_ssize_t n) noexcept nogil:
+        """Take in rows; -1 if there is no memory, 1 if a sum is beyond what is kept."""
+        cdef uint64_t hashes[BLOCK]
+        cdef uint64_t slot
+        cdef Py_ssize_t begin, n_block, i, group, row_width = self.n_words + 1
+        begin = 0
+        while begin < n:
+            n_block = min(n - begin, <Py_ssize_t>BLOCK)
+            if self.n + n_block > self.room and self.make_room(n_block) < 0:
+                return -1
+            if self.n_touched + n_block > self.before_room and self.grow_before() < 0:
+                return -1
+            # What is in no cache is asked for before it is needed, a block of rows at a time.
+            for i in range(n_block):
+                hashes[i] = hash_row(rows + (begin + i) * row_width, self.n_key)
+                __builtin_prefetch(&self.slots[hashes[i] & self.mask])
+            if n_block > 1:
+                for i in range(n_block):
+                    slot = self.slots[hashes[i] & self.mask]
+                    if slot:
+                        group = <Py_ssize_t>(slot & LOWER) - 1
+                        __builtin_prefetch(self.kept + group * self.width)
+            for i in range(n_block):
+                if self.add_row(rows + (begin + i) * row_width, hashes[i]) < 0:
+                    return 1
+            begin += n_block
+        return 0
+
+    cdef int grow_before(self) noexcept nogil:
+        cdef Py_ssize_t room = 2 * self.before_room + BLOCK
+        cdef int64_t *larger = <int64_t *>realloc(
+            self.before, room * (self.n_state + 1) * sizeof(int64_t)
+        )
+        if larger == NULL:
+            return -1
+        self.before = larger
+        self.before_room = room
+        return 0
+
+    cdef int add_row(self, const int64_t *row, uint64_t hash) noexcept nogil:
+        """Take in a row; -1 if a sum is beyond what is kept."""
+        cdef uint64_t slot = hash & self.mask, tag = hash & UPPER
+        cdef Py_ssize_t group = -1, k, i
+        cdef int64_t *state
+        cdef int64_t *plan
+        cdef int64_t diff = row[self.n_words]
+        while self.slots[slot] != 0:
+            if (self.slots[slot] & UPPER) == tag:
+                group = <Py_ssize_t>(self.slots[slot] & LOWER) - 1
+                if compare(self.kept + group * self.width, row, self.n_key) == 0:
+                    break
+                group = -1
+            slot = (slot + 1) & self.mask
+        if group < 0:
+            group = self.n
+            copy(self.kept + group * self.width, row, self.n_key)
+            for k in range(self.n_key, self.width):
+                self.kept[group * self.width + k] = 0
+            self.n += 1
+            self.slots[slot] = tag | <uint64_t>self.n
+        state = self.kept + group * self.width + self.n_key
+        if state[0] == 0:
+            self.before[self.n_touched * (self.n_state + 1)] = group
+            copy(self.before + self.n_touched * (self.n_state + 1) + 1, state + 1, self.n_state)
+            self.n_touched += 1
+            state[0] = self.n_touched
+        state += 1
+        self.failed_group = group
+        self.failed_place = -1
+        if __builtin_add_overflow(state[0], diff, &state[0]):
+            return -1
+        state += 1
+        for i in range(self.n_answers):
+            plan = self.plan + i * PLAN
+            if plan[0] == RECORDS:
+                continue
+            if plan[2] < 0 or row[plan[2]] != 0:
+                if __builtin_add_overflow(state[0], diff, &state[0]):
+                    return -1
+                if plan[0] != VALUES and add_product(state + 1, row[plan[1]], diff):
+                    self.failed_place = i
+                    return -1
+            state += 1 if plan[0] == VALUES else 3
+        return 0
+
+    cdef Py_ssize_t answer_touched(self, int64_t[:, ::1] changes) except -2:
+        """Write how the rows of groups change; how many changes, or -1 if a sum is refused."""
+        cdef Py_ssize_t i, n = 0, n_rows, group, width = self.answer_width
+        cdef int64_t *before
+        cdef int64_t *state
+        cdef int64_t *one
+        cdef int64_t *other
+        cdef bint was, is_
+        with nogil:
+            for i in range(self.n_touched):
+                before = self.before + i * (self.n_state + 1)
+                group = before[0]
+                before += 1
+                state = self.kept + group * self.width + self.n_key
+                state[0] = 0
+                state += 1
+                was, is_ = before[0] > 0, state[0] > 0
+                one = &changes[n, 0]
+                other = one + (width if was else 0)
+                if was:
+                    self.answer(group, before, one)
+                    one[width - 1] = -1
+                if is_:
+                    if self.answer(group, state, other) < 0:
+                        self.failed_group = group
+                        n = -1
+                        break
+                    other[width - 1] = 1
+                if not (was and is_ and compare(one, other, width - 1) == 0):
+                    n += was + is_
+        return n
+
+    cdef int answer(self, Py_ssize_t group, int64_t *state, int64_t *row) noexcept nogil:
+        """Write the key of a group, and what its sums say; -1 if one is refused."""
+        cdef Py_ssize_t i
+        cdef int64_t *plan
+        cdef int64_t word = 0
+        cdef bint there
+        copy(row, self.kept + group * self.width, self.n_key)
+        row += self.n_key
+        cdef int64_t n_records = state[0]
+        state += 1
+        for i in range(self.n_answers):
+            plan = self.plan + i * PLAN
+            there = True
+            if plan[0] == RECORDS:
+                word = n_records
+            elif plan[0] == VALUES:
+                word = state[0]
+                state += 1
+            else:
+                there = state[0] != 0
+                if there:
+                    if plan[0] == SUM:
+                        word = state[1]
+                        if (
+                            state[2] != (state[1] >> 63)
+                            or (plan[4] and (word >= plan[4] or word <= -plan[4]))
+                        ):
+                            self.failed_place = i
+                            return -1
+                    else:
+                        word = self.average(state, plan[4])
+                state += 3
+            if plan[3]:
+                row[0] = there
+                row += 1
+            row[0] = word if there else 0
+            row += 1
+        return 0
+
+    cdef int64_t average(self, int64_t *state, int64_t unit) noexcept nogil:
+        """The word of the nearest float."""
+        cdef double mean
+        cdef int64_t word = state[1]
+        if (
+            state[2] == (word >> 63) and -EXACT_FLOAT < word < EXACT_FLOAT
+            and unit <= 1000000 and -MANY_RECORDS < state[0] < MANY_RECORDS
+        ):
+            # Both are floats as they are, so their quotient is rounded once.
+            mean = <double>word / <double>(state[0] * unit)
+        else:
+            with gil:
+                total = ((<object>state[2]) << 64) + <uint64_t>word
+                mean = total / (<object>state[0] * <object>unit)
+        mean += 0.0
+        memcpy(&word, &mean, sizeof(double))
+        return word if word >= 0 else word ^ <int64_t>0x7FFFFFFFFFFFFFFF

@@ -1,0 +1,156 @@
+"""Groups by key with sums: how many records each has, and of which values what sum.
+
+What is kept suffices to answer, so updates are taken in as they come, in any order, and each
+group that they touch is looked up once for each. The table of keys and sums stays from call
+to call, so this is a class and no function: `GroupSums` is the compiled one where there is
+one, and its plain twin else.
+
+Source: differential-dataflow `operators/count.rs`, `count_total`, whose counts are looked up
+in an arrangement.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from pointstamp.kernels.consolidation import Rows
+from pointstamp.kernels.forms import class_of
+
+Plan = npt.NDArray[np.int64]
+"""int64[a, 5], a row for each answer: its `SumForm`; which word of an update is the value; which
+is 0 where the value is null, or -1; whether the answer may be null; and a unit: beyond which
+magnitude a sum is refused (0: 64 bits), or by what an average is divided."""
+
+_LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
+_BEYOND = 1 << 127
+
+
+class SumForm(IntEnum):
+    """What an answer is, in the order of the loop's constants."""
+
+    RECORDS = 0
+    VALUES = 1
+    SUM = 2
+    AVERAGE = 3
+
+
+class SumOverflow(OverflowError):
+    """A sum that cannot be answered; `place` is that of the answer, or -1 of a count.
+
+    `total` and `key` are the sum and the words of the key of its group.
+    """
+
+    def __init__(self, place: int, total: int, key: list[int]) -> None:
+        super().__init__(f"the sum {total} of the group {key} is beyond what is kept or answered")
+        self.place = place
+        self.total = total
+        self.key = key
+
+
+class PlainGroupSums:
+    """How many records groups have, and sums of their values.
+
+    Parameters
+    ----------
+    n_key : int
+        How many words a key has, one at least; they are the first of each update.
+    n_words : int
+        How many words an update has, without the diff.
+    plan : int64[a, 5]
+
+    >>> counts = GroupSums(1, 1, np.array([[SumForm.RECORDS, 0, -1, 0, 0]]))
+    >>> counts.update([np.array([[7, 1], [8, 1], [7, 1]])]).tolist()
+    [[7, 2, 1], [8, 1, 1]]
+    >>> counts.update([np.array([[8, -1]]), np.array([[7, 1]])]).tolist()
+    [[8, 1, -1], [7, 2, -1], [7, 3, 1]]
+    """
+
+    def __init__(self, n_key: int, n_words: int, plan: Plan) -> None:
+        self._n_key = n_key
+        self._n_words = n_words
+        self._plan: list[list[int]] = plan.tolist()
+        self._groups: dict[tuple[int, ...], list[int]] = {}
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def update(self, parts: list[Rows]) -> Rows:
+        """Take in the updates of a time, several int64[n, w + 1] in any order.
+
+        Returns
+        -------
+        int64[m, v + 1]
+            The changes of the rows of groups that are there: the words of the key, then of each
+            answer its word, with 0 or 1 before it where it may be null. No two are equal.
+
+        Raises
+        ------
+        SumOverflow
+        """
+        before: dict[tuple[int, ...], list[int]] = {}
+        for rows in parts:
+            if rows.shape[1] != self._n_words + 1:
+                raise ValueError(
+                    f"updates of groups have {self._n_words} words, and not {rows.shape[1] - 1}"
+                )
+            for row in rows.tolist():
+                key = tuple(row[: self._n_key])
+                sums = self._groups.setdefault(key, [0] * (1 + 2 * len(self._plan)))
+                before.setdefault(key, list(sums))
+                self._add(key, sums, row)
+        changes: list[list[int]] = []
+        for key, old in before.items():
+            sums = self._groups[key]
+            was = [*key, *self._answers(key, old)] if old[0] > 0 else []
+            now = [*key, *self._answers(key, sums)] if sums[0] > 0 else []
+            if was != now:
+                changes += [[*row, diff] for row, diff in ((was, -1), (now, 1)) if row]
+            if not any(sums):
+                del self._groups[key]
+        width = self._n_key + sum(2 if nullable else 1 for *_, nullable, _ in self._plan) + 1
+        return np.array(changes, np.int64).reshape(len(changes), width)
+
+    def _add(self, key: tuple[int, ...], sums: list[int], row: list[int]) -> None:
+        diff = row[-1]
+        sums[0] += diff
+        if not _LEAST <= sums[0] <= _GREATEST:
+            raise SumOverflow(-1, sums[0], list(key))
+        for place, (form, value, flag, *_) in enumerate(self._plan):
+            if form == SumForm.RECORDS or (flag >= 0 and not row[flag]):
+                continue
+            sums[1 + 2 * place] += diff
+            if not _LEAST <= sums[1 + 2 * place] <= _GREATEST:
+                raise SumOverflow(-1, sums[1 + 2 * place], list(key))
+            if form != SumForm.VALUES:
+                sums[2 + 2 * place] += row[value] * diff
+                if not -_BEYOND <= sums[2 + 2 * place] < _BEYOND:
+                    raise SumOverflow(place, sums[2 + 2 * place], list(key))
+
+    def _answers(self, key: tuple[int, ...], sums: list[int]) -> list[int]:
+        answers: list[int] = []
+        for place, (form, _, _, nullable, unit) in enumerate(self._plan):
+            n, total = sums[1 + 2 * place : 3 + 2 * place]
+            there = n != 0 or form < SumForm.SUM
+            word = (sums[0], n, total)[min(form, SumForm.SUM)]
+            if form == SumForm.AVERAGE:
+                word = _word(total / (n * unit)) if there else 0
+            elif form == SumForm.SUM and there:
+                beyond = abs(total) >= unit if unit else not _LEAST <= total <= _GREATEST
+                if beyond:
+                    raise SumOverflow(place, total, list(key))
+            if nullable:
+                answers.append(int(there))
+            answers.append(word if there else 0)
+        return answers
+
+
+def _word(value: float) -> int:
+    """The word of a float that is finite, as `containers/words.py` has it."""
+    bits = int(np.float64(value + 0.0).view(np.int64))
+    return bits if bits >= 0 else bits ^ _GREATEST
+
+
+GroupSums: type[PlainGroupSums] = class_of("group_loops", PlainGroupSums)
