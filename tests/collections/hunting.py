@@ -35,7 +35,7 @@ def by_views_of(*last: str) -> Callable[[], None]:
 
     @seed(3)
     @without_shrinking
-    @given(programs(last))
+    @given(programs(last, max_steps=3))
     def hunt(program: object) -> None:
         check_view(program)  # type: ignore[arg-type]  # as above
 

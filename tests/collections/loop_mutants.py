@@ -95,23 +95,18 @@ LOOP_MUTANTS = [
         [
             (
                 "Batches of several times are merged as of one.",
-                "if one.time is not None and one.time == two.time:",
-                "if one.time is not None and two.time is not None:",
+                "time = one.time if one.time == two.time else None",
+                "time = one.time or two.time",
             ),
             (
                 "A batch gets the first of its times.",
-                "if (times != times[0]).any():",
-                "if (times[:1] != times[0]).any():",
+                "if not len(rows) or (times != times[0]).any():",
+                "if not len(rows):",
             ),
             (
                 "A merge loses the first record.",
-                "return TraceBatch(merge(one.rows, two.rows), one.time, newer.last)",
-                "return TraceBatch(merge(one.rows, two.rows)[1:], one.time, newer.last)",
-            ),
-            (
-                "A merge of several times loses the first record.",
-                "return TraceBatch(rows, None, newer.last)",
-                "return TraceBatch(rows[1:], None, newer.last)",
+                "return TraceBatch(merge(one.rows, two.rows), time, newer.last)",
+                "return TraceBatch(merge(one.rows, two.rows)[1:], time, newer.last)",
             ),
         ],
     ),
@@ -119,11 +114,6 @@ LOOP_MUTANTS = [
         "collections.trace_join",
         by_loops,
         [
-            (
-                "A pair is there from the time of the later change on.",
-                "by_time.setdefault(join_of(time, batch.time), []).append(rows)",
-                "by_time.setdefault(time, []).append(rows)",
-            ),
             (
                 "A pair with one of several times is there from the time of that one on.",
                 "np.maximum(rows[:, : self._depth], time, out=rows[:, : self._depth])",
@@ -145,6 +135,11 @@ LOOP_MUTANTS = [
         "collections.trace_join",
         by_graphs,
         [
+            (
+                "A pair is there from the time of the later change on.",
+                "by_time.setdefault(join_of(time, batch.time), []).append(rows)",
+                "by_time.setdefault(time, []).append(rows)",
+            ),
             (
                 "A side is kept as its own changes need it.",
                 "for side, other in ((0, two), (1, one)):",
@@ -217,8 +212,8 @@ LOOP_MUTANTS = [
         [
             (
                 "An empty collection has no row in a loop.",
-                "if always is None or len(found):",
-                "if True:",
+                "return found if always is None or len(found) else empty",
+                "return found",
             ),
         ],
     ),

@@ -64,6 +64,17 @@ ORDERED_MUTANTS = [
     ),
     *_of(
         "collections.order",
+        by_views_of("ordered", "topk"),
+        [
+            (
+                "A search begins among what is alike.",
+                "words[np.arange(self.n_words) >= self.n_certain(rows)[:, None]] = _LEAST",
+                "pass",
+            ),
+        ],
+    ),
+    *_of(
+        "collections.order",
         by_views_of("ordered", "over", "statistics", "topk"),
         [
             (
@@ -79,11 +90,6 @@ ORDERED_MUTANTS = [
             (
                 "What is alike to the last record is not read.",
                 "parts.append(read_groups(batches, heads, from_first(heads), ALL)[0])",
-                "pass",
-            ),
-            (
-                "A search begins among what is alike.",
-                "words[np.arange(self.n_words) >= self.n_certain(rows)[:, None]] = _LEAST",
                 "pass",
             ),
             (
