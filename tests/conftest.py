@@ -69,13 +69,15 @@ ONCE = {
     for folder, names in {
         "communication": "authentication control event_sockets failure job_control processes "
         "segment_sharing simulated tcp threads",
+        "collections": "changing_graphs edges_of_collections mutants ordered",
         "containers": "convert flat frames user_kind_on_processes",
         "operators": "capture command",
         "runtime": "introspection tcp_workers watchdog",
     }.items()
     for name in names.split()
 }
-"""What is beside those, but of what is never compiled: rendezvous, control, processes, files."""
+"""What is beside those, but of what is never compiled (rendezvous, control, processes, files), or
+is shown in the second mode by others: collections by their random programs."""
 
 
 def is_of_core(path: Path) -> bool:
