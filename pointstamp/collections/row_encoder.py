@@ -50,7 +50,7 @@ class RowEncoder:
         DataError
             If one does not fit the schema; the message has its place.
         """
-        rows = given if type(given) is list else list(given)
+        rows = list(given)
         n = len(rows)
         encoded = _empty((n, self._width), _int64)
         words = encoded

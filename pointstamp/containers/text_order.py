@@ -19,6 +19,7 @@ import threading
 from bisect import bisect_left, insort
 from collections import defaultdict
 from itertools import groupby
+from math import isqrt
 
 import numpy as np
 import numpy.typing as npt
@@ -33,8 +34,14 @@ _LONGER = _N_BYTES + 1
 _MOST = 1 << 62
 _NEAR = 16
 """At least the 2^16th part of the room between two texts is used."""
+_APART = 1 << 36
+"""How far texts are from each other at least that come behind all others, or before them: 2^27 of
+them have room."""
+_AT_ONCE = 8
+"""Of the room there so many bits are left for what comes later, while it is larger."""
 _MOST_RUNS = 32
 _MANY = 8
+_FEW = 2
 
 
 class TextOrder:
@@ -126,13 +133,24 @@ class TextOrder:
             self._shared[numbers] = True
             self._shared[self._dictionary.numbers(before)] = True
             return
+        if not before or not behind:
+            step = min(step, max(step >> _AT_ONCE, _APART))
+        elif n >= _MANY:
+            # As many may come again on either side of these.
+            step = min(step, max(isqrt(step), 1))
         up = self._runs.get((before[0], True), 0) if before else 0
         down = self._runs.get((behind[0], False), 0) if behind else 0
         # Texts that come in order leave the more room where the next is to be expected, the longer
         # they have done so.
         shift = min(1 << max(up, down), _NEAR) if up or down else 0
         near = min(step, max((high - low) >> shift, 1))
-        first = high - near * n if down > up else low + near
+        is_run = abs(up - down) > _FEW if n >= _MANY else up + down > 0
+        if (is_run and down > up) or (behind and not before):
+            first = high - near * n
+        elif is_run or (before and not behind):
+            first = low + near
+        else:
+            first = (low + high - near * (n - 1)) // 2
         self._labels[numbers] = [first + near * at for at in range(n)]
         self._runs[texts[-1], True] = up + 1
         self._runs[texts[0], False] = down + 1

@@ -7,6 +7,7 @@ import functools
 import itertools
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -137,11 +138,16 @@ def test_compressed_and_encrypted(options, certificates):
     assert run_tcp(run_threads, each_to_each(3, 50_000), 4, **mesh) == [True] * 4
 
 
-def established(port):
-    """How many connections to a port of this machine there are."""
+def established(address):
+    """How many connections to an address of this machine there are.
+
+    Its port alone would not tell them: what others open has the same port at another address.
+    """
+    host, port = address
+    number = int.from_bytes(socket.inet_aton(host), sys.byteorder)
     lines = Path("/proc/self/net/tcp").read_text().splitlines()[1:]
     ends = [line.split()[1:4] for line in lines]
-    return sum(state == "01" and int(own.rpartition(":")[2], 16) == port for own, _, state in ends)
+    return sum(own == f"{number:08X}:{port:04X}" and state == "01" for own, _, state in ends)
 
 
 def test_two_machines_have_one_connection():
@@ -153,7 +159,7 @@ def test_two_machines_have_one_connection():
         options = {"listener": listener, "connections": "machine"}
         with contextlib.closing(tcp.connect(started.index, addresses, secret, **options)):
             all_gather(started, None)
-            held = [established(addresses[worker][1]) for worker in range(2)]
+            held = [established(addresses[worker]) for worker in range(2)]
             all_gather(started, None)
             return held
 

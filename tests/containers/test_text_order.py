@@ -55,3 +55,22 @@ def test_texts_that_come_one_by_one_have_labels_of_their_own_but_for_a_few(way: 
     assert order.are_shared(np.array(numbers)).sum() < n // 100
     by_place = [word for _, word in sorted(zip(places, words, strict=True))]
     assert by_place == sorted(by_place)
+
+
+@pytest.mark.parametrize("way", ["behind", "before", "between", "at random"])
+def test_many_texts_that_come_together_leave_room_for_as_many_again(way: str) -> None:
+    n_loads, n = 20, 5_000
+    loads = list(range(n_loads))
+    if way == "before":
+        loads.reverse()
+    if way == "between":
+        loads = [at // 2 if at % 2 else n_loads - 1 - at // 2 for at in range(n_loads)]
+    if way == "at random":
+        loads = np.random.default_rng(5).permutation(n_loads).tolist()
+    dictionary = Dictionary()
+    order = TextOrder(dictionary)
+    for load in loads:
+        texts = [b"https://an.example/%02d/%07d" % (load, place) for place in range(n)]
+        numbers = np.array(dictionary.numbers(texts))
+        order.words(numbers)
+        assert not order.are_shared(numbers).any()
