@@ -17,7 +17,7 @@ from pointstamp.collections.accumulators import CountAccumulator, Flags, Ints
 from pointstamp.collections.aggregates import BoundAggregate
 from pointstamp.collections.arrange import consolidated, send_rows
 from pointstamp.collections.groups import Groups
-from pointstamp.collections.reduce import owner, reduce_groups
+from pointstamp.collections.reduce import FirstRecord, owner, reduce_groups
 from pointstamp.containers.updates import FirstWords, Rows, Updates
 from pointstamp.containers.words import DecimalType
 from pointstamp.dataflow.capability import Capability
@@ -317,7 +317,20 @@ def _in_loops(
         found = state_of(n_key, aggregates, name).take_in([records])
         return found if always is None or len(found) else empty
 
-    return reduce_groups(stream, n_words, n_key, answer, texts, name, always)
+    # The least or the greatest of values whose words have their order is a record of the group.
+    is_record = len(aggregates) == 1 and always is None and _is_extreme_word(aggregates[0])
+    how = FirstRecord(bool(aggregates[0].greatest)) if is_record else answer
+    return reduce_groups(stream, n_words, n_key, how, texts, name, always)
+
+
+def _is_extreme_word(aggregate: BoundAggregate) -> bool:
+    value = aggregate.value
+    return (
+        aggregate.greatest is not None
+        and value is not None
+        and not value.nullable
+        and not value.type.is_text
+    )
 
 
 def _value_places(n_key: int, aggregates: Sequence[BoundAggregate]) -> list[int]:

@@ -62,6 +62,8 @@ class BoundAggregate:
 
     summed: Summed | None = None
     """As what sums keep it, where they do."""
+    greatest: bool | None = None
+    """Of `min` and `max`: whether it is the greatest value."""
     what: str = ""
     """The aggregate, for messages to people."""
     column_of: str | None = None
@@ -115,6 +117,7 @@ class Aggregate:
             make,
             is_null_of_none,
             summed=summed[0] if summed else None,
+            greatest={"min": False, "max": True}.get(self._name),
             what=str(self),
             column_of=self._of.name if is_column else None,
         )

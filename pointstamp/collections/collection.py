@@ -14,7 +14,7 @@ import numpy as np
 from pointstamp.collections.aggregates import Aggregate, count
 from pointstamp.collections.arrange import Arrangement, arrange, as_updates
 from pointstamp.collections.casts import Bound
-from pointstamp.collections.counted import counted
+from pointstamp.collections.counted import counted, once
 from pointstamp.collections.expression import Expression, as_expression, col
 from pointstamp.collections.fixpoint import LoopMethods, brought_together
 from pointstamp.collections.grouped import GroupedCollection, aggregated
@@ -185,7 +185,7 @@ class Collection(LoopMethods):
 
     def distinct(self, *, name: str = "Distinct") -> Collection:
         """Each record once that is there."""
-        return self.threshold(lambda count: np.minimum(count, 1), name=name)
+        return self._counted([self], once, name)
 
     def threshold(self, function: Callable[[Any], Any], *, name: str = "Threshold") -> Collection:
         """Each record that is there as often as `function` says.

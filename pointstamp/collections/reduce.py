@@ -10,12 +10,14 @@ What sets off a visit are times of updates as they came, never those of a histor
 update that came before may have cancelled one, and hide its time.
 
 Source: differential-dataflow `operators/reduce.rs`. That an answer is computed from the whole
-group, by what computes it from nothing, is the plainest form of it.
+group, by what computes it from nothing, is the plainest form of it; where it is a record of the
+group, one loop does all of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,12 +35,19 @@ from pointstamp.dataflow.stash import Stash
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.kernels.consolidation import consolidate
 from pointstamp.kernels.group_states import hash_words
-from pointstamp.kernels.histories import read_history
+from pointstamp.kernels.histories import read_history, revise_firsts
 from pointstamp.operators.generic import operator
 from pointstamp.progress.operate import Interest
 
 Answer = Callable[[Rows], Rows]
 """Of the consolidated records of some groups: what the output has of those groups."""
+
+
+@dataclass(frozen=True)
+class FirstRecord:
+    """The answer that is the group's first record, or with `greatest` its last, once."""
+
+    greatest: bool = False
 
 
 class Touched:
@@ -78,14 +87,17 @@ class History:
         """Never again read as of a time that is not at or after `frontier`."""
         self._reader.advance(self._reader.known, frontier)
 
-    def read(self, keys: Rows, time: Times) -> tuple[Rows, Rows]:
-        """The records of some groups as of a time, and later times; see `read_history`."""
+    def batches(self) -> tuple[list[Rows], Times]:
+        """All batches, and the time of each, int64[b, depth]."""
         batches = self._trace.batches
         if len(batches) > MOST_READ:
             batches = self._trace.as_few(MOST_READ)
         times = np.array([batch.time or self._no_time for batch in batches], np.int64)
-        times = times.reshape(len(batches), len(time))
-        return read_history([batch.rows for batch in batches], times, keys, time, self._n_words)
+        return [batch.rows for batch in batches], times.reshape(-1, len(self._no_time))
+
+    def read(self, keys: Rows, time: Times) -> tuple[Rows, Rows]:
+        """The records of some groups as of a time, and later times; see `read_history`."""
+        return read_history(*self.batches(), keys, time, self._n_words)
 
 
 class Reduction:
@@ -98,7 +110,12 @@ class Reduction:
     """
 
     def __init__(
-        self, n_words: tuple[int, int], n_key: int, depth: int, answer: Answer, name: str
+        self,
+        n_words: tuple[int, int],
+        n_key: int,
+        depth: int,
+        answer: Answer | FirstRecord,
+        name: str,
     ) -> None:
         self._n_words = n_words
         self._n_key = n_key
@@ -122,16 +139,24 @@ class Reduction:
         keys = parts[0] if len(parts) == 1 else _distinct(parts)
         if not len(keys):  # all that came has cancelled
             return np.empty((0, self._n_words[1] + 1), np.int64), []
-        now = np.array(time, np.int64)
-        records, joins = self._input.read(keys, now)
-        left, others = self._output.read(keys, now)
-        answers = self._answer(records)
-        left[:, -1] *= -1
-        changes = consolidate(np.concatenate([answers, left]) if len(left) else answers)
+        changes, joins = self._revised(keys, np.array(time, np.int64))
         self._output.insert(changes, time)
-        if not len(joins) and not len(others):
-            return changes, []
-        return changes, list(split_by_first(_distinct([joins, others]), self._depth))
+        if len(joins) > 1:
+            joins = _distinct([joins])
+        return changes, list(split_by_first(joins, self._depth))
+
+    def _revised(self, keys: Rows, now: Times) -> tuple[Rows, Rows]:
+        """How the answers of some groups change, and the later times to look again, with keys."""
+        answer = self._answer
+        if isinstance(answer, FirstRecord):
+            kept, left = self._input.batches(), self._output.batches()
+            return revise_firsts(*kept, *left, keys, now, self._n_words[0], answer.greatest)
+        records, joins = self._input.read(keys, now)
+        rows, others = self._output.read(keys, now)
+        answers = answer(records)
+        rows[:, -1] *= -1
+        changes = consolidate(np.concatenate([answers, rows]) if len(rows) else answers)
+        return changes, np.concatenate([joins, others]) if len(others) else joins
 
     def advance(self, frontier: Times) -> None:
         """Times that are not at or after `frontier` are over."""
@@ -167,7 +192,7 @@ def reduce_groups(
     stream: StreamCore[Any],
     n_words: tuple[int, int],
     n_key: int,
-    answer: Answer,
+    answer: Answer | FirstRecord,
     texts: tuple[int, ...],
     name: str,
     always: Rows | None = None,

@@ -80,6 +80,61 @@ def read_history(
 
 
 @kernel("trace_loops")
+def revise_firsts(
+    batches: Sequence[Rows],
+    times: Times,
+    kept: Sequence[Rows],
+    kept_times: Times,
+    keys: Rows,
+    time: Times,
+    n_words: int,
+    greatest: bool,
+) -> tuple[Rows, Rows]:
+    """How the first record of some groups changes at a time against what had left of them.
+
+    A group has one while the sum of its diffs is above 0: the first whose own diff is.
+
+    Parameters
+    ----------
+    batches, times, keys, time, n_words
+        As of `read_history`.
+    kept, kept_times
+        The same of the records that had left.
+    greatest : bool
+        Whether the last record of a group is taken in place of the first.
+
+    Returns
+    -------
+    changes : int64[r, n_words + 1], consolidated
+        What is to leave at `time`.
+    joins : int64[m, depth + k + 1]
+        As of `read_history`, of both histories.
+
+    >>> batches, times = [np.array([[7, 3, 1], [7, 5, 1]]), np.array([[7, 3, -1]])], [[0, 0], [1, 2]]
+    >>> kept, kept_times = [np.array([[7, 3, 1]])], np.array([[0, 0]])
+    >>> changes, joins = revise_firsts(
+    ...     batches, np.array(times), kept, kept_times, np.array([[7, 1]]), np.array([1, 2]), 2, False
+    ... )
+    >>> changes.tolist(), joins.tolist()
+    ([[7, 3, -1], [7, 5, 1]], [])
+    """
+    n_key = keys.shape[1] - 1
+    records, joins = read_history.plain(batches, times, keys, time, n_words)  # type: ignore[attr-defined]  # as all kernels
+    left, others = read_history.plain(kept, kept_times, keys, time, n_words)  # type: ignore[attr-defined]
+    totals: Counter[tuple[int, ...]] = Counter()
+    firsts: dict[tuple[int, ...], list[int]] = {}
+    for *words, diff in records.tolist():
+        key = tuple(words[:n_key])
+        totals[key] += diff
+        if diff > 0 and (greatest or key not in firsts):
+            firsts[key] = words
+    answers = [[*words, 1] for key, words in firsts.items() if totals[key] > 0]
+    left[:, -1] *= -1
+    changes = np.concatenate([left, np.array(answers, np.int64).reshape(-1, n_words + 1)])
+    return consolidate.plain(changes), np.concatenate([joins, others])  # type: ignore[attr-defined]
+
+
+@kernel("trace_loops")
 def advance_times(rows: Rows, frontier: Times) -> Rows:
     """Replace times by representatives, and sum up what is equal then.
 

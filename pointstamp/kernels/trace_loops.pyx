@@ -52,81 +52,173 @@ cdef bint is_before(const int64_t *one, const int64_t *other, Py_ssize_t depth) 
     return True
 
 
-def read_history(batches, times, Rows keys, const int64_t[::1] time, Py_ssize_t n_words):
-    cdef Py_ssize_t n_batches = len(batches), n_keys = keys.shape[0], n_key = keys.shape[1] - 1
-    cdef Py_ssize_t depth = time.shape[0], b, i, k, best, first_join, j
+cdef class Histories:
+    """Batches that are read side by side, group by group.
+
+    fixed : the time of a batch, where its rows have none of their own
+    begin : where in a batch the next group is looked for
+    """
+
     cdef const int64_t *data[MOST_BATCHES]
     cdef const int64_t *fixed[MOST_BATCHES]
     cdef Py_ssize_t size[MOST_BATCHES]
     cdef Py_ssize_t width[MOST_BATCHES]
     cdef Py_ssize_t begin[MOST_BATCHES]
-    cdef Py_ssize_t at[MOST_BATCHES]
-    cdef Py_ssize_t end[MOST_BATCHES]
-    cdef Rows view
-    cdef const int64_t[:, ::1] times_view = times
-    cdef const int64_t *row
-    cdef const int64_t *its_time
-    cdef int64_t *into
-    cdef int64_t *join
-    cdef int64_t total
-    cdef bint is_known, is_there
-    if n_batches > MOST_BATCHES:
-        raise ValueError(f"{n_batches} batches, where at most {MOST_BATCHES} are read at a time")
-    for b in range(n_batches):
-        view = batches[b]
-        size[b], width[b], begin[b] = view.shape[0], view.shape[1], 0
-        data[b] = &view[0, 0] if size[b] else NULL
-        # Those of one time say it beside, the others in each row.
-        fixed[b] = &times_view[b, 0] if width[b] == n_words + 1 else NULL
-    cdef Buffer found = Buffer(2 * n_keys + 8, n_words + 1)
-    cdef Buffer joins = Buffer(8, depth + n_key + 1)
-    for i in range(n_keys):
-        is_there = False
-        for b in range(n_batches):
-            at[b] = seek(data[b], begin[b], size[b], width[b], &keys[i, 0], n_key, False)
-            begin[b] = at[b]
-            is_there |= at[b] < size[b]
+    cdef Py_ssize_t n_batches, n_words, depth
+    cdef const int64_t[:, ::1] times
+    cdef list views
+
+    def __cinit__(self, batches, times, Py_ssize_t n_words):
+        cdef Py_ssize_t b
+        cdef Rows view
+        self.n_batches, self.n_words = len(batches), n_words
+        if self.n_batches > MOST_BATCHES:
+            raise ValueError(
+                f"{self.n_batches} batches, where at most {MOST_BATCHES} are read at a time"
+            )
+        self.times = times
+        self.depth = self.times.shape[1]
+        self.views = batches if isinstance(batches, list) else list(batches)
+        for b in range(self.n_batches):
+            view = self.views[b]
+            self.size[b], self.width[b], self.begin[b] = view.shape[0], view.shape[1], 0
+            self.data[b] = &view[0, 0] if self.size[b] else NULL
+            self.fixed[b] = &self.times[b, 0] if self.width[b] == n_words + 1 else NULL
+
+    cdef int read(
+        self,
+        const int64_t *key,
+        Py_ssize_t n_key,
+        const int64_t *time,
+        Buffer found,
+        Buffer joins,
+    ) except -1:
+        """Append what a group has as of a time, and the joins of its other times with it.
+
+        Groups are to be asked for in order.
+        """
+        cdef Py_ssize_t at[MOST_BATCHES]
+        cdef Py_ssize_t b, best, k, j, first_join = joins.n
+        cdef const int64_t *row
+        cdef const int64_t *its_time
+        cdef int64_t *into
+        cdef int64_t *join
+        cdef int64_t total
+        cdef bint is_there = False
+        for b in range(self.n_batches):
+            at[b] = seek(
+                self.data[b], self.begin[b], self.size[b], self.width[b], key, n_key, False
+            )
+            self.begin[b] = at[b]
+            is_there |= at[b] < self.size[b]
         if not is_there:
-            continue
-        first_join = joins.n
+            return 0
         while True:
             best = -1
-            for b in range(n_batches):
-                if at[b] < size[b]:
-                    row = data[b] + at[b] * width[b]
-                    if compare(row, &keys[i, 0], n_key) == 0 and (
-                        best < 0 or compare(row, data[best] + at[best] * width[best], n_words) < 0
+            for b in range(self.n_batches):
+                if at[b] < self.size[b]:
+                    row = self.data[b] + at[b] * self.width[b]
+                    if compare(row, key, n_key) == 0 and (
+                        best < 0
+                        or compare(
+                            row, self.data[best] + at[best] * self.width[best], self.n_words
+                        )
+                        < 0
                     ):
                         best = b
             if best < 0:
-                break
+                return 0
             into = found.next()
-            copy(into, data[best] + at[best] * width[best], n_words)
+            copy(into, self.data[best] + at[best] * self.width[best], self.n_words)
             total = 0
-            for b in range(n_batches):
-                while at[b] < size[b]:
-                    row = data[b] + at[b] * width[b]
-                    if compare(row, into, n_words) != 0:
+            for b in range(self.n_batches):
+                while at[b] < self.size[b]:
+                    row = self.data[b] + at[b] * self.width[b]
+                    if compare(row, into, self.n_words) != 0:
                         break
-                    its_time = row + n_words if fixed[b] == NULL else fixed[b]
-                    if is_before(its_time, &time[0], depth):
-                        total += row[width[b] - 1]
+                    its_time = row + self.n_words if self.fixed[b] == NULL else self.fixed[b]
+                    if is_before(its_time, time, self.depth):
+                        total += row[self.width[b] - 1]
                     else:
                         join = joins.next()
-                        for k in range(depth):
+                        for k in range(self.depth):
                             join[k] = max(its_time[k], time[k])
-                        copy(join + depth, &keys[i, 0], n_key)
-                        join[depth + n_key] = 1
+                        copy(join + self.depth, key, n_key)
+                        join[self.depth + n_key] = 1
                         # Most are those of the rows before.
                         for j in range(max(first_join, joins.n - 9), joins.n - 1):
-                            if compare(&joins.rows[j, 0], join, depth) == 0:
+                            if compare(&joins.rows[j, 0], join, self.depth) == 0:
                                 joins.n -= 1
                                 break
                     at[b] += 1
-            into[n_words] = total
+            into[self.n_words] = total
             if total == 0:
                 found.n -= 1
+
+
+def read_history(batches, times, Rows keys, const int64_t[::1] time, Py_ssize_t n_words):
+    cdef Histories histories = Histories(batches, times, n_words)
+    cdef Py_ssize_t n_keys = keys.shape[0], n_key = keys.shape[1] - 1, depth = time.shape[0], i
+    cdef Buffer found = Buffer(2 * n_keys + 8, n_words + 1)
+    cdef Buffer joins = Buffer(8, depth + n_key + 1)
+    for i in range(n_keys):
+        histories.read(&keys[i, 0], n_key, &time[0], found, joins)
     return found.array[: found.n], joins.array[: joins.n]
+
+
+cdef Py_ssize_t first_there(Buffer records, Py_ssize_t n_words, bint greatest) noexcept:
+    """The first record of a group that is there, from the one end or the other; -1 of an empty one."""
+    cdef Py_ssize_t i, found = -1
+    cdef int64_t total = 0
+    for i in range(records.n):
+        total += records.rows[i, n_words]
+        if records.rows[i, n_words] > 0 and (found < 0 or greatest):
+            found = i
+    return found if total > 0 else -1
+
+
+def revise_firsts(
+    batches, times, kept, kept_times, Rows keys, const int64_t[::1] time, Py_ssize_t n_words,
+    bint greatest,
+):
+    cdef Histories inputs = Histories(batches, times, n_words)
+    cdef Histories outputs = Histories(kept, kept_times, n_words)
+    cdef Py_ssize_t n_keys = keys.shape[0], n_key = keys.shape[1] - 1, depth = time.shape[0]
+    cdef Py_ssize_t i, j, first
+    cdef Buffer records = Buffer(16, n_words + 1)
+    cdef Buffer left = Buffer(4, n_words + 1)
+    cdef Buffer changes = Buffer(2 * n_keys + 2, n_words + 1)
+    cdef Buffer joins = Buffer(8, depth + n_key + 1)
+    cdef const int64_t *answer
+    cdef int64_t *into
+    cdef int order
+    cdef int64_t diff
+    for i in range(n_keys):
+        records.n = left.n = 0
+        inputs.read(&keys[i, 0], n_key, &time[0], records, joins)
+        outputs.read(&keys[i, 0], n_key, &time[0], left, joins)
+        first = first_there(records, n_words, greatest)
+        answer = NULL if first < 0 else &records.rows[first, 0]
+        for j in range(left.n):
+            diff = -left.rows[j, n_words]
+            if answer != NULL:
+                order = compare(answer, &left.rows[j, 0], n_words)
+                if order < 0:
+                    copy(changes.next(), answer, n_words)
+                    changes.rows[changes.n - 1, n_words] = 1
+                    answer = NULL
+                elif order == 0:
+                    diff += 1
+                    answer = NULL
+            if diff:
+                into = changes.next()
+                copy(into, &left.rows[j, 0], n_words)
+                into[n_words] = diff
+        if answer != NULL:
+            into = changes.next()
+            copy(into, answer, n_words)
+            into[n_words] = 1
+    return changes.array[: changes.n], joins.array[: joins.n]
 
 
 def advance_times(Rows rows, const int64_t[:, ::1] frontier):

@@ -63,6 +63,39 @@ def test_a_history_is_read_as_of_a_time(form, data):
     assert {tuple(join) for join in joins.tolist()} == others
 
 
+def drawn_history(data, n_words, depth):
+    """Batches, and the time of each."""
+    times = data.draw(times_of(depth, min_size=0))
+    batches = [data.draw(rows_of(n_words + depth * data.draw(st.booleans()))) for _ in times]
+    return batches, times
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(data=st.data())
+def test_first_records_are_revised(form, data):
+    depth, n_words, n_key = data.draw(st.sampled_from([(1, 2, 1), (2, 2, 2), (2, 3, 1)]))
+    batches, times = drawn_history(data, n_words, depth)
+    kept, kept_times = drawn_history(data, n_words, depth)
+    keys = data.draw(rows_of(n_key))
+    keys[:, -1] = 1
+    now = np.array(data.draw(st.tuples(*[small] * depth)), np.int64)
+    greatest = data.draw(st.booleans())
+    changes, joins = form_of(histories.revise_firsts, form)(
+        batches, times, kept, kept_times, keys, now, n_words, greatest
+    )
+    records, some = histories.read_history.plain(batches, times, keys, now, n_words)
+    left, others = histories.read_history.plain(kept, kept_times, keys, now, n_words)
+    expected = Counter({words: -n for words, n in as_dict(left).items()})
+    for key in keys[:, :-1].tolist():
+        group = [row for row in records.tolist() if row[:n_key] == key]
+        there = [row[:-1] for row in group if row[-1] > 0]
+        if sum(row[-1] for row in group) > 0:
+            expected[tuple(max(there) if greatest else min(there))] += 1
+    assert is_consolidated(changes)
+    assert as_dict(changes) == {words: n for words, n in expected.items() if n}
+    assert set(map(tuple, joins.tolist())) == set(map(tuple, [*some.tolist(), *others.tolist()]))
+
+
 @pytest.mark.parametrize("form", FORMS)
 @given(data=st.data())
 def test_advanced_times_change_no_accumulation(form, data):
