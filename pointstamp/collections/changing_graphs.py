@@ -86,7 +86,8 @@ def propagated(edges: Collection, labels: Collection) -> Collection:
         start = labels.enter_at(inner, round=bits)
         found = offers.concat(start).group_by("node").agg(label=aggregates.min("label"))
         least.set(found)
-        return found.leave()
+        result: Collection = found.leave()
+        return result
 
 
 def strongly_connected(edges: Collection) -> Collection:

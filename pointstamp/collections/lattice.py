@@ -91,6 +91,18 @@ def less_equal(a: TimeWords, b: TimeWords) -> bool:
     return all(one <= two for one, two in zip(a, b, strict=True))
 
 
+def representative(time: TimeWords, frontier: list[list[int]]) -> TimeWords:
+    """That of one time; see `representatives`.
+
+    >>> representative((0, 3), [[5, 0], [4, 2]])
+    (4, 3)
+    """
+    found = list(map(max, time, frontier[0]))
+    for element in frontier[1:]:
+        found = list(map(min, found, map(max, time, element)))
+    return tuple(found)
+
+
 def representatives(times: Times, frontier: Times) -> Times:
     """Times that are `times` for all that is at or after `frontier`, as few distinct as can be.
 

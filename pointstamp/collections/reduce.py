@@ -22,13 +22,13 @@ from typing import Any
 
 import numpy as np
 
-from pointstamp.collections.arrange import consolidated
+from pointstamp.collections.arrange import consolidated, send_rows
 from pointstamp.collections.lattice import TimeEncoding, Times, TimeWords
 from pointstamp.collections.spine import MOST_READ
 from pointstamp.collections.trace import Trace, split_by_first
 from pointstamp.containers.updates import FirstWords, Rows, Updates
 from pointstamp.dataflow.capability import Capability
-from pointstamp.dataflow.handles import Input, Output
+from pointstamp.dataflow.handles import BuiltInLogic, Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Exchange
 from pointstamp.dataflow.stash import Stash
@@ -67,6 +67,8 @@ class History:
     n_words, depth : of a record and a time
     """
 
+    __slots__ = ("_n_words", "_no_time", "_reader", "_trace")
+
     def __init__(self, n_words: int, depth: int) -> None:
         self._n_words = n_words
         self._trace = Trace(depth)
@@ -92,8 +94,12 @@ class History:
         batches = self._trace.batches
         if len(batches) > MOST_READ:
             batches = self._trace.as_few(MOST_READ)
-        times = np.array([batch.time or self._no_time for batch in batches], np.int64)
-        return [batch.rows for batch in batches], times.reshape(-1, len(self._no_time))
+        rows: list[Rows] = []
+        times: list[TimeWords] = []
+        for batch in batches:
+            rows.append(batch.rows)
+            times.append(self._no_time if batch.time is None else batch.time)
+        return rows, np.array(times, np.int64).reshape(-1, len(self._no_time))
 
     def read(self, keys: Rows, time: Times) -> tuple[Rows, Rows]:
         """The records of some groups as of a time, and later times; see `read_history`."""
@@ -109,6 +115,8 @@ class Reduction:
     n_key, depth : of a key and a time
     """
 
+    __slots__ = ("_answer", "_depth", "_input", "_n_key", "_n_words", "_name", "_output")
+
     def __init__(
         self,
         n_words: tuple[int, int],
@@ -122,7 +130,7 @@ class Reduction:
         self._depth = depth
         self._answer = answer
         self._name = name
-        self._input, self._output = (History(n, depth) for n in n_words)
+        self._input, self._output = History(n_words[0], depth), History(n_words[1], depth)
 
     @property
     def n_updates(self) -> int:
@@ -133,7 +141,8 @@ class Reduction:
         """Take in what waited for a time: the changes of the answers, and later visits."""
         parts = list(touched.keys)
         if touched.batches:
-            rows = consolidated([batch.rows for batch in touched.batches], self._name)
+            parts_in = [batch.rows for batch in touched.batches]
+            rows = consolidated(parts_in, self._name)
             self._input.insert(rows, time)
             parts.append(distinct_keys(rows, self._n_key))
         keys = parts[0] if len(parts) == 1 else _distinct(parts)
@@ -176,6 +185,8 @@ def distinct_keys(rows: Rows, n_key: int) -> Rows:
     >>> distinct_keys(np.array([[7, 3, 1], [7, 4, 1], [8, 1, 1]]), 1).tolist()
     [[7, 1], [8, 1]]
     """
+    if len(rows) < 2:
+        return _with_one(rows[:, :n_key])
     first = np.ones(len(rows), np.bool_)
     first[1:] = (rows[1:, :n_key] != rows[:-1, :n_key]).any(axis=1)
     return _with_one(rows[first, :n_key])
@@ -209,30 +220,50 @@ def reduce_groups(
     timestamp = stream.scope.timestamp
     encoding = TimeEncoding(timestamp, f"operator {name!r} in {stream.scope.path}")
 
-    def build(capability: Capability, info: OperatorInfo) -> Callable[[Input, Output], None]:
+    def build(capability: Capability, info: OperatorInfo) -> _ReduceLogic:
         stash: Stash[Touched] = Stash(info, Touched)
         reduction = Reduction(n_words, n_key, encoding.depth, answer, name)
         if always is not None and owner(always, info.peers) == info.index:
             stash.at(capability, timestamp.minimum).keys.append(_with_one(always))
         capability.drop()
-
-        def logic(input_: Input, output: Output) -> None:
-            for received, batch in input_:
-                stash.at(received).batches.append(batch)
-            for held, touched in stash:
-                time = encoding.words(held.time)
-                changes, visits = reduction.at(time, touched)
-                for later, keys in visits:
-                    stash.at(held, encoding.time(later)).keys.append(keys)
-                if len(changes):
-                    output.session(held).give_batch(Updates(changes, texts))
-            waiting = (time for time, _ in stash.items())
-            reduction.advance(encoding.frontier([*input_.frontier.elements, *waiting]))
-
-        return logic
+        return _ReduceLogic(stash, reduction, encoding, texts)
 
     pact = Exchange(FirstWords(n_key))
     return operator([stream], [pact], name, build, Interest.IF_CAPABILITY)
+
+
+class _ReduceLogic(BuiltInLogic):
+    """The logic of `reduce_groups`."""
+
+    __slots__ = ("_encoding", "_reduction", "_stash", "_texts")
+
+    def __init__(
+        self,
+        stash: Stash[Touched],
+        reduction: Reduction,
+        encoding: TimeEncoding,
+        texts: tuple[int, ...],
+    ) -> None:
+        self._stash = stash
+        self._reduction = reduction
+        self._encoding = encoding
+        self._texts = texts
+
+    def run(self, inputs: list[Input], outputs: list[Output]) -> None:
+        """Visit the groups of the times that are complete."""
+        stash, reduction, encoding = self._stash, self._reduction, self._encoding
+        input_, output = inputs[0], outputs[0]
+        for received, batch in input_:
+            touched = stash.at(received)
+            touched.batches.append(batch)
+        for held, touched in stash:
+            changes, visits = reduction.at(encoding.words(held.time), touched)
+            for later, keys in visits:
+                stash.at(held, encoding.time(later)).keys.append(keys)
+            send_rows(output, held, changes, self._texts)
+        times = list(input_.frontier.elements)
+        times.extend(stash.times())
+        reduction.advance(encoding.frontier(times))
 
 
 def owner(key: Rows, peers: int) -> int:

@@ -12,14 +12,17 @@ Source: differential-dataflow `trace/implementations/spine_fueled.rs` and `trace
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from pointstamp.collections.lattice import Times, TimeWords, representatives
+from pointstamp.collections.lattice import Times, TimeWords, representative
 from pointstamp.containers.updates import Rows
-from pointstamp.kernels.consolidation import merge
+from pointstamp.kernels.consolidation import consolidate_all, merge
 from pointstamp.kernels.histories import advance_times
+
+LET_BE = 8
+"""Fewer small batches are not merged: it takes longer than to look into them."""
+SMALL = 256
+"""So many rows are no small batch."""
 
 
 class TraceBatch:
@@ -29,16 +32,18 @@ class TraceBatch:
     ----------
     rows : int64[n, w + 1], or int64[n, w + depth + 1]
         Words, and diff; between them the time of each where `time` is None.
+    n : int
     time : tuple of int, optional
         Of all.
     last : int
         The number of the last insertion that is in it.
     """
 
-    __slots__ = ("last", "rows", "time")
+    __slots__ = ("last", "n", "rows", "time")
 
     def __init__(self, rows: Rows, time: TimeWords | None, last: int) -> None:
         self.rows = rows
+        self.n = len(rows)
         self.time = time
         self.last = last
 
@@ -70,10 +75,13 @@ class Trace:
     """The batches of an arrangement on this worker, oldest first.
 
     depth : how many coordinates a time has
+    let_be : so many small batches are merged, and no fewer; `LET_BE` if it is not given
     """
 
-    def __init__(self, depth: int) -> None:
+    def __init__(self, depth: int, let_be: int | None = None) -> None:
         self.depth = depth
+        self._let_be = LET_BE if let_be is None else let_be
+        self._small = SMALL
         self.batches: list[TraceBatch] = []
         self.n_inserted = 0
         self._readers: list[TraceReader] = []
@@ -96,33 +104,36 @@ class Trace:
         if not self._is_read():
             self.batches.clear()
             return
-        known = min(reader.known for reader in self._readers if len(reader.frontier))
-        n = len(self.batches)
-        while n and self.batches[n - 1].last > known:
+        batches = self.batches
+        known = self.n_inserted
+        for reader in self._readers:
+            if len(reader.frontier) and reader.known < known:
+                known = reader.known
+        n = len(batches)
+        while n and batches[n - 1].last > known:
             n -= 1
-        at = n - 1
-        while at > 0:
-            older, newer = self.batches[at - 1], self.batches[at]
-            if len(older.rows) > 2 * len(newer.rows):
-                at -= 1
-                continue
-            merged = self._merged(older, newer)
-            found = [merged] if len(merged.rows) else []
-            self.batches[at - 1 : at + 1] = found
-            n += len(found) - 2
-            at = min(at, n - 1)
+        n_small = 0
+        while n_small < n and batches[n - n_small - 1].n < self._small:
+            n_small += 1
+        if n_small < self._let_be:
+            n -= n_small
+        while n:
+            begin, total = n - 1, batches[n - 1].n
+            while begin and batches[begin - 1].n <= 2 * total:
+                begin -= 1
+                total += batches[begin].n
+            self._merge(begin, n)
+            n = begin
 
     def as_few(self, most: int) -> list[TraceBatch]:
         """At most so many batches, the last of them merged."""
-        while len(self.batches) > most:
-            last = self.batches.pop()
-            self.batches[-1] = self._merged(self.batches[-1], last)
+        self._merge(most - 1, len(self.batches))
         return self.batches
 
     @property
     def n_updates(self) -> int:
         """How many updates are kept."""
-        return sum(len(batch.rows) for batch in self.batches)
+        return sum(batch.n for batch in self.batches)
 
     def timed(self, batch: TraceBatch) -> Rows:
         """The rows of a batch with the time of each."""
@@ -131,22 +142,37 @@ class Trace:
         return with_time(batch.rows, batch.time)
 
     def _is_read(self) -> bool:
-        return any(len(reader.frontier) for reader in self._readers)
+        for reader in self._readers:  # compiled, and asked often
+            if len(reader.frontier):
+                return True
+        return False
 
-    def _merged(self, older: TraceBatch, newer: TraceBatch) -> TraceBatch:
+    def _merge(self, begin: int, end: int) -> None:
+        """Put one batch in the place of some, with the representatives of their times."""
+        if end - begin < 2:
+            return
         frontier = np.concatenate([reader.frontier for reader in self._readers])
-        one, two = (self._advanced(batch, frontier) for batch in (older, newer))
-        time = one.time if one.time == two.time else None
-        if time is None:
-            one, two = (TraceBatch(self.timed(batch), None, 0) for batch in (one, two))
-        return TraceBatch(merge(one.rows, two.rows), time, newer.last)
+        advanced = [self._advanced(batch, frontier) for batch in self.batches[begin:end]]
+        time = advanced[0].time
+        for batch in advanced:
+            if batch.time != time:
+                time = None
+        parts = [batch.rows if time is not None else self.timed(batch) for batch in advanced]
+        # The small ones at once, then each larger one with what there is so far.
+        small = [part for part in parts if len(part) < SMALL]
+        large = [part for part in parts if len(part) >= SMALL]
+        merged = consolidate_all(small) if small else large.pop()
+        while large:
+            merged = merge(large.pop(), merged)
+        last = advanced[-1].last
+        self.batches[begin:end] = [TraceBatch(merged, time, last)] if len(merged) else []
 
     def _advanced(self, batch: TraceBatch, frontier: Times) -> TraceBatch:
         """With the representatives of its times."""
         depth = self.depth
         if batch.time is not None:
-            (time,) = representatives(np.array([batch.time]), frontier).tolist()
-            return TraceBatch(batch.rows, tuple(time), batch.last)
+            time = representative(batch.time, frontier.tolist())
+            return TraceBatch(batch.rows, time, batch.last)
         rows = advance_times(batch.rows, frontier)
         times = rows[:, -1 - depth : -1]
         if not len(rows) or (times != times[0]).any():
@@ -179,15 +205,22 @@ def without_time(rows: Rows, depth: int) -> Rows:
     return plain
 
 
-def split_by_first(rows: Rows, depth: int) -> Iterator[tuple[TimeWords, Rows]]:
+def split_by_first(rows: Rows, depth: int) -> list[tuple[TimeWords, Rows]]:
     """The rows behind each distinct start of `depth` words, of rows in order.
 
     >>> [(words, part.tolist()) for words, part in split_by_first(np.array([[0, 7], [2, 8]]), 1)]
     [((0,), [[7]]), ((2,), [[8]])]
     """
-    differs = (rows[1:, :depth] != rows[:-1, :depth]).any(axis=1)
-    begin = 0
-    for end in [*(np.flatnonzero(differs) + 1).tolist(), len(rows)]:
-        if end > begin:
-            yield tuple(rows[begin, :depth].tolist()), np.ascontiguousarray(rows[begin:end, depth:])
+    n = len(rows)
+    if not n:
+        return []
+    ends = [n]
+    if n > 1:
+        differs = (rows[1:, :depth] != rows[:-1, :depth]).any(axis=1)
+        ends = [*(np.flatnonzero(differs) + 1).tolist(), n]
+    begin, found = 0, []
+    for end in ends:
+        words = tuple(rows[begin, :depth].tolist())
+        found.append((words, np.ascontiguousarray(rows[begin:end, depth:])))
         begin = end
+    return found

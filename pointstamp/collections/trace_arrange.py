@@ -6,16 +6,15 @@ each reader knows how far its own stream has come.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from pointstamp.collections.arrange import consolidated
 from pointstamp.collections.lattice import TimeEncoding
 from pointstamp.collections.trace import Trace
-from pointstamp.containers.updates import FirstWords
+from pointstamp.containers.updates import FirstWords, Updates
 from pointstamp.dataflow.capability import Capability
-from pointstamp.dataflow.handles import Input, Output
+from pointstamp.dataflow.handles import BuiltInLogic, Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Exchange
 from pointstamp.dataflow.stash import Stash
@@ -42,20 +41,34 @@ def arrange_trace(stream: StreamCore[Any], n_key: int, n_words: int, name: str) 
     encoding = TimeEncoding(stream.scope.timestamp, f"operator {name!r} in {stream.scope.path}")
     trace = Trace(encoding.depth)
 
-    def build(capability: Capability, info: OperatorInfo) -> Callable[[Input, Output], None]:
+    def build(capability: Capability, info: OperatorInfo) -> _ArrangeTraceLogic:
         capability.drop()
-        stash: Stash[list[Any]] = Stash(info)
-
-        def logic(input_: Input, output: Output) -> None:
-            stash.take(input_)
-            for held, batches in stash:
-                rows = consolidated([batch.rows for batch in batches], name)
-                if len(rows):
-                    number = trace.insert(rows, encoding.words(held.time))
-                    output.session(held).give((number, rows))
-
-        return logic
+        return _ArrangeTraceLogic(Stash(info), trace, encoding, name)
 
     pact = Exchange(FirstWords(n_key))
     batches = operator([stream], [pact], name, build, Interest.IF_CAPABILITY)
     return TraceArrangement(batches, trace, encoding, n_key, n_words)
+
+
+class _ArrangeTraceLogic(BuiltInLogic):
+    """The logic of `arrange_trace`."""
+
+    __slots__ = ("_encoding", "_name", "_stash", "_trace")
+
+    def __init__(
+        self, stash: Stash[list[Updates]], trace: Trace, encoding: TimeEncoding, name: str
+    ) -> None:
+        self._stash = stash
+        self._trace = trace
+        self._encoding = encoding
+        self._name = name
+
+    def run(self, inputs: list[Input], outputs: list[Output]) -> None:
+        """Put the batches of the times that are complete into the trace."""
+        stash, output = self._stash, outputs[0]
+        stash.take(inputs[0])
+        for held, batches in stash:
+            rows = consolidated([batch.rows for batch in batches], self._name)
+            if len(rows):
+                number = self._trace.insert(rows, self._encoding.words(held.time))
+                output.push(held.time, [(number, rows)])

@@ -9,17 +9,18 @@ Source: differential-dataflow `operators/join.rs`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from pointstamp.collections.lattice import TimeWords, join_of
-from pointstamp.collections.trace import TraceBatch, split_by_first
+from pointstamp.collections.arrange import send_rows
+from pointstamp.collections.lattice import TimeEncoding, TimeWords, join_of
+from pointstamp.collections.trace import TraceBatch, TraceReader, split_by_first
 from pointstamp.collections.trace_arrange import TraceArrangement
 from pointstamp.containers.updates import Rows, Updates
 from pointstamp.dataflow.capability import Capability
-from pointstamp.dataflow.handles import Input, Output
+from pointstamp.dataflow.handles import BuiltInLogic, Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import DataError
@@ -43,6 +44,8 @@ class Matcher:
         How many words a record of the others has.
     """
 
+    __slots__ = ("_depth", "_n_key", "_plain", "_timed")
+
     def __init__(self, n_key: int, depth: int, recipe: Any, n_other: int) -> None:
         self._n_key = n_key
         self._depth = depth
@@ -53,8 +56,8 @@ class Matcher:
         self._timed = timed, ~timed
 
     def pairs(
-        self, changes: Rows, time: TimeWords, kept: Sequence[TraceBatch]
-    ) -> Iterator[tuple[TimeWords, Rows]]:
+        self, changes: Rows, time: TimeWords, kept: list[TraceBatch]
+    ) -> list[tuple[TimeWords, Rows]]:
         """The pairs of updates of one time, by the time from which on they are there."""
         by_time: dict[TimeWords, list[Rows]] = {}
         mixed = []
@@ -72,8 +75,10 @@ class Matcher:
             # What came and went at other rounds of the same key cancels here.
             for words, rows in split_by_first(consolidate(np.concatenate(mixed)), self._depth):
                 by_time.setdefault(words, []).append(rows)
+        found = []
         for words, parts in by_time.items():
-            yield words, parts[0] if len(parts) == 1 else np.concatenate(parts)
+            found.append((words, parts[0] if len(parts) == 1 else np.concatenate(parts)))
+        return found
 
     def _matched(self, changes: Rows, batch: Rows, recipes: tuple[Any, Any]) -> Rows:
         # The shorter one looks into the longer one.
@@ -99,38 +104,62 @@ def join_traces(
         Matcher(left.n_key, encoding.depth, ~forward, left.n_words),
     )
 
-    def build(capability: Capability, info: OperatorInfo) -> Callable[..., None]:
+    def build(capability: Capability, info: OperatorInfo) -> _JoinTracesLogic:
         capability.drop()
-
-        def logic(one: Input, two: Input, output: Output) -> None:
-            for side, input_ in enumerate((one, two)):
-                for held, messages in input_:
-                    time = encoding.words(held.time)
-                    for number, rows in messages:
-                        send(
-                            matchers[side].pairs(rows, time, readers[1 - side].batches()),
-                            held,
-                            output,
-                        )
-                        readers[side].known = number
-            for side, other in ((0, two), (1, one)):
-                readers[side].advance(
-                    readers[side].known, encoding.frontier(other.frontier.elements)
-                )
-
-        return logic
-
-    def send(found: Iterator[tuple[TimeWords, Rows]], held: Any, output: Output) -> None:
-        try:
-            for words, rows in found:
-                time = encoding.time(words)
-                if time == held.time:
-                    output.session(held).give_batch(Updates(rows, texts))
-                else:
-                    with held.delayed(time) as later:
-                        output.session(later).give_batch(Updates(rows, texts))
-        except OverflowError as error:
-            raise DataError(f"operator {name!r}: {error}") from error
+        return _JoinTracesLogic(matchers, readers, encoding, texts, name)
 
     streams = [side.batches for side in sides]
     return operator(streams, [PIPELINE, PIPELINE], name, build, Interest.IF_CAPABILITY)
+
+
+class _JoinTracesLogic(BuiltInLogic):
+    """The logic of `join_traces`."""
+
+    __slots__ = ("_encoding", "_matchers", "_name", "_readers", "_texts")
+
+    def __init__(
+        self,
+        matchers: tuple[Matcher, Matcher],
+        readers: tuple[TraceReader, TraceReader],
+        encoding: TimeEncoding,
+        texts: tuple[int, ...],
+        name: str,
+    ) -> None:
+        self._matchers = matchers
+        self._readers = readers
+        self._encoding = encoding
+        self._texts = texts
+        self._name = name
+
+    def run(self, inputs: list[Input], outputs: list[Output]) -> None:
+        """Pair what has come with what is known of the other side."""
+        encoding, readers = self._encoding, self._readers
+        for side in range(2):
+            input_, reader, other = inputs[side], readers[side], readers[1 - side]
+            for held, messages in input_:
+                time = encoding.words(held.time)
+                for number, rows in messages:
+                    found = self._pairs(side, rows, time, other.batches())
+                    self._send(found, held, outputs)
+                    reader.known = number
+        for side in range(2):
+            input_, reader = inputs[1 - side], readers[side]
+            reader.advance(reader.known, encoding.frontier(input_.frontier.elements))
+
+    def _pairs(
+        self, side: int, rows: Rows, time: TimeWords, kept: list[TraceBatch]
+    ) -> list[tuple[TimeWords, Rows]]:
+        try:
+            return self._matchers[side].pairs(rows, time, kept)
+        except OverflowError as error:
+            raise DataError(f"operator {self._name!r}: {error}") from error
+
+    def _send(self, found: list[tuple[TimeWords, Rows]], held: Any, outputs: list[Output]) -> None:
+        output = outputs[0]
+        for words, rows in found:
+            time = self._encoding.time(words)
+            if time != held.time:
+                with held.delayed(time) as later:
+                    send_rows(output, later, rows, self._texts)
+            elif len(rows):
+                output.session(held).give_batch(Updates(rows, self._texts))

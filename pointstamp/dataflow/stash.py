@@ -103,6 +103,10 @@ class Stash(Generic[V]):
                 value: Any = self.at(time)
                 (value[number] if self._by_input else value).append(batch)
 
+    def times(self) -> list[Any]:
+        """Those of which something is held."""
+        return list(self._values)
+
     def items(self) -> Iterator[tuple[Any, V]]:
         """(time, value) of all that is held."""
         return iter(self._values.items())

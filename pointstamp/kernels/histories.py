@@ -110,11 +110,11 @@ def revise_firsts(
     joins : int64[m, depth + k + 1]
         As of `read_history`, of both histories.
 
-    >>> batches, times = [np.array([[7, 3, 1], [7, 5, 1]]), np.array([[7, 3, -1]])], [[0, 0], [1, 2]]
-    >>> kept, kept_times = [np.array([[7, 3, 1]])], np.array([[0, 0]])
-    >>> changes, joins = revise_firsts(
-    ...     batches, np.array(times), kept, kept_times, np.array([[7, 1]]), np.array([1, 2]), 2, False
-    ... )
+    >>> batches = [np.array([[7, 3, 1], [7, 5, 1]]), np.array([[7, 3, -1]])]
+    >>> kept = [np.array([[7, 3, 1]])]
+    >>> both, first = np.array([[0, 0], [1, 2]]), np.array([[0, 0]])
+    >>> keys, now = np.array([[7, 1]]), np.array([1, 2])
+    >>> changes, joins = revise_firsts(batches, both, kept, first, keys, now, 2, False)
     >>> changes.tolist(), joins.tolist()
     ([[7, 3, -1], [7, 5, 1]], [])
     """

@@ -10,6 +10,7 @@ import pointstamp as ps
 from pointstamp import col
 from pointstamp.errors import BuildError, LoopWarning, SchemaError
 from tests.collections.checks import check_view, check_workers
+from tests.collections.lattice_programs import LatticeProgram, check_lattice, lattice_programs
 from tests.collections.loops import LoopProgram, loop_programs
 from tests.conftest import examples
 
@@ -96,3 +97,16 @@ def test_values_beside_others_go_round() -> None:
     assert view.advance() == [((1, 2, "two"), 1), ((2, 5, None), 1)]
     view.delete("t", [(1, 2, "two")])
     assert view.advance() == [((1, 2, "two"), -1), ((1, 3, "three"), 1)]
+
+
+@settings(max_examples=examples(300))
+@given(
+    lattice_programs(),
+    st.sampled_from([1, 2, 4]),
+    st.sampled_from([1, 2, 7]),
+    st.integers(0, 1 << 20),
+)
+def test_operators_are_right_as_of_each_epoch_and_round(
+    program: LatticeProgram, workers: int, at_a_time: int, seed: int
+) -> None:
+    check_lattice(program, workers, at_a_time, seed)

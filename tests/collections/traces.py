@@ -47,9 +47,9 @@ def check(trace: Any, readers: list[Any], inserted: list[Any], asked: Any) -> No
             assert accumulated(parts, time) == accumulated(inserted[: reader.known], time)
 
 
-def check_trace(steps: list[Any], asked: Any) -> None:
+def check_trace(steps: list[Any], asked: Any, let_be: int = 1) -> None:
     """Readers see what was inserted as far as they know of it, from the times on that they ask."""
-    trace = traces.Trace(DEPTH)
+    trace = traces.Trace(DEPTH, let_be)
     readers = [trace.reader() for _ in range(3)]
     inserted: list[Any] = []
     for step in steps:

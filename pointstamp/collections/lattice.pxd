@@ -1,0 +1,10 @@
+cdef class TimeEncoding:
+    cdef readonly Py_ssize_t depth
+
+    cpdef tuple words(self, object time)
+    cpdef object time(self, tuple words)
+    cpdef object frontier(self, object times)
+
+
+cpdef tuple join_of(tuple a, tuple b)
+cpdef tuple representative(tuple time, list frontier)

@@ -1,0 +1,59 @@
+cimport cython
+
+from pointstamp.collections.arrange cimport send_rows
+from pointstamp.collections.lattice cimport TimeEncoding
+from pointstamp.collections.trace cimport Trace, TraceBatch, TraceReader
+from pointstamp.containers.updates cimport Updates
+from pointstamp.dataflow.capability cimport Capability, InputCapability
+from pointstamp.dataflow.handles cimport BuiltInLogic, Input, Output
+
+
+cdef class Touched:
+    cdef readonly list batches
+    cdef readonly list keys
+
+
+cdef class History:
+    cdef Py_ssize_t _n_words
+    cdef Trace _trace
+    cdef TraceReader _reader
+    cdef tuple _no_time
+
+    cpdef insert(self, object rows, tuple time)
+    cpdef advance(self, object frontier)
+    @cython.locals(batch=TraceBatch)
+    cpdef tuple batches(self)
+    cpdef tuple read(self, object keys, object time)
+
+
+cdef class Reduction:
+    cdef tuple _n_words
+    cdef Py_ssize_t _n_key
+    cdef Py_ssize_t _depth
+    cdef object _answer
+    cdef object _name
+    cdef History _input
+    cdef History _output
+
+    @cython.locals(batch=Updates)
+    cpdef tuple at(self, tuple time, Touched touched)
+    cdef tuple _revised(self, object keys, object now)
+    cpdef advance(self, object frontier)
+
+
+cpdef distinct_keys(object rows, Py_ssize_t n_key)
+cdef _with_one(object keys)
+cdef _distinct(list parts)
+
+
+cdef class _ReduceLogic(BuiltInLogic):
+    cdef object _stash
+    cdef Reduction _reduction
+    cdef TimeEncoding _encoding
+    cdef tuple _texts
+
+    @cython.locals(
+        input_=Input, output=Output, reduction=Reduction, encoding=TimeEncoding,
+        held=Capability, touched=Touched,
+    )
+    cpdef run(self, list inputs, list outputs)
