@@ -92,7 +92,12 @@ def less_equal(a: TimeWords, b: TimeWords) -> bool:
 
 
 def representative(time: TimeWords, frontier: list[list[int]]) -> TimeWords:
-    """That of one time; see `representatives`.
+    """A time that is `time` for all that is at or after `frontier`, and the same for many times.
+
+    It is the meet of the joins of `time` with the elements of the frontier: it is at or before each
+    time at or after the frontier exactly if `time` is.
+
+    frontier : of at least one time
 
     >>> representative((0, 3), [[5, 0], [4, 2]])
     (4, 3)
@@ -101,23 +106,3 @@ def representative(time: TimeWords, frontier: list[list[int]]) -> TimeWords:
     for element in frontier[1:]:
         found = list(map(min, found, map(max, time, element)))
     return tuple(found)
-
-
-def representatives(times: Times, frontier: Times) -> Times:
-    """Times that are `times` for all that is at or after `frontier`, as few distinct as can be.
-
-    The representative of a time is the meet of its joins with the elements of the frontier:
-    it is at or before each time at or after the frontier exactly if the time itself is.
-
-    Parameters
-    ----------
-    times : int64[n, depth]
-    frontier : int64[m, depth], of at least one time
-
-    >>> representatives(np.array([[0, 3], [4, 0], [9, 9]]), np.array([[5, 0], [4, 2]])).tolist()
-    [[4, 3], [4, 0], [9, 9]]
-    """
-    found: Times = np.maximum(times, frontier[0])
-    for element in frontier[1:]:
-        np.minimum(found, np.maximum(times, element), out=found)
-    return found

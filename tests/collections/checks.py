@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import pointstamp as ps
-from pointstamp.collections import order
+from pointstamp.collections import order, trace
 from pointstamp.collections.view import View
 from pointstamp.containers.dictionary import TEXTS
 from pointstamp.containers.text_order import TextOrder
@@ -17,7 +17,7 @@ from tests.collections.programs import SCHEMA, Program
 
 def check_view(program: Program) -> None:
     """At each epoch a view's changes add up to what recomputing gives."""
-    _renew_labels(program)
+    _set_limits(program)
     inputs = {f"in{number}": SCHEMA for number in range(program.n_inputs)}
     view = View(lambda scope, **given: program.build(list(given.values())), **inputs)
     now: Counter[Any] = Counter()
@@ -33,15 +33,17 @@ def check_view(program: Program) -> None:
 
 def check_workers(program: Program, workers: int, at_a_time: int, seed: int) -> None:
     """So do the updates of all workers, of which each changes its share."""
-    _renew_labels(program)
+    _set_limits(program)
     parts = ps.simulate(_run, program, at_a_time, workers=workers, seed=seed)
     found = [update for part in parts for update in part]
     assert _multisets(found, len(program.epochs)) == program.expected()
 
 
-def _renew_labels(program: Program) -> None:
-    """Forget the labels of texts; in every other program there are so few that texts share them."""
-    order.TEXT_ORDER = TextOrder(TEXTS, 1 if len(program.steps) % 2 else 1 << 62)
+def _set_limits(program: Program) -> None:
+    """Of every other program small ones: labels that texts share, and batches merged at once."""
+    is_small = len(program.steps) % 2
+    order.TEXT_ORDER = TextOrder(TEXTS, 1 if is_small else 1 << 62)
+    trace.LET_BE = 1 if is_small else 8
 
 
 def _run(worker: ps.Worker, program: Program, at_a_time: int) -> list[tuple[Any, int, int]]:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.collections.checks import check_view, check_workers
 from tests.collections.graphs import check_graph
 from tests.collections.hunting import planted_in, without_shrinking
+from tests.collections.lattice_programs import LatticeProgram, check_lattice, lattice_programs
 from tests.collections.loops import LoopProgram, loop_programs
 from tests.collections.traces import check_trace, insertions, moves, trace_times
 
@@ -43,6 +44,16 @@ def by_graphs(name: str, history: int, workers: int, at_a_time: int) -> None:
     check_graph(name, history, 8, workers, at_a_time)
 
 
+@seed(7)
+@without_shrinking
+@given(
+    lattice_programs(), st.sampled_from([1, 2]), st.sampled_from([1, 2, 7]), st.integers(0, 1 << 20)
+)
+def by_times(program: LatticeProgram, workers: int, at_a_time: int, schedule: int) -> None:
+    """Operators of loops, looked at as of each epoch and round."""
+    check_lattice(program, workers, at_a_time, schedule)
+
+
 @seed(6)
 @without_shrinking
 @given(st.lists(st.one_of(insertions, moves), max_size=30), trace_times)
@@ -54,17 +65,17 @@ def by_readers(steps: list[Any], asked: Any) -> None:
 LOOP_MUTANTS = [
     *planted_in(
         "collections.lattice",
-        by_workers_of_loops,
+        by_readers,
         [
             (
                 "Times become their join with all that is still asked for.",
-                "np.minimum(found, np.maximum(times, element), out=found)",
-                "np.maximum(found, np.maximum(times, element), out=found)",
+                "found = list(map(min, found, map(max, time, element)))",
+                "found = list(map(max, found, map(max, time, element)))",
             ),
             (
                 "Times become representatives at one of the times that are asked for.",
-                "np.minimum(found, np.maximum(times, element), out=found)",
-                "pass",
+                "for element in frontier[1:]:",
+                "for element in frontier[:0]:",
             ),
         ],
     ),
@@ -74,8 +85,8 @@ LOOP_MUTANTS = [
         [
             (
                 "What a reader does not know of yet is merged.",
-                "while n and self.batches[n - 1].last > known:",
-                "while n and self.batches[n - 1].last > known + 99:",
+                "while n and batches[n - 1].last > known:",
+                "while n and batches[n - 1].last > known + 99:",
             ),
             (
                 "A reader reads what it was not told of.",
@@ -91,22 +102,17 @@ LOOP_MUTANTS = [
     ),
     *planted_in(
         "collections.trace",
-        by_loops,
+        by_readers,
         [
             (
                 "Batches of several times are merged as of one.",
-                "time = one.time if one.time == two.time else None",
-                "time = one.time or two.time",
-            ),
-            (
-                "A batch gets the first of its times.",
-                "if not len(rows) or (times != times[0]).any():",
-                "if not len(rows):",
+                "if batch.time != time:",
+                "if batch.time is None:",
             ),
             (
                 "A merge loses the first record.",
-                "return TraceBatch(merge(one.rows, two.rows), time, newer.last)",
-                "return TraceBatch(merge(one.rows, two.rows)[1:], time, newer.last)",
+                "self.batches[begin:end] = [TraceBatch(merged, time, last)] if len(merged) else []",
+                "self.batches[begin:end] = [TraceBatch(merged[1:], time, last)] * (len(merged) > 1)",
             ),
         ],
     ),
@@ -121,7 +127,7 @@ LOOP_MUTANTS = [
             ),
             (
                 "A change meets no change that came before it.",
-                "readers[side].known = number",
+                "reader.known = number",
                 "pass",
             ),
             (
@@ -142,8 +148,8 @@ LOOP_MUTANTS = [
             ),
             (
                 "A side is kept as its own changes need it.",
-                "for side, other in ((0, two), (1, one)):",
-                "for side, other in ((0, one), (1, two)):",
+                "input_, reader = inputs[1 - side], readers[side]",
+                "input_, reader = inputs[side], readers[side]",
             ),
         ],
     ),
@@ -153,13 +159,71 @@ LOOP_MUTANTS = [
         [
             (
                 "The answer that left is not taken back.",
-                "left[:, -1] *= -1",
-                "left[:, -1] *= 0",
+                "rows[:, -1] *= -1",
+                "rows[:, -1] *= 0",
             ),
             (
                 "What left is not kept.",
                 "self._output.insert(changes, time)",
                 "pass",
+            ),
+        ],
+    ),
+    *planted_in(
+        "collections.reduce",
+        by_times,
+        [
+            (
+                "No group is looked at again at a later round.",
+                "return changes, list(split_by_first(joins, self._depth))",
+                "return changes, []",
+            ),
+            (
+                "A group is looked at again at the last of the later rounds alone.",
+                "return changes, list(split_by_first(joins, self._depth))",
+                "return changes, list(split_by_first(joins, self._depth))[-1:]",
+            ),
+        ],
+    ),
+    *planted_in(
+        "collections.trace",
+        by_times,
+        [
+            (
+                "A batch gets the first of its times.",
+                "if not len(rows) or (times != times[0]).any():",
+                "if not len(rows):",
+            ),
+        ],
+    ),
+    *planted_in(
+        "kernels.histories",
+        by_times,
+        [
+            (
+                "Each time of a batch becomes its representative at one that is asked for.",
+                "np.minimum(found, np.maximum(times, element), out=found)",
+                "pass",
+            ),
+            (
+                "Times are compared as they are sorted.",
+                "if all(one <= other for one, other in zip(own, now, strict=True)):",
+                "if list(own) <= now:",
+            ),
+            (
+                "A later time is not joined with the one that is looked at.",
+                "joins[(*map(max, own, now), *key, 1)] = None",
+                "joins[(*own, *key, 1)] = None",
+            ),
+            (
+                "The last record of a group is its first.",
+                "if diff > 0 and (greatest or key not in firsts):",
+                "if diff > 0 and key not in firsts:",
+            ),
+            (
+                "The record that left is not taken back.",
+                "left[:, -1] *= -1\n    changes",
+                "left = left[:0]\n    changes",
             ),
         ],
     ),
