@@ -112,7 +112,7 @@ LOOP_MUTANTS = [
             (
                 "A merge loses the first record.",
                 "self.batches[begin:end] = [TraceBatch(merged, time, last)] if len(merged) else []",
-                "self.batches[begin:end] = [TraceBatch(merged[1:], time, last)] * (len(merged) > 1)",
+                "self.batches[begin:end] = [TraceBatch(merged[1:], time, last)][: len(merged)]",
             ),
         ],
     ),
