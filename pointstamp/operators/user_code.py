@@ -7,10 +7,13 @@ do without.
 from __future__ import annotations
 
 import inspect
+from types import FunctionType
 from typing import Any
 
 from pointstamp.containers.expressions import is_expression
 from pointstamp.errors import BuildError
+
+_ASYNC = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
 def is_async(function: Any) -> bool:
@@ -20,6 +23,10 @@ def is_async(function: Any) -> bool:
     >>> is_async(load), is_async(len)
     (True, False)
     """
+    if (
+        type(function) is FunctionType and not function.__dict__
+    ):  # most often, and said by its flags
+        return bool(function.__code__.co_flags & _ASYNC)
     called = getattr(function, "__call__", None)  # noqa: B004  (it is the method that counts)
     return any(
         inspect.iscoroutinefunction(code) or inspect.isasyncgenfunction(code)
