@@ -56,15 +56,20 @@ def join(scope: ps.Scope, a: ps.Collection, b: ps.Collection) -> ps.Collection:
 
 
 def kept(
-    build: Build, inputs: dict[str, list[str]], n_records: int, changes: int, rounds: int
+    build: Build,
+    inputs: dict[str, list[str]],
+    n_records: int,
+    changes: int,
+    rounds: int,
+    n_keys: int | None = None,
 ) -> Measure:
-    """Seconds of a round of so many changes each way."""
+    """Seconds of a round of so many changes each way; without `n_keys` as many keys as records."""
 
     def measure(effort: Effort) -> Reading:
         choose = np.random.default_rng(1)
 
         def made(columns: list[str], n: int) -> Any:
-            arrays = [arrow_array(choose.integers(0, n_records, n)) for _ in columns]
+            arrays = [arrow_array(choose.integers(0, n_keys or n_records, n)) for _ in columns]
             return record_batch([(name, LONG, False) for name in columns], arrays)
 
         schemas = {name: ", ".join(f"{c} long" for c in cs) for name, cs in inputs.items()}
@@ -105,10 +110,12 @@ def _rows(batch: Any) -> list[tuple[int, ...]]:
     return list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
 
 
-def in_rust(program: str, n_records: int, changes: int, rounds: int) -> Measure:
+def in_rust(
+    program: str, n_records: int, changes: int, rounds: int, n_keys: int | None = None
+) -> Measure:
     """The same by differential dataflow, in one thread."""
     each = ",".join(str(rounds if n == changes else 0) for n in CHANGES)
-    arguments = (program, n_records, n_records, each, "--")
+    arguments = (program, n_keys or n_records, n_records, each, "--")
 
     def measure(effort: Effort) -> Reading:
         ran = [rust.run("ddrace", arguments, rust.ALONE) for _ in range(effort.samples)]
