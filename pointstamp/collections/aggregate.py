@@ -317,9 +317,11 @@ def _in_loops(
         found = state_of(n_key, aggregates, name).take_in([records])
         return found if always is None or len(found) else empty
 
-    # The least or the greatest of values whose words have their order is a record of the group.
-    is_record = len(aggregates) == 1 and always is None and _is_extreme_word(aggregates[0])
-    how = FirstRecord(bool(aggregates[0].greatest)) if is_record else answer
+    # The least or the greatest of values whose words have their order is a record of the group,
+    # and so is a record that is a group by itself.
+    is_record = len(aggregates) <= 1 and always is None and all(map(_is_extreme_word, aggregates))
+    greatest = is_record and any(aggregate.greatest for aggregate in aggregates)
+    how = FirstRecord(greatest) if is_record else answer
     return reduce_groups(stream, n_words, n_key, how, texts, name, always)
 
 

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from pointstamp.collections.aggregate import aggregate
 from pointstamp.collections.aggregates import Aggregate, count
 from pointstamp.collections.arrange import Arrangement, arrange, as_updates
 from pointstamp.collections.casts import Bound
-from pointstamp.collections.counted import counted, once
+from pointstamp.collections.counted import counted
 from pointstamp.collections.expression import Expression, as_expression, col
 from pointstamp.collections.fixpoint import LoopMethods, brought_together
 from pointstamp.collections.grouped import GroupedCollection, aggregated
@@ -185,7 +186,9 @@ class Collection(LoopMethods):
 
     def distinct(self, *, name: str = "Distinct") -> Collection:
         """Each record once that is there."""
-        return self._counted([self], once, name)
+        # A group for each record, of which there are no aggregates.
+        rows = aggregate(self.stream, self.schema.n_words, (), self.schema.texts, name)
+        return self.of(rows, self.schema)
 
     def threshold(self, function: Callable[[Any], Any], *, name: str = "Threshold") -> Collection:
         """Each record that is there as often as `function` says.

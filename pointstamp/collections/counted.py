@@ -1,4 +1,4 @@
-"""Operators on how often each record is there: distinct, threshold, intersect, subtract.
+"""Operators on how often each record is there: threshold, intersect, subtract.
 
 What they keep is a count of each record for each input, and they answer with the change of
 what a function makes of those counts.
@@ -14,7 +14,7 @@ import numpy as np
 from pointstamp.collections.arrange import consolidated
 from pointstamp.collections.groups import Groups, grown
 from pointstamp.collections.linear import changed
-from pointstamp.collections.reduce import FirstRecord, reduce_groups
+from pointstamp.collections.reduce import reduce_groups
 from pointstamp.containers.updates import FirstWords, Rows, Updates
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
@@ -28,11 +28,6 @@ from pointstamp.progress.operate import Interest
 
 Multiplicity = Callable[..., Any]
 """Of the counts of each input, int64[n] each: how often the record is in the output."""
-
-
-def once(counts: Any) -> Any:
-    """The multiplicity of what is there at all."""
-    return (counts > 0).astype(np.int64)
 
 
 class RecordCounts:
@@ -129,9 +124,6 @@ def _in_loops(
     name: str,
 ) -> StreamCore[Any]:
     """The same at the times of a loop; behind each record stands the number of its input."""
-    if multiplicity is once:  # the first record of the group that has no other
-        sizes = n_words, n_words
-        return reduce_groups(streams[0], sizes, n_words, FirstRecord(), texts, name)
     n_inputs = len(streams)
 
     def numbered(number: int) -> Callable[[Rows], Rows]:

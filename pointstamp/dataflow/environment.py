@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pointstamp.communication.communicator import Channel, Communicator
 from pointstamp.dataflow.backpressure import Backpressure, InFlight
 from pointstamp.dataflow.channels import BUDGET, Pusher, Queue
+from pointstamp.dataflow.collector import collector_off
 from pointstamp.dataflow.durability import DataflowState
 from pointstamp.dataflow.limits import LIMIT_BYTES
 from pointstamp.dataflow.logging_protocol import Logger
@@ -147,7 +148,8 @@ class Environment:
         self.backpressure, self.durable_state = backpressure, durable_state
         self.log = self.worker_log if is_logged else None
         try:
-            yield built
+            with collector_off():  # of all that is made here nothing is let go yet
+                yield built
         except BaseException:
             for handle in self.inputs[n_inputs:]:
                 handle.abandon()

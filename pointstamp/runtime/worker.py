@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp.communication.communicator import Communicator
 from pointstamp.dataflow.backpressure import Backpressure
-from pointstamp.dataflow.collector import collector_off
 from pointstamp.dataflow.durability import DataflowState
 from pointstamp.dataflow.environment import Environment
 from pointstamp.dataflow.limits import LIMIT_BYTES
@@ -207,11 +206,8 @@ class Worker:
                 scope = Scope(
                     self.environment, name, timestamp, wake=lambda: self._activate(dataflow)
                 )
-                # A large dataflow takes several times as long where all of it is looked through
-                # again and again for what nothing refers to.
-                with collector_off():
-                    yield scope
-                    scope.close()
+                yield scope
+                scope.close()
                 if dataflow.durable_state is not None:
                     dataflow.durable_state.close()
                     self._snapshots.add(dataflow.durable_state)
