@@ -58,7 +58,7 @@ class Changes(Sequence[tuple[tuple[Any, ...], int]]):
     def to_arrow(self) -> Any:
         """A `pyarrow.Table` of the columns, and `diff`, in no order."""
         batch = self.schema.to_arrow(self._rows)
-        return table_with(batch, _free("diff", self.schema), self._rows[:, -1].copy())
+        return table_with(batch, diff_column(self.schema), self._rows[:, -1].copy())
 
     def to_pandas(self) -> Any:
         """A frame of pandas of the same."""
@@ -143,8 +143,9 @@ def _order(pair: tuple[tuple[Any, ...], int]) -> list[tuple[bool, bool, Any]]:
     ]
 
 
-def _free(name: str, schema: Schema) -> str:
-    """The name with so many underscores that no column has it."""
+def diff_column(schema: Schema) -> str:
+    """`diff`, with so many underscores that no column is called so."""
+    name = "diff"
     while name in schema.names:
         name += "_"
     return name

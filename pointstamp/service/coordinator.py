@@ -9,6 +9,7 @@ happened, after it all of it will.
 from __future__ import annotations
 
 import threading
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -22,6 +23,10 @@ from pointstamp.service.spec import known
 
 if TYPE_CHECKING:
     from pointstamp.service.service_worker import ServiceWorker
+
+
+MOST_NAMES = 1_024
+"""So many commits to collections are known by name: one may be repeated as its answer was lost."""
 
 
 class Coordinator:
@@ -41,6 +46,8 @@ class Coordinator:
         self.snapshots: SnapshotCoordinator | None = None
         self._leading = leading
         self._secret = secret
+        self._commits: dict[str, int] = {}
+        """By the names of the last commits to collections: their epochs."""
         self._aborted: set[StagingKey] = set()
         """Attempts that are dropped, of epochs that are not decided."""
 
@@ -87,6 +94,8 @@ class Coordinator:
         """
         input, epoch, until = request.input, request.epoch, request.next_epoch
         known(self.worker.spec.inputs, input, "input")
+        if input in self.worker.spec.collections:
+            return self._close_collections(request)
         if until is not None and until <= epoch:
             raise UsageError(
                 f"input {input!r} cannot go on from epoch {epoch} to {until}: that is not later"
@@ -122,6 +131,57 @@ class Coordinator:
             self.worker.order(decided)
         return True
 
+    def commit_epoch(self, request: protocol.CommitEpoch) -> int | None:
+        """Admit the attempts at the epoch that the collections are at, and have all go on.
+
+        As with `commit`, it happens once it has returned; repeated, it has happened.
+        """
+        collections = self.worker.spec.collections
+        for handle in request.attempts:
+            known(collections, handle.input, "collection")
+        with self.deciding:
+            if request.commit in self._commits:
+                return self._commits[request.commit]
+            epoch = self._collections_at()
+            if epoch is None:
+                return None
+            with self.worker.changed:
+                self.worker.check_alive()
+                for handle in request.attempts:
+                    self._check_usable(handle)
+                self.worker.staging.take(request.attempts)
+            until = None if request.close else epoch + 1
+            if self.snapshots is not None:
+                self.snapshots.let_past(until)
+            self._note_commit(request.commit, epoch)
+            attempts = {handle.key: handle for handle in request.attempts}
+            for input in collections:
+                mine = tuple(one for one in attempts.values() if one.input == input)
+                self.positions[input] = until
+                self.worker.order(protocol.Commit(input, epoch, mine, until, request.close))
+            return epoch
+
+    def _collections_at(self) -> int | None:
+        """The epoch that all collections are at; None if they are closed."""
+        collections = self.worker.spec.collections
+        if not collections:
+            raise UsageError("the service has no collections; its inputs are streams")
+        return self.positions[next(iter(collections))]
+
+    def _note_commit(self, name: str, epoch: int) -> None:
+        self._commits[name] = epoch
+        while len(self._commits) > MOST_NAMES:
+            del self._commits[next(iter(self._commits))]
+
+    def _close_collections(self, request: protocol.Commit) -> bool:
+        """Closing one collection closes all, as they go on together; else raises `UsageError`."""
+        if not request.close or request.attempts:
+            raise UsageError(
+                f"input {request.input!r} is a collection, and all collections of a service go on "
+                "together: commit_epoch, or service.advance(), has them do so"
+            )
+        return self.commit_epoch(protocol.CommitEpoch(uuid.uuid4().hex, close=True)) is not None
+
     def advance(self, request: protocol.AdvanceInput) -> bool:
         """Have an input go on to an epoch, with nothing more at those before."""
         now = self.position(protocol.GetPosition(request.input))
@@ -136,7 +196,9 @@ class Coordinator:
         with self.deciding:
             undecided = tuple(one for one in request.attempts if not self._is_decided(one))
             for handle in undecided:
-                if self.worker.checkpoint is not None and handle.stored is not None:
+                # Of collections another epoch may name it, which `prune` knows.
+                is_stream = handle.input not in self.worker.spec.collections
+                if self.worker.checkpoint is not None and handle.stored is not None and is_stream:
                     self.worker.checkpoint.abort(handle.input, handle.epoch, handle.stored)
             self._aborted.update(handle.key for handle in undecided)
             self.worker.order(protocol.Abort(undecided))
@@ -224,6 +286,8 @@ class Coordinator:
             )
 
     def _is_decided(self, handle: StagingHandle) -> bool:
+        if handle.input in self.worker.spec.collections:
+            return False  # what was committed is not staged any more, so to drop it drops nothing
         position = self.positions.get(handle.input)
         return position is None or handle.epoch < position
 

@@ -22,8 +22,9 @@ def serve(
     build: Callable[..., Any],
     workers: int = 1,
     *,
-    inputs: Mapping[str, Any],
-    outputs: Mapping[str, Any],
+    inputs: Mapping[str, Any] | None = None,
+    outputs: Mapping[str, Any] | None = None,
+    collections: Mapping[str, Any] | None = None,
     threads: bool = False,
     certificates: Any = None,
     checkpoint: Any = None,
@@ -49,7 +50,13 @@ def serve(
     workers : int
         How many, each in a process of its own.
     inputs, outputs : mapping
-        Of names to schemas: a `pyarrow.Schema`, or a dict of column names to types.
+        Of names to schemas: a `pyarrow.Schema`, or a dict of column names to types. Of streams.
+    collections : mapping, optional
+        Of names to schemas: inputs that are collections, as of `View`. `build` is given a
+        `Collection` for each, and what it returns as collections are outputs, too, without being
+        declared; a single one is called "result". `service.input(name)` has `insert`, `delete` and
+        `update`, `service.advance()` commits an epoch, and `service.output(name)` has `changes` and
+        `snapshot`.
     threads : bool
         Run the workers as threads of this process instead, which share an interpreter, and
         have no Flight servers for other programs.
@@ -107,13 +114,26 @@ def serve(
     ...     service.input("words").advance_to(1)
     ...     service.output("ones").collect(upto=0).to_pylist()
     [{'word': 'a', 'n': 1}, {'word': 'a', 'n': 1}]
+
+    >>> def report(scope, sales):
+    ...     return sales.group_by("shop").agg(n=ps.count(), cents=ps.sum("cents"))
+    >>> with ps.serve(report, 2, threads=True, collections={"sales": "shop long, cents long"}) as s:
+    ...     s.input("sales").insert([(1, 30), (2, 10), (1, 20)])
+    ...     print(s.advance(), s.output("result").changes(0))
+    ...     s.input("sales").delete([(2, 10)])
+    ...     print(s.advance(), s.output("result").changes(1), s.output("result").snapshot(1))
+    0 [((1, 2, 50), 1), ((2, 1, 10), 1)]
+    1 [((2, 1, 10), -1)] [(1, 2, 50)]
     """
     check_workers(workers)
     check_restart(restart)
     if threads and certificates is not None:
         raise UsageError("threads have no Flight servers, so nothing to encrypt: leave one out")
     options = {"memory_limit": memory_limit, "spill_directory": spill_directory}
-    spec = service_spec(build, inputs, outputs, **options)
+    streams = {} if inputs is None else inputs, {} if outputs is None else outputs
+    if collections is None and inputs is None:
+        raise UsageError("serve is given no inputs: give inputs= of streams, or collections=")
+    spec = service_spec(build, *streams, options, collections)
     place = checkpoint_of(checkpoint)
     flight = None if threads else FlightConfig(new_secret(), certificates)
 

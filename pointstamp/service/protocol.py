@@ -219,6 +219,20 @@ class AdvanceInput(Verb[bool], verb="advance", answer="committed"):
     epoch: int
 
 
+class CommitEpoch(Verb[int | None], verb="commit_epoch", answer="epoch"):
+    """Admit attempts to collections, all at the next epoch; which one that is, null if closed.
+
+    The collections of a service have one sequence of epochs, numbered here: what is staged for
+    one may be committed at any later epoch.
+    """
+
+    commit: str
+    """A name of its own: repeated, it is the epoch that it was, and nothing changes."""
+    attempts: tuple[StagingHandle, ...] = ()
+    close: bool = False
+    """Have the collections closed behind it."""
+
+
 class Abort(Verb[None], verb="abort"):
     """Drop what is staged, except what a commit has named; again is no error."""
 
@@ -279,6 +293,9 @@ class ReadEpochs:
     upto: int | None = None
     """None for the last that is complete now."""
     wait_s: float = 0.0
+    form: str = "changes"
+    """Of a collection, "snapshot" is what all changes up to `upto` add up to; `after` is not used.
+    "all" is that up to what is discarded, as of that epoch, and the changes since."""
 
 
 class WorkerHandle(Protocol):

@@ -22,7 +22,7 @@ import time
 import uuid
 import warnings
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -31,15 +31,13 @@ import pyarrow as pa
 from pointstamp.checkpoint.checkpoint import Checkpoint
 from pointstamp.errors import EpochError, ServiceError, StagingError, StoppedError, UsageError
 from pointstamp.service import protocol
+from pointstamp.service.collection_handles import TIMEOUT_S, CollectionFeeds, CollectionOutput
 from pointstamp.service.conversions import check_staged, distributed, epoch_of, to_batches
 from pointstamp.service.protocol import NEVER, TICK_S, StagingHandle, Status, Verb, WorkerHandle
-from pointstamp.service.spec import ServiceSpec, known
+from pointstamp.service.spec import RESULT, ServiceSpec, known
 from pointstamp.service.supervisor import END_S, Restarting, Supervisor
 
 Answer = TypeVar("Answer")
-
-TIMEOUT_S = 60.0
-"""How long to wait for an epoch to be complete where nothing else is said."""
 
 Stager = Callable[[str, int, Any], list[StagingHandle] | None]
 """Stages data of a kind that the service does not know; None if it does not know it either."""
@@ -73,8 +71,16 @@ class Service(contextlib.AbstractContextManager["Service"]):
         self._supervisor = supervisor
         self._checkpoint = checkpoint
         self._stager = stager
-        self._inputs = {name: ServiceInput(self, name) for name in spec.inputs}
-        self._outputs = {name: ServiceOutput(self, name) for name in spec.outputs}
+        self._feeds = CollectionFeeds(self, spec.collections)
+        self._inputs = {
+            name: ServiceInput(self, name) for name in spec.inputs if name not in spec.collections
+        }
+        self._outputs: dict[str, ServiceOutput | CollectionOutput] = {
+            name: CollectionOutput(self, name, spec.maintained[name])
+            if name in spec.maintained
+            else ServiceOutput(self, name)
+            for name in spec.outputs
+        }
         self._is_over = False
         self._stopping = threading.Lock()
         weakref.finalize(self, _abandoned, supervisor).atexit = False
@@ -90,13 +96,33 @@ class Service(contextlib.AbstractContextManager["Service"]):
         addresses = [worker.address for worker in self._supervisor.workers]
         return [address for address in addresses if address is not None]
 
-    def input(self, name: str) -> ServiceInput:
-        """The input of this name."""
-        return known(self._inputs, name, "input")
+    def input(self, name: str) -> Any:
+        """The input of this name: a `ServiceInput`, or a `CollectionFeed` of a collection."""
+        return known({**self._inputs, **self._feeds.by_name}, name, "input")
 
-    def output(self, name: str) -> ServiceOutput:
-        """The output of this name."""
+    def output(self, name: str = RESULT) -> Any:
+        """The output of this name: a `ServiceOutput`, or a `CollectionOutput` of a collection.
+
+        A collection that is the only one is called "result".
+        """
         return known(self._outputs, name, "output")
+
+    def advance(self) -> int:
+        """Commit what was inserted and deleted since the last call, as one epoch; which one.
+
+        All collections go on together, those of which nothing was changed, too. Returns when it
+        is decided; `output(name).changes(epoch)` waits until it is worked off.
+
+        Raises
+        ------
+        UsageError
+            If the service has no collections.
+        StoppedError
+            If they are closed.
+        ServiceError, CheckpointError
+            If it cannot be decided now. What was sent is kept, and goes in when this succeeds.
+        """
+        return self._feeds.advance()
 
     @property
     def probe(self) -> ServiceProbe:
@@ -148,9 +174,10 @@ class Service(contextlib.AbstractContextManager["Service"]):
             self.ask(protocol.Finish())
             for input in self._inputs.values():
                 input.close()
+            self._feeds.close()
             self.wait(protocol.AwaitEpoch(NEVER), None)
             for output in self._outputs.values():
-                output._fetched = output.read()
+                output.fetch()
             supervisor.end()
             self.ask(protocol.Stop())
         except BaseException:
@@ -175,6 +202,63 @@ class Service(contextlib.AbstractContextManager["Service"]):
             self.stop()
         else:
             self.abort()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it was stopped, or aborted."""
+        return self._is_over
+
+    def probe_of(self, output: str) -> ServiceProbe:
+        """Whether epochs are complete at one output."""
+        return ServiceProbe(self, output)
+
+    # For inputs and outputs.
+
+    def stage_at(
+        self, worker: int, input: str, epoch: int, batches: Sequence[pa.RecordBatch]
+    ) -> StagingHandle:
+        """Stage batches at a worker."""
+        request = protocol.StageBatches(input, epoch, uuid.uuid4().hex)
+        return self._supervisor.ask(lambda workers: workers[worker].stage(request, batches))
+
+    def note_closed(self, inputs: Iterable[str]) -> None:
+        """These inputs are closed."""
+        self._supervisor.reached.closed.update(inputs)
+
+    def last_complete(self, output: str) -> int:
+        """The last epoch that is complete at an output."""
+        return self.status().last_complete(output)
+
+    def discarded_of(self, output: str) -> int:
+        """The last epoch of an output that is discarded."""
+        known_here = self._supervisor.reached.discarded.get(output, -1)
+        return max(known_here, self.status().discarded[output])
+
+    def discard_of(self, output: str, upto: int) -> None:
+        """Discard epochs of an output."""
+        self.ask(protocol.Discard(output, upto))
+        self._supervisor.reached.note_discarded(output, upto)
+
+    def read_all(self, request: protocol.ReadEpochs) -> list[tuple[int, pa.RecordBatch]]:
+        """What all workers have, in the order of the epochs."""
+        parts = self._supervisor.ask(lambda ws: [worker.read(request) for worker in ws])
+        return sorted((pair for part in parts for pair in part), key=lambda pair: pair[0])
+
+    def read_of(
+        self, output: str, upto: int | None, after: int | None, timeout_s: float | None
+    ) -> list[tuple[int, pa.RecordBatch]]:
+        """(epoch, batch) of complete epochs of an output."""
+        if upto is None:
+            # One worker says which is the last: the others may know less, or more.
+            upto = self.last_complete(output)
+        else:
+            self.probe_of(output).wait(upto, timeout_s)
+        pairs = self.read_all(protocol.ReadEpochs(output, after, upto, TIMEOUT_S))
+        if after is None:
+            # Another reader may have had the workers discard some, which not all have done yet.
+            gone = self.discarded_of(output)
+            pairs = [pair for pair in pairs if pair[0] > gone]
+        return pairs
 
     # Asking workers.
 
@@ -332,11 +416,11 @@ class ServiceInput:
             return handles
         shares = distributed(to_batches(data, input, service.spec.inputs[input]), service.workers)
 
-        def staged(index: int) -> StagingHandle:
-            request = protocol.StageBatches(input, epoch, uuid.uuid4().hex)
-            return service._supervisor.ask(lambda ws: ws[index].stage(request, shares[index]))
-
-        return [staged(index) for index, share in enumerate(shares) if share]
+        return [
+            service.stage_at(index, input, epoch, share)
+            for index, share in enumerate(shares)
+            if share
+        ]
 
     def commit(self, epoch: int, handles: Sequence[StagingHandle], until: int | None) -> bool:
         """See `Coordinator.commit`; None for `until` closes the input.
@@ -417,7 +501,7 @@ class ServiceOutput:
     @property
     def probe(self) -> ServiceProbe:
         """Whether epochs are complete here."""
-        return ServiceProbe(self._service, self.name)
+        return self._service.probe_of(self.name)
 
     def collect(
         self,
@@ -457,7 +541,7 @@ class ServiceOutput:
         after = None if after is None else epoch_of(after)
         if self._fetched is None:
             try:
-                return self._asked(upto, after, timeout_s)
+                return self._service.read_of(self.name, upto, after, timeout_s)
             except StoppedError:
                 # Another thread may have stopped the service meanwhile, and fetched it all.
                 if self._fetched is None:
@@ -469,24 +553,9 @@ class ServiceOutput:
             if first < epoch and (upto is None or epoch <= upto)
         ]
 
-    def _asked(
-        self, upto: int | None, after: int | None, timeout_s: float | None
-    ) -> list[tuple[int, pa.RecordBatch]]:
-        """What the workers answer."""
-        if upto is None:
-            # One worker says which is the last: the others may know less, or more.
-            upto = self._service.status().last_complete(self.name)
-        else:
-            self.probe.wait(upto, timeout_s)
-        request = protocol.ReadEpochs(self.name, after, upto, TIMEOUT_S)
-        parts = self._service._supervisor.ask(lambda ws: [worker.read(request) for worker in ws])
-        pairs = sorted((pair for part in parts for pair in part), key=lambda pair: pair[0])
-        if after is None:
-            # Another reader may have had the workers discard some, which not all have done yet.
-            discarded = self._service._supervisor.reached.discarded.get(self.name, -1)
-            gone = max(discarded, self._service.status().discarded[self.name])
-            pairs = [pair for pair in pairs if pair[0] > gone]
-        return pairs
+    def fetch(self) -> None:
+        """Read what the workers have, so that it can be read when they have ended."""
+        self._fetched = self.read()
 
     def discard(self, upto: int) -> None:
         """Have the workers let go of the epochs up to this one, which is complete."""
@@ -494,8 +563,7 @@ class ServiceOutput:
         if self._fetched is not None:
             self._fetched = [pair for pair in self._fetched if pair[0] > upto]
         else:
-            self._service.ask(protocol.Discard(self.name, upto))
-            self._service._supervisor.reached.note_discarded(self.name, upto)
+            self._service.discard_of(self.name, upto)
 
 
 @dataclass(frozen=True)

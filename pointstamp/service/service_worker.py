@@ -18,20 +18,31 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from pointstamp.checkpoint.input_log import Staged
+from pointstamp.collections.collection import Collection
+from pointstamp.collections.schema import Schema
 from pointstamp.containers.builder import PREFERRED_RECORDS
 from pointstamp.containers.conform import conform
+from pointstamp.containers.updates import Updates
+from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import EpochError, ServiceError, StoppedError, UsageError
 from pointstamp.operators.probe import Probe
+from pointstamp.operators.scope import Scope
 from pointstamp.operators.sources import InputHandle
 from pointstamp.operators.stream import Stream
 from pointstamp.runtime.worker import Worker
 from pointstamp.service import protocol
+from pointstamp.service.changes_columns import to_columns, to_updates
 from pointstamp.service.checkpoint_config import CheckpointConfig
 from pointstamp.service.coordinator import Coordinator
 from pointstamp.service.protocol import NEVER, PROTOCOL, StagingHandle, Status, Verb
 from pointstamp.service.snapshotting import SnapshotReport, SnapshotWriter, TakeSnapshot
 from pointstamp.service.spec import ServiceSpec, known
-from pointstamp.service.worker_buffers import InputFeeder, OutputBuffer, StagingArea
+from pointstamp.service.worker_buffers import (
+    CollectionBuffer,
+    InputFeeder,
+    OutputBuffer,
+    StagingArea,
+)
 
 Answer = TypeVar("Answer")
 
@@ -68,7 +79,12 @@ class ServiceWorker:
         self.first = first = 0 if config is None else config.epoch + 1
         self.end_epoch = NEVER if config is None else first
         self.staging = StagingArea(worker.index, self.checkpoint, secret)
-        self.outputs = {name: OutputBuffer(name) for name in spec.outputs}
+        self.outputs = {
+            name: CollectionBuffer(name, spec.maintained[name])
+            if name in spec.maintained
+            else OutputBuffer(name)
+            for name in spec.outputs
+        }
         self.now = Status(
             dict.fromkeys(spec.inputs, first),
             dict.fromkeys(spec.outputs, first),
@@ -91,20 +107,47 @@ class ServiceWorker:
 
     def _build(self, config: CheckpointConfig | None) -> dict[str, list[str]]:
         """Build the dataflow; the inputs that lead to each output."""
-        streams: dict[str, Stream[Any]] = {}
+        given: dict[str, Any] = {}
+        ends: dict[str, StreamCore[Any]] = {}
         durable = None if config is None or config.every is None else config
         with self._worker.dataflow("service", durable=durable) as scope:
             for name in self.spec.inputs:
-                made: tuple[InputHandle, Stream[Any]] = scope.new_input(name)
-                self._feeders[name], streams[name] = InputFeeder(made[0]), made[1]
-            results = self.spec.results(scope, list(streams.values()))
-            for name, stream in results.items():
-                keep = partial(self._keep, self.outputs[name], self.spec.outputs[name])
-                self._probes[name] = stream.inspect_batch(keep).probe()
-        return {
-            output: [input for input, stream in streams.items() if scope.leads_to(stream, result)]
-            for output, result in results.items()
+                given[name] = self._new_input(scope, name)
+            for name, result in self.spec.results(scope, list(given.values())).items():
+                self._probes[name], ends[name] = self._new_output(name, result)
+        begins = {
+            name: made.stream if isinstance(made, Collection) else made
+            for name, made in given.items()
         }
+        return {
+            output: [input for input, begin in begins.items() if scope.leads_to(begin, end)]
+            for output, end in ends.items()
+        }
+
+    def _new_input(self, scope: Scope, name: str) -> Stream[Any] | Collection:
+        made: tuple[InputHandle, Stream[Any]] = scope.new_input(name)
+        handle, stream = made
+        schema = self.spec.collections.get(name)
+        if schema is None:
+            self._feeders[name] = InputFeeder(handle)
+            return stream
+        where = f"the input {name!r}"
+        self._feeders[name] = InputFeeder(handle, lambda batch: to_updates(schema, batch, where))
+        return Collection(stream, schema)
+
+    def _new_output(
+        self, name: str, result: Stream[Any] | Collection
+    ) -> tuple[Probe, StreamCore[Any]]:
+        """Keep what comes; the probe of it, and the stream where it ends."""
+        buffer = self.outputs[name]
+        if isinstance(result, Collection):
+            # So that of an epoch no record has two changes, on whichever workers they came to be.
+            changes = result.consolidate(name="Output")
+            probe = Probe()
+            changes.watched_by(probe, partial(self._keep_changes, buffer, result.schema))
+            return probe, changes.stream
+        keep = partial(self._keep, buffer, self.spec.outputs[name])
+        return result.inspect_batch(keep).probe(), result
 
     def _begin_again(self, config: CheckpointConfig) -> None:
         """Take up what the checkpoint has."""
@@ -169,12 +212,19 @@ class ServiceWorker:
         with self.changed:
             buffer.add(epoch, fitting)
 
+    def _keep_changes(
+        self, buffer: OutputBuffer, schema: Schema, epoch: int, batch: Updates
+    ) -> None:
+        columns = to_columns(schema, batch.rows)
+        with self.changed:
+            buffer.add(epoch, columns)
+
     def _held(self, epoch: int) -> dict[str, Any] | None:
         """What the outputs have up to `epoch`; None if that is not complete at all of them."""
         with self.changed:
             if not self.now.is_complete(None, epoch):
                 return None
-            return {name: buffer.read(None, epoch) for name, buffer in self.outputs.items()}
+            return {name: buffer.all(epoch) for name, buffer in self.outputs.items()}
 
     def _report(self, report: SnapshotReport) -> None:
         self._orders.send(0, "order", [report])
@@ -209,7 +259,12 @@ class ServiceWorker:
         with self.changed:
             n_bytes = self.staging.taken_bytes(order.attempts)
             batches = self.staging.take(order.attempts)
-            self.staging.drop_upto(order.input, order.epoch)
+            if order.input in self.spec.collections:
+                # What else is staged may be for a later epoch: those are numbered as they come.
+                for handle in order.attempts:
+                    self.staging.drop(handle)
+            else:
+                self.staging.drop_upto(order.input, order.epoch)
             # Under the lock, so that of what is staged nothing is ever counted as gone before.
             self._feeders[order.input].admit(order.epoch, batches, until, n_bytes)
         if self.checkpoint is not None:
@@ -352,7 +407,18 @@ class ServiceWorker:
             raise self.incomplete(output, upto)
         with self.changed:
             upto = self.now.last_complete(output) if upto is None else upto
-            return self.outputs[output].read(request.after, upto)
+            buffer = self.outputs[output]
+            match request.form:
+                case "changes":
+                    return buffer.read(request.after, upto)
+                case "snapshot":
+                    return buffer.snapshot(upto)
+                case "all":
+                    return buffer.all(upto)
+        raise UsageError(
+            f"output {output!r} is asked for in the form {request.form!r}, and there are "
+            "'changes', 'snapshot' and 'all'"
+        )
 
 
 def _columns(schema: pa.Schema) -> dict[str, str]:

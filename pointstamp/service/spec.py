@@ -9,20 +9,31 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from pointstamp.collections.collection import Collection
+from pointstamp.collections.schema import Schema, schema_of
+from pointstamp.communication.single import SingleCommunicator
 from pointstamp.communication.tls import Certificates
 from pointstamp.errors import BuildError, UsageError
 from pointstamp.operators.building import built, name_of, takes_names
 from pointstamp.operators.scope import Scope
 from pointstamp.operators.stream import Stream
 from pointstamp.runtime.run_options import check_options
+from pointstamp.runtime.worker import Worker
+from pointstamp.service.changes_columns import columns_of_changes
 from pointstamp.service.protocol import WorkerHandle
 
 Named = TypeVar("Named")
 
+RESULT = "result"
+"""The name of a collection that is the only output."""
+
 
 @dataclass(frozen=True)
 class ServiceSpec:
-    """A dataflow with named inputs and outputs; travels to the workers by cloudpickle."""
+    """A dataflow with named inputs and outputs; travels to the workers by cloudpickle.
+
+    Inputs and outputs that are collections are among all others, as columns of changes.
+    """
 
     build: Callable[..., Any]
     inputs: Mapping[str, pa.Schema]
@@ -30,35 +41,64 @@ class ServiceSpec:
     by_name: bool
     run_options: Mapping[str, Any] = field(default_factory=dict)
     """Of `execute`, for the workers: `memory_limit` and `spill_directory`."""
+    collections: Mapping[str, Schema] = field(default_factory=dict)
+    """Which inputs are collections."""
+    maintained: Mapping[str, Schema] = field(default_factory=dict)
+    """Which outputs are collections."""
 
-    def results(self, scope: Scope, streams: Sequence[Stream[Any]]) -> dict[str, Stream[Any]]:
-        """The stream of each output, made of the streams of the inputs in their order.
+    def results(self, scope: Scope, given: Sequence[Any]) -> dict[str, Stream[Any] | Collection]:
+        """Each output, made of the inputs in their order.
 
         Raises `BuildError` if `build` returns no stream, or other names than were declared.
         """
-        result = built(self.build, scope, list(self.inputs), streams, self.by_name)
-        if isinstance(result, Stream) and len(self.outputs) == 1:
-            result = dict.fromkeys(self.outputs, result)
-        is_named = isinstance(result, Mapping)
-        if not is_named or sorted(result) != sorted(self.outputs):
-            found = (
-                f"streams for {', '.join(map(repr, result)) or 'none'}"
-                if is_named
-                else repr(result)
-            )
-            alone = "the stream of its output, or " if len(self.outputs) == 1 else ""
+        result = built(self.build, scope, list(self.inputs), given, self.by_name)
+        found = self.checked(result, scope)
+        names = {name for name, output in found.items() if isinstance(output, Collection)}
+        if names != set(self.maintained):
             raise BuildError(
-                f"{name_of(self.build)} should return {alone}a dict with a stream for each of "
-                f"{', '.join(map(repr, self.outputs))}, and returned {found}"
+                f"{name_of(self.build)} returned the collections {sorted(names)}, and returned "
+                f"{sorted(self.maintained)} when it was tried: it should build the same each time"
             )
-        for name, stream in result.items():
-            if not isinstance(stream, Stream):
+        return {name: found[name] for name in self.outputs}
+
+    def checked(self, result: Any, scope: Scope) -> dict[str, Stream[Any] | Collection]:
+        """What `build` has returned, by name; collections have any, streams those declared.
+
+        Raises `BuildError` if it is something else.
+        """
+        streams = [name for name in self.outputs if name not in self.maintained]
+        if isinstance(result, Stream) and len(streams) == 1:
+            result = dict.fromkeys(streams, result)
+        elif isinstance(result, Collection):
+            result = {RESULT: result}
+        found = dict(result) if isinstance(result, Mapping) else None
+        collections = {
+            name for name, output in (found or {}).items() if isinstance(output, Collection)
+        }
+        if found is None or sorted(found.keys() - collections, key=str) != sorted(streams):
+            raise self._unlike(result if found is None else found, streams)
+        for name, output in found.items():
+            if not isinstance(output, Stream | Collection):
                 raise BuildError(
                     f"{name_of(self.build)} should return a stream as output {name!r}, and "
-                    f"returned {stream!r}"
+                    f"returned {output!r}"
                 )
+            stream = output.stream if isinstance(output, Collection) else output
             scope.check_stream(stream, f"output {name!r} of the service")
-        return {name: result[name] for name in self.outputs}
+        return found
+
+    def _unlike(self, result: Any, streams: Sequence[str]) -> BuildError:
+        found = (
+            f"streams for {', '.join(map(repr, result)) or 'none'}"
+            if isinstance(result, Mapping)
+            else repr(result)
+        )
+        wanted = f"a dict with a stream for each of {', '.join(map(repr, streams))}"
+        if len(streams) == 1:
+            wanted = f"the stream of its output, or {wanted}"
+        if not streams:
+            wanted = "a Collection, or a dict of them"
+        return BuildError(f"{name_of(self.build)} should return {wanted}, and returned {found}")
 
 
 @dataclass(frozen=True)
@@ -87,22 +127,60 @@ def service_spec(
     build: Callable[..., Any],
     inputs: Mapping[str, Any],
     outputs: Mapping[str, Any],
-    **run_options: Any,
+    run_options: Mapping[str, Any],
+    collections: Mapping[str, Any] | None = None,
 ) -> ServiceSpec:
     """What `serve` was given, checked as far as it can be before a worker builds it.
+
+    Where there are collections, `build` is called once here, to see which it returns: nothing
+    of that runs.
 
     Raises `UsageError` for what is no schema, and `BuildError` if `build` does not take the inputs.
     """
     of_inputs, of_outputs = _schemas("inputs", inputs), _schemas("outputs", outputs)
-    if not outputs:
+    of_collections = _collections(collections or {}, inputs)
+    if not outputs and not of_collections:
         raise UsageError(
             "a service needs at least one output, by which it is known when an epoch is complete"
         )
-    by_name = takes_names(build, list(inputs))
+    names = [*inputs, *of_collections]
+    by_name = takes_names(build, names)
     if not by_name:
-        _check_positions(build, list(inputs))
-    check_options("demand", None, **run_options)
-    return ServiceSpec(build, of_inputs, of_outputs, by_name, run_options)
+        _check_positions(build, names)
+    check_options("demand", None, **dict(run_options))
+    wire = {name: columns_of_changes(schema) for name, schema in of_collections.items()}
+    spec = ServiceSpec(
+        build, {**of_inputs, **wire}, of_outputs, by_name, run_options, of_collections
+    )
+    return spec if collections is None else _with_maintained(spec)
+
+
+def _with_maintained(spec: ServiceSpec) -> ServiceSpec:
+    """With the collections that `build` returns."""
+    worker = Worker(SingleCommunicator())
+    with worker.dataflow("service") as scope:
+        given: list[Any] = []
+        for name in spec.inputs:
+            _, stream = scope.new_input(name)
+            schema = spec.collections.get(name)
+            given.append(stream if schema is None else Collection(stream, schema))
+        result = built(spec.build, scope, list(spec.inputs), given, spec.by_name)
+        found = spec.checked(result, scope)
+    worker.drop_dataflow(scope)
+    worker.close()
+    maintained = {name: o.schema for name, o in found.items() if isinstance(o, Collection)}
+    outputs = {name: columns_of_changes(schema) for name, schema in maintained.items()}
+    if not spec.outputs and not outputs:
+        raise BuildError(f"{name_of(spec.build)} returned no collection, and should return one")
+    return replace(spec, outputs={**spec.outputs, **outputs}, maintained=maintained)
+
+
+def _collections(given: Any, inputs: Mapping[str, Any]) -> dict[str, Schema]:
+    _check_names("collections", given)
+    both = ", ".join(repr(name) for name in given if name in inputs)
+    if both:
+        raise UsageError(f"{both} is in inputs= and in collections=; an input is one of both")
+    return {name: schema_of(schema) for name, schema in given.items()}
 
 
 def _check_positions(build: Callable[..., Any], inputs: list[str]) -> None:
@@ -129,6 +207,11 @@ def _check_positions(build: Callable[..., Any], inputs: list[str]) -> None:
 
 
 def _schemas(what: str, given: Any) -> dict[str, pa.Schema]:
+    _check_names(what, given)
+    return {name: _schema(name, schema) for name, schema in given.items()}
+
+
+def _check_names(what: str, given: Any) -> None:
     if not isinstance(given, Mapping):
         raise UsageError(
             f"{what}= is a dict of names to schemas, such as {{'edges': {{'src': "
@@ -137,7 +220,6 @@ def _schemas(what: str, given: Any) -> dict[str, pa.Schema]:
     for name in given:
         if not isinstance(name, str) or not name:
             raise UsageError(f"a name in {what}= is a text that is not empty, and not {name!r}")
-    return {name: _schema(name, schema) for name, schema in given.items()}
 
 
 def _schema(name: str, given: Any) -> pa.Schema:

@@ -14,14 +14,19 @@ The caller holds a lock, except for `InputFeeder`, which is the worker's own.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 
 from pointstamp.checkpoint.checkpoint import Checkpoint
 from pointstamp.checkpoint.input_log import Staged
-from pointstamp.errors import EpochError, ServiceError
+from pointstamp.collections.schema import Schema
+from pointstamp.collections.spine import insert_batch
+from pointstamp.errors import EpochError, ServiceError, UsageError
+from pointstamp.kernels.consolidation import merge
 from pointstamp.operators.sources import InputHandle
+from pointstamp.service.changes_columns import added_up, no_rows, to_columns
 from pointstamp.service.protocol import StageBatches, StagingHandle, StagingKey
 
 
@@ -104,8 +109,12 @@ class StagingArea:
 class InputFeeder:
     """Feeds an input as fast as the dataflow takes it, in the order of the decisions."""
 
-    def __init__(self, handle: InputHandle) -> None:
+    def __init__(
+        self, handle: InputHandle, decode: Callable[[pa.RecordBatch], Any] | None = None
+    ) -> None:
         self._handle = handle
+        self._decode = decode
+        """Makes of a batch what the input is of, where that is something else."""
         self._waiting: deque[Iterator[None]] = deque()
         self.n_bytes = 0
         """How much was admitted and waits for the dataflow to have room."""
@@ -141,7 +150,7 @@ class InputFeeder:
             n_taken = min(n_bytes, batch.nbytes) if n_bytes else 0
             n_bytes -= n_taken
             self.n_bytes -= n_taken
-            self._handle.send_batch(batch)
+            self._handle.send_batch(batch if self._decode is None else self._decode(batch))
             yield
         self.n_bytes -= n_bytes
         if until is None:
@@ -190,8 +199,77 @@ class OutputBuffer:
         epochs = sorted(epoch for epoch in self._kept if after < epoch <= upto)
         return [(epoch, batch) for epoch in epochs for batch in self._kept[epoch]]
 
+    def all(self, upto: int) -> list[tuple[int, pa.RecordBatch]]:
+        """What has to be kept to go on from the end of `upto`."""
+        return self.read(None, upto)
+
+    def snapshot(self, upto: int) -> list[tuple[int, pa.RecordBatch]]:
+        """Raises `UsageError`: this output is a stream."""
+        raise UsageError(
+            f"output {self.name!r} is a stream, and only collections have snapshots: read epochs"
+        )
+
     def discard(self, upto: int) -> None:
         """Let go of the epochs up to this one; again is no error."""
         self.discarded = max(self.discarded, upto)
         for epoch in [epoch for epoch in self._kept if epoch <= upto]:
             del self._kept[epoch]
+
+
+class CollectionBuffer(OutputBuffer):
+    """The same of a collection: what is discarded is added up, so that its records are known.
+
+    What it is given at an epoch that is discarded is added to that, as when it is restored.
+    """
+
+    def __init__(self, name: str, schema: Schema) -> None:
+        super().__init__(name)
+        self._schema = schema
+        self._batches: list[Any] = []
+        """Rows that add up to the records as of the last epoch that is discarded."""
+
+    def add(self, epoch: int, batch: pa.RecordBatch) -> None:
+        """Keep a batch of changes."""
+        if epoch <= self.discarded:
+            self._add_up([batch])
+        else:
+            super().add(epoch, batch)
+
+    def all(self, upto: int) -> list[tuple[int, pa.RecordBatch]]:
+        """The records as of what is discarded, with that epoch, and the changes since."""
+        records = self._records()
+        base = [(self.discarded, to_columns(self._schema, records))] if len(records) else []
+        return base + self.read(None, upto)
+
+    def snapshot(self, upto: int) -> list[tuple[int, pa.RecordBatch]]:
+        """The records as of the end of `upto`, each with how often it is there.
+
+        Raises `EpochError` if that is before what is discarded.
+        """
+        if upto < self.discarded:
+            raise EpochError(
+                f"output {self.name!r} has no snapshot as of epoch {upto}: what came up to epoch "
+                f"{self.discarded} is added up"
+            )
+        parts = [batch for _, batch in self.all(upto)]
+        rows = added_up(self._schema, parts, f"output {self.name!r}")
+        return [(upto, to_columns(self._schema, rows))] if len(rows) else []
+
+    def discard(self, upto: int) -> None:
+        """Add up the epochs up to this one."""
+        self._add_up([batch for epoch in self._epochs_upto(upto) for batch in self._kept[epoch]])
+        super().discard(upto)
+
+    def _epochs_upto(self, upto: int) -> list[int]:
+        return [epoch for epoch in self._kept if epoch <= upto]
+
+    def _add_up(self, batches: list[pa.RecordBatch]) -> None:
+        rows = added_up(self._schema, batches, f"output {self.name!r}")
+        if len(rows):
+            insert_batch(self._batches, rows)
+
+    def _records(self) -> Any:
+        while len(self._batches) > 1:
+            last = self._batches.pop()
+            self._batches[-1] = merge(self._batches[-1], last)
+        return self._batches[0] if self._batches else no_rows(self._schema)

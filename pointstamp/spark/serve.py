@@ -123,7 +123,7 @@ def serve(
     name = f"pointstamp-{uuid.uuid4().hex[:8]}" if name is None else name
     check_name(name)
     options = {"memory_limit": memory_limit, "spill_directory": spill_directory}
-    spec = service_spec(build, _schemas(inputs), _schemas(outputs), **options)
+    spec = service_spec(build, _schemas(inputs), _schemas(outputs), options)
     place = checkpoint_of(checkpoint)
     flight = FlightConfig(new_secret(), certificates)
 

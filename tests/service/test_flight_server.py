@@ -432,7 +432,7 @@ class ReportingPool(WorkerPool):
     """Its workers are control clients of a test."""
 
     def __init__(self, workers):
-        spec = service_spec(doubled, {"numbers": NUMBER}, {"twice": NUMBER})
+        spec = service_spec(doubled, {"numbers": NUMBER}, {"twice": NUMBER}, {})
         super().__init__(spec, workers, None, FlightConfig(SECRET))
 
     def _run(self):

@@ -1,0 +1,321 @@
+"""What a program holds of a service's collections: rows go in, changes and snapshots come out.
+
+What is inserted and deleted waits here until `advance`, which stages it at the workers and has
+the coordinator commit all of it as one epoch. So what one program sends is in an epoch whole,
+whatever other programs send meanwhile.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pointstamp.collections.changes import Changes, CollectionSnapshot
+from pointstamp.collections.schema import Schema
+from pointstamp.containers.updates import Rows, Updates
+from pointstamp.errors import DataError, EpochError, StoppedError
+from pointstamp.service import protocol
+from pointstamp.service.changes_columns import added_up, no_rows, to_columns
+from pointstamp.service.conversions import distributed, epoch_of
+from pointstamp.service.protocol import StagingHandle
+
+if TYPE_CHECKING:
+    from pointstamp.service.service import Service, ServiceProbe
+
+TIMEOUT_S = 60.0
+"""How long to wait for an epoch to be complete where nothing else is said."""
+
+
+class CollectionFeed:
+    """An input of a service that is a collection; `service.advance()` commits what is sent.
+
+    Rows are tuples in the order of the columns, dicts, or columns: a `pyarrow.Table` or
+    `RecordBatch`, a data frame of pandas or polars. Any thread may use it.
+    """
+
+    def __init__(self, feeds: CollectionFeeds, name: str, schema: Schema) -> None:
+        self._feeds = feeds
+        self._where = f"the input {name!r}"
+        self.name = name
+        self.schema = schema
+
+    @property
+    def time(self) -> int | None:
+        """The epoch that `advance` would commit now; None when the collections are closed."""
+        return self._feeds.service.ask(protocol.GetPosition(self.name))
+
+    def insert(self, rows: Any) -> None:
+        """Add each row once.
+
+        Raises
+        ------
+        DataError
+            If one does not fit the schema. None is added then.
+        StoppedError
+            If the service has stopped.
+        """
+        self._send(self.schema.to_updates(rows, 1, self._where))
+
+    def delete(self, rows: Any) -> None:
+        """Remove each row once; raises as `insert` does."""
+        self._send(self.schema.to_updates(rows, -1, self._where))
+
+    def update(self, changes: Iterable[tuple[Any, int]]) -> None:
+        """Add each row as often as the diff beside it says, or remove it where that is below 0.
+
+        Raises as `insert` does.
+        """
+        self._send(self.schema.to_pairs(changes, self._where))
+
+    def __repr__(self) -> str:
+        return f"CollectionFeed({self.name!r}, {self.schema})"
+
+    def _send(self, updates: Updates) -> None:
+        if len(updates):
+            self._feeds.hold(self.name, to_columns(self.schema, updates.rows))
+
+
+class CollectionFeeds:
+    """Those of a service, which go on together."""
+
+    def __init__(self, service: Service, schemas: Mapping[str, Schema]) -> None:
+        self.service = service
+        self.by_name = {name: CollectionFeed(self, name, schemas[name]) for name in schemas}
+        self._held: dict[str, list[pa.RecordBatch]] = {name: [] for name in schemas}
+        self._staged: list[StagingHandle] = []
+        """What is staged, and not known to be committed."""
+        self._commit = uuid.uuid4().hex
+        """The name of the next commit: the same until it is known to have happened."""
+        self._next_epoch: int | None = None
+        """Where the collections are, as far as is known here."""
+        self._lock = threading.Lock()
+        self._advancing = threading.Lock()
+
+    def hold(self, name: str, batch: pa.RecordBatch) -> None:
+        """Have a batch go with the next epoch."""
+        if self.service.is_over:
+            raise StoppedError(f"the service has stopped: input {name!r} takes nothing more")
+        with self._lock:
+            self._held[name].append(batch)
+
+    def advance(self) -> int:
+        """See `Service.advance`."""
+        with self._advancing:
+            self._stage(self._at())
+            epoch = self._committed(close=False)
+            if epoch is None:
+                raise self._closed()
+            return epoch
+
+    def close(self) -> None:
+        """Commit what is held, and close the collections. Again does nothing."""
+        with self._advancing:
+            if not self.by_name or self.service.ask(protocol.GetPosition(self._first)) is None:
+                return
+            self._stage(self._at())
+            if self._staged:
+                self._committed(close=False)
+            self._committed(close=True)
+            self.service.note_closed(self.by_name)
+
+    @property
+    def _first(self) -> str:
+        return next(iter(self.by_name))
+
+    def _at(self) -> int:
+        """An epoch to stage for: that of the collections, or one before."""
+        if self._next_epoch is None:
+            if self.by_name:
+                self._next_epoch = self.service.ask(protocol.GetPosition(self._first))
+            else:
+                self.service.ask(
+                    protocol.CommitEpoch(self._commit)
+                )  # which says that there are none
+        if self._next_epoch is None:
+            raise self._closed()
+        return self._next_epoch
+
+    def _stage(self, epoch: int) -> None:
+        """Stage what is held, distributed to the workers; what fails stays held."""
+        service = self.service
+        for name, held in self._held.items():
+            with self._lock:
+                batches, self._held[name] = held, []
+            shares = distributed(batches, service.workers)
+            try:
+                self._staged += [
+                    service.stage_at(number, name, epoch, share)
+                    for number, share in enumerate(shares)
+                    if share
+                ]
+            except BaseException:
+                with self._lock:
+                    self._held[name] = batches + self._held[name]
+                raise
+
+    def _committed(self, *, close: bool) -> int | None:
+        request = protocol.CommitEpoch(self._commit, tuple(self._staged), close)
+        epoch = self.service.ask(request)
+        # Not before: to try again after an error takes all of it, under the same name.
+        self._staged, self._commit = [], uuid.uuid4().hex
+        self._next_epoch = None if epoch is None or close else epoch + 1
+        return epoch
+
+    @staticmethod
+    def _closed() -> StoppedError:
+        return StoppedError("the collections of the service are closed, and take nothing more")
+
+
+class CollectionOutput:
+    """An output of a service that is a collection: what changed in complete epochs, and what is."""
+
+    def __init__(self, service: Service, name: str, schema: Schema) -> None:
+        self._service = service
+        self.name = name
+        self.schema = schema
+        """Of its records."""
+        self._fetched: list[tuple[int, pa.RecordBatch]] | None = None
+        """What the workers had when the service was stopped: records as of what was discarded,
+        and the changes since."""
+        self._discarded = -1
+        """Up to which epoch, then."""
+
+    @property
+    def probe(self) -> ServiceProbe:
+        """Whether epochs are complete here."""
+        return self._service.probe_of(self.name)
+
+    def changes(
+        self,
+        upto: int | None = None,
+        *,
+        after: int | None = None,
+        timeout_s: float | None = TIMEOUT_S,
+    ) -> Changes:
+        """What changed in an epoch, or in several together.
+
+        Parameters
+        ----------
+        upto : int, optional
+            The epoch, which is waited for; the last that is complete, if not given.
+        after : int, optional
+            The epoch before the first; the one before `upto`, if not given.
+        timeout_s : float, optional
+            How long to wait; None as long as it takes.
+
+        Raises
+        ------
+        EpochError
+            If `upto` is not complete in time, or something of it is discarded.
+        """
+        if upto is None:
+            upto = self._last()
+        upto = epoch_of(upto)
+        pairs = self._read(upto, upto - 1 if after is None else epoch_of(after), timeout_s)
+        return Changes(self.schema, self._added_up(batch for _, batch in pairs))
+
+    def read(
+        self,
+        upto: int | None = None,
+        *,
+        after: int | None = None,
+        timeout_s: float | None = TIMEOUT_S,
+    ) -> list[tuple[int, Changes]]:
+        """(epoch, changes) of each epoch that changed something, in order.
+
+        The arguments are those of `changes`; without `after` from the first that is not discarded.
+        """
+        upto = self._last() if upto is None else epoch_of(upto)
+        pairs = self._read(upto, None if after is None else epoch_of(after), timeout_s)
+        by_epoch: dict[int, list[pa.RecordBatch]] = {}
+        for epoch, batch in pairs:
+            by_epoch.setdefault(epoch, []).append(batch)
+        return [
+            (epoch, Changes(self.schema, self._added_up(batches)))
+            for epoch, batches in sorted(by_epoch.items())
+        ]
+
+    def __iter__(self) -> Iterator[tuple[int, Changes]]:
+        """What `read` gives of the epochs that are complete now."""
+        return iter(self.read())
+
+    def snapshot(
+        self, epoch: int | None = None, *, timeout_s: float | None = TIMEOUT_S
+    ) -> CollectionSnapshot:
+        """The records as of the end of an epoch, which is waited for; of the last that is complete.
+
+        Raises
+        ------
+        EpochError
+            If it is not complete in time, or is before what is discarded.
+        DataError
+            If more copies of a row were deleted than there were.
+        """
+        epoch = self._last() if epoch is None else epoch_of(epoch)
+        rows = self._added_up(batch for _, batch in self._as_of(epoch, timeout_s))
+        if (rows[:, -1] < 0).any():
+            (row,) = self.schema.to_rows(rows[rows[:, -1] < 0][:1])
+            raise DataError(
+                f"output {self.name!r} has the row {row!r} fewer than no times as of epoch "
+                f"{epoch}: more copies of what it comes of were deleted than there were"
+            )
+        return CollectionSnapshot(self.schema, rows)
+
+    def discard(self, upto: int) -> None:
+        """Have the workers add up the epochs up to this one, which is complete.
+
+        Their changes cannot be read any more; snapshots from then on can.
+        """
+        upto = epoch_of(upto)
+        if self._fetched is None:
+            self._service.discard_of(self.name, upto)
+        else:
+            self._discarded = max(self._discarded, upto)
+
+    def fetch(self) -> None:
+        """Read what the workers have, so that it can be read when they have ended."""
+        service = self._service
+        self._discarded = service.discarded_of(self.name)
+        request = protocol.ReadEpochs(self.name, None, None, TIMEOUT_S, "all")
+        self._fetched = service.read_all(request)
+
+    def _last(self) -> int:
+        """The last epoch that is complete, of those that there are."""
+        if self._fetched is None:
+            return self._service.last_complete(self.name)
+        return max((epoch for epoch, _ in self._fetched), default=-1)
+
+    def _read(
+        self, upto: int, after: int | None, timeout_s: float | None
+    ) -> list[tuple[int, pa.RecordBatch]]:
+        if self._fetched is None:
+            return self._service.read_of(self.name, upto, after, timeout_s)
+        if after is not None and after < self._discarded:
+            raise EpochError(
+                f"output {self.name!r} cannot be read from epoch {after + 1}: what came up to "
+                f"epoch {self._discarded} is discarded"
+            )
+        first = self._discarded if after is None else after
+        return [(epoch, batch) for epoch, batch in self._fetched if first < epoch <= upto]
+
+    def _as_of(self, epoch: int, timeout_s: float | None) -> list[tuple[int, pa.RecordBatch]]:
+        if self._fetched is not None:
+            if epoch < self._discarded:
+                raise EpochError(
+                    f"output {self.name!r} has no snapshot as of epoch {epoch}: what came up to "
+                    f"epoch {self._discarded} is added up"
+                )
+            return [(at, batch) for at, batch in self._fetched if at <= epoch]
+        self.probe.wait(epoch, timeout_s)
+        request = protocol.ReadEpochs(self.name, None, epoch, TIMEOUT_S, "snapshot")
+        return self._service.read_all(request)
+
+    def _added_up(self, batches: Iterable[pa.RecordBatch]) -> Rows:
+        found = list(batches)
+        if not found:
+            return no_rows(self.schema)
+        return added_up(self.schema, found, f"output {self.name!r}")
