@@ -12,7 +12,7 @@ Source: the kinds of reductions are Materialize's.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,8 @@ Ints = npt.NDArray[np.int64]
 Answer = tuple[Ints, Flags]
 """The word of each, and whether there is one; without one the word is 0."""
 
+Parts = Iterable[tuple[str, Rows]]
+
 _LOW = np.int64(0xFFFF_FFFF)
 _HALF = np.int64(32)
 _UNIT = 1074
@@ -36,8 +38,28 @@ _MOST_DIFF = 1 << 31
 _MOST_SUM = 1 << 62
 
 
+COUNTS, SUMS, LIMBS, VALUES = "counts", "sums", "limbs", "values"
+"""The parts that are stored of accumulators."""
+
+_LIMB = 62
+
+
 class Accumulator:
     """What one aggregate keeps, by the numbers of groups."""
+
+    def contents(self, keys: Rows) -> Parts:
+        """What is kept, as rows: the words of a key, others, and a diff.
+
+        keys : int64[g, k], those of the groups, by number
+        """
+        raise NotImplementedError
+
+    def restore(self, part: str, numbers: Numbers, keys: Rows, words: Rows, diffs: Ints) -> None:
+        """Take in a part of what `contents` gave, where there is nothing yet.
+
+        numbers : the group of each row · words : int64[n, w], behind its key
+        """
+        raise NotImplementedError
 
     def grow(self, n: int) -> None:
         """Have room for `n` groups, of which new ones are empty."""
@@ -69,6 +91,16 @@ class CountAccumulator(Accumulator):
 
     def __init__(self) -> None:
         self._counts = np.zeros(0, np.int64)
+
+    def contents(self, keys: Rows) -> Parts:
+        """The counts, as diffs."""
+        counts = self._counts[: len(keys)]
+        there = counts != 0
+        yield COUNTS, np.column_stack([keys[there], counts[there]])
+
+    def restore(self, part: str, numbers: Numbers, keys: Rows, words: Rows, diffs: Ints) -> None:
+        """Add the diffs."""
+        np.add.at(self._counts, numbers, diffs)
 
     def grow(self, n: int) -> None:
         """Of 0."""
@@ -106,6 +138,19 @@ class IntegerSum(Accumulator):
         self._counts = CountAccumulator()
         self._upper = np.zeros(0, np.int64)
         self._lower = np.zeros(0, np.int64)
+
+    def contents(self, keys: Rows) -> Parts:
+        """The counts and both parts of the sums."""
+        yield from self._counts.contents(keys)
+        n = len(keys)
+        yield SUMS, _numbered(keys, np.column_stack([self._upper[:n], self._lower[:n]]))
+
+    def restore(self, part: str, numbers: Numbers, keys: Rows, words: Rows, diffs: Ints) -> None:
+        """The same."""
+        if part == COUNTS:
+            self._counts.restore(part, numbers, keys, words, diffs)
+        else:
+            self._upper[numbers], self._lower[numbers] = words.T
 
     def grow(self, n: int) -> None:
         """Of 0."""
@@ -183,6 +228,22 @@ class FloatSum(Accumulator):
         self._others = np.zeros((0, 3), np.int64)
         """How many inf, -inf and NaN."""
 
+    def contents(self, keys: Rows) -> Parts:
+        """The counts, those of what is not finite, and the sums in limbs."""
+        yield from self._counts.contents(keys)
+        yield SUMS, _numbered(keys, self._others[: len(keys)])
+        yield LIMBS, _limbs(keys, [[units] for units in self._finite[: len(keys)]])
+
+    def restore(self, part: str, numbers: Numbers, keys: Rows, words: Rows, diffs: Ints) -> None:
+        """The same."""
+        if part == COUNTS:
+            self._counts.restore(part, numbers, keys, words, diffs)
+        elif part == SUMS:
+            self._others[numbers] = words
+        else:
+            for number, (_, place, limb) in zip(numbers.tolist(), words.tolist(), strict=True):
+                self._finite[number] += limb << (place * _LIMB)
+
     def grow(self, n: int) -> None:
         """Of 0."""
         self._counts.grow(n)
@@ -247,6 +308,14 @@ class Average(Accumulator):
         self._sum: IntegerSum | FloatSum = FloatSum() if kind.is_float else IntegerSum(what)
         self._unit = 10**scale
 
+    def contents(self, keys: Rows) -> Parts:
+        """As the sum."""
+        return self._sum.contents(keys)
+
+    def restore(self, part: str, numbers: Numbers, keys: Rows, words: Rows, diffs: Ints) -> None:
+        """As the sum."""
+        self._sum.restore(part, numbers, keys, words, diffs)
+
     def grow(self, n: int) -> None:
         """As the sum."""
         self._sum.grow(n)
@@ -293,6 +362,15 @@ class Moments(Accumulator):
         self._sums: list[list[int]] = []
         """Of each group: how many values, their sum, that of their squares, and how many are
         not finite."""
+
+    def contents(self, keys: Rows) -> Parts:
+        """The four numbers in limbs."""
+        yield LIMBS, _limbs(keys, self._sums[: len(keys)])
+
+    def restore(self, part: str, numbers: Numbers, keys: Rows, words: Rows, diffs: Ints) -> None:
+        """The same."""
+        for number, (which, place, limb) in zip(numbers.tolist(), words.tolist(), strict=True):
+            self._sums[number][which] += limb << (place * _LIMB)
 
     def grow(self, n: int) -> None:
         """Of 0."""
@@ -346,6 +424,14 @@ class AllOrAny(Accumulator):
         self._counts = np.zeros((0, 2), np.int64)
         """How many are false, and true."""
 
+    def contents(self, keys: Rows) -> Parts:
+        """Both counts."""
+        yield SUMS, _numbered(keys, self._counts[: len(keys)])
+
+    def restore(self, part: str, numbers: Numbers, keys: Rows, words: Rows, diffs: Ints) -> None:
+        """The same."""
+        self._counts[numbers] = words
+
     def grow(self, n: int) -> None:
         """Of 0."""
         self._counts = grown(self._counts, n)
@@ -386,6 +472,14 @@ class DistinctCount(Accumulator):
         self._values = RecordCounts(n_key + 1, 1)
         self._distinct = CountAccumulator()
 
+    def contents(self, keys: Rows) -> Parts:
+        """How often each value is there, as its diff."""
+        yield VALUES, self._values.contents(0)
+
+    def restore(self, part: str, numbers: Numbers, keys: Rows, words: Rows, diffs: Ints) -> None:
+        """Take the values in."""
+        self.add(numbers, keys, words[:, 0], diffs)
+
     def grow(self, n: int) -> None:
         """Of 0."""
         self._distinct.grow(n)
@@ -408,6 +502,28 @@ class DistinctCount(Accumulator):
     def keep(self, numbers: Ints) -> None:
         """By index; the values are kept by key."""
         self._distinct.keep(numbers)
+
+
+def _numbered(keys: Rows, words: Rows) -> Rows:
+    """Rows of the groups of which not all words are 0, each with a diff of 1."""
+    there = (words != 0).any(axis=1)
+    return np.column_stack([keys[there], words[there], np.ones(int(there.sum()), np.int64)])
+
+
+def _limbs(keys: Rows, sums: list[list[int]]) -> Rows:
+    """Rows of a key, which of its sums, a place, and 62 bits of the sum there with its sign."""
+    places, found = [], []
+    for number, of_group in enumerate(sums):
+        for which, total in enumerate(of_group):
+            sign, rest, place = (-1 if total < 0 else 1), abs(total), 0
+            while rest:
+                limb = rest & ((1 << _LIMB) - 1)
+                if limb:
+                    places.append(number)
+                    found.append((which, place, sign * limb, 1))
+                rest, place = rest >> _LIMB, place + 1
+    words = np.array(found, np.int64).reshape(len(found), 4)
+    return np.column_stack([keys[np.array(places, np.int64)], words])
 
 
 def _in_units(value: float) -> int:

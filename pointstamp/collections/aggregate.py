@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from pointstamp.collections.accumulators import CountAccumulator, Flags, Ints
+from pointstamp.collections.accumulators import VALUES, CountAccumulator, Flags, Ints
 from pointstamp.collections.aggregates import BoundAggregate
 from pointstamp.collections.arrange import consolidated, send_rows
+from pointstamp.collections.durable_rows import StoredPart, is_restored, restored_rows
 from pointstamp.collections.groups import Groups
 from pointstamp.collections.reduce import FirstRecord, owner, reduce_groups
 from pointstamp.containers.updates import FirstWords, Rows, Updates
@@ -61,6 +62,18 @@ class SummedState:
 
     def __len__(self) -> int:
         return len(self._sums)
+
+    def contents(self, key_texts: tuple[int, ...]) -> list[StoredPart]:
+        """The sums of each group."""
+        sums = self._sums.dump()
+        return [
+            StoredPart("sums", np.column_stack([sums, np.ones(len(sums), np.int64)]), key_texts)
+        ]
+
+    def restore(self, parts: dict[Any, Rows]) -> None:
+        """Take in what `contents` gave, by name, where there is nothing yet."""
+        if "sums" in parts:
+            self._sums.load(np.ascontiguousarray(parts["sums"][:, :-1]))
 
     def take_in(self, parts: list[Rows]) -> Rows:
         """Take in the updates of a time, in any order; the changes of the answers.
@@ -119,6 +132,36 @@ class GroupState:
 
     def __len__(self) -> int:
         return len(self._groups)
+
+    def contents(self, key_texts: tuple[int, ...]) -> list[StoredPart]:
+        """What is kept of each group: how many records, and for each aggregate its own."""
+        keys = self._groups.keys(np.arange(len(self._groups)))
+        parts = []
+        for number, kept in enumerate((self._rows, *self._kept)):
+            for name, rows in kept.contents(keys):
+                texts = self._value_texts(number - 1) if name == VALUES and number else ()
+                parts.append(StoredPart((number, name), rows, (*key_texts, *texts)))
+        return parts
+
+    def restore(self, parts: dict[Any, Rows]) -> None:
+        """Take in what `contents` gave, by name, where there is nothing yet."""
+        for rows in parts.values():
+            self._groups.number(rows)
+        self._grow()
+        every = (self._rows, *self._kept)
+        for (number, name), rows in parts.items():
+            numbers, keys = self._groups.known(rows), rows[:, : self._n_key]
+            words = rows[:, self._n_key : -1]
+            every[number].restore(name, numbers, np.ascontiguousarray(keys), words, rows[:, -1])
+
+    def _value_texts(self, number: int) -> list[int]:
+        """Which words of a key and a value are numbers of texts, behind the key."""
+        aggregate, n_key = self._aggregates[number], self._n_key
+        assert aggregate.value is not None
+        texts = [n_key] if aggregate.value.type.is_text else []
+        if aggregate.beside is not None and aggregate.beside.type.is_text:
+            texts.append(n_key + aggregate.n_beside)
+        return texts
 
     def take_in(self, parts: list[Rows]) -> Rows:
         """Take in the updates of a time, in any order; the changes of the answers."""
@@ -218,6 +261,9 @@ def aggregate(
 
     def build(capability: Capability, info: OperatorInfo) -> _AggregateLogic:
         state = state_of(n_key, aggregates, name)
+        key_texts = tuple(place for place in texts if place < n_key)
+        if restored := restored_rows(info, n_key, lambda: state.contents(key_texts)):
+            state.restore(restored)
         empty_row = None
         if always is None:
             capability.drop()
@@ -268,6 +314,9 @@ class _Always:
     def __init__(self, row: Rows, key: Rows, capability: Capability, info: OperatorInfo) -> None:
         self._row = row
         self._capability: Capability | None = capability
+        if is_restored(info):  # it was sent at the least time
+            capability.drop()
+            self._capability = None
         # Of all workers one has the group.
         self._is_here = info.index == owner(key, info.peers)
 
@@ -322,7 +371,20 @@ def _in_loops(
     is_record = len(aggregates) <= 1 and always is None and all(map(_is_extreme_word, aggregates))
     greatest = is_record and any(aggregate.greatest for aggregate in aggregates)
     how = FirstRecord(greatest) if is_record else answer
-    return reduce_groups(stream, n_words, n_key, how, texts, name, always)
+    key_texts = tuple(place for place in texts if place < n_key)
+    given_texts = (*key_texts, *_value_texts(n_key, aggregates))
+    return reduce_groups(stream, n_words, n_key, how, (given_texts, texts), name, always)
+
+
+def _value_texts(n_key: int, aggregates: Sequence[BoundAggregate]) -> list[int]:
+    """Which words of an update are numbers of texts, behind its key."""
+    texts = []
+    for aggregate, place in zip(aggregates, _value_places(n_key, aggregates), strict=True):
+        if aggregate.value is not None and aggregate.value.type.is_text:
+            texts.append(place)
+        if aggregate.beside is not None and aggregate.beside.type.is_text:
+            texts.append(place + aggregate.n_beside)
+    return texts
 
 
 def _is_extreme_word(aggregate: BoundAggregate) -> bool:

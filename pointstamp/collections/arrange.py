@@ -13,6 +13,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from pointstamp.collections.durable_rows import (
+    StoredForm,
+    StoredPart,
+    is_restored,
+    last_epoch,
+    restored_rows,
+)
 from pointstamp.collections.spine import Spine
 from pointstamp.containers.builder import PREFERRED_RECORDS
 from pointstamp.containers.updates import FirstWords, Rows, Updates
@@ -83,17 +90,29 @@ def arrange(
     n_key: int,
     texts: tuple[int, ...],
     name: str,
-    in_order: Callable[[Rows], Rows] | None = None,
+    form: StoredForm | None = None,
 ) -> Arrangement:
     """Arrange updates by their first `n_key` words.
 
-    in_order : makes of rows those that are kept, of which `texts` are numbers of texts
+    form : makes of what comes what is kept, of which `texts` are numbers of texts
     """
     check_times(stream, name)
     spine = Spine(stream.scope.timestamp)
 
+    def kept() -> list[StoredPart]:
+        if form is None:
+            return [StoredPart("rows", rows, texts) for rows in spine.contents()]
+        return [StoredPart("rows", form.decode(rows), form.texts) for rows in spine.contents()]
+
     def build(capability: Capability, info: OperatorInfo) -> _ArrangeLogic:
         capability.drop()
+        in_order = None if form is None else form.encode
+        spine.outlasts = info.states.durable_state is not None
+        rows = restored_rows(info, n_key, kept).get("rows")
+        if is_restored(info) and rows is not None:
+            if in_order is not None:
+                rows = consolidated([in_order(rows)], name)
+            spine.insert(rows, last_epoch(info))
         return _ArrangeLogic(Stash(info), spine, texts, name, in_order)
 
     return Arrangement(_by_key(stream, n_key, name, build), spine, n_key, texts)
@@ -106,6 +125,7 @@ def as_updates(
 
     def build(capability: Capability, info: OperatorInfo) -> _ArrangeLogic:
         capability.drop()
+        info.keeps_nothing()
         return _ArrangeLogic(Stash(info), None, texts, name)
 
     return _by_key(stream, n_key, name, build)

@@ -334,7 +334,7 @@ class Collection(LoopMethods):
             self._arrangements[known] = (
                 arrange(stream, len(known), texts, "Arrange")
                 if self.scope.timestamp.total
-                else arrange_trace(stream, len(known), len(words), "Arrange")
+                else arrange_trace(stream, len(known), len(words), texts, "Arrange")
             )
         return self._arrangements[known]
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from pointstamp.collections.arrange import consolidated
+from pointstamp.collections.durable_rows import StoredPart, restored_rows
 from pointstamp.collections.groups import Groups, grown
 from pointstamp.collections.linear import changed
 from pointstamp.collections.reduce import reduce_groups
@@ -39,6 +40,12 @@ class RecordCounts:
 
     def __len__(self) -> int:
         return len(self._records)
+
+    def contents(self, number: int) -> Rows:
+        """How often each record of an input is there, as its diff."""
+        n = len(self._records)
+        numbers = np.flatnonzero(self._counts[:n, number])
+        return np.column_stack([self._records.keys(numbers), self._counts[numbers, number]])
 
     def apply(self, inputs: Sequence[Rows], multiplicity: Multiplicity) -> Rows:
         """Take in the updates of a time, of each input; the changes of the output."""
@@ -91,6 +98,14 @@ def counted(
         capability.drop()
         stash: Stash[Any] = Stash(info)
         state = RecordCounts(n_words, len(streams))
+        numbers = range(len(streams))
+
+        def kept() -> list[StoredPart]:
+            return [StoredPart(number, state.contents(number), texts) for number in numbers]
+
+        none = np.empty((0, n_words + 1), np.int64)
+        if restored := restored_rows(info, n_words, kept):
+            state.count([restored.get(number, none) for number in numbers])
 
         def logic(*handles: Any) -> None:
             *inputs, output = handles
@@ -144,4 +159,4 @@ def _in_loops(
         for number, stream in enumerate(streams)
     ]
     sizes = (n_words + 1, n_words)
-    return reduce_groups(concatenate(tagged), sizes, n_words, answer, texts, name)
+    return reduce_groups(concatenate(tagged), sizes, n_words, answer, (texts, texts), name)

@@ -265,6 +265,7 @@ def _entered_at(
 
     def build(capability: Any, info: Any) -> Any:
         capability.drop()
+        info.keeps_nothing()
 
         def logic(input_: Any, output: Any) -> None:
             for held, batch in input_:

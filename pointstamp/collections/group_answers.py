@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pointstamp.collections.arrange import Arrangement, arrange
+from pointstamp.collections.durable_rows import StoredForm, StoredPart, restored_rows
 from pointstamp.collections.linear import changed
 from pointstamp.collections.order import ALL, RecordOrder, from_first
 from pointstamp.collections.spine import insert_batch
@@ -47,7 +48,8 @@ class TouchedGroups:
 def arrange_in_order(stream: StreamCore[Any], order: RecordOrder, name: str) -> Arrangement:
     """Arrange updates of the schema of an order by its key, each group in that order."""
     by_key = changed(stream, f"{name}Order", order.by_key, order.given_texts)
-    return arrange(by_key, order.n_key, order.texts, f"{name}Arrange", order.encode)
+    form = StoredForm(order.encode, order.decode_by_key, order.given_texts)
+    return arrange(by_key, order.n_key, order.texts, f"{name}Arrange", form)
 
 
 def answers_kept(
@@ -56,6 +58,7 @@ def answers_kept(
     texts: tuple[int, ...],
     answer: Callable[[TouchedGroups], Rows],
     name: str,
+    form: StoredForm | None = None,
 ) -> StreamCore[Any]:
     """Updates of the answers.
 
@@ -66,6 +69,8 @@ def answers_kept(
     answer : callable
         The answers of the groups that are touched, int64[n, n_words + 1], in any order. A row
         begins with the words of the key.
+    form : StoredForm, optional
+        How answers are stored, if not as they are.
     """
     reader = arranged.spine.reader()
     n_key = arranged.n_key
@@ -74,6 +79,15 @@ def answers_kept(
         capability.drop()
         stash: Stash[list[Any]] = Stash(info)
         given: list[Rows] = []
+
+        def kept() -> list[StoredPart]:
+            if form is None:
+                return [StoredPart("answers", rows, texts) for rows in given]
+            return [StoredPart("answers", form.decode(rows), form.texts) for rows in given]
+
+        rows = restored_rows(info, n_key, kept).get("answers")
+        if rows is not None:
+            given.append(rows if form is None else consolidate(form.encode(rows)))
 
         def changed_by(rows: Rows, time: Any) -> Rows:
             keys = first_of_each(rows, n_key)[:, :n_key].copy()

@@ -184,7 +184,8 @@ def aggregated(
 
     texts = tuple(place + 1 for place in inner.texts)
     stream = changed(collection.stream, f"{name}Values", with_key, texts)
-    rows = aggregate(stream, 1, bound, (), name, always=_CONSTANT)
+    texts_of_row = tuple(place + 1 for place in result.texts)
+    rows = aggregate(stream, 1, bound, texts_of_row, name, always=_CONSTANT)
     without_key = chosen_words(list(range(1, result.n_words + 1)), result.n_words + 1)
     assert without_key is not None
     return collection.of(changed(rows, f"{name}Row", without_key, result.texts), result)

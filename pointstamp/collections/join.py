@@ -47,6 +47,7 @@ def join(
 
     def build(capability: Capability, info: OperatorInfo) -> _JoinLogic:
         capability.drop()
+        info.keeps_nothing()  # the arrangements do
         return _JoinLogic(Stash(info), readers, n_key, forward, texts, name)
 
     streams = [left.batches, right.batches]

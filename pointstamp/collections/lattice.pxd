@@ -1,5 +1,6 @@
 cdef class TimeEncoding:
     cdef readonly Py_ssize_t depth
+    cdef public bint outlasts
 
     cpdef tuple words(self, object time)
     cpdef object time(self, tuple words)

@@ -19,6 +19,9 @@ from pointstamp.progress.timestamp import Int, Product, Timestamp
 Times = npt.NDArray[np.int64]
 TimeWords = tuple[int, ...]
 
+_NEVER = (1 << 62) - 1
+"""An epoch that is after all."""
+
 
 class TimeEncoding:
     """Times of a type to words and back.
@@ -42,6 +45,8 @@ class TimeEncoding:
 
     def __init__(self, timestamp: Timestamp, where: str) -> None:
         self.depth = 1
+        self.outlasts = False
+        """Whether what is kept at these times is in snapshots."""
         inner: Any = timestamp
         while isinstance(inner, Product) and inner.inner is Int:
             inner = inner.outer
@@ -68,8 +73,15 @@ class TimeEncoding:
         return time
 
     def frontier(self, times: Any) -> Times:
-        """Of some times, int64[m, depth]."""
-        words = np.array([self.words(time) for time in times], np.int64)
+        """Of some times, int64[m, depth]; where state outlasts a program, also of an epoch to come.
+
+        Otherwise rounds of which no more comes would be let go before a snapshot has them: an
+        input that closes is open again in the program that begins with it.
+        """
+        found = [self.words(time) for time in times]
+        if self.outlasts:
+            found.append((_NEVER, *[0] * (self.depth - 1)))
+        words = np.array(found, np.int64)
         return words.reshape(len(words), self.depth)
 
 

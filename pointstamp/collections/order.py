@@ -205,6 +205,10 @@ class RecordOrder:
         """Rows by key in order."""
         return np.ascontiguousarray(self.words.encode(rows))
 
+    def decode_by_key(self, rows: Rows) -> Rows:
+        """What `encode` was given."""
+        return np.ascontiguousarray(self.words.decode(rows))
+
     def decode(self, rows: Rows) -> Rows:
         """Rows of the schema."""
         return np.ascontiguousarray(self.words.decode(rows)[:, self._back])

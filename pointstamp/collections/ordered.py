@@ -17,7 +17,14 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from pointstamp.collections.accumulators import Accumulator, Answer, Flags, Ints
+from pointstamp.collections.accumulators import (
+    VALUES,
+    Accumulator,
+    Answer,
+    Flags,
+    Ints,
+    Parts,
+)
 from pointstamp.collections.counted import RecordCounts
 from pointstamp.collections.group_answers import first_of_each
 from pointstamp.collections.groups import Numbers, grown
@@ -56,6 +63,15 @@ class FirstValue(Accumulator):
         """By group: whether something is."""
         self._answers = np.zeros(0, np.int64)
         self._there = np.zeros(0, np.bool_)
+
+    def contents(self, keys: Rows) -> Parts:
+        """The values."""
+        for rows in self._batches:
+            yield VALUES, self._order.decode(rows)
+
+    def restore(self, part: str, numbers: Numbers, keys: Rows, words: Rows, diffs: Ints) -> None:
+        """Take the values in."""
+        self.add(numbers, keys, words, diffs)
 
     def grow(self, n: int) -> None:
         """Of no values."""
@@ -112,6 +128,14 @@ class Mode(Accumulator):
         self._n_key = n_key
         self._counts = RecordCounts(n_key + 1, 1)
         self._first = FirstValue(n_key, number, [(Column("count", LONG), True), (column, False)])
+
+    def contents(self, keys: Rows) -> Parts:
+        """How often each value is there, as its diff."""
+        yield VALUES, self._counts.contents(0)
+
+    def restore(self, part: str, numbers: Numbers, keys: Rows, words: Rows, diffs: Ints) -> None:
+        """Take the values in."""
+        self.add(numbers, keys, words[:, 0], diffs)
 
     def grow(self, n: int) -> None:
         """As the first of those by count."""
@@ -193,6 +217,15 @@ class Quantile(Accumulator):
         self._n_below = np.zeros(0, np.int64)
         """By group that has some: how many are less than that one."""
         self._answers = np.zeros(0, np.int64)
+
+    def contents(self, keys: Rows) -> Parts:
+        """The values."""
+        for rows in self._upward:
+            yield VALUES, rows
+
+    def restore(self, part: str, numbers: Numbers, keys: Rows, words: Rows, diffs: Ints) -> None:
+        """Take the values in."""
+        self.add(numbers, keys, words[:, 0], diffs)
 
     def grow(self, n: int) -> None:
         """Of no values."""

@@ -17,6 +17,7 @@ import numpy as np
 
 from pointstamp.collections.aggregates import Aggregate, BoundAggregate, expression_given
 from pointstamp.collections.casts import Bound
+from pointstamp.collections.durable_rows import StoredForm
 from pointstamp.collections.expression import Expression, col, lit
 from pointstamp.collections.group_answers import (
     TouchedGroups,
@@ -267,8 +268,26 @@ def _over(
     arranged = arrange_in_order(collection.stream, order, name)
     more = [place for place in result.texts if place >= schema.n_words]
     texts = (*order.texts, *(place - schema.n_words + n_words for place in more))
-    answers = answers_kept(arranged, n_words + n_more, texts, answer, name)
+    answers = answers_kept(
+        arranged, n_words + n_more, texts, answer, name, _stored(order, n_more, texts)
+    )
     return collection.of(changed(answers, f"{name}Rows", restored, result.texts), result)
+
+
+def _stored(order: RecordOrder, n_more: int, texts: tuple[int, ...]) -> StoredForm:
+    """Records by key in place of those in order, each with the words of its columns behind it."""
+    n_ordered, n_given = order.words.n_words, order.words.n_given
+
+    def beside(rows: Rows, n: int, change: Callable[[Rows], Rows]) -> Rows:
+        records = change(np.ascontiguousarray(rows[:, [*range(n), -1]]))
+        return np.concatenate([records[:, :-1], rows[:, n:]], axis=1)
+
+    more = [place - n_ordered + n_given for place in texts if place >= n_ordered]
+    return StoredForm(
+        lambda rows: beside(rows, n_given, order.encode),
+        lambda rows: beside(rows, n_ordered, order.decode_by_key),
+        (*order.given_texts, *more),
+    )
 
 
 def _partitions(copies: Rows, order: RecordOrder) -> SortedPartitions:

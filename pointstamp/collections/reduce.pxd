@@ -23,6 +23,8 @@ cdef class History:
     cpdef advance(self, object frontier)
     @cython.locals(batch=TraceBatch)
     cpdef tuple batches(self)
+    cpdef object contents(self)
+    cpdef restore(self, object rows)
     cpdef tuple read(self, object keys, object time)
 
 

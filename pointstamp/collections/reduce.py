@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from pointstamp.collections.arrange import consolidated, send_rows
+from pointstamp.collections.durable_rows import StoredPart, is_restored, restored_rows
 from pointstamp.collections.lattice import TimeEncoding, Times, TimeWords
 from pointstamp.collections.spine import MOST_READ
 from pointstamp.collections.trace import Trace, split_by_first
@@ -101,6 +102,14 @@ class History:
             times.append(self._no_time if batch.time is None else batch.time)
         return rows, np.array(times, np.int64).reshape(-1, len(self._no_time))
 
+    def contents(self) -> Rows | None:
+        """All updates with their rounds; None of none."""
+        return self._trace.contents()
+
+    def restore(self, rows: Rows) -> None:
+        """Take in what `contents` gave, where there is nothing yet."""
+        self._reader.known = self._trace.restore(rows)
+
     def read(self, keys: Rows, time: Times) -> tuple[Rows, Rows]:
         """The records of some groups as of a time, and later times; see `read_history`."""
         return read_history(*self.batches(), keys, time, self._n_words)
@@ -167,6 +176,24 @@ class Reduction:
         changes = consolidate(np.concatenate([answers, rows]) if len(rows) else answers)
         return changes, np.concatenate([joins, others]) if len(others) else joins
 
+    def contents(self, texts: tuple[tuple[int, ...], tuple[int, ...]]) -> list[StoredPart]:
+        """What is kept; `texts` are which words of an input and of an output are."""
+        parts = []
+        for name, history, of_words in (
+            ("input", self._input, texts[0]),
+            ("output", self._output, texts[1]),
+        ):
+            rows = history.contents()
+            if rows is not None:
+                parts.append(StoredPart(name, rows, of_words))
+        return parts
+
+    def restore(self, parts: dict[Any, Rows]) -> None:
+        """Take in what `contents` gave, by name, where there is nothing yet."""
+        for name, history in (("input", self._input), ("output", self._output)):
+            if name in parts:
+                history.restore(parts[name])
+
     def advance(self, frontier: Times) -> None:
         """Times that are not at or after `frontier` are over."""
         self._input.advance(frontier)
@@ -204,7 +231,7 @@ def reduce_groups(
     n_words: tuple[int, int],
     n_key: int,
     answer: Answer | FirstRecord,
-    texts: tuple[int, ...],
+    texts: tuple[tuple[int, ...], tuple[int, ...]],
     name: str,
     always: Rows | None = None,
 ) -> StreamCore[Any]:
@@ -214,6 +241,7 @@ def reduce_groups(
     ----------
     stream : of updates of `n_words[0]` words, of which the first `n_key` are the key
     n_words : of a record, and of what is answered, which begins with the key, too
+    texts : which words of a record are numbers of texts, and of an answer
     always : int64[1, n_key], optional
         The key of a group that has an answer also if it has no records.
     """
@@ -223,10 +251,12 @@ def reduce_groups(
     def build(capability: Capability, info: OperatorInfo) -> _ReduceLogic:
         stash: Stash[Touched] = Stash(info, Touched)
         reduction = Reduction(n_words, n_key, encoding.depth, answer, name)
-        if always is not None and owner(always, info.peers) == info.index:
+        encoding.outlasts = info.states.durable_state is not None
+        reduction.restore(restored_rows(info, n_key, lambda: reduction.contents(texts)))
+        if always is not None and not is_restored(info) and owner(always, info.peers) == info.index:
             stash.at(capability, timestamp.minimum).keys.append(_with_one(always))
         capability.drop()
-        return _ReduceLogic(stash, reduction, encoding, texts)
+        return _ReduceLogic(stash, reduction, encoding, texts[1])
 
     pact = Exchange(FirstWords(n_key))
     return operator([stream], [pact], name, build, Interest.IF_CAPABILITY)

@@ -31,9 +31,11 @@ cdef class Spine:
     cdef Py_ssize_t _n_acknowledged
     cdef list _readers
     cdef readonly bint had_readers
+    cdef public bint outlasts
 
     cpdef bint less_equal(self, object a, object b) except -1
     cpdef insert(self, object rows, object time)
+    cpdef list contents(self)
     @cython.locals(found=list, batch=SpineBatch)
     cpdef list read(self, object time, bint through)
     @cython.locals(

@@ -80,8 +80,8 @@ class SpineReader:
             self._spine.maintain()
 
     def close(self) -> None:
-        """Never ask again."""
-        if not self.is_over:
+        """Never ask again; where snapshots have what is kept, the next program does."""
+        if not self.is_over and not self._spine.outlasts:
             self.is_over = True
             self._spine.forget(self)
 
@@ -101,6 +101,7 @@ class Spine:
         "_n_acknowledged",
         "_readers",
         "had_readers",
+        "outlasts",
         "timestamp",
     )
 
@@ -112,6 +113,8 @@ class Spine:
         """So many, the first ones, no reader needs apart: it never will again."""
         self._readers: list[SpineReader] = []
         self.had_readers = False
+        self.outlasts = False
+        """Whether what is kept is in snapshots."""
 
     def reader(self) -> SpineReader:
         """A new reader, of all times."""
@@ -132,6 +135,10 @@ class Spine:
         if self._readers or not self.had_readers:
             self._batches.append(SpineBatch(rows, time))
             self.maintain()
+
+    def contents(self) -> list[Rows]:
+        """The rows of all batches."""
+        return [batch.rows for batch in self._batches]
 
     def read(self, time: Any, through: bool) -> list[Rows]:
         """The rows of the batches before `time`, or `through` it; if many, the last as one."""

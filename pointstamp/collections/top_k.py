@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pointstamp.collections.arrange import Arrangement
+from pointstamp.collections.durable_rows import StoredForm
 from pointstamp.collections.group_answers import (
     TouchedGroups,
     answers_kept,
@@ -40,7 +41,8 @@ def first_rows(arranged: Arrangement, most: int, order: RecordOrder, name: str) 
     def answer(touched: TouchedGroups) -> Rows:
         return _first(touched, most, order)
 
-    return answers_kept(arranged, order.words.n_words, order.texts, answer, name)
+    form = StoredForm(order.encode, order.decode_by_key, order.given_texts)
+    return answers_kept(arranged, order.words.n_words, order.texts, answer, name, form)
 
 
 def _first(touched: TouchedGroups, most: int, order: RecordOrder) -> Rows:

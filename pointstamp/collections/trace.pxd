@@ -28,6 +28,8 @@ cdef class Trace:
 
     cpdef TraceReader reader(self)
     cpdef Py_ssize_t insert(self, object rows, tuple time) except -1
+    cpdef object contents(self)
+    cpdef Py_ssize_t restore(self, object rows) except -1
     @cython.locals(
         batches=list, known=Py_ssize_t, n=Py_ssize_t, n_small=Py_ssize_t, begin=Py_ssize_t,
         total=Py_ssize_t, reader=TraceReader,

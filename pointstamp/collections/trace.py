@@ -99,6 +99,24 @@ class Trace:
             self.batches.append(TraceBatch(rows, time, self.n_inserted))
         return self.n_inserted
 
+    def contents(self) -> Rows | None:
+        """All updates with their times, of which the epochs are 0; None of none.
+
+        For readers of later epochs all of those that are here are before; rounds stay apart.
+        """
+        parts = []
+        for batch in self.batches:
+            rows = self.timed(batch).copy()
+            rows[:, -1 - self.depth] = 0
+            parts.append(rows)
+        return consolidate_all(parts) if parts else None
+
+    def restore(self, rows: Rows) -> int:
+        """Begin with what `contents` gave; the number of insertions so far."""
+        self.n_inserted += 1
+        self.batches.append(TraceBatch(rows, None, self.n_inserted))
+        return self.n_inserted
+
     def maintain(self) -> None:
         """Merge what all readers know of, where an older batch is not twice as long."""
         if not self._is_read():

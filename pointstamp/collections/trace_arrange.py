@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pointstamp.collections.arrange import consolidated
+from pointstamp.collections.durable_rows import StoredPart, restored_rows
 from pointstamp.collections.lattice import TimeEncoding
 from pointstamp.collections.trace import Trace
 from pointstamp.containers.updates import FirstWords, Updates
@@ -36,13 +37,23 @@ class TraceArrangement:
     """Of a record."""
 
 
-def arrange_trace(stream: StreamCore[Any], n_key: int, n_words: int, name: str) -> TraceArrangement:
+def arrange_trace(
+    stream: StreamCore[Any], n_key: int, n_words: int, texts: tuple[int, ...], name: str
+) -> TraceArrangement:
     """Arrange updates by their first `n_key` words, at the times of a loop."""
     encoding = TimeEncoding(stream.scope.timestamp, f"operator {name!r} in {stream.scope.path}")
     trace = Trace(encoding.depth)
 
+    def kept() -> list[StoredPart]:
+        rows = trace.contents()
+        return [] if rows is None else [StoredPart("rows", rows, texts)]
+
     def build(capability: Capability, info: OperatorInfo) -> _ArrangeTraceLogic:
         capability.drop()
+        encoding.outlasts = info.states.durable_state is not None
+        rows = restored_rows(info, n_key, kept).get("rows")
+        if rows is not None:
+            trace.restore(rows)
         return _ArrangeTraceLogic(Stash(info), trace, encoding, name)
 
     pact = Exchange(FirstWords(n_key))

@@ -106,6 +106,7 @@ def join_traces(
 
     def build(capability: Capability, info: OperatorInfo) -> _JoinTracesLogic:
         capability.drop()
+        info.keeps_nothing()  # the arrangements do
         return _JoinTracesLogic(matchers, readers, encoding, texts, name)
 
     streams = [side.batches for side in sides]

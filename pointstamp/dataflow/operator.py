@@ -306,12 +306,14 @@ def _written(summary: Any) -> str:
     return repr(summary) if has_own else type(summary).__name__
 
 
-def _is_users(code: Any) -> bool:
-    """Whether a function, or what it was made of, was not written here.
+def _has_to_say(code: Any) -> bool:
+    """Whether an operator with this code has to say what it keeps from epoch to epoch.
 
-    Of our own operators we know that they keep nothing from epoch to epoch, or say so.
+    Of our own operators on streams we know that they keep nothing, or say so. Of those on
+    collections most keep something, so that one which does not say it is refused.
     """
-    return str(getattr(code, "__module__", "")).partition(".")[0] != "pointstamp"
+    module = str(getattr(code, "__module__", "")).split(".")
+    return module[0] != "pointstamp" or module[1:2] == ["collections"]
 
 
 class OperatorBuilder(Generic[S]):
@@ -474,7 +476,7 @@ class OperatorBuilder(Generic[S]):
             ],
             self.info,
         )
-        if self.states.durable_state is not None and _is_users(code or make_logic):
+        if self.states.durable_state is not None and _has_to_say(code or make_logic):
             self.states.check_said()
         for capabilities in operator.capabilities:
             # The initial capabilities are known to all; only what changes is reported.

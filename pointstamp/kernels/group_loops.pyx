@@ -132,6 +132,35 @@ cdef class GroupSums:
             self.refuse()
         return array
 
+    def dump(self):
+        cdef Py_ssize_t group
+        cdef int64_t *row
+        array = np.empty((self.n, self.n_key + self.n_state), np.int64)
+        cdef int64_t[:, ::1] into = array
+        for group in range(self.n):
+            row = self.kept + group * self.width
+            copy(&into[group, 0], row, self.n_key)
+            copy(&into[group, self.n_key], row + self.n_key + 1, self.n_state)
+        return array
+
+    def load(self, const int64_t[:, ::1] rows):
+        cdef Py_ssize_t i, n = rows.shape[0]
+        cdef int64_t *row
+        if rows.shape[1] != self.n_key + self.n_state:
+            raise ValueError(
+                f"groups have {self.n_key + self.n_state} words, and not {rows.shape[1]}"
+            )
+        if self.resize(max(self.n + n, <Py_ssize_t>LEAST_ROOM)) < 0:
+            raise MemoryError
+        for i in range(n):
+            row = self.kept + self.n * self.width
+            copy(row, &rows[i, 0], self.n_key)
+            row[self.n_key] = 0
+            copy(row + self.n_key + 1, &rows[i, self.n_key], self.n_state)
+            self.n += 1
+        if self.resize(self.room) < 0:
+            raise MemoryError
+
     cdef refuse(self):
         """Raise for the sum that failed."""
         from pointstamp.kernels.group_sums import SumOverflow

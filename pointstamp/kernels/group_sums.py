@@ -37,6 +37,10 @@ class SumForm(IntEnum):
     AVERAGE = 3
 
 
+_N_WORDS = {SumForm.RECORDS: 0, SumForm.VALUES: 1, SumForm.SUM: 3, SumForm.AVERAGE: 3}
+"""How many words of a group's state an answer has."""
+
+
 class SumOverflow(OverflowError):
     """A sum that cannot be answered; `place` is that of the answer, or -1 of a count.
 
@@ -112,6 +116,45 @@ class PlainGroupSums:
                 del self._groups[key]
         width = self._n_key + sum(2 if nullable else 1 for *_, nullable, _ in self._plan) + 1
         return np.array(changes, np.int64).reshape(len(changes), width)
+
+    def dump(self) -> Rows:
+        """What is kept of each group, int64[g, k + s]: the words of its key, and its state.
+
+        The state is how many records there are, then for each answer nothing (`RECORDS`), how many
+        values (`VALUES`), or that and the lower and the upper word of their sum.
+        """
+        rows = [[*key, *self._state(sums)] for key, sums in self._groups.items()]
+        return np.array(rows, np.int64).reshape(len(rows), self._n_key + self._n_state())
+
+    def load(self, rows: Rows) -> None:
+        """Take in what `dump` gave, where there are no groups yet."""
+        if rows.shape[1] != self._n_key + self._n_state():
+            raise ValueError(
+                f"groups have {self._n_key + self._n_state()} words, and not {rows.shape[1]}"
+            )
+        for row in rows.tolist():
+            self._groups[tuple(row[: self._n_key])] = self._sums(row[self._n_key :])
+
+    def _n_state(self) -> int:
+        return 1 + sum(_N_WORDS[SumForm(form)] for form, *_ in self._plan)
+
+    def _state(self, sums: list[int]) -> list[int]:
+        state = sums[:1]
+        for place, (form, *_) in enumerate(self._plan):
+            n, total = sums[1 + 2 * place : 3 + 2 * place]
+            lower = total & ((1 << 64) - 1)
+            words = [n, lower - (1 << 64) if lower >> 63 else lower, total >> 64]
+            state += words[: _N_WORDS[SumForm(form)]]
+        return state
+
+    def _sums(self, state: list[int]) -> list[int]:
+        sums, at = state[:1], 1
+        for form, *_ in self._plan:
+            n_words = _N_WORDS[SumForm(form)]
+            words = state[at : at + n_words] + [0] * (3 - n_words)
+            sums += [words[0], (words[2] << 64) + (words[1] & ((1 << 64) - 1))]
+            at += n_words
+        return sums
 
     def _add(self, key: tuple[int, ...], sums: list[int], row: list[int]) -> None:
         diff = row[-1]

@@ -1,0 +1,111 @@
+"""Rows in snapshots: what operators of collections keep from one epoch to the next.
+
+An operator keeps rows of words in forms of its own: batches in a spine, sums in a table, words
+that are in order in this process alone. For a snapshot it gives them as rows that begin with the
+words of a key, by which they are in bins and belong to workers; texts are stored as texts, as
+their numbers differ between processes. When a program begins with a snapshot, an operator is
+given those of the worker that it then is, and makes its own form of them.
+
+By D2 nothing up to the snapshot's epoch waits, and the alignment holds later epochs back: so a
+row needs no epoch. Of a time in a loop only the rounds are stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pointstamp.containers.updates import FirstWords, Rows, Updates
+from pointstamp.dataflow.operator import OperatorInfo
+from pointstamp.kernels.consolidation import consolidate_all
+
+NO_TEXTS: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class StoredPart:
+    """Some of the rows that an operator keeps.
+
+    Attributes
+    ----------
+    name : str or int
+        Which they are, for the operator.
+    rows : int64[n, w + 1]
+        Words, those of a key first, and diffs.
+    texts : tuple of int
+        Which of the words are numbers of texts.
+    """
+
+    name: Any
+    rows: Rows
+    texts: tuple[int, ...] = NO_TEXTS
+
+
+@dataclass(frozen=True)
+class StoredForm:
+    """The form in which rows are stored, where they are kept in another one.
+
+    Attributes
+    ----------
+    encode, decode : callable
+        From the stored form to that which is kept, and back.
+    texts : tuple of int
+        Which words of the stored form are numbers of texts.
+    """
+
+    encode: Callable[[Rows], Rows]
+    decode: Callable[[Rows], Rows]
+    texts: tuple[int, ...]
+
+
+def restored_rows(
+    info: OperatorInfo, n_key: int, kept: Callable[[], Iterable[StoredPart]]
+) -> dict[Any, Rows]:
+    """Have rows in snapshots; those of the snapshot that is begun with, consolidated, by name.
+
+    To be called in `build`.
+
+    Parameters
+    ----------
+    n_key : int
+        By so many words at the beginning of a row the operator's inputs are exchanged.
+    kept : callable
+        Gives what is kept now, when a snapshot is made.
+    """
+    if info.states.durable_state is None:
+        info.keeps_nothing()
+        return {}
+    # Here and not above: few dataflows are durable.
+    from pointstamp.checkpoint.keyed_state import KeyedBatches, by_key
+
+    found: dict[Any, list[Rows]] = {}
+
+    def everything() -> Iterable[tuple[Any, Updates]]:
+        for part in kept():
+            if len(part.rows):
+                yield part.name, Updates(np.ascontiguousarray(part.rows), part.texts)
+
+    def take_in(name: Any, batch: Updates) -> None:
+        found.setdefault(name, []).append(batch.rows)
+
+    table = KeyedBatches(everything, take_in, by_key(FirstWords(n_key)))
+    table.kind = f"rows by {n_key} words"
+    info.states.keep("rows", table)
+    # Batches that were kept apart may cancel.
+    all_rows = {name: consolidate_all(parts) for name, parts in found.items()}
+    return {name: rows for name, rows in all_rows.items() if len(rows)}
+
+
+def is_restored(info: OperatorInfo) -> bool:
+    """Whether the dataflow begins with a snapshot, so that its least time is over."""
+    state = info.states.durable_state
+    return state is not None and state.is_restored
+
+
+def last_epoch(info: OperatorInfo) -> int:
+    """That of the snapshot which the dataflow begins with."""
+    assert info.states.durable_state is not None
+    return info.states.durable_state.first_epoch - 1

@@ -1,0 +1,301 @@
+"""Collections in snapshots: what is begun again goes on as if nothing had happened."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pointstamp as ps
+from pointstamp.checkpoint import Checkpoint, Durable
+from pointstamp.collections import order
+from pointstamp.containers.dictionary import TEXTS
+from pointstamp.containers.text_order import TextOrder
+from pointstamp.errors import WorkerError
+from pointstamp.kernels.group_sums import GroupSums, PlainGroupSums, SumForm
+from pointstamp.operators.generic import operator
+from pointstamp.operators.transform import PIPELINE
+from pointstamp.progress.operate import Interest
+from tests.collections import ordered_programs  # noqa: F401  (its steps are drawn, too)
+from tests.collections.loops import Loop, LoopProgram, loop_programs
+from tests.collections.programs import SCHEMA, Program, Step, programs
+from tests.conftest import examples
+
+
+@dataclass(frozen=True)
+class Run:
+    """The epochs of a program behind those of the snapshot that it begins with."""
+
+    program: Any
+    durable: Durable
+    cut: int | None = None
+    """Of which epoch to make a snapshot."""
+    at_a_time: int = 1
+
+    def __call__(self, worker: ps.Worker) -> tuple[list[tuple[Any, int, int]], Any]:
+        seen: list[tuple[Any, int, int]] = []
+        with worker.dataflow("program", durable=self.durable) as scope:
+            made = [scope.new_collection(SCHEMA) for _ in range(self.program.n_inputs)]
+            result = self.program.build([collection for _, collection in made])
+            result.inspect(lambda row, time, diff: seen.append((row, time, diff)))
+            probe = result.probe()
+        snapshot = None if self.cut is None else worker.snapshot(self.cut, background=False)
+        epochs = list(enumerate(self.program.epochs))[self.durable.epoch + 1 :]
+        for epoch, changes in epochs:
+            for (input_, _), pairs in zip(made, changes, strict=True):
+                input_.update(pairs[worker.index :: worker.peers])
+                input_.advance_to(epoch + 1)
+            if epoch % self.at_a_time == 0:
+                worker.step_while(partial(probe.less_than, epoch + 1))
+        for input_, _ in made:
+            input_.close()
+        worker.run()
+        return seen, None if snapshot is None else snapshot.part
+
+
+def renew_texts() -> None:
+    """Have texts get other numbers than they had, as in another process."""
+    TEXTS.__init__()  # type: ignore[misc]  # in place, as all modules have it
+    TEXTS.numbers([b"zz", b"d", b"b", b"another"])
+    order.TEXT_ORDER = TextOrder(TEXTS, 1)
+
+
+def check_restart(program: Program, before: int, after: int, cut: int, at_a_time: int) -> None:
+    """A program that goes on from a snapshot gives what recomputing gives."""
+    expected = program.expected()
+    cut %= len(expected)
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoint = Checkpoint(folder)
+        run = Run(program, Durable(checkpoint), cut, at_a_time)
+        ran = ps.simulate(run, workers=before, seed=cut)
+        check_updates([seen for seen, _ in ran], Counter(), -1, expected)
+        manifest = checkpoint.commit_manifest(cut, [part for _, part in ran], {})
+        renew_texts()
+        run = Run(program, Durable(checkpoint, manifest), None, at_a_time)
+        again = ps.simulate(run, workers=after, seed=cut)
+        check_updates([seen for seen, _ in again], expected[cut], cut, expected)
+
+
+def check_updates(parts: Any, now: Counter[Any], cut: int, expected: list[Counter[Any]]) -> None:
+    """Updates of all epochs after `cut` add up to what is expected at each."""
+    assert all(time > cut for part in parts for _, time, _ in part)
+    now = Counter(now)
+    for epoch in range(cut + 1, len(expected)):
+        for part in parts:
+            for row, time, diff in part:
+                if time == epoch:
+                    now[row] += diff
+        assert Counter({row: n for row, n in now.items() if n}) == expected[epoch], epoch
+
+
+WORKERS = st.sampled_from([1, 2, 3])
+
+
+@settings(max_examples=examples(120))
+@given(programs(), WORKERS, WORKERS, st.integers(0, 9), st.sampled_from([1, 7]))
+def test_a_program_that_is_begun_again_gives_what_recomputing_gives(
+    program: Program, before: int, after: int, cut: int, at_a_time: int
+) -> None:
+    check_restart(program, before, after, cut, at_a_time)
+
+
+@settings(max_examples=examples(60))
+@given(loop_programs(), WORKERS, WORKERS, st.integers(0, 9), st.sampled_from([1, 7]))
+def test_a_program_with_loops_that_is_begun_again_gives_what_recomputing_gives(
+    program: Program, before: int, after: int, cut: int, at_a_time: int
+) -> None:
+    check_restart(program, before, after, cut, at_a_time)
+
+
+@pytest.mark.soak
+@settings(max_examples=5_000)
+@given(
+    st.one_of(programs(), loop_programs()), WORKERS, WORKERS, st.integers(0, 9), st.integers(1, 7)
+)
+def test_many_programs_that_are_begun_again_give_what_recomputing_gives(
+    program: Program, before: int, after: int, cut: int, at_a_time: int
+) -> None:
+    check_restart(program, before, after, cut, at_a_time)
+
+
+class Everything:
+    """Each reduction, window function and form of join, of the same rows."""
+
+    n_inputs = 1
+
+    def __init__(self, build: Any) -> None:
+        self._build = build
+        rows = [
+            [
+                (1, v, t, "1.50", v / 8 if v else None)
+                for v, t in ((3, "b"), (None, "a"), (7, None))
+            ],
+            [(1, 4, "long enough to share its first bytes, a", "0.25", -1e300)],
+            [(2, 4, "long enough to share its first bytes, b", "0.25", 1e-300)],
+            [(1, 9, "b", "2.00", float("nan")), (2, 5, "a", "2.00", None)],
+        ]
+        inserted = [[((k, v, t, Decimal(d), f), 1) for k, v, t, d, f in epoch] for epoch in rows]
+        removed = [[(row, -diff) for row, diff in epoch] for epoch in inserted]
+        self.epochs = [[epoch] for epoch in [*inserted, *removed]]
+
+    def build(self, inputs: Any) -> Any:
+        return self._build(inputs[0])
+
+
+AGGREGATES = {
+    "count": ps.count("v"),
+    "sum": ps.sum("v"),
+    "exact sum": ps.sum("f"),
+    "avg": ps.avg("d"),
+    "avg of floats": ps.avg("f"),
+    "stddev": ps.stddev("v"),
+    "var of floats": ps.var("f"),
+    "all": ps.bool_and(ps.col("v") > 3),
+    "distinct texts": ps.count_distinct("t"),
+    "least text": ps.min("t"),
+    "greatest": ps.max("f"),
+    "text by": ps.min_by("t", "v"),
+    "by text": ps.max_by("v", "t"),
+    "median": ps.median("v"),
+    "third": ps.quantile("v", 0.34, discrete=True),
+    "mode of texts": ps.mode("t"),
+}
+
+FORMS = {
+    **{name: lambda t, a=a: t.group_by("k").agg(a=a) for name, a in AGGREGATES.items()},
+    "by text, summed": lambda t: t.group_by("t").agg(n=ps.count(), v=ps.sum("v"), d=ps.avg("d")),
+    "of all": lambda t: t.agg(n=ps.count(), least=ps.min("t")),
+    "top": lambda t: t.group_by("k").top_k(2, ["t", "v"], descending=[True, False]),
+    "reduce": lambda t: t.group_by("t").reduce(
+        lambda key, rows: [(*key, len(rows))], "t string?, n long"
+    ),
+    "rank": lambda t: t.select("t", r=ps.rank().over("k", order_by="t", descending=True)),
+    "lag": lambda t: t.select("v", before=ps.lag("t").over("t", order_by=["v", "f"])),
+    "rolling": lambda t: t.select("v", s=ps.rolling(ps.sum("d"), 2).over(order_by="v")),
+    "full": lambda t: t.join(t.select("k", other="t").distinct(), on="k", how="full"),
+    "of texts": lambda t: t.join(t.select("t", w="v"), on="t"),
+    "in a loop": lambda t: t.select("k", "t", "v").iterate(
+        lambda s: s.group_by("k").agg(t=ps.min("t"), v=ps.max("v")).concat(s).distinct()
+    ),
+    "all in a loop": lambda t: t.agg(t=ps.max("t")).iterate(
+        lambda s: s.concat(t.select("t")).agg(t=ps.min("t"))
+    ),
+}
+
+
+def updates_of(program: Any, durable: Durable, cut: int | None, workers: int) -> Any:
+    ran = ps.simulate(Run(program, durable, cut, 2), workers=workers, seed=3)
+    found = [(time, row, diff) for seen, _ in ran for row, time, diff in seen]
+    return sorted(found, key=repr), [part for _, part in ran]
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_each_form_of_state_comes_back(name: str) -> None:
+    program = Everything(FORMS[name])
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoint = Checkpoint(folder)
+        whole, parts = updates_of(program, Durable(checkpoint), 3, 2)
+        manifest = checkpoint.commit_manifest(3, parts, {})
+        assert manifest.structure
+        renew_texts()
+        again, _ = updates_of(program, Durable(checkpoint, manifest), None, 3)
+        # As texts, as NaN is not equal to itself.
+        assert repr(again) == repr([update for update in whole if update[0] > 3])
+        assert again, "the epochs after the snapshot change something"
+
+
+def test_what_is_kept_otherwise_is_another_program() -> None:
+    program = Everything(FORMS["top"])
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoint = Checkpoint(folder)
+        _, parts = updates_of(program, Durable(checkpoint), 3, 1)
+        manifest = checkpoint.commit_manifest(3, parts, {})
+        with pytest.raises(WorkerError, match=r"CheckpointStructureError: .* has state of .*TopK"):
+            updates_of(Everything(lambda t: t), Durable(checkpoint, manifest), None, 1)
+
+
+def test_an_operator_on_collections_that_does_not_say_what_it_keeps_is_refused() -> None:
+    def build(capability: Any, info: Any) -> Any:
+        return lambda input_, output: None
+
+    build.__module__ = "pointstamp.collections.another"
+
+    def odd(t: Any) -> Any:
+        return t.of(operator([t.stream], [PIPELINE], "Odd", build, Interest.NEVER), t.schema)
+
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        pytest.raises(
+            WorkerError, match="UndeclaredStateError: operator 'program/Odd' does not say"
+        ),
+    ):
+        updates_of(Everything(odd), Durable(Checkpoint(folder)), None, 1)
+
+
+PLAN = np.array(
+    [
+        [SumForm.RECORDS, 0, -1, 0, 0],
+        [SumForm.SUM, 1, -1, 0, 0],
+        [SumForm.VALUES, 2, -1, 0, 0],
+        [SumForm.AVERAGE, 2, -1, 0, 1],
+    ]
+)
+
+
+@pytest.mark.parametrize("made", [PlainGroupSums, GroupSums])
+@pytest.mark.parametrize("then", [PlainGroupSums, GroupSums])
+def test_sums_of_groups_come_back(made: Any, then: Any) -> None:
+    high = (1 << 61) - 1
+    values = [high - k if k % 3 else k - high for k in range(100)]
+    rows = np.array([[k % 40, value, k - 50, 1] for k, value in enumerate(values)])
+    sums, other = made(1, 3, PLAN), then(1, 3, PLAN)
+    sums.update([rows])
+    other.load(sums.dump())
+    assert len(other) == 40
+    assert sorted(other.dump().tolist()) == sorted(sums.dump().tolist())
+    changes = rows[30:].copy()
+    changes[:, -1] = -1
+    more = np.array([[3, 5, 6, 2], [77, -1, 2, 1]])
+    found = [sorted(each.update([changes, more]).tolist()) for each in (sums, other)]
+    assert found[0] == found[1] != []
+    with pytest.raises(ValueError, match="groups have 9 words, and not 3"):
+        other.load(np.zeros((1, 3), np.int64))
+
+
+def test_a_worker_of_whose_keys_all_have_cancelled_begins_with_nothing() -> None:
+    """Two batches that stay apart, as the one is short, may be of one key on a worker to come."""
+    program = Everything(FORMS["top"])
+    rows = [(k, 7, "a", Decimal("1.00"), None) for k in range(9)]
+    program.epochs = [
+        [[(row, 1) for row in rows]],
+        [[(row, -1) for row in rows[:3]]],
+        [[(row, 1) for row in rows[:3]]],
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoint = Checkpoint(folder)
+        whole, parts = updates_of(program, Durable(checkpoint), 1, 1)
+        manifest = checkpoint.commit_manifest(1, parts, {})
+        again, _ = updates_of(program, Durable(checkpoint, manifest), None, 8)
+        assert again == [update for update in whole if update[0] > 1]
+
+
+@pytest.mark.parametrize("cut", [1, 2])
+def test_what_is_kept_for_inputs_that_close_is_in_a_snapshot_of_an_epoch_before(cut: int) -> None:
+    """They close at once behind the last epoch, before the snapshot is made."""
+    row = (0, None, None, Decimal("0.00"), None)
+
+    def epoch(left: int, right: int) -> list[list[Any]]:
+        return [[(row, 1 if n > 0 else -1)] * abs(n) for n in (left, right)]
+
+    totals, pairs = Step("aggregate", (0,), 0), Step("join", (1, 3), 0)
+    loop = Loop((pairs,), 0, 3)
+    epochs = [epoch(3, 6), epoch(6, -2), epoch(0, -2), epoch(3, -2)]
+    check_restart(LoopProgram(2, [totals, loop], epochs), 1, 1, cut, 7)
