@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from pointstamp.checkpoint.deltas import TableDelta
-from pointstamp.checkpoint.input_log import InputLog, Staged
+from pointstamp.checkpoint.input_log import CommitRecord, InputLog, Staged
 from pointstamp.checkpoint.manifest import Manifest, SnapshotPart
 from pointstamp.checkpoint.objects import objects_at
 from pointstamp.checkpoint.snapshot_files import SnapshotFiles
@@ -81,7 +81,12 @@ class Checkpoint:
         return self._log.stage(input, epoch, attempt, batches)
 
     def commit(
-        self, input: str, epoch: int, attempts: Iterable[Staged], until: int | None = None
+        self,
+        input: str,
+        epoch: int,
+        attempts: Iterable[Staged],
+        until: int | None = None,
+        commit: str = "",
     ) -> bool:
         """Say once what was staged for an input at an epoch; whether this call said it.
 
@@ -89,6 +94,9 @@ class Checkpoint:
         ----------
         until : int, optional
             The epoch that the input goes on with; the one after, if not given.
+        commit : str
+            A name of its own, for a commit of several inputs at once: what is named may be staged
+            for other inputs, and for other epochs.
 
         Returns
         -------
@@ -103,7 +111,7 @@ class Checkpoint:
         UsageError
             If one was staged for something else.
         """
-        return self._log.commit(input, epoch, attempts, until)
+        return self._log.commit(input, epoch, attempts, until, commit)
 
     def abort(self, input: str, epoch: int, staged: Staged | Iterable[Staged]) -> None:
         """Remove what was staged, unless it was committed."""
@@ -123,6 +131,10 @@ class Checkpoint:
             If a commit record before or among them is lost, moved or changed; names it.
         """
         return self._log.committed(input, after)
+
+    def records(self, input: str, after: int) -> Iterator[CommitRecord]:
+        """The commit records of an input after an epoch, in order; raises as `committed`."""
+        return self._log.records(input, after)
 
     def reached(self, input: str) -> int:
         """The epoch that the last commit of an input has it go on with; 0 without one.

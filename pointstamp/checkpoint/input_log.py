@@ -107,6 +107,8 @@ class CommitRecord:
     attempts: tuple[Staged, ...]
     number: int
     previous: RecordLink
+    commit: str = ""
+    """A name by which a commit that is repeated is known, where it has one."""
 
     def to_bytes(self) -> tuple[bytes, RecordLink]:
         """As it is stored, and what the next record says of it."""
@@ -117,6 +119,7 @@ class CommitRecord:
             "attempts": [attempt.to_json() for attempt in self.attempts],
             "number": self.number,
             "previous": self.previous.to_json(),
+            "commit": self.commit,
         }
         data = checksummed(VERSION, body)
         return data, RecordLink(self.number, self.epoch, checksum([data]))
@@ -133,6 +136,7 @@ class CommitRecord:
                 tuple(Staged.from_json(attempt) for attempt in body["attempts"]),
                 body["number"],
                 RecordLink(**body["previous"]),
+                body.get("commit", ""),
             )
         except (KeyError, TypeError) as error:
             raise CorruptCheckpointError(f"{place}: is no commit record: {error!r}") from error
@@ -170,7 +174,12 @@ class InputLog:
         return Staged(input, epoch, str(attempt), name, rows, what.n_bytes, what.checksum)
 
     def commit(
-        self, input: str, epoch: int, attempts: Iterable[Staged], until: int | None = None
+        self,
+        input: str,
+        epoch: int,
+        attempts: Iterable[Staged],
+        until: int | None = None,
+        commit: str = "",
     ) -> bool:
         """See `Checkpoint.commit`."""
         chosen = tuple(attempts)
@@ -185,14 +194,14 @@ class InputLog:
         if epoch < reached:
             return False
         for attempt in chosen:
-            if (attempt.input, attempt.epoch) != (input, epoch):
+            if not commit and (attempt.input, attempt.epoch) != (input, epoch):
                 raise UsageError(
                     f"{attempt.name} was staged for input {attempt.input!r} at {attempt.epoch}, "
                     f"and cannot be committed for input {input!r} at {epoch}"
                 )
             arrow_files.check_size(self._objects, attempt.stored)
         goes_on = epoch + 1 if until is None else until
-        record = CommitRecord(input, epoch, goes_on, chosen, last.number + 1, last)
+        record = CommitRecord(input, epoch, goes_on, chosen, last.number + 1, last, commit)
         data, link = record.to_bytes()
         is_written = self._objects.create(name, [data])
         if is_written:
@@ -216,6 +225,10 @@ class InputLog:
 
     def committed(self, input: str, after: int) -> Iterator[tuple[int, list[Staged]]]:
         """See `Checkpoint.committed`."""
+        return ((record.epoch, list(record.attempts)) for record in self.records(input, after))
+
+    def records(self, input: str, after: int) -> Iterator[CommitRecord]:
+        """See `Checkpoint.records`."""
         pruned = self._what_was_pruned()
         last = _link_of(pruned, input)
         for epoch in self._epochs(input):
@@ -225,7 +238,7 @@ class InputLog:
             self._check_follows(record, last)
             last = link
             if epoch > after:
-                yield epoch, list(record.attempts)
+                yield record
 
     def _check_follows(self, record: CommitRecord, last: RecordLink) -> None:
         """Raise unless the record is the next one of its input."""
@@ -289,6 +302,7 @@ class InputLog:
                 for reached, link in [self._found_last(input, upto)]
             }
             self._objects.put(_PRUNED, [checksummed(VERSION, {"epoch": upto, "inputs": inputs})])
+        elsewhere = self._named_elsewhere(upto)
         for input in self.inputs():
             for epoch in self._epochs(input):
                 folder = _folder(input, epoch)
@@ -302,9 +316,21 @@ class InputLog:
                     # A repeat of an epoch that is committed may be on its way; one that was
                     # interrupted goes with its epoch.
                     is_written = epoch > upto and file.startswith(TEMPORARY)
-                    if f"{folder}/{file}" not in kept and not is_written:
+                    name = f"{folder}/{file}"
+                    if name not in kept and name not in elsewhere and not is_written:
                         self._objects.delete(f"{folder}/{file}")
                 self._objects.delete_folder(folder)
+
+    def _named_elsewhere(self, upto: int) -> set[str]:
+        """What records behind `upto` name that was staged for other inputs, or earlier epochs."""
+        return {
+            attempt.name
+            for input in self.inputs()
+            for epoch in self._epochs(input)
+            if epoch > upto
+            for attempt in self._attempts(input, epoch) or ()
+            if (attempt.input, attempt.epoch) != (input, epoch)
+        }
 
     def _found_last(self, input: str, upto: int | None = None) -> tuple[int, RecordLink]:
         """How far an input went on, and its last record; of the epochs up to `upto`."""

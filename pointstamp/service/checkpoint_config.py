@@ -23,6 +23,9 @@ from pointstamp.service.spec import ServiceSpec
 OUTPUT = "output: "
 """What the name begins with by which the checkpoint knows an output."""
 
+COLLECTIONS = "collections: epochs"
+"""The input whose log has the commits of all collections: one record is an epoch of them."""
+
 _EPOCH = "pointstamp: epoch"
 """The column that says of which epoch a stored record is."""
 
@@ -97,6 +100,7 @@ class CheckpointConfig(Durable):
         An input may not be gone, nor an output of which records are kept, nor have other columns.
         """
         known = {name for name in self.checkpoint.inputs() if not name.startswith(OUTPUT)}
+        known.discard(COLLECTIONS)
         gone = ", ".join(map(repr, sorted(known - set(spec.inputs))))
         if gone:
             raise CheckpointStructureError(
@@ -106,6 +110,7 @@ class CheckpointConfig(Durable):
             )
         before = self._meta("columns")
         for name, schema in spec.inputs.items():
+            self._check_kind(name, name in spec.collections)
             logged = self._logged(name)
             had = before.get("input", {}).get(name) if logged is None else _columns(logged)
             self._compare("input", name, had, schema)
@@ -122,9 +127,29 @@ class CheckpointConfig(Durable):
                     f"needed any more, say so: allow_missing=[{name!r}]"
                 )
 
-    def reached(self, input: str) -> int:
-        """The epoch that an input is at by its log, which may not end before the snapshot."""
-        reached, noted = self.checkpoint.reached(input), self._meta("reached").get(input, 0)
+    def _check_kind(self, name: str, is_collection: bool) -> None:
+        """Raise if an input was a stream and is a collection now, or the reverse."""
+        logged = self._attempts_of_collection(name)
+        was_stream = self.checkpoint.reached(name) > 0
+        if (is_collection and was_stream) or (not is_collection and logged):
+            was, now = ("stream", "collection") if was_stream else ("collection", "stream")
+            raise CheckpointStructureError(
+                f"input {name!r} was a {was} when {self.checkpoint} was written, and is a {now} "
+                "now: give it another name, or serve with another folder"
+            )
+
+    def _attempts_of_collection(self, input: str) -> list[Staged]:
+        """What the log has of a collection."""
+        records = self.checkpoint.records(COLLECTIONS, self.epoch)
+        return [one for record in records for one in record.attempts if one.input == input]
+
+    def reached(self, input: str, log: str | None = None) -> int:
+        """The epoch that an input is at by its log, which may not end before the snapshot.
+
+        log : the input whose log has its commits, if that is another
+        """
+        reached = self.checkpoint.reached(input if log is None else log)
+        noted = self._meta("reached").get(input, 0)
         if reached < noted:
             raise CorruptCheckpointError(
                 f"{self.checkpoint}: the log of input {input!r} ends before epoch {reached}, and "
@@ -136,7 +161,9 @@ class CheckpointConfig(Durable):
     def _logged(self, input: str) -> pa.Schema | None:
         """The schema of what was committed for an input first; None if nothing is there."""
         committed = self.checkpoint.committed(input, self.epoch)
-        stored = (kept for _, attempts in committed for kept in attempts if kept.rows)
+        of_stream = (kept for _, attempts in committed for kept in attempts)
+        every = (*of_stream, *self._attempts_of_collection(input))
+        stored = (kept for kept in every if kept.rows)
         return next((next(self.checkpoint.read(kept)).schema for kept in stored), None)
 
     def _compare(self, what: str, name: str, before: list[str] | None, schema: pa.Schema) -> None:

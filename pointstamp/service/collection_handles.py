@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -21,7 +22,6 @@ from pointstamp.errors import DataError, EpochError, StoppedError
 from pointstamp.service import protocol
 from pointstamp.service.changes_columns import added_up, no_rows, to_columns
 from pointstamp.service.conversions import distributed, epoch_of
-from pointstamp.service.protocol import StagingHandle
 
 if TYPE_CHECKING:
     from pointstamp.service.service import Service, ServiceProbe
@@ -85,11 +85,9 @@ class CollectionFeeds:
     def __init__(self, service: Service, schemas: Mapping[str, Schema]) -> None:
         self.service = service
         self.by_name = {name: CollectionFeed(self, name, schemas[name]) for name in schemas}
-        self._held: dict[str, list[pa.RecordBatch]] = {name: [] for name in schemas}
-        self._staged: list[StagingHandle] = []
-        """What is staged, and not known to be committed."""
-        self._commit = uuid.uuid4().hex
-        """The name of the next commit: the same until it is known to have happened."""
+        self._held: dict[str, list[pa.RecordBatch]] = {}
+        self._pending: _PendingCommit | None = None
+        """What is being committed; if that fails, what the next call commits first."""
         self._next_epoch: int | None = None
         """Where the collections are, as far as is known here."""
         self._lock = threading.Lock()
@@ -100,74 +98,68 @@ class CollectionFeeds:
         if self.service.is_over:
             raise StoppedError(f"the service has stopped: input {name!r} takes nothing more")
         with self._lock:
-            self._held[name].append(batch)
+            self._held.setdefault(name, []).append(batch)
 
     def advance(self) -> int:
         """See `Service.advance`."""
         with self._advancing:
-            self._stage(self._at())
-            epoch = self._committed(close=False)
-            if epoch is None:
-                raise self._closed()
-            return epoch
+            if self._pending is not None:
+                epoch = self._commit(self._pending)
+                if not self._held:
+                    return epoch
+            return self._commit(self._taken())
 
     def close(self) -> None:
         """Commit what is held, and close the collections. Again does nothing."""
         with self._advancing:
-            if not self.by_name or self.service.ask(protocol.GetPosition(self._first)) is None:
+            if not self.by_name or self._at() is None:
                 return
-            self._stage(self._at())
-            if self._staged:
-                self._committed(close=False)
-            self._committed(close=True)
+            if self._pending is not None:
+                self._commit(self._pending)
+            if self._held:
+                self._commit(self._taken())
+            self.service.ask(protocol.CommitEpoch(uuid.uuid4().hex, close=True))
             self.service.note_closed(self.by_name)
 
-    @property
-    def _first(self) -> str:
-        return next(iter(self.by_name))
+    def _taken(self) -> _PendingCommit:
+        """What is held, to be committed."""
+        with self._lock:
+            held, self._held = self._held, {}
+        return _PendingCommit(uuid.uuid4().hex, held)
 
-    def _at(self) -> int:
-        """An epoch to stage for: that of the collections, or one before."""
-        if self._next_epoch is None:
-            if self.by_name:
-                self._next_epoch = self.service.ask(protocol.GetPosition(self._first))
-            else:
-                self.service.ask(
-                    protocol.CommitEpoch(self._commit)
-                )  # which says that there are none
-        if self._next_epoch is None:
-            raise self._closed()
-        return self._next_epoch
+    def _commit(self, pending: _PendingCommit) -> int:
+        """Stage and commit; what fails is committed by the next call, under the same name."""
+        self._pending = pending
+        service, name = self.service, pending.name
+        # Not known behind a commit that fails: what is staged for an epoch that is long over is
+        # pruned with it.
+        epoch, self._next_epoch = self._next_epoch, None
+        if epoch is None and pending.held:
+            epoch = self._at()
+        handles = [
+            service.stage_at(number, input, epoch, share)
+            for input, batches in pending.held.items()
+            for number, share in enumerate(distributed(batches, service.workers, epoch or 0))
+            if share and epoch is not None
+        ]
+        committed = service.ask(protocol.CommitEpoch(name, tuple(handles)))
+        self._pending = None
+        if committed is None:
+            raise StoppedError("the collections of the service are closed, and take nothing more")
+        self._next_epoch = committed + 1
+        return committed
 
-    def _stage(self, epoch: int) -> None:
-        """Stage what is held, distributed to the workers; what fails stays held."""
-        service = self.service
-        for name, held in self._held.items():
-            with self._lock:
-                batches, self._held[name] = held, []
-            shares = distributed(batches, service.workers)
-            try:
-                self._staged += [
-                    service.stage_at(number, name, epoch, share)
-                    for number, share in enumerate(shares)
-                    if share
-                ]
-            except BaseException:
-                with self._lock:
-                    self._held[name] = batches + self._held[name]
-                raise
+    def _at(self) -> int | None:
+        """The epoch that the collections are at; None if they are closed."""
+        return self.service.ask(protocol.GetPosition(next(iter(self.by_name))))
 
-    def _committed(self, *, close: bool) -> int | None:
-        request = protocol.CommitEpoch(self._commit, tuple(self._staged), close)
-        epoch = self.service.ask(request)
-        # Not before: to try again after an error takes all of it, under the same name.
-        self._staged, self._commit = [], uuid.uuid4().hex
-        self._next_epoch = None if epoch is None or close else epoch + 1
-        return epoch
 
-    @staticmethod
-    def _closed() -> StoppedError:
-        return StoppedError("the collections of the service are closed, and take nothing more")
+@dataclass(frozen=True)
+class _PendingCommit:
+    """What one commit is of: its name, and batches by input."""
+
+    name: str
+    held: Mapping[str, list[pa.RecordBatch]]
 
 
 class CollectionOutput:

@@ -77,10 +77,13 @@ SHARE_RECORDS = 4096
 """Fewer than this go to one worker: distributing them costs more than it gives."""
 
 
-def distributed(batches: Iterable[Any], n: int) -> list[list[Any]]:
-    """The batches, sliced and distributed to `n` workers, about equally many records for each."""
+def distributed(batches: Iterable[Any], n: int, first: int = 0) -> list[list[Any]]:
+    """The batches, sliced and distributed to `n` workers, about equally many records for each.
+
+    first : which worker has the first of them, modulo `n`
+    """
     shares: list[list[Any]] = [[] for _ in range(n)]
-    turns = itertools.cycle(shares)
+    turns = itertools.islice(itertools.cycle(shares), first % n, None)
     for batch in batches:
         size = max(SHARE_RECORDS, -(-len(batch) // n))
         for start in range(0, len(batch), size):

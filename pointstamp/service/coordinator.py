@@ -14,9 +14,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pointstamp.checkpoint.checkpoint import Checkpoint
+from pointstamp.checkpoint.input_log import BEFORE_ALL
 from pointstamp.errors import ServiceError, UsageError
 from pointstamp.service import protocol
-from pointstamp.service.checkpoint_config import CheckpointConfig
+from pointstamp.service.checkpoint_config import COLLECTIONS, CheckpointConfig
 from pointstamp.service.protocol import NEVER, StagingHandle, StagingKey
 from pointstamp.service.snapshotting import SnapshotCoordinator
 from pointstamp.service.spec import known
@@ -61,7 +63,10 @@ class Coordinator:
     def _replay(self, config: CheckpointConfig) -> None:
         """Have all workers admit what the log has, distributed to as many as there are now."""
         peers = self.worker.peers
-        for input in self.positions:
+        collections = self.worker.spec.collections
+        if collections:
+            self._replay_collections(config)
+        for input in [name for name in self.positions if name not in collections]:
             now = self.worker.first
             for epoch, stored in config.checkpoint.committed(input, config.epoch):
                 handles = tuple(
@@ -75,6 +80,33 @@ class Coordinator:
             if now < reached:
                 self.worker.order(protocol.Commit(input, now, until=reached))
             self.positions[input] = reached
+
+    def _replay_collections(self, config: CheckpointConfig) -> None:
+        """The same of all collections, which have one log."""
+        now, peers = self.worker.first, self.worker.peers
+        inputs = list(self.worker.spec.collections)
+        for record in config.checkpoint.records(COLLECTIONS, BEFORE_ALL):
+            self._note_commit(record.commit, record.epoch)
+            if record.epoch < now:
+                continue  # the snapshot has it
+            handles = [
+                StagingHandle(one.input, one.epoch, one.name, n % peers, one.rows, one)
+                for n, one in enumerate(record.attempts)
+            ]
+            now = record.until
+            self._admit(inputs, record.epoch, handles, now)
+        reached = max(now, config.reached(inputs[0], COLLECTIONS))
+        if now < reached:
+            self._admit(inputs, now, [], reached)
+        self.positions.update(dict.fromkeys(inputs, reached))
+
+    def _admit(
+        self, inputs: Iterable[str], epoch: int, handles: Sequence[StagingHandle], until: int | None
+    ) -> None:
+        """Have all workers admit what is of each collection, and all collections go on."""
+        for input in inputs:
+            mine = tuple(one for one in handles if one.input == input)
+            self.worker.order(protocol.Commit(input, epoch, mine, until, until is None))
 
     # Requests; each is handled by the method of its verb.
 
@@ -153,12 +185,14 @@ class Coordinator:
             until = None if request.close else epoch + 1
             if self.snapshots is not None:
                 self.snapshots.let_past(until)
-            self._note_commit(request.commit, epoch)
             attempts = {handle.key: handle for handle in request.attempts}
-            for input in collections:
-                mine = tuple(one for one in attempts.values() if one.input == input)
-                self.positions[input] = until
-                self.worker.order(protocol.Commit(input, epoch, mine, until, request.close))
+            handles = tuple(attempts.values())
+            if handles or until is not None:
+                # A close with nothing is no epoch: the next life may go on with it.
+                self._write_epoch(request.commit, epoch, handles)
+            self._note_commit(request.commit, epoch)
+            self.positions.update(dict.fromkeys(collections, until))
+            self._admit(collections, epoch, handles, until)
             return epoch
 
     def _collections_at(self) -> int | None:
@@ -279,11 +313,16 @@ class Coordinator:
             return
         stored = [one.stored for one in decided.attempts if one.stored is not None]
         if not checkpoint.commit(input, epoch, stored, decided.next_epoch):
-            raise ServiceError(
-                f"epoch {epoch} of input {input!r} is in {checkpoint} already, and not by "
-                "this service: another one uses the folder; only one may, so end this one, or "
-                "that, and serve again"
-            )
+            raise _used_by_another(f"epoch {epoch} of input {input!r}", checkpoint)
+
+    def _write_epoch(self, commit: str, epoch: int, handles: Iterable[StagingHandle]) -> None:
+        """The same of a commit to collections, which is one record for all of them."""
+        checkpoint = self.worker.checkpoint
+        if checkpoint is None:
+            return
+        stored = [one.stored for one in handles if one.stored is not None]
+        if not checkpoint.commit(COLLECTIONS, epoch, stored, commit=commit):
+            raise _used_by_another(f"epoch {epoch} of the collections", checkpoint)
 
     def _is_decided(self, handle: StagingHandle) -> bool:
         if handle.input in self.worker.spec.collections:
@@ -296,3 +335,10 @@ class Coordinator:
         # By what is decided: the inputs themselves may be behind that.
         positions = [self.positions[input] for input in inputs]
         return min([epoch + 1, *(time for time in positions if time is not None)]) - 1
+
+
+def _used_by_another(what: str, checkpoint: Checkpoint) -> ServiceError:
+    return ServiceError(
+        f"{what} is in {checkpoint} already, and not by this service: another one uses the folder; "
+        "only one may, so end this one, or that, and serve again"
+    )

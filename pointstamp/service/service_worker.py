@@ -224,7 +224,15 @@ class ServiceWorker:
         with self.changed:
             if not self.now.is_complete(None, epoch):
                 return None
-            return {name: buffer.all(epoch) for name, buffer in self.outputs.items()}
+            held = {name: buffer.all(epoch) for name, buffer in self.outputs.items()}
+            self._hold_at(None)
+            return held
+
+    def _hold_at(self, epoch: int | None) -> None:
+        """Have collections added up as of an epoch at most, until a snapshot of it has them."""
+        for buffer in self.outputs.values():
+            if isinstance(buffer, CollectionBuffer):
+                buffer.hold_at(epoch)
 
     def _report(self, report: SnapshotReport) -> None:
         self._orders.send(0, "order", [report])
@@ -241,6 +249,8 @@ class ServiceWorker:
                 self.coordinator.snapshots.receive(order)
             case TakeSnapshot():
                 assert self._snapshots is not None  # all workers have the same configuration
+                with self.changed:
+                    self._hold_at(None if order.is_abandoned else order.epoch)
                 self._snapshots.obey(order)
             case protocol.Commit():
                 self._admit(order)
@@ -389,6 +399,9 @@ class ServiceWorker:
                 n_bytes += part.nbytes
         stored: Staged | None = None
         if self.checkpoint is not None:
+            if input in self.spec.collections:
+                # It may be committed at a later epoch; what the log has of earlier ones is pruned.
+                epoch = max(epoch, self._feeders[input].time or epoch)
             # Two workers may have something of one attempt.
             name = f"{request.attempt} at {self.index}"
             stored = self.checkpoint.stage(input, epoch, name, fitting)

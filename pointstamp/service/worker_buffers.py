@@ -219,27 +219,25 @@ class OutputBuffer:
 class CollectionBuffer(OutputBuffer):
     """The same of a collection: what is discarded is added up, so that its records are known.
 
-    What it is given at an epoch that is discarded is added to that, as when it is restored.
+    What a service that begins again gets of epochs that are discarded is added to that. So a
+    snapshot of the service may have added up no epoch that comes again after it: until
+    that has what it needs, `hold_at` has later epochs kept, even if they are discarded.
     """
 
     def __init__(self, name: str, schema: Schema) -> None:
         super().__init__(name)
         self._schema = schema
         self._batches: list[Any] = []
-        """Rows that add up to the records as of the last epoch that is discarded."""
-
-    def add(self, epoch: int, batch: pa.RecordBatch) -> None:
-        """Keep a batch of changes."""
-        if epoch <= self.discarded:
-            self._add_up([batch])
-        else:
-            super().add(epoch, batch)
+        """Rows that add up to the records as of the last epoch that is added up."""
+        self._limit: int | None = None
+        """No later epoch is added up."""
 
     def all(self, upto: int) -> list[tuple[int, pa.RecordBatch]]:
-        """The records as of what is discarded, with that epoch, and the changes since."""
+        """The records as of an epoch that is discarded, with that, and the changes since."""
         records = self._records()
-        base = [(self.discarded, to_columns(self._schema, records))] if len(records) else []
-        return base + self.read(None, upto)
+        base = [(self._n_added(), to_columns(self._schema, records))] if len(records) else []
+        kept = sorted(epoch for epoch in self._kept if epoch <= upto)
+        return base + [(epoch, batch) for epoch in kept for batch in self._kept[epoch]]
 
     def snapshot(self, upto: int) -> list[tuple[int, pa.RecordBatch]]:
         """The records as of the end of `upto`, each with how often it is there.
@@ -255,18 +253,33 @@ class CollectionBuffer(OutputBuffer):
         rows = added_up(self._schema, parts, f"output {self.name!r}")
         return [(upto, to_columns(self._schema, rows))] if len(rows) else []
 
+    def add(self, epoch: int, batch: pa.RecordBatch) -> None:
+        """Keep a batch of changes."""
+        super().add(epoch, batch)
+        if epoch <= self.discarded:
+            self._add_up()
+
     def discard(self, upto: int) -> None:
         """Add up the epochs up to this one."""
-        self._add_up([batch for epoch in self._epochs_upto(upto) for batch in self._kept[epoch]])
-        super().discard(upto)
+        self.discarded = max(self.discarded, upto)
+        self._add_up()
 
-    def _epochs_upto(self, upto: int) -> list[int]:
-        return [epoch for epoch in self._kept if epoch <= upto]
+    def hold_at(self, epoch: int | None) -> None:
+        """Add up no later epoch from now on; any for None."""
+        self._limit = epoch
+        self._add_up()
 
-    def _add_up(self, batches: list[pa.RecordBatch]) -> None:
-        rows = added_up(self._schema, batches, f"output {self.name!r}")
-        if len(rows):
-            insert_batch(self._batches, rows)
+    def _n_added(self) -> int:
+        return self.discarded if self._limit is None else min(self.discarded, self._limit)
+
+    def _add_up(self) -> None:
+        upto = self._n_added()
+        done = [self._kept.pop(epoch) for epoch in list(self._kept) if epoch <= upto]
+        if done:
+            batches = [batch for of_epoch in done for batch in of_epoch]
+            rows = added_up(self._schema, batches, f"output {self.name!r}")
+            if len(rows):
+                insert_batch(self._batches, rows)
 
     def _records(self) -> Any:
         while len(self._batches) > 1:

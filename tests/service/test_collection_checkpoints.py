@@ -1,0 +1,229 @@
+"""Services of collections with a checkpoint: on other numbers of workers, and with other inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import pointstamp as ps
+from pointstamp.checkpoint import Checkpoint
+from pointstamp.errors import CheckpointError, PointstampError, ServiceError
+from pointstamp.service.checkpoint_config import COLLECTIONS
+from pointstamp.service.protocol import CommitEpoch
+from tests.collections.test_durable import renew_texts
+from tests.service.collection_lives import SCHEMAS, build, changes_of
+from tests.service.direct import workers_of
+
+N_EPOCHS = 30
+NAMES = ("labels", "named", "longest")
+
+
+def serve(folder: Path, workers: int, every: int | None = 2, **options: Any) -> ps.Service:
+    return ps.serve(
+        options.pop("build", build),
+        workers,
+        threads=True,
+        checkpoint=folder,
+        snapshot_every=every,
+        **{"collections": SCHEMAS, **options},
+    )
+
+
+@contextmanager
+def aborted(service: ps.Service) -> Iterator[ps.Service]:
+    """A service that ends as it is."""
+    try:
+        yield service
+    finally:
+        service.abort()
+
+
+@cache
+def expected() -> list[dict[str, tuple[list[Any], list[Any]]]]:
+    """By epoch and output, the changes and what is there then, of a view; before texts change."""
+    found = []
+    with ps.View(build, **SCHEMAS) as view:
+        for epoch in range(N_EPOCHS):
+            for name, changes in changes_of(epoch).items():
+                view.update(name, changes)
+            came = view.advance()
+            found.append({name: (came[name][:], view.snapshot(name)[:]) for name in NAMES})
+    return found
+
+
+def feed(service: ps.Service, n_epochs: int) -> int:
+    """Send so many epochs, and compare what comes of each with the view; the last of them."""
+    for _ in range(n_epochs):
+        epoch = service.input("people").time
+        for name, changes in changes_of(epoch).items():
+            service.input(name).update(changes)
+        assert service.advance() == epoch
+        for name, (changes, _) in expected()[epoch].items():
+            assert service.output(name).changes(epoch)[:] == changes, (name, epoch)
+    return int(epoch)
+
+
+def check_snapshots(service: ps.Service, epoch: int) -> None:
+    """What is there is what the view has then."""
+    for name, (_, snapshot) in expected()[epoch].items():
+        assert service.output(name).snapshot(epoch)[:] == snapshot, name
+
+
+@pytest.mark.parametrize("every", [None, 1, 2])
+def test_a_service_goes_on_with_one_then_two_then_three_workers(
+    tmp_path: Path, every: int | None
+) -> None:
+    expected()
+    last = -1
+    for workers in (1, 2, 3, 1):
+        renew_texts()
+        with aborted(serve(tmp_path, workers, every)) as service:
+            if last >= 0:
+                # What was not discarded is there again, and what was is added up.
+                check_snapshots(service, last)
+            before, last = last, feed(service, 5)
+            if every is not None:
+                assert service.await_snapshot(before + every)
+                service.output("labels").discard(last)
+                service.output("named").discard(last - 2)
+                last = feed(service, 1)
+    with serve(tmp_path, 2, every) as service:
+        last = feed(service, 2)
+    # What closes as the service ends goes on with the next.
+    with serve(tmp_path, 1, every) as service:
+        assert service.input("edges").time == last + 1
+        feed(service, 1)
+
+
+def test_nothing_of_what_a_snapshot_has_is_added_up_twice(tmp_path: Path) -> None:
+    """What is discarded behind a snapshot comes again, after one that has not added it up."""
+    with aborted(serve(tmp_path, 2, 3)) as service:
+        for _ in range(4):
+            last = feed(service, 2)
+            for name in NAMES:
+                service.output(name).discard(last)
+        assert service.await_snapshot(2)
+    with serve(tmp_path, 3, 3) as service:
+        check_snapshots(service, last)
+        feed(service, 2)
+
+
+def test_a_commit_that_is_repeated_in_another_life_is_the_epoch_that_it_was(
+    tmp_path: Path,
+) -> None:
+    with aborted(serve(tmp_path, 1, None)) as service:
+        leader = workers_of(service)[0].worker
+        assert [leader.ask(CommitEpoch(name)) for name in ("a", "b")] == [0, 1]
+    with aborted(serve(tmp_path, 2, None)) as service:
+        leader = workers_of(service)[0].worker
+        assert [leader.ask(CommitEpoch(name)) for name in ("b", "c", "a")] == [1, 2, 0]
+
+
+def test_what_is_staged_is_committed_at_a_later_epoch_and_not_once_aborted(tmp_path: Path) -> None:
+    one = {"build": lambda scope, t: t, "collections": {"t": "a long"}}
+    with serve(tmp_path, 1, None, **one) as service:
+        worker, leader = workers_of(service)[0], workers_of(service)[0].worker
+        batch = pa.RecordBatch.from_pydict({"a": [7], "diff": [2]})
+        early, gone = worker.stage("t", 0, [batch]), worker.stage("t", 0, [batch])
+        worker.abort([gone])
+        assert [service.advance() for _ in range(2)] == [0, 1]
+        assert leader.ask(CommitEpoch("late", (early,))) == 2
+        assert service.output().changes(2) == [((7,), 2)]
+        with pytest.raises(ServiceError, match="was aborted: stage it again"):
+            leader.ask(CommitEpoch("never", (gone,)))
+    with serve(tmp_path, 2, None, **one) as service:
+        assert service.output().snapshot(2) == [(7,), (7,)]
+
+
+def test_a_commit_that_fails_is_tried_again_by_the_next_call(tmp_path: Path) -> None:
+    """It is staged again, and what came since is an epoch of its own."""
+    one = {"build": lambda scope, t: t, "collections": {"t": "a long"}}
+    with serve(tmp_path, 1, None, **one) as service:
+        coordinator = workers_of(service)[0].worker.coordinator
+        write = coordinator._write_epoch
+        coordinator._write_epoch = lambda *args: 1 / 0
+        service.input("t").insert([(1,)])
+        with pytest.raises(ZeroDivisionError):
+            service.advance()
+        service.input("t").insert([(2,)])
+        coordinator._write_epoch = write
+        assert service.advance() == 1
+        assert service.output().read(1) == [(0, [((1,), 1)]), (1, [((2,), 1)])]
+
+
+def test_what_does_not_fit_the_checkpoint_is_refused(tmp_path: Path) -> None:
+    def one(scope: Any, t: Any) -> Any:
+        return t.select("a").distinct()
+
+    def again(build: Any, schema: Any, **options: Any) -> None:
+        serve(tmp_path, 1, 2, build=build, collections={"t": schema}, **options).abort()
+
+    with serve(tmp_path, 1, 2, build=one, collections={"t": "a long, b string"}) as service:
+        for epoch in range(5):
+            service.input("t").insert([(epoch, "x")])
+            service.advance()
+        assert service.await_snapshot(1)
+    texts = {
+        "had columns a: int64, b: string, diff: int64": lambda: again(one, "a long, b binary"),
+        "has records of output 'result', which this service has": lambda: again(
+            lambda scope, t: {"other": one(scope, t)}, "a long, b string"
+        ),
+        "Distinct.*does not have": lambda: again(
+            lambda scope, t: t.select("a"), "a long, b string"
+        ),
+    }
+    for text, begin in texts.items():
+        with pytest.raises(PointstampError, match=text):
+            begin()
+    again(one, "a long, b string")
+
+
+def test_a_stream_that_becomes_a_collection_is_refused_and_the_reverse(tmp_path: Path) -> None:
+    columns = {"a": pa.int64(), "diff": pa.int64()}
+
+    def stream(folder: str) -> ps.Service:
+        streams = {"inputs": {"t": columns}, "outputs": {"t": columns}}
+        place = {"checkpoint": tmp_path / folder}
+        return ps.serve(lambda scope, t: t, 1, threads=True, **streams, **place)
+
+    def collection(folder: str) -> ps.Service:
+        return serve(
+            tmp_path / folder, 1, None, build=lambda scope, t: t, collections={"t": "a long"}
+        )
+
+    with stream("one") as service:
+        service.input("t").send([{"a": 1, "diff": 1}])
+        service.input("t").advance_to(1)
+    with pytest.raises(PointstampError, match=r"'t' was a stream when .* is a collection now"):
+        collection("one")
+    with collection("other") as service:
+        service.input("t").insert([(1,)])
+        service.advance()
+    with pytest.raises(PointstampError, match=r"'t' was a collection when .* is a stream now"):
+        stream("other")
+
+
+def test_prune_keeps_what_a_later_record_names(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path)
+    batch = pa.RecordBatch.from_pydict({"a": [1]})
+    one, other, never = (
+        checkpoint.stage("t", epoch, attempt, [batch])
+        for epoch, attempt in ((0, "one"), (1, "other"), (1, "never"))
+    )
+    assert checkpoint.commit(COLLECTIONS, 0, [], commit="first")
+    assert checkpoint.commit(COLLECTIONS, 1, [one], commit="second")
+    assert checkpoint.commit(COLLECTIONS, 2, [other], commit="third")
+    checkpoint._log.prune(1)
+    with pytest.raises(CheckpointError):
+        list(checkpoint.read(one))
+    with pytest.raises(CheckpointError):
+        list(checkpoint.read(never))
+    assert [part.to_pydict() for part in checkpoint.read(other)] == [{"a": [1]}]
+    (record,) = checkpoint.records(COLLECTIONS, -1)
+    assert (record.epoch, record.commit, record.attempts) == (2, "third", (other,))
