@@ -2,9 +2,10 @@
 
 Spark parses the files that arrive, an epoch each. A service of Pointstamp, which is a job of
 the same session, counts the triangles of `edges`, which only come (growing_triangles.py), and
-keeps the components of `changes`, which come and go (changing_components.py). Spark
-writes both to Parquet. Whoever runs it again with the files that are new goes on, on any number
-of workers: the service and the queries have checkpoints.
+keeps the components of `changes`, which come and go (changing_components.py): a collection,
+whose updates are rows with +1 or -1. Spark writes both to Parquet. Whoever runs it again with
+the files that are new goes on, on any number of workers: the service and the queries have
+checkpoints.
 
     python examples/stream_on_spark.py [FOLDER [WORKERS]]
 
@@ -16,11 +17,13 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import changing_components
 import growing_triangles
+import pyarrow as pa
 
 import pointstamp as ps
 import pointstamp.spark
@@ -28,15 +31,33 @@ import pointstamp.spark
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-INPUTS = {"edges": growing_triangles.EDGE, "changes": changing_components.CHANGE}
-OUTPUTS = {"triangles": growing_triangles.COUNT, "components": changing_components.MOVED}
+CHANGE = pa.schema({"src": pa.int64(), "dst": pa.int64(), "change": pa.int64()})
+MOVED = pa.schema([(name, pa.int64()) for name in ("epoch", "vertex", "component", "change")])
+INPUTS = {"edges": growing_triangles.EDGE, "changes": CHANGE}
+OUTPUTS = {"triangles": growing_triangles.COUNT, "components": MOVED}
 
 
 def build(scope: ps.Scope, edges: ps.Stream[Any], changes: ps.Stream[Any]) -> dict[str, Any]:
+    graph = changes.as_collection("src long, dst long", diff="change")
+    labels = changing_components.components(scope, graph)
     return {
         "triangles": growing_triangles.triangles(scope, edges),
-        "components": changing_components.components(scope, changes),
+        "components": labels.updates().unary(ps.Pipeline(), "WithEpoch", with_epoch),
     }
+
+
+def with_epoch(capability: ps.Capability, info: ps.OperatorInfo) -> Callable[..., None]:
+    """Columns of updates, with the epoch of each."""
+    capability.drop()
+    info.keeps_nothing()
+
+    def logic(input: ps.Input, output: ps.Output) -> None:
+        for time, batch in input:
+            rows = [(time.time, *row, change) for row, change in batch]
+            columns = [pa.array(column) for column in zip(*rows, strict=True)]
+            output.session(time).give_batch(pa.RecordBatch.from_arrays(columns, schema=MOVED))
+
+    return logic
 
 
 def arriving(spark: SparkSession, folder: Path, name: str) -> DataFrame:
@@ -100,7 +121,7 @@ def say(spark: SparkSession, folder: Path) -> None:
     (last,) = counts.select(max_by("triangles", "epoch")).collect()[0]
     print(f"{last} triangles")
     moved = spark.read.parquet(str(folder / "components"))
-    labels = moved.groupBy("vertex").agg(max_by("component", "epoch").alias("component"))
+    labels = moved.groupBy("vertex", "component").sum("change").where("`sum(change)` > 0")
     print(f"{labels.select('component').distinct().count()} components")
 
 

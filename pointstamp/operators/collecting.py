@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
 from pointstamp.dataflow.scope_core import ScopeCore
+from pointstamp.dataflow.stream_core import StreamCore
+
+T = TypeVar("T")
 
 
 class CollectionMethods(ScopeCore[Any]):
@@ -91,3 +94,39 @@ class CollectionMethods(ScopeCore[Any]):
         """
         module = import_module("pointstamp.collections.variable")
         return module.variable(self, schema, name, limit, expect)
+
+
+class AsCollectionMethods(StreamCore[T]):
+    """Streams whose records are updates. Methods of `Stream`."""
+
+    def as_collection(
+        self, schema: Any, *, diff: str | None = None, name: str = "AsCollection"
+    ) -> Any:
+        """The collection of the records of this stream, at their times.
+
+        Parameters
+        ----------
+        schema : str, pyarrow.Schema or Spark StructType
+            Of the records: tuples in the order of its columns, dicts by name, or columns.
+        diff : str, optional
+            A further column (the last, in tuples), a long: how many copies a record adds, or
+            removes if it is below 0. Without it each adds one.
+
+        Returns
+        -------
+        Collection
+
+        Raises
+        ------
+        BuildError
+            If `diff` is one of the columns.
+
+        >>> import pointstamp as ps
+        >>> def build(scope):
+        ...     changes = scope.to_stream([("tea", 2), ("ink", 1), ("ink", -1)])
+        ...     return changes.as_collection("item string", diff="n").consolidate().updates()
+        >>> ps.testing.collect(build)
+        [(0, (('tea',), 2))]
+        """
+        module = import_module("pointstamp.collections.from_stream")
+        return module.as_collection(self, schema, diff, name)

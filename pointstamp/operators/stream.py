@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pointstamp.dataflow.stream_core import StreamCore, T
 from pointstamp.operators.batching import BatchMethods
 from pointstamp.operators.capture import CaptureMethods
+from pointstamp.operators.collecting import AsCollectionMethods
 from pointstamp.operators.command import CommandMethods
 from pointstamp.operators.counting import CountMethods
 from pointstamp.operators.delays import DelayMethods
@@ -56,6 +57,7 @@ class Stream(
     CommandMethods[T],
     SparkMethods[T],
     SinkMethods[T],
+    AsCollectionMethods[T],
     GenericMethods[T],
     StreamCore[T],
 ):

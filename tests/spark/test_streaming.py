@@ -85,15 +85,17 @@ def test_a_stream_of_files_is_kept_by_a_service_that_is_stopped_and_goes_on(
 
 def check_components(moved, parts):
     """After each epoch, what was told so far are the components; and nothing is told twice."""
-    labels, counts = {}, Counter()
+    rows, counts, labels = Counter(), Counter(), {}
     for epoch in range(N_FILES):
-        new = [(row.vertex, row.component) for row in moved if row.epoch == epoch]
-        assert len({vertex for vertex, _ in new}) == len(new)
-        labels.update(new)
+        for row in moved:
+            if row.epoch == epoch:
+                rows[row.vertex, row.component] += row.change
+        assert set(rows.values()) <= {0, 1}
+        labels = dict(pair for pair, n in rows.items() if n)
+        assert len(labels) == sum(rows.values())
         for (u, v), change in changes_of(parts, epoch):
             counts[min(u, v), max(u, v)] += change
         graph = networkx.Graph([(u, v) for (u, v), n in counts.items() if n > 0 and u != v])
-        graph.add_nodes_from(labels)
         expected = {v: min(c) for c in networkx.connected_components(graph) for v in c}
         assert labels == expected
     return labels

@@ -137,6 +137,7 @@ def record_by_record(texts: ps.Stream[str]) -> None:
 
 def batch_by_batch(texts: ps.Stream[str]) -> None:
     assert_type(texts.map_batches(doubled), ps.Stream[Any])
+    assert_type(texts.as_collection("a string"), Any)
     assert_type(texts.map_batches(sorted), ps.Stream[Any])
     assert_type(texts.inspect_batch(lambda time, batch: print(time, batch)), ps.Stream[str])
 
