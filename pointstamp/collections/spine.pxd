@@ -32,6 +32,7 @@ cdef class Spine:
     cdef list _readers
     cdef readonly bint had_readers
     cdef public bint outlasts
+    cdef readonly object newest
 
     cpdef bint less_equal(self, object a, object b) except -1
     cpdef insert(self, object rows, object time)

@@ -102,6 +102,7 @@ class Spine:
         "_readers",
         "had_readers",
         "outlasts",
+        "newest",
         "timestamp",
     )
 
@@ -115,6 +116,8 @@ class Spine:
         self.had_readers = False
         self.outlasts = False
         """Whether what is kept is in snapshots."""
+        self.newest: Any = None
+        """The time of the last insertion, also where what was inserted has cancelled."""
 
     def reader(self) -> SpineReader:
         """A new reader, of all times."""
@@ -132,6 +135,7 @@ class Spine:
 
     def insert(self, rows: Rows, time: Any) -> None:
         """Add consolidated updates of a time that is after all before."""
+        self.newest = time
         if self._readers or not self.had_readers:
             self._batches.append(SpineBatch(rows, time))
             self.maintain()
@@ -192,6 +196,10 @@ class Spine:
         else:
             self._batches.clear()
             self._n_acknowledged = 0
+
+    def listed(self) -> list[tuple[Any, Rows]]:
+        """The batches, oldest first: the last time that some of their rows have, and the rows."""
+        return [(batch.time, batch.rows) for batch in self._batches]
 
     @property
     def n_updates(self) -> int:
