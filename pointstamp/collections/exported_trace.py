@@ -350,6 +350,7 @@ def _follow(batches: StreamCore[Any], export: TraceExport) -> None:
 def _imported(scope: Any, found: TraceImport, name: str) -> StreamCore[Any]:
     """A stream of the batches that an import gets, at their times."""
     builder: OperatorBuilder[Any] = OperatorBuilder(scope, name)
+    builder.states.refuse("a trace is of a run, and is not there when the next one begins")
     stream: StreamCore[Any] = builder.new_output()
 
     def build(capabilities: list[Capability], info: OperatorInfo) -> Callable[..., None]:
