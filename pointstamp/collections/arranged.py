@@ -66,6 +66,8 @@ class ArrangedCollection:
         ------
         BuildError
             If the dataflow is not being built any more, or in a loop.
+        UndeclaredStateError
+            If the dataflow is durable.
 
         >>> import pointstamp as ps
         >>> def main(worker):

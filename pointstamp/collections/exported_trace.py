@@ -206,6 +206,8 @@ class TraceHandle:
         ------
         BuildError
             If the scope is of another worker, has other times, or is inside of a loop.
+        UndeclaredStateError
+            If its dataflow is durable.
         UsageError
             If the handle was closed.
         """
@@ -334,7 +336,9 @@ def _follow(batches: StreamCore[Any], export: TraceExport) -> None:
     """Have an export know which batches come, and how far they have come."""
     builder = OperatorBuilder(batches.scope, "Export")
     builder.new_input(batches, PIPELINE, Interest.ALWAYS)
-    builder.states.refuse("what a handle may still read would not be there when the next run begins")
+    builder.states.refuse(
+        "what a handle may still read would not be there when the next run begins"
+    )
 
     def build(capabilities: list[Capability], info: OperatorInfo) -> Callable[..., None]:
         def logic(inputs: list[Input], outputs: list[Output]) -> None:

@@ -117,8 +117,8 @@ class Spine:
         "_readers",
         "_runs",
         "had_readers",
-        "outlasts",
         "newest",
+        "outlasts",
         "timestamp",
     )
 

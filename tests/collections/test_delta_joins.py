@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import random
 import time
+from collections import Counter
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -14,7 +17,15 @@ import pointstamp as ps
 from pointstamp.collections.delta_plan import Atom, Extend, LookUp, Weigh, generic_query
 from pointstamp.compiled import build_info
 from pointstamp.errors import BuildError, ColumnError, OperatorError, PatternError, SchemaError
-from tests.collections.delta_joins import check_delta, check_generic, check_motifs, spines
+from tests.collections.delta_joins import (
+    check_delta,
+    check_generic,
+    check_motifs,
+    natural_join,
+    random_epochs,
+    spines,
+)
+from tests.collections.test_durable import WORKERS, check_restart
 from tests.conftest import examples
 from tests.slowness import slowdown
 
@@ -164,3 +175,46 @@ def test_a_diff_beyond_64_bits_is_an_error() -> None:
         view.update(name, [((1, 1), 1 << 40)])
     with pytest.raises(OperatorError, match="beyond 64 bits"):
         view.advance()
+
+
+class Triangles:
+    """Triangles of two columns of random updates, and how many begin at each vertex."""
+
+    n_inputs = 1
+
+    def __init__(self, seed: int) -> None:
+        ends = [None, 1, 2, 3]
+        texts, money = ["a"], [Decimal("1.50")]
+        self.epochs = random_epochs(
+            random.Random(seed), 6, [[ends[1:], ends, texts, money, [0.5]]], 8
+        )
+
+    def build(self, inputs: Any) -> ps.Collection:
+        schema = inputs[0].schema
+        edges = inputs[0].select(x=schema.names[0], y=schema.names[1])
+        found = ps.generic_join({"R": (edges, "a b"), "S": (edges, "b c"), "T": (edges, "a c")})
+        return found.group_by("a").count().concat(ps.motifs(edges, TRIANGLE).group_by("a").count())
+
+    def expected(self) -> list[Counter[Any]]:
+        came: Counter[Any] = Counter()
+        result = []
+        for (changes,) in self.epochs:
+            for row, diff in changes:
+                came[row[:2]] += diff
+            edges = Counter({row: n for row, n in came.items() if n})
+            once = Counter(dict.fromkeys([row for row in edges if None not in row], 1))
+            at_each: Counter[Any] = Counter()
+            for of in (edges, once):
+                names = [["a", "b"], ["b", "c"], ["a", "c"]]
+                found = natural_join([(of, own) for own in names], ["a"])
+                at_each.update((vertex, n) for (vertex,), n in found.items() if n)
+            result.append(at_each)
+        return result
+
+
+@settings(max_examples=examples(30), deadline=None)
+@given(st.integers(0, 1 << 30), WORKERS, WORKERS, st.integers(0, 5), st.sampled_from([1, 7]))
+def test_a_join_goes_on_from_a_snapshot(
+    seed: int, before: int, after: int, cut: int, at_a_time: int
+) -> None:
+    check_restart(Triangles(seed), before, after, cut, at_a_time)  # type: ignore[arg-type]  # as one
