@@ -31,9 +31,15 @@ if TYPE_CHECKING:
     from pointstamp.collections.aggregates import stddev as stddev
     from pointstamp.collections.aggregates import sum as sum  # noqa: A004
     from pointstamp.collections.aggregates import var as var
+    from pointstamp.collections.arranged import ArrangedCollection as ArrangedCollection
     from pointstamp.collections.changes import Changes as Changes
     from pointstamp.collections.changes import CollectionSnapshot as CollectionSnapshot
+    from pointstamp.collections.changing_motifs import motifs as motifs
     from pointstamp.collections.collection import Collection as Collection
+    from pointstamp.collections.delta_join import delta_join as delta_join
+    from pointstamp.collections.delta_join import generic_join as generic_join
+    from pointstamp.collections.exported_trace import TraceAsOf as TraceAsOf
+    from pointstamp.collections.exported_trace import TraceHandle as TraceHandle
     from pointstamp.collections.expression import coalesce as coalesce
     from pointstamp.collections.expression import col as col
     from pointstamp.collections.expression import lit as lit
@@ -114,8 +120,14 @@ _HOMES = {
     "View": "pointstamp.collections.view",
     "Collection": "pointstamp.collections.collection",
     "CollectionInput": "pointstamp.collections.inputs",
+    "ArrangedCollection": "pointstamp.collections.arranged",
+    "TraceAsOf": "pointstamp.collections.exported_trace",
+    "TraceHandle": "pointstamp.collections.exported_trace",
     "Changes": "pointstamp.collections.changes",
     "CollectionSnapshot": "pointstamp.collections.changes",
+    "motifs": "pointstamp.collections.changing_motifs",
+    "delta_join": "pointstamp.collections.delta_join",
+    "generic_join": "pointstamp.collections.delta_join",
     "coalesce": "pointstamp.collections.expression",
     "col": "pointstamp.collections.expression",
     "lit": "pointstamp.collections.expression",

@@ -20,7 +20,8 @@
     |   |   |-- FileFormatError     a file that does not hold what it should
     |   |   |   `-- TruncatedError  a capture that ends before its stream did
     |   |   `-- EventError          captured events that contradict each other
-    |   `-- PatternError            a motif pattern that cannot be understood
+    |   |-- PatternError            a motif pattern that cannot be understood
+    |   `-- AsOfError               a trace read as of a time that it is not exact at
     |-- CommunicationError          workers cannot talk to each other
     |   |-- AuthenticationError     a peer that does not know the secret
     |   |-- VersionError            a peer that speaks another version
@@ -140,6 +141,10 @@ class EventError(DataError):
 
 class PatternError(UsageError):
     """A motif pattern that cannot be understood; points at the character."""
+
+
+class AsOfError(UsageError):
+    """A trace is read as of a time that is compacted already, or not complete yet."""
 
 
 class CommunicationError(PointstampError):

@@ -305,6 +305,25 @@ def test_triangles_of_a_growing_graph_are_those_of_networkx(workers: int, tmp_pa
     assert expected[0] < expected[3] < expected[5]
 
 
+def test_triangles_of_a_growing_graph_are_few_lines_of_collections() -> None:
+    def triangles(scope: ps.Scope, edges: Any) -> Any:
+        is_up = ps.col("src") < ps.col("dst")
+        low = ps.when(is_up).then(ps.col("src")).otherwise(ps.col("dst"))
+        high = ps.when(is_up).then(ps.col("dst")).otherwise(ps.col("src"))
+        graph = edges.filter(ps.col("src") != ps.col("dst")).select(low=low, high=high)
+        found = ps.motifs(graph, "(a)-[]->(b); (b)-[]->(c); (a)-[]->(c)")
+        return found.agg(triangles=ps.count())
+
+    edges = example("growing_triangles").random_edges(30, 300)
+    epochs = [edges.slice(start, 50) for start in range(0, 300, 50)]
+    view, counts = ps.View(triangles, edges="src long, dst long"), []
+    for epoch in epochs:
+        view.insert("edges", epoch)
+        view.advance()
+        counts += [n for (n,) in view.snapshot()]
+    assert counts == counts_by_networkx(epochs)
+
+
 def test_epochs_without_new_edges_tell_nothing(tmp_path: Path) -> None:
     module = example("growing_triangles")
     triangle = pa.table([[1, 2, 3], [2, 3, 1]], schema=module.EDGE)

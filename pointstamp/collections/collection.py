@@ -14,6 +14,7 @@ import numpy as np
 from pointstamp.collections.aggregate import aggregate
 from pointstamp.collections.aggregates import Aggregate, count
 from pointstamp.collections.arrange import Arrangement, arrange, as_updates
+from pointstamp.collections.arranged import ArrangedCollection
 from pointstamp.collections.casts import Bound
 from pointstamp.collections.counted import counted
 from pointstamp.collections.expression import Expression, as_expression, col
@@ -52,6 +53,7 @@ class Collection(LoopMethods):
         self.stream = stream
         self.schema = schema
         self._arrangements: dict[Any, Arrangement | TraceArrangement] = {}
+        self._indexes: dict[tuple[str, ...], ArrangedCollection] = {}
         self._entered: dict[Any, Collection] = {}
 
     def __repr__(self) -> str:
@@ -271,6 +273,34 @@ class Collection(LoopMethods):
         left, right = brought_together((self, other))
         return joined(left, right, keys, how, name)
 
+    def arrange(self, *key: str) -> ArrangedCollection:
+        """This collection indexed by some columns, for any number of readers.
+
+        The index is made once. `join` by these columns and `group_by(...).reduce` use it by
+        themselves, as `ps.delta_join` and `ps.generic_join` do; `trace` reads it from outside.
+
+        Parameters
+        ----------
+        key : str
+            The columns, one at least. A record with a null in one of them is not in the index.
+
+        >>> import pointstamp as ps
+        >>> def two_hops(scope, edges):
+        ...     return edges.arrange("dst").join(edges.arrange("src"))
+        >>> view = ps.View(two_hops, edges="src long, dst long")
+        >>> view.insert("edges", [(1, 2), (2, 3)])
+        >>> view.advance()
+        [((2, 1, 3), 1)]
+        """
+        if not key:
+            raise BuildError("arrange is given no column, and needs one at least")
+        names = tuple(column_names(key, "arrange"))
+        for column in names:
+            self.schema.column(column, "arrange")
+        if names not in self._indexes:
+            self._indexes[names] = ArrangedCollection(self, names)
+        return self._indexes[names]
+
     # What leaves.
 
     def inspect(
@@ -337,6 +367,10 @@ class Collection(LoopMethods):
                 else arrange_trace(stream, len(known), len(words), texts, "Arrange")
             )
         return self._arrangements[known]
+
+    def has_arranged(self, key: Sequence[str], arrangement: Arrangement) -> None:
+        """It is arranged by columns already, elsewhere."""
+        self._arrangements[tuple(key)] = arrangement
 
     def computed(self, columns: dict[str, Expression], name: str) -> Collection:
         """Records of these columns, by name."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pointstamp.collections.arrange import arrange
+from pointstamp.collections.arrange import Arrangement, arrange
 from pointstamp.collections.group_answers import TouchedGroups, answers_kept, is_first
 from pointstamp.collections.linear import changed, chosen_words
 from pointstamp.collections.order import ALL, from_first
@@ -33,10 +33,12 @@ def reduced(
     function: GroupFunction,
     result: Schema,
     name: str,
+    arranged: Arrangement | None = None,
 ) -> StreamCore[Any]:
     """Updates of the rows of `result` that `function` gives for each group.
 
     stream : of updates of `schema`
+    arranged : the same by `keys`, which have no nulls then, if it is arranged for others
     """
     rest = [column for column in schema.names if column not in keys]
     words = [word for column in (*keys, *rest) for word in schema.words(column)]
@@ -62,9 +64,10 @@ def reduced(
             parts.append(np.concatenate([words_of_key, given], axis=1))
         return np.concatenate(parts)
 
-    if by_key is not None:
-        stream = changed(stream, f"{name}Order", by_key, schema.texts_among(words))
-    arranged = arrange(stream, n_key, schema.texts_among(words), f"{name}Arrange")
+    if arranged is None:
+        if by_key is not None:
+            stream = changed(stream, f"{name}Order", by_key, schema.texts_among(words))
+        arranged = arrange(stream, n_key, schema.texts_among(words), f"{name}Arrange")
     texts = (*key_texts, *(n_key + place for place in result.texts))
     n_words = n_key + result.n_words
     answers = answers_kept(arranged, n_words, texts, answer, name)

@@ -10,6 +10,7 @@ import numpy as np
 
 from pointstamp.collections.aggregate import aggregate
 from pointstamp.collections.aggregates import Aggregate, count
+from pointstamp.collections.arrange import Arrangement
 from pointstamp.collections.expression import col
 from pointstamp.collections.general_reduce import reduced
 from pointstamp.collections.group_answers import arrange_in_order
@@ -136,7 +137,15 @@ class GroupedCollection:
         if not callable(function):
             raise BuildError(f"operator {name!r} is given {function!r}, which is no function")
         collection = self._collection
-        rows = reduced(collection.stream, collection.schema, self._keys, function, result, name)
+        # An index leaves out nulls, which are a group here; in a loop it has other times.
+        is_shared = collection.scope.timestamp.total and not any(
+            collection.schema.column(key).nullable for key in self._keys
+        )
+        arranged = collection.arranged(self._keys) if is_shared else None
+        assert arranged is None or isinstance(arranged, Arrangement)
+        rows = reduced(
+            collection.stream, collection.schema, self._keys, function, result, name, arranged
+        )
         return collection.of(rows, result)
 
 

@@ -2,12 +2,19 @@ cimport cython
 
 cdef Py_ssize_t _MOST_READ
 cdef Py_ssize_t _FEW_ROWS
+cdef Py_ssize_t _MOST_NEW
 
 
 cdef class SpineBatch:
     cdef readonly object rows
     cdef readonly Py_ssize_t n
     cdef readonly object time
+
+
+cdef class SpineRun:
+    cdef readonly object rows
+    cdef readonly Py_ssize_t n
+    cdef public Py_ssize_t n_batches
 
 
 cdef class SpineReader:
@@ -30,18 +37,33 @@ cdef class Spine:
     cdef list _batches
     cdef Py_ssize_t _n_acknowledged
     cdef list _readers
+    cdef list _runs
+    cdef Py_ssize_t _n_in_runs
     cdef readonly bint had_readers
     cdef public bint outlasts
+    cdef readonly object newest
 
     cpdef bint less_equal(self, object a, object b) except -1
     cpdef insert(self, object rows, object time)
     cpdef list contents(self)
-    @cython.locals(found=list, batch=SpineBatch)
+    @cython.locals(n=Py_ssize_t, batch=SpineBatch)
     cpdef list read(self, object time, bint through)
     @cython.locals(
-        batches=list, n_before=Py_ssize_t, at=Py_ssize_t, older=SpineBatch, newer=SpineBatch
+        low=Py_ssize_t, high=Py_ssize_t, middle=Py_ssize_t, batch=SpineBatch, is_read=bint
+    )
+    cdef Py_ssize_t _n_of(self, object time, bint through) except -1
+    @cython.locals(
+        runs=list, batches=list, found=list, run=SpineRun, older=SpineRun,
+        batch=SpineBatch, first=SpineBatch,
+    )
+    cdef list _read_many(self, Py_ssize_t n)
+    @cython.locals(
+        batches=list, n_before=Py_ssize_t, at=Py_ssize_t, older=SpineBatch, newer=SpineBatch,
+        n_all=Py_ssize_t,
     )
     cpdef maintain(self)
+    @cython.locals(run=SpineRun)
+    cdef _runs_have_fewer(self, Py_ssize_t n_gone, Py_ssize_t n_merged)
     @cython.locals(reader=SpineReader)
     cdef bint _is_needed_apart(self, object time) except -1
     cpdef forget(self, SpineReader reader)

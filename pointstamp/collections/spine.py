@@ -27,8 +27,11 @@ FEW_ROWS = 64
 """A batch of no more takes the next one in, whatever that costs: to look into one more costs as
 much, each time."""
 
+MOST_NEW = 32
+"""Of many batches the newest so many are read as they are: their readers differ by a few."""
+
 # Compiled, numbers of C.
-_MOST_READ, _FEW_ROWS = MOST_READ, FEW_ROWS
+_MOST_READ, _FEW_ROWS, _MOST_NEW = MOST_READ, FEW_ROWS, MOST_NEW
 
 
 class SpineBatch:
@@ -40,6 +43,17 @@ class SpineBatch:
         self.rows = rows
         self.n = len(rows)
         self.time = time
+
+
+class SpineRun:
+    """The rows of some batches that follow each other, merged, beside them."""
+
+    __slots__ = ("n", "n_batches", "rows")
+
+    def __init__(self, rows: Rows, n_batches: int) -> None:
+        self.rows = rows
+        self.n = len(rows)
+        self.n_batches = n_batches
 
 
 class SpineReader:
@@ -99,8 +113,11 @@ class Spine:
         "_batches",
         "_is_natural",
         "_n_acknowledged",
+        "_n_in_runs",
         "_readers",
+        "_runs",
         "had_readers",
+        "newest",
         "outlasts",
         "timestamp",
     )
@@ -111,10 +128,15 @@ class Spine:
         self._batches: list[SpineBatch] = []
         self._n_acknowledged = 0
         """So many, the first ones, no reader needs apart: it never will again."""
+        self._runs: list[SpineRun] = []
+        self._n_in_runs = 0
+        """So many, the first ones, are also in runs."""
         self._readers: list[SpineReader] = []
         self.had_readers = False
         self.outlasts = False
         """Whether what is kept is in snapshots."""
+        self.newest: Any = None
+        """The time of the last insertion, also where what was inserted has cancelled."""
 
     def reader(self) -> SpineReader:
         """A new reader, of all times."""
@@ -132,6 +154,7 @@ class Spine:
 
     def insert(self, rows: Rows, time: Any) -> None:
         """Add consolidated updates of a time that is after all before."""
+        self.newest = time
         if self._readers or not self.had_readers:
             self._batches.append(SpineBatch(rows, time))
             self.maintain()
@@ -141,19 +164,54 @@ class Spine:
         return [batch.rows for batch in self._batches]
 
     def read(self, time: Any, through: bool) -> list[Rows]:
-        """The rows of the batches before `time`, or `through` it; if many, the last as one."""
-        found: list[Rows] = []
-        for batch in self._batches:
-            # Times are in one line: what is not at or after another is before it.
+        """The rows of the batches before `time`, or `through` it, as at most `MOST_READ`."""
+        n = self._n_of(time, through)
+        if n > _MOST_READ:
+            return self._read_many(n)
+        return [batch.rows for batch in self._batches[:n]]
+
+    def _n_of(self, time: Any, through: bool) -> int:
+        """How many batches are before a time, or `through` it: times are in one line."""
+        low, high = 0, len(self._batches)
+        while low < high:
+            middle = (low + high) // 2
+            batch = self._batches[middle]
             if through:
-                if not self.less_equal(batch.time, time):
+                is_read = self.less_equal(batch.time, time)
+            else:
+                is_read = not self.less_equal(time, batch.time)
+            if is_read:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def _read_many(self, n: int) -> list[Rows]:
+        """The rows of the first `n` batches: the older ones in runs, which stay for the next time.
+
+        A handle or a slow reader may need any number of batches apart. Those that are not behind
+        them read runs of them, merged beside them, so that what each reads does not grow.
+        """
+        runs, batches = self._runs, self._batches
+        while self._n_in_runs > n:
+            run = runs.pop()
+            self._n_in_runs -= run.n_batches
+        while self._n_in_runs < n - _MOST_NEW:
+            first = batches[self._n_in_runs]
+            run = SpineRun(first.rows, 1)
+            self._n_in_runs += 1
+            while runs:
+                older = runs[-1]
+                if older.n > 2 * run.n and older.n > _FEW_ROWS:
                     break
-            elif self.less_equal(time, batch.time):
-                break
-            found.append(batch.rows)
+                runs.pop()
+                run = SpineRun(merge(older.rows, run.rows), older.n_batches + run.n_batches)
+            runs.append(run)
+        found = [run.rows for run in runs]
+        found += [batch.rows for batch in batches[self._n_in_runs : n]]
         while len(found) > _MOST_READ:
-            last = found.pop()
-            found[-1] = merge(found[-1], last)
+            newest = found.pop()
+            found[-1] = merge(found[-1], newest)
         return found
 
     def maintain(self) -> None:
@@ -166,6 +224,7 @@ class Spine:
             self._n_acknowledged += 1
         if self._n_acknowledged == n_before:
             return
+        n_all, n_before = len(batches), self._n_acknowledged
         # From the newest of those that may be, which are the first so many.
         at = self._n_acknowledged - 1
         while at > 0:
@@ -177,6 +236,20 @@ class Spine:
             batches[at - 1 : at + 1] = [SpineBatch(rows, newer.time)] if len(rows) else []
             self._n_acknowledged -= 1 if len(rows) else 2
             at = min(at, self._n_acknowledged - 1)
+        self._runs_have_fewer(n_all - len(batches), n_before)
+
+    def _runs_have_fewer(self, n_gone: int, n_merged: int) -> None:
+        """Take note that of the first `n_merged` batches so many are gone, merged with others."""
+        if not self._runs or n_gone == 0:
+            return
+        run = self._runs[0]
+        if n_merged <= run.n_batches:
+            # All were in this run, whose rows are the same as before.
+            run.n_batches -= n_gone
+            self._n_in_runs -= n_gone
+        else:
+            self._runs.clear()
+            self._n_in_runs = 0
 
     def _is_needed_apart(self, time: Any) -> bool:
         for reader in self._readers:
@@ -192,6 +265,12 @@ class Spine:
         else:
             self._batches.clear()
             self._n_acknowledged = 0
+            self._runs.clear()
+            self._n_in_runs = 0
+
+    def listed(self) -> list[tuple[Any, Rows]]:
+        """The batches, oldest first: the last time that some of their rows have, and the rows."""
+        return [(batch.time, batch.rows) for batch in self._batches]
 
     @property
     def n_updates(self) -> int:

@@ -77,6 +77,26 @@ class FirstWords:
         return f"FirstWords({self.n})"
 
 
+class ChosenWords:
+    """A key for `Exchange`: the words of a record at some places, as `FirstWords` of them.
+
+    >>> ChosenWords((2, 0))
+    ChosenWords((2, 0))
+    """
+
+    __slots__ = ("places",)
+
+    def __init__(self, places: tuple[int, ...]) -> None:
+        self.places = places
+
+    def __call__(self, record: Any) -> Any:
+        """Of one record, as a function of records is asked."""
+        return tuple(record[place] for place in self.places)
+
+    def __repr__(self) -> str:
+        return f"ChosenWords({self.places})"
+
+
 class UpdatesKind(Kind[Updates]):
     """What can be done with a batch of updates."""
 
@@ -111,13 +131,19 @@ class UpdatesKind(Kind[Updates]):
         return Updates(batch.rows[places], batch.texts)
 
     def hashes(self, batch: Updates, key: Key) -> Hashes:
-        """Of the first words, a text by its bytes; the key is `FirstWords`.
+        """Of the first words, or of chosen ones, a text by its bytes.
 
         Raises
         ------
         ContainerError
-            For another key.
+            For a key that is neither `FirstWords` nor `ChosenWords`.
         """
+        if isinstance(key, ChosenWords):
+            chosen = np.ascontiguousarray(batch.rows[:, key.places])
+            texts = [at for at, place in enumerate(key.places) if place in batch.texts]
+            for at in texts:
+                chosen[:, at] = TEXTS.hashes(chosen[:, at])
+            return hash_words(chosen, len(key.places))
         if not isinstance(key, FirstWords):
             raise ContainerError(
                 f"updates are exchanged by FirstWords(n), and were given the key {key!r}"

@@ -10,8 +10,15 @@ from pointstamp.compiled import MODULES
 from tests.collections.hunting import CollectionMutant, by_views, by_workers
 from tests.collections.loop_mutants import LOOP_MUTANTS, by_loops
 from tests.collections.mutants import MUTANTS
+from tests.collections.shared_mutants import (
+    SHARED_MUTANTS,
+    by_handles,
+    by_imports,
+    by_joins,
+    by_motifs,
+)
 
-ALL = [*MUTANTS, *LOOP_MUTANTS]
+ALL = [*MUTANTS, *LOOP_MUTANTS, *SHARED_MUTANTS]
 
 
 def _marked(mutant: CollectionMutant) -> Any:
@@ -29,7 +36,9 @@ def test_a_planted_bug_is_caught(mutant: CollectionMutant) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("hunt", [by_views, by_workers, by_loops])
+@pytest.mark.parametrize(
+    "hunt", [by_views, by_workers, by_loops, by_joins, by_motifs, by_imports, by_handles]
+)
 def test_without_a_bug_nothing_is_found(hunt: object) -> None:
     hunt()  # type: ignore[operator]  # it is a function
 

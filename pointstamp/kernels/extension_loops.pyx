@@ -1,0 +1,323 @@
+"""Loops over prefixes: rows of words and a diff that are extended by values of relations.
+
+What each function does, and of which shapes, is said by its plain twin, of the same name in
+`extensions`.
+"""
+
+from libc.stdint cimport int32_t, int64_t
+from libc.stdlib cimport calloc, free, realloc
+from libc.string cimport memcpy
+
+import numpy as np
+
+from pointstamp.kernels.update_loops cimport Rows, compare, copy, seek
+
+cdef extern from *:
+    bint __builtin_add_overflow(int64_t, int64_t, int64_t *) noexcept nogil
+    bint __builtin_sub_overflow(int64_t, int64_t, int64_t *) noexcept nogil
+    bint __builtin_mul_overflow(int64_t, int64_t, int64_t *) noexcept nogil
+
+cdef enum:
+    NO_MEMORY = -1
+    SUM_OVERFLOW = -2
+    PRODUCT_OVERFLOW = -3
+
+cdef struct Batch:
+    # Rows of a relation, and where those of the present prefix begin, go on and end.
+    const int64_t *rows
+    Py_ssize_t n
+    Py_ssize_t width
+    Py_ssize_t begin
+    Py_ssize_t at
+    Py_ssize_t end
+
+cdef struct Relation:
+    # Its batches are those from `first` up to `last`.
+    Py_ssize_t first
+    Py_ssize_t last
+    Py_ssize_t n_key
+    const int32_t *places
+    int64_t *key  # of the present prefix
+    bint is_known  # whether there was one before
+
+
+cdef class Relations:
+    """The relations of a call, in C's memory."""
+
+    cdef Relation *relations
+    cdef Batch *batches
+    cdef int64_t *keys
+    cdef Py_ssize_t n
+    cdef list kept
+
+    def __cinit__(self, list relations, list places, Py_ssize_t n_words, Py_ssize_t n_values):
+        cdef Py_ssize_t n_batches = 0, n_keys = 0, r = 0, b = 0, k
+        cdef Rows rows
+        cdef const int32_t[::1] at
+        if len(relations) != len(places) or not places:
+            raise ValueError(f"{len(relations)} relations, and {len(places)} places of keys")
+        for batches in relations:
+            n_batches += len(batches)
+        for words in places:
+            n_keys += len(words)
+        self.n = len(relations)
+        self.kept = [relations, places]
+        self.relations = <Relation *>calloc(self.n + 1, sizeof(Relation))
+        self.batches = <Batch *>calloc(n_batches + 1, sizeof(Batch))
+        self.keys = <int64_t *>calloc(n_keys + 1, sizeof(int64_t))
+        if self.relations == NULL or self.batches == NULL or self.keys == NULL:
+            raise MemoryError
+        n_keys = 0
+        for r in range(self.n):
+            at = places[r]
+            self.relations[r].first = b
+            self.relations[r].n_key = at.shape[0]
+            self.relations[r].places = &at[0] if at.shape[0] else NULL
+            self.relations[r].key = self.keys + n_keys
+            n_keys += at.shape[0]
+            for k in range(at.shape[0]):
+                if not 0 <= at[k] < n_words:
+                    raise ValueError(f"place {at[k]} of prefixes of {n_words} words")
+            for batch in relations[r]:
+                rows = batch
+                if rows.shape[1] != at.shape[0] + n_values + 1:
+                    raise ValueError(
+                        f"rows of {rows.shape[1]} words, for a key of {at.shape[0]}, "
+                        f"{n_values} of a value, and a diff"
+                    )
+                if rows.shape[0]:
+                    self.batches[b].rows = &rows[0, 0]
+                    self.batches[b].n = rows.shape[0]
+                    self.batches[b].width = rows.shape[1]
+                    b += 1
+            self.relations[r].last = b
+
+    def __dealloc__(self):
+        free(self.relations)
+        free(self.batches)
+        free(self.keys)
+
+
+cdef Py_ssize_t after(
+    const int64_t *rows,
+    Py_ssize_t begin,
+    Py_ssize_t n,
+    Py_ssize_t width,
+    const int64_t *words,
+    Py_ssize_t n_words,
+    int least,
+) noexcept nogil:
+    """The first row from `begin` on that is not before some words or, `least` 1, is behind them.
+
+    By steps that double: most lists are short, and what is looked for in them is near.
+    """
+    cdef Py_ssize_t low = begin, high, step = 1, middle
+    while low + step <= n and compare(rows + (low + step - 1) * width, words, n_words) < least:
+        low += step
+        step *= 2
+    high = min(low + step - 1, n)
+    while low < high:
+        middle = low + (high - low) // 2
+        if compare(rows + middle * width, words, n_words) < least:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+cdef Py_ssize_t find(Relation *relation, Batch *batches, const int64_t *prefix) noexcept nogil:
+    """Find the rows of a prefix in all batches of a relation; how many there are."""
+    cdef Py_ssize_t total = 0, b, k, n_key = relation.n_key
+    cdef int order = 1
+    cdef int64_t word
+    cdef Batch *batch
+    if relation.is_known:
+        # The key before is in place: from where it was found, if this one is behind it.
+        order = 0
+        for k in range(n_key):
+            word = prefix[relation.places[k]]
+            if word != relation.key[k]:
+                order = 1 if word > relation.key[k] else -1
+                break
+    for k in range(n_key):
+        relation.key[k] = prefix[relation.places[k]]
+    for b in range(relation.first, relation.last):
+        batch = batches + b
+        if order or not relation.is_known:
+            if order < 0 or not relation.is_known:
+                batch.begin = 0
+            batch.begin = seek(
+                batch.rows, batch.begin, batch.n, batch.width, relation.key, n_key, False
+            )
+            batch.end = after(
+                batch.rows, batch.begin, batch.n, batch.width, relation.key, n_key, 1
+            )
+        batch.at = batch.begin
+        total += batch.end - batch.begin
+    relation.is_known = True
+    return total
+
+
+cdef int sum_at(
+    Relation *relation, Batch *batches, int64_t value, int64_t *sum
+) noexcept nogil:
+    """The sum of the diffs of a value, and the batches advanced to it; below 0 on overflow."""
+    cdef Py_ssize_t b, n_key = relation.n_key
+    cdef Batch *batch
+    sum[0] = 0
+    for b in range(relation.first, relation.last):
+        batch = batches + b
+        if batch.at < batch.end and batch.rows[batch.at * batch.width + n_key] < value:
+            batch.at += after(
+                batch.rows + batch.at * batch.width + n_key, 0, batch.end - batch.at,
+                batch.width, &value, 1, 0,
+            )
+        if batch.at < batch.end and batch.rows[batch.at * batch.width + n_key] == value:
+            if __builtin_add_overflow(
+                sum[0], batch.rows[batch.at * batch.width + batch.width - 1], sum
+            ):
+                return SUM_OVERFLOW
+    return 0
+
+
+cdef bint next_value(Relation *relation, Batch *batches, int64_t *value) noexcept nogil:
+    """The least value that the batches have from where they are; whether there is one."""
+    cdef Py_ssize_t b, n_key = relation.n_key
+    cdef Batch *batch
+    cdef bint is_there = False
+    cdef int64_t here
+    for b in range(relation.first, relation.last):
+        batch = batches + b
+        if batch.at < batch.end:
+            here = batch.rows[batch.at * batch.width + n_key]
+            if not is_there or here < value[0]:
+                value[0] = here
+                is_there = True
+    return is_there
+
+
+cdef void skip(Relation *relation, Batch *batches, int64_t value) noexcept nogil:
+    """Advance the batches that are at a value behind it."""
+    cdef Py_ssize_t b
+    cdef Batch *batch
+    for b in range(relation.first, relation.last):
+        batch = batches + b
+        if batch.at < batch.end and batch.rows[batch.at * batch.width + relation.n_key] == value:
+            batch.at += 1
+
+
+def list_sizes(Rows prefixes, list relations, list places):
+    cdef Py_ssize_t n = prefixes.shape[0], i, r, size
+    cdef Relations given = Relations(relations, places, prefixes.shape[1] - 1, 1)
+    array = np.empty(n, np.int64)
+    cdef int64_t[::1] sizes = array
+    with nogil:
+        for i in range(n):
+            for r in range(given.n):
+                size = find(given.relations + r, given.batches, &prefixes[i, 0])
+                if r == 0 or size < sizes[i]:
+                    sizes[i] = size
+    return array
+
+
+def extend(Rows prefixes, list relations, list places):
+    cdef Py_ssize_t n = prefixes.shape[0], width = prefixes.shape[1], i, r, size, least, chosen
+    cdef Py_ssize_t n_made = 0, room = 0
+    cdef Relations given = Relations(relations, places, width - 1, 1)
+    cdef int64_t *made = NULL
+    cdef int64_t *larger
+    cdef int64_t value = 0, diff, total
+    cdef int status = 0
+    with nogil:
+        for i in range(n):
+            least = chosen = 0
+            for r in range(given.n):
+                size = find(given.relations + r, given.batches, &prefixes[i, 0])
+                if r == 0 or size < least:
+                    least = size
+                    chosen = r
+                if size == 0:
+                    break
+            if least == 0:
+                continue
+            while status == 0 and next_value(given.relations + chosen, given.batches, &value):
+                diff = prefixes[i, width - 1]
+                for r in range(given.n):
+                    status = sum_at(given.relations + r, given.batches, value, &total)
+                    if status < 0 or total == 0:
+                        diff = 0
+                        break
+                    if __builtin_mul_overflow(diff, total, &diff):
+                        status = PRODUCT_OVERFLOW
+                        break
+                skip(given.relations + chosen, given.batches, value)
+                if status < 0 or diff == 0:
+                    continue
+                if n_made == room:
+                    room = 2 * room + 16
+                    larger = <int64_t *>realloc(made, room * (width + 1) * sizeof(int64_t))
+                    if larger == NULL:
+                        status = NO_MEMORY
+                        break
+                    made = larger
+                copy(made + n_made * (width + 1), &prefixes[i, 0], width - 1)
+                made[n_made * (width + 1) + width - 1] = value
+                made[n_made * (width + 1) + width] = diff
+                n_made += 1
+            if status < 0:
+                break
+    try:
+        check(status)
+        array = np.empty((n_made, width + 1), np.int64)
+        if n_made:
+            fill(array, made, n_made * (width + 1))
+    finally:
+        free(made)
+    return array
+
+
+cdef int fill(int64_t[:, ::1] array, const int64_t *words, Py_ssize_t n) except -1:
+    memcpy(&array[0, 0], words, n * sizeof(int64_t))
+    return 0
+
+
+def weigh(Rows prefixes, list batches, const int32_t[::1] places, bint absent):
+    cdef Py_ssize_t n = prefixes.shape[0], width = prefixes.shape[1], i, b, n_made = 0
+    cdef Relations given = Relations([batches], [places], width - 1, 0)
+    cdef int64_t total, diff = 0
+    cdef int status = 0
+    cdef Batch *batch
+    array = np.empty((n, width), np.int64)
+    cdef int64_t[:, ::1] made = array
+    with nogil:
+        for i in range(n):
+            find(given.relations, given.batches, &prefixes[i, 0])
+            total = 0
+            for b in range(given.relations[0].first, given.relations[0].last):
+                batch = given.batches + b
+                if batch.begin < batch.end and __builtin_add_overflow(
+                    total, batch.rows[batch.begin * batch.width + batch.width - 1], &total
+                ):
+                    status = SUM_OVERFLOW
+            if absent and status == 0 and __builtin_sub_overflow(1, total, &total):
+                status = PRODUCT_OVERFLOW
+            if status == 0 and __builtin_mul_overflow(prefixes[i, width - 1], total, &diff):
+                status = PRODUCT_OVERFLOW
+            if status < 0:
+                break
+            if diff:
+                copy(&made[n_made, 0], &prefixes[i, 0], width - 1)
+                made[n_made, width - 1] = diff
+                n_made += 1
+    check(status)
+    return array if n_made == n else array[:n_made]
+
+
+cdef int check(int status) except -1:
+    if status == NO_MEMORY:
+        raise MemoryError
+    if status == SUM_OVERFLOW:
+        raise OverflowError("the sum of the diffs of two records is beyond 64 bits")
+    if status == PRODUCT_OVERFLOW:
+        raise OverflowError("the product of the diffs of two records is beyond 64 bits")
+    return 0
