@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from pointstamp.collections.aggregates import var as var
     from pointstamp.collections.changes import Changes as Changes
     from pointstamp.collections.changes import CollectionSnapshot as CollectionSnapshot
+    from pointstamp.collections.clock_input import Clock as Clock
+    from pointstamp.collections.clock_input import ClockHandle as ClockHandle
+    from pointstamp.collections.clock_input import ClockInput as ClockInput
     from pointstamp.collections.collection import Collection as Collection
     from pointstamp.collections.expression import coalesce as coalesce
     from pointstamp.collections.expression import col as col
@@ -55,6 +58,8 @@ if TYPE_CHECKING:
     from pointstamp.collections.over import rank as rank
     from pointstamp.collections.over import rolling as rolling
     from pointstamp.collections.over import row_number as row_number
+    from pointstamp.collections.upserts import UpsertHandle as UpsertHandle
+    from pointstamp.collections.upserts import UpsertInput as UpsertInput
     from pointstamp.collections.view import View as View
     from pointstamp.communication.communicator import Communicator as Communicator
     from pointstamp.communication.event_sockets import Accept as Accept
@@ -112,7 +117,12 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "View": "pointstamp.collections.view",
+    "Clock": "pointstamp.collections.clock_input",
+    "ClockHandle": "pointstamp.collections.clock_input",
+    "ClockInput": "pointstamp.collections.clock_input",
     "Collection": "pointstamp.collections.collection",
+    "UpsertHandle": "pointstamp.collections.upserts",
+    "UpsertInput": "pointstamp.collections.upserts",
     "CollectionInput": "pointstamp.collections.inputs",
     "Changes": "pointstamp.collections.changes",
     "CollectionSnapshot": "pointstamp.collections.changes",

@@ -10,8 +10,9 @@ from pointstamp.compiled import MODULES
 from tests.collections.hunting import CollectionMutant, by_views, by_workers
 from tests.collections.loop_mutants import LOOP_MUTANTS, by_loops
 from tests.collections.mutants import MUTANTS
+from tests.collections.temporal_mutants import TEMPORAL_MUTANTS, by_orders, by_stays
 
-ALL = [*MUTANTS, *LOOP_MUTANTS]
+ALL = [*MUTANTS, *LOOP_MUTANTS, *TEMPORAL_MUTANTS]
 
 
 def _marked(mutant: CollectionMutant) -> Any:
@@ -29,11 +30,11 @@ def test_a_planted_bug_is_caught(mutant: CollectionMutant) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("hunt", [by_views, by_workers, by_loops])
+@pytest.mark.parametrize("hunt", [by_views, by_workers, by_loops, by_stays, by_orders])
 def test_without_a_bug_nothing_is_found(hunt: object) -> None:
     hunt()  # type: ignore[operator]  # it is a function
 
 
 def test_there_are_so_many_and_each_says_what_it_is() -> None:
-    assert len({(mutant.what, mutant.hunt) for mutant in ALL}) == len(ALL) >= 85
+    assert len({(mutant.what, mutant.hunt) for mutant in ALL}) == len(ALL) >= 100
     assert all(mutant.what.endswith(".") for mutant in ALL)
