@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from pointstamp.collections.changes import Changes as Changes
     from pointstamp.collections.changes import CollectionSnapshot as CollectionSnapshot
     from pointstamp.collections.changing_motifs import motifs as motifs
+    from pointstamp.collections.clock_input import Clock as Clock
+    from pointstamp.collections.clock_input import ClockHandle as ClockHandle
+    from pointstamp.collections.clock_input import ClockInput as ClockInput
     from pointstamp.collections.collection import Collection as Collection
     from pointstamp.collections.delta_join import delta_join as delta_join
     from pointstamp.collections.delta_join import generic_join as generic_join
@@ -61,6 +64,8 @@ if TYPE_CHECKING:
     from pointstamp.collections.over import rank as rank
     from pointstamp.collections.over import rolling as rolling
     from pointstamp.collections.over import row_number as row_number
+    from pointstamp.collections.upserts import UpsertHandle as UpsertHandle
+    from pointstamp.collections.upserts import UpsertInput as UpsertInput
     from pointstamp.collections.view import View as View
     from pointstamp.communication.communicator import Communicator as Communicator
     from pointstamp.communication.event_sockets import Accept as Accept
@@ -118,7 +123,12 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "View": "pointstamp.collections.view",
+    "Clock": "pointstamp.collections.clock_input",
+    "ClockHandle": "pointstamp.collections.clock_input",
+    "ClockInput": "pointstamp.collections.clock_input",
     "Collection": "pointstamp.collections.collection",
+    "UpsertHandle": "pointstamp.collections.upserts",
+    "UpsertInput": "pointstamp.collections.upserts",
     "CollectionInput": "pointstamp.collections.inputs",
     "ArrangedCollection": "pointstamp.collections.arranged",
     "TraceAsOf": "pointstamp.collections.exported_trace",

@@ -23,6 +23,7 @@ from pointstamp.collections.grouped import GroupedCollection, aggregated
 from pointstamp.collections.linear import Change, changed, chosen_words, computing
 from pointstamp.collections.over import PartitionFunction, WindowColumn, with_window_columns
 from pointstamp.collections.schema import Column, Schema, column_names, schema_of
+from pointstamp.collections.temporal import present
 from pointstamp.collections.trace_arrange import TraceArrangement, arrange_trace
 from pointstamp.containers.updates import Rows, Updates
 from pointstamp.dataflow.stream_core import StreamCore
@@ -31,6 +32,7 @@ from pointstamp.operators.probe import probe_with
 from pointstamp.operators.split_merge import concatenate
 
 if TYPE_CHECKING:
+    from pointstamp.collections.clock_input import Clock
     from pointstamp.operators.probe import Probe
     from pointstamp.operators.stream import Stream
 
@@ -220,6 +222,39 @@ class Collection(LoopMethods):
         return self._counted(
             [self, other], lambda one, two: np.maximum(one - np.maximum(two, 0), 0), name
         )
+
+    def temporal_filter(
+        self, start: Any, end: Any, *, clock: Clock | None = None, name: str = "TemporalFilter"
+    ) -> Collection:
+        """Each record while a clock is at its start or later, and before its end.
+
+        What has left is not kept; the state is the records that will enter or leave.
+
+        Parameters
+        ----------
+        start, end : str, Expression or None
+            Columns, or expressions, of the type of the clock. None is open; a record whose start
+            or end is null is never there, as the comparison is not true.
+        clock : Clock, optional
+            Of `Scope.new_clock`, or of an input `ps.ClockInput()`. Before it has a value nothing
+            is there. Without it the epoch is the clock, and the columns are integers.
+
+        Raises
+        ------
+        SchemaError
+            If start or end is not of the clock's type.
+        BuildError
+            In a loop, or of something that is no clock.
+
+        >>> import pointstamp as ps
+        >>> def build(scope, bookings):
+        ...     return bookings.temporal_filter("begins", "ends").select("room")
+        >>> view = ps.View(build, bookings="room string, begins long, ends long")
+        >>> view.insert("bookings", [("blue", 0, 2), ("red", 1, 9)])
+        >>> view.advance(), view.advance(), view.advance()
+        ([(('blue',), 1)], [(('red',), 1)], [(('blue',), -1)])
+        """
+        return self.of(present(self.stream, self.schema, start, end, clock, name), self.schema)
 
     def group_by(self, *keys: str) -> GroupedCollection:
         """Groups of records of equal columns, of which nulls are one; `agg` or `top_k` follows."""

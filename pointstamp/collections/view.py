@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 
 from pointstamp.collections.changes import Changes, CollectionSnapshot
+from pointstamp.collections.clock_input import Clock, ClockHandle, ClockInput, new_clock
 from pointstamp.collections.collection import Collection
 from pointstamp.collections.inputs import CollectionInput, new_collection
 from pointstamp.collections.spine import insert_batch
+from pointstamp.collections.upserts import UpsertHandle, UpsertInput, new_upserts
 from pointstamp.communication.single import SingleCommunicator
 from pointstamp.containers.updates import Rows, Updates
 from pointstamp.errors import BuildError, DataError, InputError
@@ -38,7 +40,8 @@ class View:
         `build(scope, **inputs)` gets a `Collection` for each input, and returns a
         `Collection`, or a dict of them.
     inputs : schema, by name
-        As a text, a `pyarrow.Schema` or a Spark `StructType`.
+        As a text, a `pyarrow.Schema` or a Spark `StructType`; a `ClockInput`, for which `build`
+        gets a `Clock`; or an `UpsertInput`.
 
     Raises
     ------
@@ -63,14 +66,22 @@ class View:
         by_name = takes_names(build, list(inputs))
         self._worker = Worker(SingleCommunicator())
         self._inputs: dict[str, CollectionInput] = {}
+        self._clocks: dict[str, ClockHandle] = {}
+        self._upserts: dict[str, UpsertHandle] = {}
         self._probe = Probe()
         self._results: dict[str, _Result] = {}
         with self._worker.dataflow("View") as scope:
-            collections = []
-            for name, schema in inputs.items():
-                input_, collection = new_collection(scope, schema, name)
-                self._inputs[name] = input_
-                collections.append(collection)
+            collections: list[Collection | Clock] = []
+            for name, given in inputs.items():
+                if isinstance(given, ClockInput):
+                    self._clocks[name], clock = new_clock(scope, given.type, name)
+                    collections.append(clock)
+                elif isinstance(given, UpsertInput):
+                    self._upserts[name], collection = new_upserts(scope, given, name)
+                    collections.append(collection)
+                else:
+                    self._inputs[name], collection = new_collection(scope, given, name)
+                    collections.append(collection)
             made: Any = built(build, scope, list(inputs), collections, by_name)  # type: ignore[arg-type]  # it passes them on
             self._is_single = isinstance(made, Collection)
             found = {_RESULT: made} if self._is_single else made
@@ -83,6 +94,11 @@ class View:
                 )
             for name, result in found.items():
                 self._results[name] = _Result(result, self._probe)
+        self._all: list[CollectionInput | ClockHandle | UpsertHandle] = [
+            *self._inputs.values(),
+            *self._clocks.values(),
+            *self._upserts.values(),
+        ]
         self._epoch = 0
 
     @property
@@ -116,10 +132,44 @@ class View:
         """
         self._input(name).update(changes)
 
-    def advance(self) -> Any:
-        """End the epoch: what changed of the result by it, as `Changes`; of several a dict."""
+    def upsert(self, name: str, rows: Iterable[Any]) -> None:
+        """Have each row in the place of that of its key, in an input that is an `UpsertInput`.
+
+        The last one of an epoch and key counts. Rows are tuples or dicts.
+
+        Raises
+        ------
+        InputError
+            If there is no such input.
+        DataError
+            If a row does not fit the schema. None is there then.
+        """
+        self._upsert_handle(name).upsert(rows)
+
+    def remove(self, name: str, keys: Iterable[Any]) -> None:
+        """Have no rows of these keys, each a value or a tuple of several; raises as `upsert`."""
+        self._upsert_handle(name).remove(keys)
+
+    def advance(self, **clocks: Any) -> Any:
+        """End the epoch: what changed of the result by it, as `Changes`; of several a dict.
+
+        Parameters
+        ----------
+        clocks : by name
+            What clocks are set to, for this epoch and those that follow.
+
+        Raises
+        ------
+        InputError
+            If a clock is set to less than before, or there is none of that name. The epoch goes
+            on then.
+        DataError
+            If it is no value of the clock's type.
+        """
+        if clocks:
+            self._set(clocks)
         self._epoch += 1
-        for input_ in self._inputs.values():
+        for input_ in self._all:
             input_.advance_to(self._epoch)
         self._worker.step_while(lambda: self._probe.less_than(self._epoch))
         changes = {name: result.take() for name, result in self._results.items()}
@@ -148,7 +198,7 @@ class View:
 
     def close(self) -> None:
         """End the dataflow. Closing twice is closing once."""
-        for input_ in self._inputs.values():
+        for input_ in self._all:
             input_.close()
         self._worker.finish()
         self._worker.close()
@@ -160,12 +210,37 @@ class View:
         self.close()
 
     def __repr__(self) -> str:
-        return f"View(inputs={list(self._inputs)}, epoch={self._epoch})"
+        inputs = [*self._inputs, *self._clocks, *self._upserts]
+        return f"View(inputs={inputs}, epoch={self._epoch})"
+
+    def _set(self, clocks: dict[str, Any]) -> None:
+        """Set all of some clocks, or none."""
+        words = {}
+        for name, value in clocks.items():
+            if name not in self._clocks:
+                raise InputError(f"there is no clock {name!r}; there are {list(self._clocks)}")
+            words[name] = self._clocks[name].word(value)
+        for name, word in words.items():
+            self._clocks[name].set_word(word)
 
     def _input(self, name: str) -> CollectionInput:
+        if name in self._clocks:
+            raise InputError(f"the input {name!r} is a clock: set it by advance({name}=value)")
+        if name in self._upserts:
+            raise InputError(
+                f"the input {name!r} is of upserts: change it by upsert({name!r}, rows) and "
+                f"remove({name!r}, keys)"
+            )
         if name not in self._inputs:
             raise InputError(f"there is no input {name!r}; there are {list(self._inputs)}")
         return self._inputs[name]
+
+    def _upsert_handle(self, name: str) -> UpsertHandle:
+        if name not in self._upserts:
+            raise InputError(
+                f"there is no input of upserts {name!r}; there are {list(self._upserts)}"
+            )
+        return self._upserts[name]
 
 
 class _Result:

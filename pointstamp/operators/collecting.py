@@ -50,6 +50,178 @@ class CollectionMethods(ScopeCore[Any]):
         made: tuple[Any, Any] = inputs.new_collection(self, schema, name)
         return made
 
+    def new_clock(self, type: str = "timestamp", *, name: str = "Clock") -> tuple[Any, Any]:
+        """A clock to be set by this program, for `temporal_filter`: its input and the clock.
+
+        Parameters
+        ----------
+        type : str
+            "timestamp", "timestamp_utc", "date", or a signed integer such as "long".
+
+        Returns
+        -------
+        input : ClockHandle
+            With `set(value)`, and `advance_to` and `close` as of `new_input`.
+        clock : Clock
+
+        Raises
+        ------
+        SchemaError
+            For another type.
+
+        >>> import pointstamp as ps
+        >>> def main(worker):
+        ...     seen = []
+        ...     with worker.dataflow() as scope:
+        ...         bookings, collection = scope.new_collection("begins long, ends long")
+        ...         now, clock = scope.new_clock("long")
+        ...         active = collection.temporal_filter("begins", "ends", clock=clock)
+        ...         active.inspect(lambda row, time, diff: seen.append((row, time, diff)))
+        ...     bookings.insert([(10, 20)])
+        ...     bookings.close()
+        ...     for epoch, value in enumerate([9, 15, 20]):
+        ...         now.advance_to(epoch)
+        ...         now.set(value)
+        ...     now.close()
+        ...     worker.run()
+        ...     return seen
+        >>> ps.execute(main)
+        [[((10, 20), 1, 1), ((10, 20), 2, -1)]]
+        """
+        module = import_module("pointstamp.collections.clock_input")
+        made: tuple[Any, Any] = module.new_clock(self, type, name)
+        return made
+
+    def from_upserts(
+        self,
+        stream: Any,
+        schema: Any,
+        key: Any,
+        *,
+        sequence: Any = None,
+        name: str = "Upserts",
+    ) -> Any:
+        """The collection of the current row of each key, of a stream of pairs of a key and a row.
+
+        What is kept is the row of each key, by the worker of the key's hash.
+
+        Parameters
+        ----------
+        stream : Stream
+            Of (key, row): the key is a value, or a tuple of several; the row a tuple or dict of
+            `schema`, with that key. None in its place deletes the row of the key.
+        schema : str, pyarrow.Schema or Spark StructType
+        key : str or sequence of str
+            The columns of the key.
+        sequence : callable, optional
+            Of a record of the stream an integer of 64 bits: of an epoch's upserts of a key that of
+            the greatest wins. Without it the last one that came, so a key should come from one
+            worker then.
+
+        Returns
+        -------
+        Collection
+
+        While it runs, a record of another form is a `DataError`.
+
+        >>> import pointstamp as ps
+        >>> def main(worker):
+        ...     seen = []
+        ...     with worker.dataflow() as scope:
+        ...         input, stream = scope.new_input()
+        ...         orders = scope.from_upserts(stream, "id long, state string", "id")
+        ...         orders.inspect(lambda row, time, diff: seen.append((row, time, diff)))
+        ...     input.send((7, (7, "open")))
+        ...     input.send((7, (7, "paid")))
+        ...     input.advance_to(1)
+        ...     input.send((7, None))
+        ...     input.close()
+        ...     worker.run()
+        ...     return seen
+        >>> ps.execute(main)
+        [[((7, 'paid'), 0, 1), ((7, 'paid'), 1, -1)]]
+        """
+        module = import_module("pointstamp.collections.upserts")
+        return module.from_upserts(stream, schema, key, sequence, name)
+
+    def from_debezium(
+        self,
+        stream: Any,
+        schema: Any,
+        key: Any,
+        *,
+        sequence: Any = None,
+        name: str = "Debezium",
+    ) -> Any:
+        """The collection of the current row of each key, of a stream of Debezium's messages.
+
+        Parameters
+        ----------
+        stream : Stream
+            Of dicts with `op` (c, r, u or d), `before` and `after`, which are rows of `schema`;
+            of None, the tombstone behind a deletion, nothing follows.
+        schema, key, sequence
+            As of `from_upserts`.
+
+        Returns
+        -------
+        Collection
+
+        While it runs, a `before` that differs from the row that is there is a `DataError`; without
+        `before`, an op other than d replaces what is there.
+
+        >>> import pointstamp as ps
+        >>> def main(worker):
+        ...     seen = []
+        ...     with worker.dataflow() as scope:
+        ...         input, stream = scope.new_input()
+        ...         orders = scope.from_debezium(stream, "id long, cents long", "id")
+        ...         orders.inspect(lambda row, time, diff: seen.append((row, time, diff)))
+        ...     first, second = {"id": 7, "cents": 5}, {"id": 7, "cents": 6}
+        ...     input.send({"op": "c", "before": None, "after": first})
+        ...     input.advance_to(1)
+        ...     input.send({"op": "u", "before": first, "after": second})
+        ...     input.close()
+        ...     worker.run()
+        ...     return seen
+        >>> ps.execute(main)
+        [[((7, 5), 0, 1), ((7, 5), 1, -1), ((7, 6), 1, 1)]]
+        """
+        module = import_module("pointstamp.collections.upserts")
+        return module.from_debezium(stream, schema, key, sequence, name)
+
+    def from_cdf(self, stream: Any, schema: Any, *, name: str = "ChangeFeed") -> Any:
+        """The collection that a change data feed of Delta describes, of a stream of its rows.
+
+        Parameters
+        ----------
+        stream : Stream
+            Of dicts of the columns of `schema`, with `_change_type`: insert, delete,
+            update_preimage or update_postimage. `_commit_version` and `_commit_timestamp` may be
+            there, and are not looked at.
+        schema : str, pyarrow.Schema or Spark StructType
+
+        Returns
+        -------
+        Collection
+
+        While it runs, a record of another form is a `DataError`.
+
+        >>> import pointstamp as ps
+        >>> def main(worker):
+        ...     seen = []
+        ...     with worker.dataflow() as scope:
+        ...         rows = [{"a": 1, "_change_type": "insert"}, {"a": 2, "_change_type": "delete"}]
+        ...         changes = scope.from_cdf(scope.to_stream(rows), "a long")
+        ...         changes.inspect(lambda row, time, diff: seen.append((row, diff)))
+        ...     worker.run()
+        ...     return seen
+        >>> ps.execute(main)
+        [[((1,), 1), ((2,), -1)]]
+        """
+        module = import_module("pointstamp.collections.upserts")
+        return module.from_cdf(stream, schema, name)
+
     def variable(
         self,
         schema: Any,

@@ -180,11 +180,6 @@ MUTANTS = [
                 "there = rows",
             ),
             (
-                "A record that is there fewer than no times is there.",
-                "return np.where(count > 0, wanted, 0)",
-                "return np.where(count != 0, wanted, 0)",
-            ),
-            (
                 "What is subtracted fewer than no times is added.",
                 "lambda one, two: np.maximum(one - np.maximum(two, 0), 0), name",
                 "lambda one, two: np.maximum(one - two, 0), name",

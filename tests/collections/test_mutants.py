@@ -17,8 +17,9 @@ from tests.collections.shared_mutants import (
     by_joins,
     by_motifs,
 )
+from tests.collections.temporal_mutants import TEMPORAL_MUTANTS, by_orders, by_stays
 
-ALL = [*MUTANTS, *LOOP_MUTANTS, *SHARED_MUTANTS]
+ALL = [*MUTANTS, *LOOP_MUTANTS, *SHARED_MUTANTS, *TEMPORAL_MUTANTS]
 
 
 def _marked(mutant: CollectionMutant) -> Any:
@@ -36,13 +37,17 @@ def test_a_planted_bug_is_caught(mutant: CollectionMutant) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize(
-    "hunt", [by_views, by_workers, by_loops, by_joins, by_motifs, by_imports, by_handles]
-)
+HUNTS = [
+    *(by_views, by_workers, by_loops, by_joins, by_motifs, by_imports, by_handles),
+    *(by_stays, by_orders),
+]
+
+
+@pytest.mark.parametrize("hunt", HUNTS)
 def test_without_a_bug_nothing_is_found(hunt: object) -> None:
     hunt()  # type: ignore[operator]  # it is a function
 
 
 def test_there_are_so_many_and_each_says_what_it_is() -> None:
-    assert len({(mutant.what, mutant.hunt) for mutant in ALL}) == len(ALL) >= 85
+    assert len({(mutant.what, mutant.hunt) for mutant in ALL}) == len(ALL) >= 100
     assert all(mutant.what.endswith(".") for mutant in ALL)

@@ -86,6 +86,7 @@ def arguments(stream: Any, name: str, inner: Any) -> dict[str, Any]:
         "route": lambda *record: 0,
         "schema": "a long",
         "sources": [],
+        "stream": stream,
         "streams": [stream],
         "summary": 1,
         "timeout": timedelta(seconds=1),
@@ -98,6 +99,8 @@ def call(method: str, owner: Any, stream: Any, inner: Any) -> Any:
     """The operator, with the name and with what else it needs."""
     function = getattr(owner, method.split(".")[1])
     known = arguments(stream, NAME, inner)
+    if method in ("Scope.from_upserts", "Scope.from_debezium"):
+        known["key"] = "a"  # a column
     given = {}
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind is parameter.VAR_POSITIONAL:

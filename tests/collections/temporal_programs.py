@@ -1,0 +1,218 @@
+"""Random temporal filters and upserts, and what they should give: recomputed at each epoch.
+
+They are short programs of their own, as their inputs are others than those of `programs.py`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from hypothesis import strategies as st
+
+import pointstamp as ps
+from pointstamp import col
+
+Row = tuple[Any, ...]
+Multiset = Counter[Row]
+
+STAYS = "k long, a long?, b long?"
+ORDERS = "k long, t string?, v long"
+
+
+def shown(rows: Multiset) -> Multiset:
+    """Without the records that are there no times."""
+    return Counter({row: n for row, n in rows.items() if n})
+
+
+def accumulated(updates: list[tuple[Row, int, int]], n_epochs: int) -> list[Multiset]:
+    """The collection at each epoch, of updates (row, epoch, diff)."""
+    found = []
+    for epoch in range(n_epochs):
+        now: Multiset = Counter()
+        for row, time, diff in updates:
+            if time <= epoch:
+                now[row] += diff
+        found.append(shown(now))
+    return found
+
+
+@dataclass(frozen=True)
+class Stays:
+    """Epochs of changes and of a clock, and the form of a filter of them."""
+
+    form: int
+    """0: both ends; 1: without an end; 2: without a start; 3: an expression as the end."""
+    by_epoch: bool
+    counts: bool
+    """Whether a count of each k is kept of what is there."""
+    epochs: list[tuple[list[tuple[Row, int]], int]]
+
+    @property
+    def n_epochs(self) -> int:
+        """With those at which nothing comes, as the epochs go on."""
+        return len(self.epochs) + 8
+
+    def build(self, stays: Any, clock: Any) -> Any:
+        """With the operators."""
+        start = None if self.form == 2 else "a"
+        end = (col("b"), None, "b", col("a") + 2)[self.form]
+        found = stays.temporal_filter(start, end, clock=None if self.by_epoch else clock)
+        return found.group_by("k").agg(n=ps.count()) if self.counts else found
+
+    def expected(self) -> list[Multiset]:
+        """In plain Python, at each epoch."""
+        there: Multiset = Counter()
+        now: int | None = None
+        found = []
+        for epoch in range(self.n_epochs):
+            changes, move = self.epochs[epoch] if epoch < len(self.epochs) else ([], 0)
+            for row, diff in changes:
+                there[row] += diff
+            now = epoch if self.by_epoch else (now or 0) + move if move or now is not None else None
+            rows = Counter({row: n for row, n in there.items() if self._is_there(row, now)})
+            if self.counts:
+                counts: Multiset = Counter()
+                for (k, _, _), n in rows.items():
+                    counts[k,] += n
+                rows = Counter({(k, n): 1 for (k,), n in counts.items() if n})
+            found.append(shown(rows))
+        return found
+
+    def values(self) -> list[int | None]:
+        """What the clock is set to at each epoch that has changes; None at first."""
+        now: int | None = None
+        found = []
+        for _, move in self.epochs:
+            now = (now or 0) + move if move or now is not None else None
+            found.append(now)
+        return found
+
+    def _is_there(self, row: Row, now: int | None) -> bool:
+        _, a, b = row
+        sides: list[int | None] = []
+        if self.form != 2:
+            sides.append(a)
+        if self.form == 3:
+            b = None if a is None else a + 2
+        if self.form != 1:
+            sides.append(b)
+        if now is None or None in sides:
+            return False
+        return (self.form == 2 or a <= now) and (self.form == 1 or now < b)
+
+
+@st.composite
+def stays(draw: Any) -> Stays:
+    """Insertions, deletions of what was inserted, and a clock that jumps."""
+    points = st.one_of(st.none(), st.integers(-2, 10))
+    rows = st.tuples(st.integers(0, 2), points, points)
+    known: list[Row] = []
+    epochs = []
+    for _ in range(draw(st.integers(1, 6))):
+        added = draw(st.lists(st.tuples(rows, st.sampled_from([1, 1, 2])), max_size=5))
+        gone = draw(st.lists(st.sampled_from(known), max_size=3, unique=True)) if known else []
+        for row in gone:
+            known.remove(row)
+        known += [row for row, n in added for _ in range(n)]
+        epochs.append(([*added, *((row, -1) for row in gone)], draw(st.sampled_from([0, 1, 2, 5]))))
+    return Stays(draw(st.integers(0, 3)), draw(st.booleans()), draw(st.booleans()), epochs)
+
+
+def run_stays(worker: ps.Worker, program: Stays, at_a_time: int) -> list[tuple[Row, int, int]]:
+    """Each worker inserts its share; worker 0 sets the clock, or the last one, in turns."""
+    seen: list[tuple[Row, int, int]] = []
+    with worker.dataflow() as scope:
+        input_, collection = scope.new_collection(STAYS)
+        now, clock = scope.new_clock("long")
+        result = program.build(collection, clock)
+        result.inspect(lambda row, time, diff: seen.append((row, time, diff)))
+        probe = result.probe()
+    for epoch, ((changes, _), value) in enumerate(
+        zip(program.epochs, program.values(), strict=True)
+    ):
+        input_.update(changes[worker.index :: worker.peers])
+        if value is not None and worker.index == epoch % worker.peers:
+            now.set(value)
+        input_.advance_to(epoch + 1)
+        now.advance_to(epoch + 1)
+        if epoch % at_a_time == at_a_time - 1:
+            worker.step_while(partial(probe.less_than, epoch + 1))
+    input_.close()
+    now.close()
+    worker.run()
+    return seen
+
+
+def check_stays(program: Stays, workers: int, at_a_time: int, seed: int) -> None:
+    """The updates of all workers add up to what recomputing gives, at each epoch."""
+    parts = ps.simulate(run_stays, program, at_a_time, workers=workers, seed=seed)
+    found = [update for part in parts for update in part]
+    assert accumulated(found, program.n_epochs) == program.expected()
+
+
+@dataclass(frozen=True)
+class Orders:
+    """Epochs of upserts: (key, row or None, place); whether places decide."""
+
+    in_places: bool
+    epochs: list[list[tuple[int, Row | None, int]]]
+
+    def expected(self) -> list[Multiset]:
+        """In plain Python, at each epoch."""
+        records: dict[int, Row] = {}
+        found = []
+        for events in self.epochs:
+            for key, row, _ in sorted(events, key=lambda e: e[2]) if self.in_places else events:
+                records.pop(key, None)
+                if row is not None:
+                    records[key] = row
+            found.append(Counter(records.values()))
+        return found
+
+
+@st.composite
+def orders(draw: Any) -> Orders:
+    """Few keys, so that an epoch has several of one; places of one epoch differ."""
+    epochs = []
+    for _ in range(draw(st.integers(1, 6))):
+        events = []
+        for place in draw(st.permutations(range(draw(st.integers(0, 6))))):
+            key = draw(st.integers(0, 3))
+            text = draw(st.sampled_from([None, "", "a", "b"]))
+            row = draw(st.sampled_from([None, (key, text, 1), (key, text, 2)]))
+            events.append((key, row, place))
+        epochs.append(events)
+    return Orders(draw(st.booleans()), epochs)
+
+
+def run_orders(worker: ps.Worker, program: Orders, at_a_time: int) -> list[tuple[Row, int, int]]:
+    """Without places all events of a key come from one worker, as their order is that of coming."""
+    seen: list[tuple[Row, int, int]] = []
+    with worker.dataflow() as scope:
+        input_, stream = scope.new_input()
+        sequence = (lambda record: record[2]) if program.in_places else None
+        result = scope.from_upserts(stream, ORDERS, "k", sequence=sequence)
+        result.inspect(lambda row, time, diff: seen.append((row, time, diff)))
+        probe = result.probe()
+    for epoch, events in enumerate(program.epochs):
+        for number, event in enumerate(events):
+            if (number if program.in_places else event[0]) % worker.peers == worker.index:
+                input_.send(event)
+        input_.advance_to(epoch + 1)
+        if epoch % at_a_time == at_a_time - 1:
+            worker.step_while(partial(probe.less_than, epoch + 1))
+    input_.close()
+    worker.run()
+    return seen
+
+
+def check_orders(program: Orders, workers: int, at_a_time: int, seed: int) -> None:
+    """The updates of all workers add up to what recomputing gives, at each epoch."""
+    parts = ps.simulate(run_orders, program, at_a_time, workers=workers, seed=seed)
+    found = [update for part in parts for update in part]
+    assert accumulated(found, len(program.epochs)) == program.expected()
+    # No row comes and goes at one time: a message would be sent for nothing.
+    assert len({(row, time) for row, time, _ in found}) == len(found)
