@@ -36,13 +36,13 @@ def test_a_planted_bug_is_caught(mutant: CollectionMutant) -> None:
         mutant.hunt()
 
 
-@pytest.mark.soak
 HUNTS = [
     *(by_views, by_workers, by_loops, by_joins, by_motifs, by_imports, by_handles),
     *(by_stays, by_orders),
 ]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("hunt", HUNTS)
 def test_without_a_bug_nothing_is_found(hunt: object) -> None:
     hunt()  # type: ignore[operator]  # it is a function
