@@ -233,8 +233,8 @@ LOOP_MUTANTS = [
         [
             (
                 "Each worker has the row of an empty collection.",
-                "if always is not None and owner(always, info.peers) == info.index:",
-                "if always is not None:",
+                "not is_restored(info) and owner(always, info.peers) == info.index:",
+                "not is_restored(info):",
             ),
         ],
     ),

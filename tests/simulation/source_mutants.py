@@ -671,8 +671,8 @@ SOURCE_MUTANTS = [
         ),
         (
             "Discarding less than before makes what is gone look as if it was there.",
-            "self.discarded = max(self.discarded, upto)",
-            "self.discarded = upto",
+            "self.discarded = max(self.discarded, upto)\n        for epoch in",
+            "self.discarded = upto\n        for epoch in",
         ),
     ),
     *_of(
