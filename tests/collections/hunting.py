@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
+import numpy as np
 from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
 
+import pointstamp as ps
 from tests.collections.checks import check_view, check_workers
 from tests.collections.programs import programs
 from tests.simulation.planting import Planting
@@ -40,6 +44,33 @@ def by_views_of(*last: str) -> Callable[[], None]:
         check_view(program)  # type: ignore[arg-type]  # as above
 
     return hunt
+
+
+@seed(4)
+@without_shrinking
+@given(
+    st.lists(
+        st.lists(st.tuples(st.integers(0, 2), st.integers(-2, 2)), max_size=4),
+        min_size=1,
+        max_size=3,
+    )
+)
+def by_thresholds(epochs: list[list[tuple[int, int]]]) -> None:
+    """Records of which copies may be deleted before they come, at most twice each."""
+    view = ps.View(
+        lambda scope, t: t.threshold(lambda counts: np.minimum(counts, 2)), t="record long"
+    )
+    counts: Counter[Any] = Counter()
+    found: Counter[Any] = Counter()
+    for changes in epochs:
+        view.update("t", [((record,), diff) for record, diff in changes])
+        for record, diff in changes:
+            counts[(record,)] += diff
+        for row, diff in view.advance():
+            found[row] += diff
+        expected = {row: min(n, 2) for row, n in counts.items() if n > 0}
+        assert {row: n for row, n in found.items() if n} == expected
+    view.close()
 
 
 @seed(2)

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from tests.collections.hunting import by_views, by_views_of, by_workers
+from tests.collections.hunting import by_thresholds, by_views, by_views_of, by_workers
 from tests.collections.hunting import planted_in as _of
 from tests.collections.ordered_mutants import ORDERED_MUTANTS
 
 MUTANTS = [
+    *_of(
+        "collections.collection",
+        by_thresholds,
+        [
+            (
+                "A record that is there fewer than no times is there.",
+                "return np.where(count > 0, wanted, 0)",
+                "return np.where(count != 0, wanted, 0)",
+            ),
+        ],
+    ),
     *_of(
         "collections.join",
         by_views,
