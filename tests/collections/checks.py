@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import partial
 from typing import Any
 
 import pointstamp as ps
@@ -13,6 +12,7 @@ from pointstamp.containers.dictionary import TEXTS
 from pointstamp.containers.text_order import TextOrder
 from tests.collections import ordered_programs  # noqa: F401  (its steps are drawn, too)
 from tests.collections.programs import SCHEMA, Program
+from tests.collections.running import run_epochs
 
 
 def check_view(program: Program) -> None:
@@ -47,23 +47,8 @@ def _set_limits(program: Program) -> None:
 
 
 def _run(worker: ps.Worker, program: Program, at_a_time: int) -> list[tuple[Any, int, int]]:
-    """`at_a_time` epochs are sent before anything is worked off."""
-    seen: list[tuple[Any, int, int]] = []
-    with worker.dataflow() as scope:
-        made = [scope.new_collection(SCHEMA) for _ in range(program.n_inputs)]
-        result = program.build([collection for _, collection in made])
-        result.inspect(lambda row, time, diff: seen.append((row, time, diff)))
-        probe = result.probe()
-    for epoch, changes in enumerate(program.epochs):
-        for (input_, _), pairs in zip(made, changes, strict=True):
-            input_.update(pairs[worker.index :: worker.peers])
-            input_.advance_to(epoch + 1)
-        if epoch % at_a_time == at_a_time - 1:
-            worker.step_while(partial(probe.less_than, epoch + 1))
-    for input_, _ in made:
-        input_.close()
-    worker.run()
-    return seen
+    schemas = [SCHEMA] * program.n_inputs
+    return run_epochs(worker, schemas, program.build, program.epochs, at_a_time)
 
 
 def _multisets(found: list[tuple[Any, int, int]], n_epochs: int) -> list[Counter[Any]]:

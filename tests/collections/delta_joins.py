@@ -16,32 +16,10 @@ from typing import Any
 
 import pointstamp as ps
 from pointstamp.collections.spine import Spine
+from tests.collections.running import Build, run_epochs
 
 Row = tuple[Any, ...]
 Multiset = Counter[Row]
-Build = Callable[[Sequence[ps.Collection]], ps.Collection]
-
-
-def run(
-    worker: ps.Worker, schemas: list[str], build: Build, epochs: list[Any], at_a_time: int
-) -> list[Any]:
-    """(row, epoch, diff) of what leaves at this worker."""
-    seen: list[Any] = []
-    with worker.dataflow() as scope:
-        made = [scope.new_collection(schema) for schema in schemas]
-        result = build([collection for _, collection in made])
-        result.inspect(lambda row, time, diff: seen.append((row, time, diff)))
-        probe = result.probe()
-    for epoch, changes in enumerate(epochs):
-        for (input_, _), pairs in zip(made, changes, strict=True):
-            input_.update(pairs[worker.index :: worker.peers])
-            input_.advance_to(epoch + 1)
-        if epoch % at_a_time == at_a_time - 1:
-            worker.step_while(partial(probe.less_than, epoch + 1))
-    for input_, _ in made:
-        input_.close()
-    worker.run()
-    return seen
 
 
 def check(
@@ -54,7 +32,7 @@ def check(
     seed: int,
 ) -> None:
     """At each epoch what left adds up to what is expected of what came."""
-    parts = ps.simulate(run, schemas, build, epochs, at_a_time, workers=workers, seed=seed)
+    parts = ps.simulate(run_epochs, schemas, build, epochs, at_a_time, workers=workers, seed=seed)
     found = [update for part in parts for update in part]
     assert len({(row, time) for row, time, _ in found}) == len(found), "not consolidated"
     came: list[Multiset] = [Counter() for _ in schemas]

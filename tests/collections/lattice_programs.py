@@ -7,7 +7,7 @@ what operators make of them is compared at each epoch and round with the same ma
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import pointstamp as ps
 from pointstamp import col
 from pointstamp.collections import trace
+from tests.collections.running import run_epochs
 
 N_ROUNDS = 4
 SCHEMA = "k long, v long, r long"
@@ -151,24 +152,17 @@ def check_lattice(program: LatticeProgram, workers: int, at_a_time: int, seed: i
 
 def _run(worker: ps.Worker, program: LatticeProgram, at_a_time: int) -> list[Any]:
     seen: list[Any] = []
-    with worker.dataflow() as scope:
-        made = [scope.new_collection(SCHEMA) for _ in range(2)]
-        with scope.iterative() as inner:
+
+    def build(collections: Sequence[Any]) -> Any:
+        with collections[0].scope.iterative() as inner:
             one, two = (
                 collection.enter_at(inner, round=col("r")).select("k", "v")
-                for _, collection in made
+                for collection in collections
             )
             for step in program.steps:
                 one = STEPS[step][0](one, two)
             one.inspect(lambda row, time, diff: seen.append((row, time, diff)))
-            probe = one.leave().probe()
-    for epoch, changes in enumerate(program.epochs):
-        for (input_, _), pairs in zip(made, changes, strict=True):
-            input_.update(pairs[worker.index :: worker.peers])
-            input_.advance_to(epoch + 1)
-        if epoch % at_a_time == at_a_time - 1:
-            worker.step_while(lambda epoch=epoch: probe.less_than(epoch + 1))  # type: ignore[misc]
-    for input_, _ in made:
-        input_.close()
-    worker.run()
+            return one.leave()
+
+    run_epochs(worker, [SCHEMA] * 2, build, program.epochs, at_a_time)
     return seen
