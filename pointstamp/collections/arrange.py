@@ -19,6 +19,7 @@ from pointstamp.collections.durable_rows import (
     is_restored,
     last_epoch,
     restored_rows,
+    stored_parts,
 )
 from pointstamp.collections.spine import Spine
 from pointstamp.containers.builder import PREFERRED_RECORDS
@@ -100,9 +101,7 @@ def arrange(
     spine = Spine(stream.scope.timestamp)
 
     def kept() -> list[StoredPart]:
-        if form is None:
-            return [StoredPart("rows", rows, texts) for rows in spine.contents()]
-        return [StoredPart("rows", form.decode(rows), form.texts) for rows in spine.contents()]
+        return stored_parts("rows", (rows for _, rows in spine.listed()), texts, form)
 
     def build(capability: Capability, info: OperatorInfo) -> _ArrangeLogic:
         capability.drop()

@@ -75,6 +75,12 @@ class Changes(Sequence[tuple[tuple[Any, ...], int]]):
         return self._pairs
 
 
+def missing_row(schema: Schema, rows: Rows) -> tuple[Any, ...] | None:
+    """The first of some consolidated rows that is there fewer than no times, if one is."""
+    below = rows[rows[:, -1] < 0][:1]
+    return schema.to_rows(below)[0] if len(below) else None
+
+
 class CollectionSnapshot(Sequence[tuple[Any, ...]]):
     """The rows of a collection, sorted, nulls first; each as often as it is there."""
 

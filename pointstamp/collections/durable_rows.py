@@ -61,6 +61,18 @@ class StoredForm:
     texts: tuple[int, ...]
 
 
+def stored_parts(
+    name: str, batches: Iterable[Rows], texts: tuple[int, ...], form: StoredForm | None
+) -> list[StoredPart]:
+    """Batches of rows as they are stored: in another form, or as they are kept.
+
+    texts : which words of what is kept are numbers of texts
+    """
+    if form is None:
+        return [StoredPart(name, rows, texts) for rows in batches]
+    return [StoredPart(name, form.decode(rows), form.texts) for rows in batches]
+
+
 def restored_rows(
     info: OperatorInfo, n_key: int, kept: Callable[[], Iterable[StoredPart]]
 ) -> dict[Any, Rows]:

@@ -20,16 +20,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pointstamp.collections.arrange import Arrangement
-from pointstamp.collections.changes import CollectionSnapshot
+from pointstamp.collections.changes import CollectionSnapshot, missing_row
 from pointstamp.collections.schema import Column, Schema
-from pointstamp.collections.spine import Spine, SpineReader
+from pointstamp.collections.spine import Spine, SpineReader, as_one
 from pointstamp.containers.updates import Rows, Updates
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Frontier, Input, Output
 from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import AsOfError, BuildError, DataError, UsageError
-from pointstamp.kernels.consolidation import consolidate_all, merge
+from pointstamp.kernels.consolidation import consolidate_all
 from pointstamp.kernels.matches import match_batches
 from pointstamp.operators.transform import PIPELINE, transform
 from pointstamp.progress.operate import Interest
@@ -306,15 +306,11 @@ class TraceAsOf:
     def snapshot(self) -> CollectionSnapshot:
         """All records that this worker has. Raises as `lookup` does."""
         batches = self._handle.rows_as_of(self._time)
-        while len(batches) > 1:
-            last = batches.pop()
-            batches[-1] = merge(batches[-1], last)
         none = np.empty((0, self._handle.schema.n_words + 1), np.int64)
-        return self._snapshot(batches[0] if batches else none)
+        return self._snapshot(as_one(batches, none))
 
     def _snapshot(self, rows: Rows) -> CollectionSnapshot:
-        if (rows[:, -1] < 0).any():
-            (row,) = self._handle.schema.to_rows(rows[rows[:, -1] < 0][:1])
+        if (row := missing_row(self._handle.schema, rows)) is not None:
             raise DataError(
                 f"as of {self._time!r} the row {row!r} is there fewer than no times: more copies "
                 "of it were deleted than there were"

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pointstamp.collections.arrange import Arrangement, arrange
-from pointstamp.collections.durable_rows import StoredForm, StoredPart, restored_rows
+from pointstamp.collections.durable_rows import StoredForm, StoredPart, restored_rows, stored_parts
 from pointstamp.collections.linear import changed
 from pointstamp.collections.order import ALL, RecordOrder, from_first
 from pointstamp.collections.spine import insert_batch
@@ -81,9 +81,7 @@ def answers_kept(
         given: list[Rows] = []
 
         def kept() -> list[StoredPart]:
-            if form is None:
-                return [StoredPart("answers", rows, texts) for rows in given]
-            return [StoredPart("answers", form.decode(rows), form.texts) for rows in given]
+            return stored_parts("answers", given, texts, form)
 
         rows = restored_rows(info, n_key, kept).get("answers")
         if rows is not None:

@@ -45,7 +45,6 @@ cdef class Spine:
 
     cpdef bint less_equal(self, object a, object b) except -1
     cpdef insert(self, object rows, object time)
-    cpdef list contents(self)
     @cython.locals(n=Py_ssize_t, batch=SpineBatch)
     cpdef list read(self, object time, bint through)
     @cython.locals(

@@ -159,10 +159,6 @@ class Spine:
             self._batches.append(SpineBatch(rows, time))
             self.maintain()
 
-    def contents(self) -> list[Rows]:
-        """The rows of all batches."""
-        return [batch.rows for batch in self._batches]
-
     def read(self, time: Any, through: bool) -> list[Rows]:
         """The rows of the batches before `time`, or `through` it, as at most `MOST_READ`."""
         n = self._n_of(time, through)
@@ -281,6 +277,14 @@ class Spine:
     def n_batches(self) -> int:
         """In how many batches."""
         return len(self._batches)
+
+
+def as_one(batches: list[Rows], none: Rows) -> Rows:
+    """Merge batches, in place, and give what they come to; `none` where there are none."""
+    while len(batches) > 1:
+        last = batches.pop()
+        batches[-1] = merge(batches[-1], last)
+    return batches[0] if batches else none
 
 
 def insert_batch(batches: list[Rows], new: Rows) -> None:

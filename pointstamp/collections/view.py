@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from pointstamp.collections.changes import Changes, CollectionSnapshot
+from pointstamp.collections.changes import Changes, CollectionSnapshot, missing_row
 from pointstamp.collections.clock_input import Clock, ClockHandle, ClockInput, new_clock
 from pointstamp.collections.collection import Collection
 from pointstamp.collections.inputs import CollectionInput, new_collection
-from pointstamp.collections.spine import insert_batch
+from pointstamp.collections.spine import as_one, insert_batch
 from pointstamp.collections.upserts import UpsertHandle, UpsertInput, new_upserts
 from pointstamp.communication.single import SingleCommunicator
 from pointstamp.containers.updates import Rows, Updates
 from pointstamp.errors import BuildError, DataError, InputError
-from pointstamp.kernels.consolidation import consolidate_all, merge
+from pointstamp.kernels.consolidation import consolidate_all
 from pointstamp.operators.building import built, name_of, takes_names
 from pointstamp.operators.probe import Probe
 from pointstamp.runtime.worker import Worker
@@ -273,12 +273,8 @@ class _Result:
     def snapshot(self, name: str) -> CollectionSnapshot:
         """All rows that were not deleted."""
         self._catch_up()
-        while len(self._batches) > 1:
-            last = self._batches.pop()
-            self._batches[-1] = merge(self._batches[-1], last)
-        rows = self._batches[0] if self._batches else self._none
-        if (rows[:, -1] < 0).any():
-            (row,) = self._schema.to_rows(rows[rows[:, -1] < 0][:1])
+        rows = as_one(self._batches, self._none)
+        if (row := missing_row(self._schema, rows)) is not None:
             raise DataError(
                 f"the result {name!r} has the row {row!r} fewer than no times: more copies of what "
                 "it comes of were deleted than there were"

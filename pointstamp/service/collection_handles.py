@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pointstamp.collections.changes import Changes, CollectionSnapshot
+from pointstamp.collections.changes import Changes, CollectionSnapshot, missing_row
 from pointstamp.collections.schema import Schema
 from pointstamp.containers.updates import Rows, Updates
 from pointstamp.errors import DataError, EpochError, StoppedError
 from pointstamp.service import protocol
-from pointstamp.service.changes_columns import added_up, no_rows, to_columns
+from pointstamp.service.changes_columns import added_up, to_columns
 from pointstamp.service.conversions import distributed, epoch_of
 
 if TYPE_CHECKING:
@@ -249,8 +249,7 @@ class CollectionOutput:
         """
         epoch = self._last() if epoch is None else epoch_of(epoch)
         rows = self._added_up(batch for _, batch in self._as_of(epoch, timeout_s))
-        if (rows[:, -1] < 0).any():
-            (row,) = self.schema.to_rows(rows[rows[:, -1] < 0][:1])
+        if (row := missing_row(self.schema, rows)) is not None:
             raise DataError(
                 f"output {self.name!r} has the row {row!r} fewer than no times as of epoch "
                 f"{epoch}: more copies of what it comes of were deleted than there were"
@@ -307,7 +306,4 @@ class CollectionOutput:
         return self._service.read_all(request)
 
     def _added_up(self, batches: Iterable[pa.RecordBatch]) -> Rows:
-        found = list(batches)
-        if not found:
-            return no_rows(self.schema)
-        return added_up(self.schema, found, f"output {self.name!r}")
+        return added_up(self.schema, batches, f"output {self.name!r}")

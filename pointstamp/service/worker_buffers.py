@@ -22,9 +22,8 @@ import pyarrow as pa
 from pointstamp.checkpoint.checkpoint import Checkpoint
 from pointstamp.checkpoint.input_log import Staged
 from pointstamp.collections.schema import Schema
-from pointstamp.collections.spine import insert_batch
+from pointstamp.collections.spine import as_one, insert_batch
 from pointstamp.errors import EpochError, ServiceError, UsageError
-from pointstamp.kernels.consolidation import merge
 from pointstamp.operators.sources import InputHandle
 from pointstamp.service.changes_columns import added_up, no_rows, to_columns
 from pointstamp.service.protocol import StageBatches, StagingHandle, StagingKey
@@ -282,7 +281,4 @@ class CollectionBuffer(OutputBuffer):
                 insert_batch(self._batches, rows)
 
     def _records(self) -> Any:
-        while len(self._batches) > 1:
-            last = self._batches.pop()
-            self._batches[-1] = merge(self._batches[-1], last)
-        return self._batches[0] if self._batches else no_rows(self._schema)
+        return as_one(self._batches, no_rows(self._schema))
