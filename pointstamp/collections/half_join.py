@@ -168,15 +168,16 @@ class CountTactic:
 class ValidateTactic:
     """Each prefix, whose last word is a value, times its diffs in all sides of a part."""
 
-    def __init__(self, part: ExtendTactic, value: int) -> None:
+    def __init__(self, part: ExtendTactic) -> None:
         self.sides = part.sides
         self.key = part.key
-        self._places = [np.array([*key, value], np.int32) for key in part.keys]
+        self._keys = part.keys
 
     def apply(self, rows: Rows, reads: Reads) -> Rows:
         """See `Tactic`."""
-        for side, places in zip(self.sides, self._places, strict=True):
-            rows = weigh(rows, reads(side), places, False)
+        value = rows.shape[1] - 2
+        for side, key in zip(self.sides, self._keys, strict=True):
+            rows = weigh(rows, reads(side), np.array([*key, value], np.int32), False)
         return rows
 
 
@@ -397,24 +398,11 @@ def _extended(
         proposed = half_join(chosen, part, behind, f"{name}Propose")
         for other in parts:
             if other is not part:
-                validate = _Validating(other)
-                proposed = half_join(proposed, validate, behind, f"{name}Validate")
+                step = ValidateTactic(other)
+                proposed = half_join(proposed, step, behind, f"{name}Validate")
         found.append(proposed)
     merged: StreamCore[Any] = found[0].concat(*found[1:])
     return merged
-
-
-class _Validating:
-    """`ValidateTactic` by the last word of a prefix, wherever that is."""
-
-    def __init__(self, part: ExtendTactic) -> None:
-        self.sides = part.sides
-        self.key = part.key
-        self._part = part
-
-    def apply(self, rows: Rows, reads: Reads) -> Rows:
-        """See `Tactic`."""
-        return ValidateTactic(self._part, rows.shape[1] - 2).apply(rows, reads)
 
 
 def _shortest(number: int, texts: tuple[int, ...]) -> Callable[[Any, Any], Updates | None]:

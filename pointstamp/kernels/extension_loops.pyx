@@ -98,33 +98,6 @@ cdef class Relations:
         free(self.keys)
 
 
-cdef Py_ssize_t after(
-    const int64_t *rows,
-    Py_ssize_t begin,
-    Py_ssize_t n,
-    Py_ssize_t width,
-    const int64_t *words,
-    Py_ssize_t n_words,
-    int least,
-) noexcept nogil:
-    """The first row from `begin` on that is not before some words or, `least` 1, is behind them.
-
-    By steps that double: most lists are short, and what is looked for in them is near.
-    """
-    cdef Py_ssize_t low = begin, high, step = 1, middle
-    while low + step <= n and compare(rows + (low + step - 1) * width, words, n_words) < least:
-        low += step
-        step *= 2
-    high = min(low + step - 1, n)
-    while low < high:
-        middle = low + (high - low) // 2
-        if compare(rows + middle * width, words, n_words) < least:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
 cdef Py_ssize_t find(Relation *relation, Batch *batches, const int64_t *prefix) noexcept nogil:
     """Find the rows of a prefix in all batches of a relation; how many there are."""
     cdef Py_ssize_t total = 0, b, k, n_key = relation.n_key
@@ -149,8 +122,8 @@ cdef Py_ssize_t find(Relation *relation, Batch *batches, const int64_t *prefix) 
             batch.begin = seek(
                 batch.rows, batch.begin, batch.n, batch.width, relation.key, n_key, False
             )
-            batch.end = after(
-                batch.rows, batch.begin, batch.n, batch.width, relation.key, n_key, 1
+            batch.end = seek(
+                batch.rows, batch.begin, batch.n, batch.width, relation.key, n_key, True
             )
         batch.at = batch.begin
         total += batch.end - batch.begin
@@ -168,9 +141,9 @@ cdef int sum_at(
     for b in range(relation.first, relation.last):
         batch = batches + b
         if batch.at < batch.end and batch.rows[batch.at * batch.width + n_key] < value:
-            batch.at += after(
+            batch.at += seek(
                 batch.rows + batch.at * batch.width + n_key, 0, batch.end - batch.at,
-                batch.width, &value, 1, 0,
+                batch.width, &value, 1, False,
             )
         if batch.at < batch.end and batch.rows[batch.at * batch.width + n_key] == value:
             if __builtin_add_overflow(

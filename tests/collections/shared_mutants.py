@@ -105,7 +105,7 @@ SHARED_MUTANTS = [
             ),
             (
                 "Values that one relation proposes are those of all.",
-                "rows = weigh(rows, reads(side), places, False)",
+                "rows = weigh(rows, reads(side), np.array([*key, value], np.int32), False)",
                 "rows = rows.copy()",
             ),
         ],
