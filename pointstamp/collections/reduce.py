@@ -150,8 +150,7 @@ class Reduction:
         """Take in what waited for a time: the changes of the answers, and later visits."""
         parts = list(touched.keys)
         if touched.batches:
-            parts_in = [batch.rows for batch in touched.batches]
-            rows = consolidated(parts_in, self._name)
+            rows = consolidated([batch.rows for batch in touched.batches], self._name)
             self._input.insert(rows, time)
             parts.append(distinct_keys(rows, self._n_key))
         keys = parts[0] if len(parts) == 1 else _distinct(parts)

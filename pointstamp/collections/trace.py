@@ -81,7 +81,6 @@ class Trace:
     def __init__(self, depth: int, let_be: int | None = None) -> None:
         self.depth = depth
         self._let_be = LET_BE if let_be is None else let_be
-        self._small = SMALL
         self.batches: list[TraceBatch] = []
         self.n_inserted = 0
         self._readers: list[TraceReader] = []
@@ -131,7 +130,7 @@ class Trace:
         while n and batches[n - 1].last > known:
             n -= 1
         n_small = 0
-        while n_small < n and batches[n - n_small - 1].n < self._small:
+        while n_small < n and batches[n - n_small - 1].n < SMALL:
             n_small += 1
         if n_small < self._let_be:
             n -= n_small

@@ -18,7 +18,6 @@ from typing import Any, Generic, Self, TypeVar, cast
 
 from pointstamp.dataflow.alignment import Epochs
 from pointstamp.dataflow.channels import Egress, Ingress, Queue, Tee
-from pointstamp.dataflow.collector import collector_off
 from pointstamp.dataflow.durability import OperatorState, epochs_of, refused
 from pointstamp.dataflow.environment import Environment
 from pointstamp.dataflow.operator import Operator, OperatorBuilder
@@ -340,9 +339,8 @@ class ScopeCore(Generic[S]):
             self.parent._children[self.node] = self.parent._logged(self.node, self.subgraph)
             self.parent.scopes.append(self)
         else:
-            with collector_off():
-                self.subgraph.internal_summary()
-                self.subgraph.set_external_summary([], [])
+            self.subgraph.internal_summary()
+            self.subgraph.set_external_summary([], [])
 
     def leads_to(self, stream: StreamCore[Any], later: StreamCore[Any]) -> bool:
         """Whether what comes on `stream` may cause what comes on `later`.
