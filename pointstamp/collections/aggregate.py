@@ -139,7 +139,8 @@ class GroupState:
         parts = []
         for number, kept in enumerate((self._rows, *self._kept)):
             for name, rows in kept.contents(keys):
-                texts = self._value_texts(number - 1) if name == VALUES and number else ()
+                is_value = name == VALUES and number
+                texts = _texts_of(self._aggregates[number - 1], self._n_key) if is_value else ()
                 parts.append(StoredPart((number, name), rows, (*key_texts, *texts)))
         return parts
 
@@ -153,15 +154,6 @@ class GroupState:
             numbers, keys = self._groups.known(rows), rows[:, : self._n_key]
             words = rows[:, self._n_key : -1]
             every[number].restore(name, numbers, np.ascontiguousarray(keys), words, rows[:, -1])
-
-    def _value_texts(self, number: int) -> list[int]:
-        """Which words of a key and a value are numbers of texts, behind the key."""
-        aggregate, n_key = self._aggregates[number], self._n_key
-        assert aggregate.value is not None
-        texts = [n_key] if aggregate.value.type.is_text else []
-        if aggregate.beside is not None and aggregate.beside.type.is_text:
-            texts.append(n_key + aggregate.n_beside)
-        return texts
 
     def take_in(self, parts: list[Rows]) -> Rows:
         """Take in the updates of a time, in any order; the changes of the answers."""
@@ -380,10 +372,17 @@ def _value_texts(n_key: int, aggregates: Sequence[BoundAggregate]) -> list[int]:
     """Which words of an update are numbers of texts, behind its key."""
     texts = []
     for aggregate, place in zip(aggregates, _value_places(n_key, aggregates), strict=True):
-        if aggregate.value is not None and aggregate.value.type.is_text:
-            texts.append(place)
-        if aggregate.beside is not None and aggregate.beside.type.is_text:
-            texts.append(place + aggregate.n_beside)
+        texts += _texts_of(aggregate, place)
+    return texts
+
+
+def _texts_of(aggregate: BoundAggregate, place: int) -> list[int]:
+    """Which words of a value, at `place`, and of what is beside it are numbers of texts."""
+    texts = []
+    if aggregate.value is not None and aggregate.value.type.is_text:
+        texts.append(place)
+    if aggregate.beside is not None and aggregate.beside.type.is_text:
+        texts.append(place + aggregate.n_beside)
     return texts
 
 
