@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 from uuid import uuid4
 
@@ -109,9 +110,11 @@ class CheckpointConfig(Durable):
                 "were sent to, or with another folder"
             )
         before = self._meta("columns")
+        of_collections = self._staged_of_collections()
         for name, schema in spec.inputs.items():
-            self._check_kind(name, name in spec.collections)
-            logged = self._logged(name)
+            staged = of_collections.get(name, [])
+            self._check_kind(name, name in spec.collections, bool(staged))
+            logged = self._logged(name, staged)
             had = before.get("input", {}).get(name) if logged is None else _columns(logged)
             self._compare("input", name, had, schema)
         for name in self._meta("outputs"):
@@ -127,21 +130,23 @@ class CheckpointConfig(Durable):
                     f"needed any more, say so: allow_missing=[{name!r}]"
                 )
 
-    def _check_kind(self, name: str, is_collection: bool) -> None:
+    def _check_kind(self, name: str, is_collection: bool, was_collection: bool) -> None:
         """Raise if an input was a stream and is a collection now, or the reverse."""
-        logged = self._attempts_of_collection(name)
         was_stream = self.checkpoint.reached(name) > 0
-        if (is_collection and was_stream) or (not is_collection and logged):
+        if (is_collection and was_stream) or (not is_collection and was_collection):
             was, now = ("stream", "collection") if was_stream else ("collection", "stream")
             raise CheckpointStructureError(
                 f"input {name!r} was a {was} when {self.checkpoint} was written, and is a {now} "
                 "now: give it another name, or serve with another folder"
             )
 
-    def _attempts_of_collection(self, input: str) -> list[Staged]:
-        """What the log has of a collection."""
-        records = self.checkpoint.records(COLLECTIONS, self.epoch)
-        return [one for record in records for one in record.attempts if one.input == input]
+    def _staged_of_collections(self) -> dict[str, list[Staged]]:
+        """What the log has of collections, by input."""
+        found: dict[str, list[Staged]] = {}
+        for record in self.checkpoint.records(COLLECTIONS, self.epoch):
+            for one in record.attempts:
+                found.setdefault(one.input, []).append(one)
+        return found
 
     def reached(self, input: str, log: str | None = None) -> int:
         """The epoch that an input is at by its log, which may not end before the snapshot.
@@ -158,12 +163,14 @@ class CheckpointConfig(Durable):
             )
         return reached
 
-    def _logged(self, input: str) -> pa.Schema | None:
-        """The schema of what was committed for an input first; None if nothing is there."""
+    def _logged(self, input: str, of_collection: list[Staged]) -> pa.Schema | None:
+        """The schema of what was committed for an input first; None if nothing is there.
+
+        of_collection : what the log of collections has of it
+        """
         committed = self.checkpoint.committed(input, self.epoch)
         of_stream = (kept for _, attempts in committed for kept in attempts)
-        every = (*of_stream, *self._attempts_of_collection(input))
-        stored = (kept for kept in every if kept.rows)
+        stored = (kept for kept in chain(of_stream, of_collection) if kept.rows)
         return next((next(self.checkpoint.read(kept)).schema for kept in stored), None)
 
     def _compare(self, what: str, name: str, before: list[str] | None, schema: pa.Schema) -> None:
