@@ -8,6 +8,7 @@ in `_kept_by_libraries`, one by one, with the reason.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import faulthandler
 import gc
 import io
@@ -30,6 +31,7 @@ from hypothesis import HealthCheck, settings
 
 import pointstamp.kernels
 from pointstamp import build_info
+from pointstamp.checkpoint import descriptor_reserve
 from pointstamp.compiled import MODULES
 from pointstamp.errors import OperatorError, WorkerError
 from tests.os_processes import children
@@ -288,7 +290,11 @@ def _addresses_by_inode() -> dict[str, str]:
 
 
 def _held() -> Held:
-    return Held(_threads(), _children(), _files())
+    with contextlib.ExitStack() as stack:
+        # A guard of connections releases its descriptors for a while every second.
+        for reserve in list(descriptor_reserve._open):
+            stack.enter_context(reserve._lock)
+        return Held(_threads(), _children(), _files())
 
 
 def _kept_by_libraries(held: Held) -> Held:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
@@ -61,11 +63,21 @@ class Run:
         return seen, None if snapshot is None else snapshot.part
 
 
-def renew_texts() -> None:
-    """Have texts get other numbers than they had, as in another process."""
+@contextmanager
+def renewed_texts() -> Iterator[None]:
+    """Texts get other numbers than they had, as in another process, and then those again.
+
+    The random programs count on the numbers that their texts got first: not in the order of bytes.
+    """
+    kept, kept_order = dict(vars(TEXTS)), order.TEXT_ORDER
     TEXTS.__init__()  # type: ignore[misc]  # in place, as all modules have it
     TEXTS.numbers([b"zz", b"d", b"b", b"another"])
     order.TEXT_ORDER = TextOrder(TEXTS, 1)
+    try:
+        yield
+    finally:
+        vars(TEXTS).update(kept)
+        order.TEXT_ORDER = kept_order
 
 
 def check_restart(program: Program, before: int, after: int, cut: int, at_a_time: int) -> None:
@@ -78,9 +90,9 @@ def check_restart(program: Program, before: int, after: int, cut: int, at_a_time
         ran = ps.simulate(run, workers=before, seed=cut)
         check_updates([seen for seen, _ in ran], Counter(), -1, expected)
         manifest = checkpoint.commit_manifest(cut, [part for _, part in ran], {})
-        renew_texts()
         run = Run(program, Durable(checkpoint, manifest), None, at_a_time)
-        again = ps.simulate(run, workers=after, seed=cut)
+        with renewed_texts():
+            again = ps.simulate(run, workers=after, seed=cut)
         check_updates([seen for seen, _ in again], expected[cut], cut, expected)
 
 
@@ -205,8 +217,8 @@ def test_each_form_of_state_comes_back(name: str) -> None:
         whole, parts = updates_of(program, Durable(checkpoint), 3, 2)
         manifest = checkpoint.commit_manifest(3, parts, {})
         assert manifest.structure
-        renew_texts()
-        again, _ = updates_of(program, Durable(checkpoint, manifest), None, 3)
+        with renewed_texts():
+            again, _ = updates_of(program, Durable(checkpoint, manifest), None, 3)
         # As texts, as NaN is not equal to itself.
         assert repr(again) == repr([update for update in whole if update[0] > 3])
         assert again, "the epochs after the snapshot change something"

@@ -16,7 +16,7 @@ from pointstamp.checkpoint import Checkpoint
 from pointstamp.errors import CheckpointError, PointstampError, ServiceError
 from pointstamp.service.checkpoint_config import COLLECTIONS
 from pointstamp.service.protocol import CommitEpoch
-from tests.collections.test_durable import renew_texts
+from tests.collections.test_durable import renewed_texts
 from tests.service.collection_lives import SCHEMAS, build, changes_of
 from tests.service.direct import workers_of
 
@@ -82,8 +82,7 @@ def test_a_service_goes_on_with_one_then_two_then_three_workers(
     expected()
     last = -1
     for workers in (1, 2, 3, 1):
-        renew_texts()
-        with aborted(serve(tmp_path, workers, every)) as service:
+        with renewed_texts(), aborted(serve(tmp_path, workers, every)) as service:
             if last >= 0:
                 # What was not discarded is there again, and what was is added up.
                 check_snapshots(service, last)
