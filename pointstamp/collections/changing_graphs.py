@@ -12,6 +12,7 @@ from pointstamp.collections import aggregates
 from pointstamp.collections.collection import Collection
 from pointstamp.collections.expression import col, lit, when
 from pointstamp.collections.fixpoint import brought_together
+from pointstamp.collections.over import row_number
 from pointstamp.errors import BuildError
 
 
@@ -148,6 +149,43 @@ def k_core(edges: Collection, k: int) -> Collection:
         return ends.join(enough, left_on="dst", right_on="src", how="semi")
 
     return both.iterate(step, name="Core")
+
+
+def core_numbers(edges: Collection) -> Collection:
+    """The greatest k of each vertex for which it is in the k-core; directions do not count.
+
+    Each vertex begins with how many neighbours it has. Then in each round it gets the greatest k
+    for which k of its neighbours have k or more, until none is lowered any more.
+
+    Returns
+    -------
+    Collection
+        `node`, `core` (long); 0 of a vertex that has no neighbour but itself.
+
+    Source: A. Montresor, F. De Pellegrini, D. Miorandi, "Distributed k-core decomposition" (2013).
+
+    >>> import pointstamp as ps
+    >>> view = ps.View(lambda scope, e: core_numbers(e), e="src long, dst long")
+    >>> view.insert("e", [(1, 2), (2, 3), (3, 1), (3, 4)])
+    >>> view.advance()
+    [((1, 2), 1), ((2, 2), 1), ((3, 2), 1), ((4, 1), 1)]
+    >>> view.delete("e", [(1, 2)])
+    >>> view.advance()
+    [((1, 1), 1), ((1, 2), -1), ((2, 1), 1), ((2, 2), -1), ((3, 1), 1), ((3, 2), -1)]
+    """
+    both = undirected(edges).filter(col("src") != col("dst"))
+    start = both.group_by("src").agg(core=aggregates.count()).rename({"src": "node"})
+    place = row_number().over("node", order_by="core", descending=True)
+
+    def step(cores: Collection) -> Collection:
+        heard = cores.join(both, left_on="node", right_on="src").select("core", node="dst")
+        placed = heard.with_columns(place=place)
+        least = when(col("place") < col("core")).then(col("place")).otherwise(col("core"))
+        return placed.select("node", core=least).group_by("node").agg(core=aggregates.max("core"))
+
+    found = start.iterate(step, name="CoreNumbers")
+    alone = vertices(edges).join(found, on="node", how="anti")
+    return found.concat(alone.select("node", core=lit(0)))
 
 
 def pagerank(edges: Collection, rounds: int = 20, damping: float = 0.85) -> Collection:

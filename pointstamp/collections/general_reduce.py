@@ -15,6 +15,7 @@ from pointstamp.collections.arrange import Arrangement, arrange
 from pointstamp.collections.group_answers import TouchedGroups, answers_kept, is_first
 from pointstamp.collections.linear import changed, chosen_words
 from pointstamp.collections.order import ALL, from_first
+from pointstamp.collections.reduce import reduce_groups
 from pointstamp.collections.schema import Schema
 from pointstamp.containers.updates import Rows
 from pointstamp.dataflow.stream_core import StreamCore
@@ -50,6 +51,10 @@ def reduced(
 
     def answer(touched: TouchedGroups) -> Rows:
         rows, _ = read_groups(touched.batches, touched.keys, from_first(touched.keys), ALL)
+        return of_groups(rows)
+
+    def of_groups(rows: Rows) -> Rows:
+        """The answers, each behind its key, of the records of some groups by key."""
         if not len(rows):
             return np.empty((0, n_key + result.n_words + 1), np.int64)
         begins = np.flatnonzero(is_first(rows, n_key)).tolist()
@@ -64,13 +69,21 @@ def reduced(
             parts.append(np.concatenate([words_of_key, given], axis=1))
         return np.concatenate(parts)
 
-    if arranged is None:
-        if by_key is not None:
-            stream = changed(stream, f"{name}Order", by_key, schema.texts_among(words))
-        arranged = arrange(stream, n_key, schema.texts_among(words), f"{name}Arrange")
+    given_texts = schema.texts_among(words)
+    if arranged is None and by_key is not None:
+        stream = changed(stream, f"{name}Order", by_key, given_texts)
     texts = (*key_texts, *(n_key + place for place in result.texts))
     n_words = n_key + result.n_words
-    answers = answers_kept(arranged, n_words, texts, answer, name)
+    if stream.scope.timestamp.total:
+        if arranged is None:
+            arranged = arrange(stream, n_key, given_texts, f"{name}Arrange")
+        answers = answers_kept(arranged, n_words, texts, answer, name)
+    else:
+        n_both = (schema.n_words, n_words)
+        answers = reduce_groups(
+            *(stream, n_both, n_key, lambda rows: of_groups(rows[rows[:, -1] > 0])),
+            *((given_texts, texts), name),
+        )
     without_key = chosen_words(list(range(n_key, n_words)), n_words)
     assert without_key is not None
     return changed(answers, f"{name}Rows", without_key, result.texts)

@@ -17,6 +17,7 @@ from pointstamp.collections.arrange import Arrangement, arrange
 from pointstamp.collections.durable_rows import StoredForm, StoredPart, restored_rows, stored_parts
 from pointstamp.collections.linear import changed
 from pointstamp.collections.order import ALL, RecordOrder, from_first
+from pointstamp.collections.reduce import reduce_groups
 from pointstamp.collections.spine import insert_batch
 from pointstamp.containers.updates import Rows, Updates
 from pointstamp.dataflow.capability import Capability
@@ -115,6 +116,51 @@ def answers_kept(
         return logic
 
     return operator([arranged.batches], [PIPELINE], name, build, Interest.ALWAYS)
+
+
+def answers_in_loops(
+    stream: StreamCore[Any],
+    order: RecordOrder,
+    answer: Callable[[Rows], Rows],
+    more: tuple[int, tuple[int, ...]],
+    name: str,
+) -> StreamCore[Any]:
+    """Updates of answers at the times of a loop, each from the whole group as of its time.
+
+    What is kept has no words in order, so that it is as it is stored.
+
+    Parameters
+    ----------
+    stream : of updates of the schema of `order`
+    answer : callable
+        Of some groups' records in order, with words in order: those that are in the answers, and
+        behind the words of each those that the answer adds.
+    more : int, tuple of int
+        How many words it adds, and which of them are numbers of texts.
+
+    Returns
+    -------
+    stream : of updates of the schema, with what is added behind
+    """
+    n_given, n_ordered = order.n_given, order.words.n_words
+    n_more, more_texts = more
+
+    def whole(records: Rows) -> Rows:
+        encoded = consolidate(order.encode(records[records[:, -1] > 0]))
+        rows = answer(order.words.sorted(encoded))
+        given = order.decode_by_key(np.ascontiguousarray(rows[:, [*range(n_ordered), -1]]))
+        return np.concatenate([given[:, :-1], rows[:, n_ordered:]], axis=1)
+
+    def by_schema(rows: Rows) -> Rows:
+        given = order.by_schema(np.ascontiguousarray(rows[:, [*range(n_given), -1]]))
+        return np.concatenate([given[:, :-1], rows[:, n_given:]], axis=1)
+
+    by_key = changed(stream, f"{name}Order", order.by_key, order.given_texts)
+    n_words = (n_given, n_given + n_more)
+    texts = (*order.given_texts, *(n_given + place for place in more_texts))
+    answers = reduce_groups(by_key, n_words, order.n_key, whole, (order.given_texts, texts), name)
+    of_schema = (*order.schema_texts, *(n_given + place for place in more_texts))
+    return changed(answers, f"{name}Rows", by_schema, of_schema)
 
 
 def first_of_each(rows: Rows, n_key: int) -> Rows:

@@ -17,7 +17,7 @@ from pointstamp.collections.group_answers import arrange_in_order
 from pointstamp.collections.linear import Change, changed, chosen_words, computing
 from pointstamp.collections.order import RecordOrder, order_given
 from pointstamp.collections.schema import Schema, schema_of
-from pointstamp.collections.top_k import first_rows
+from pointstamp.collections.top_k import first_rows, first_rows_in_loops
 from pointstamp.containers.updates import Rows
 from pointstamp.errors import BuildError
 
@@ -94,6 +94,9 @@ class GroupedCollection:
         order = RecordOrder(
             schema, self._keys, order_given(schema, by, descending, self._keys, name)
         )
+        if not self._collection.scope.timestamp.total:
+            rows = first_rows_in_loops(self._collection.stream, k, order, name)
+            return self._collection.of(rows, schema)
         arranged = arrange_in_order(self._collection.stream, order, name)
         first = first_rows(arranged, k, order, name)
         return self._collection.of(

@@ -192,6 +192,10 @@ class RecordOrder:
         self.given_texts = schema.texts_among(words)
         """Which words of a record by key are numbers of texts."""
         key_texts = [place for place in self.given_texts if place < self.n_key]
+        self.schema_texts = schema.texts
+        """Which words of a record of the schema are."""
+        self.n_given = self.words.n_given
+        """How many words a record by key has."""
         self.texts = (*key_texts, *self.words.texts)
         """Which words of a record in order are numbers of texts."""
         self._to = np.array([*words, schema.n_words])
@@ -204,6 +208,10 @@ class RecordOrder:
     def encode(self, rows: Rows) -> Rows:
         """Rows by key in order."""
         return np.ascontiguousarray(self.words.encode(rows))
+
+    def by_schema(self, rows: Rows) -> Rows:
+        """What `by_key` was given."""
+        return np.ascontiguousarray(rows[:, self._back])
 
     def decode_by_key(self, rows: Rows) -> Rows:
         """What `encode` was given."""

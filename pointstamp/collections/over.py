@@ -21,6 +21,7 @@ from pointstamp.collections.durable_rows import StoredForm
 from pointstamp.collections.expression import Expression, col, lit
 from pointstamp.collections.group_answers import (
     TouchedGroups,
+    answers_in_loops,
     answers_kept,
     arrange_in_order,
     is_first,
@@ -252,9 +253,11 @@ def _over(
 
     def answer(touched: TouchedGroups) -> Rows:
         rows, _ = read_groups(touched.batches, touched.keys, from_first(touched.keys), ALL)
+        return with_columns(order.words.sorted(rows))
+
+    def with_columns(rows: Rows) -> Rows:
         if not len(rows):
             return np.empty((0, n_words + n_more + 1), np.int64)
-        rows = order.words.sorted(rows)
         copies = rows.repeat(rows[:, -1], axis=0)
         copies[:, -1] = 1
         partitions = _partitions(copies, order)
@@ -265,8 +268,12 @@ def _over(
         records = order.decode(rows[:, [*range(n_words), -1]])
         return np.concatenate([records[:, :-1], rows[:, n_words:]], axis=1)
 
-    arranged = arrange_in_order(collection.stream, order, name)
     more = [place for place in result.texts if place >= schema.n_words]
+    if not collection.scope.timestamp.total:
+        added = (n_more, tuple(place - schema.n_words for place in more))
+        rows = answers_in_loops(collection.stream, order, with_columns, added, name)
+        return collection.of(rows, result)
+    arranged = arrange_in_order(collection.stream, order, name)
     texts = (*order.texts, *(place - schema.n_words + n_words for place in more))
     answers = answers_kept(
         arranged, n_words + n_more, texts, answer, name, _stored(order, n_more, texts)

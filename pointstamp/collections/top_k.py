@@ -20,6 +20,7 @@ from pointstamp.collections.arrange import Arrangement
 from pointstamp.collections.durable_rows import StoredForm
 from pointstamp.collections.group_answers import (
     TouchedGroups,
+    answers_in_loops,
     answers_kept,
     is_first,
 )
@@ -43,6 +44,20 @@ def first_rows(arranged: Arrangement, most: int, order: RecordOrder, name: str) 
 
     form = StoredForm(order.encode, order.decode_by_key, order.given_texts)
     return answers_kept(arranged, order.words.n_words, order.texts, answer, name, form)
+
+
+def first_rows_in_loops(
+    stream: StreamCore[Any], most: int, order: RecordOrder, name: str
+) -> StreamCore[Any]:
+    """The same at the times of a loop.
+
+    stream : of updates of the schema of `order`, as what comes of it
+    """
+
+    def answer(rows: Rows) -> Rows:
+        return _at_most(rows, order.n_key, most) if len(rows) else rows
+
+    return answers_in_loops(stream, order, answer, (0, ()), name)
 
 
 def _first(touched: TouchedGroups, most: int, order: RecordOrder) -> Rows:

@@ -57,11 +57,18 @@ def core_of(graph: nx.DiGraph, k: int) -> Rows:
     return Counter([*core.edges, *((v, u) for u, v in core.edges)])
 
 
+def core_numbers_of(graph: nx.DiGraph) -> Rows:
+    plain = nx.Graph(graph)
+    plain.remove_edges_from(list(nx.selfloop_edges(plain)))
+    return Counter(list(nx.core_number(plain).items()))
+
+
 ALGORITHMS: dict[str, tuple[Callable[..., Any], Callable[[nx.DiGraph], Rows]]] = {
     "bfs": (graphs.bfs, bfs_of),
     "components": (lambda edges, roots: graphs.components(edges), components_of),
     "strong": (lambda edges, roots: graphs.strongly_connected(edges), strong_of),
     "core": (lambda edges, roots: graphs.k_core(edges, 2), partial(core_of, k=2)),
+    "core numbers": (lambda edges, roots: graphs.core_numbers(edges), core_numbers_of),
 }
 
 

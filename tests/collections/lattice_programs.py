@@ -59,6 +59,21 @@ def _intersect(one: Any, two: Any) -> Any:
     return one.intersect(two)
 
 
+def _first_two(one: Any, two: Any) -> Any:
+    return one.group_by("k").top_k(2, by="v", descending=False)
+
+
+def _reduced(one: Any, two: Any) -> Any:
+    return one.group_by("k").reduce(
+        lambda key, rows: [(*key, rows[-1][1] - len(rows))], "k long, v long"
+    )
+
+
+def _numbered(one: Any, two: Any) -> Any:
+    n = ps.row_number().over("k", order_by="v")
+    return one.select("k", v=n)
+
+
 def _turn(one: Any, two: Any) -> Any:
     return one.select(k="v", v="k")
 
@@ -89,6 +104,20 @@ STEPS: dict[str, tuple[Callable[..., Any], Callable[[Rows, Rows], Rows]]] = {
     "distinct": (_distinct, lambda one, two: Counter(one.keys())),
     "join": (_join, _paired),
     "intersect": (_intersect, lambda one, two: one & two),
+    "first two": (
+        _first_two,
+        lambda one, two: Counter((k, v) for k, vs in _groups(one).items() for v in vs[:2]),
+    ),
+    "reduced": (
+        _reduced,
+        lambda one, two: Counter((k, vs[-1] - len(vs)) for k, vs in _groups(one).items()),
+    ),
+    "numbered": (
+        _numbered,
+        lambda one, two: Counter(
+            (k, n) for k, vs in _groups(one).items() for n in range(1, len(vs) + 1)
+        ),
+    ),
     "turn": (_turn, lambda one, two: Counter({(v, k): n for (k, v), n in one.items()})),
 }
 

@@ -14,7 +14,18 @@ from tests.collections.programs import FORMS, SCHEMA, Multiset, Program, Step, p
 
 _IN_LOOPS = [
     *("aggregate", "concat", "distinct", "filter", "intersect", "join", "leastof", "less"),
-    *("outerjoin", "semi", "shift", "statistics", "subtract", "whole"),
+    *(
+        "outerjoin",
+        "ordered",
+        "over",
+        "reduce",
+        "semi",
+        "shift",
+        "statistics",
+        "subtract",
+        "topk",
+        "whole",
+    ),
 ]
 
 
