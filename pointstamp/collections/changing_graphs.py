@@ -178,8 +178,8 @@ def core_numbers(edges: Collection) -> Collection:
     place = row_number().over("node", order_by="core", descending=True)
 
     def step(cores: Collection) -> Collection:
-        heard = cores.join(both, left_on="node", right_on="src").select("core", node="dst")
-        placed = heard.with_columns(place=place)
+        around = cores.join(both, left_on="node", right_on="src").select("core", node="dst")
+        placed = around.with_columns(place=place)
         least = when(col("place") < col("core")).then(col("place")).otherwise(col("core"))
         return placed.select("node", core=least).group_by("node").agg(core=aggregates.max("core"))
 
