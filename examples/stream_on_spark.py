@@ -2,10 +2,10 @@
 
 Spark parses the files that arrive, an epoch each. A service of Pointstamp, which is a job of
 the same session, counts the triangles of `edges`, which only come (growing_triangles.py), and
-keeps the components of `changes`, which come and go (changing_components.py): a collection,
-whose updates are rows with +1 or -1. Spark writes both to Parquet. Whoever runs it again with
-the files that are new goes on, on any number of workers: the service and the queries have
-checkpoints.
+keeps the components of `changes`, which come and go (changing_components.py). Both graphs are
+collections, and what comes out are the updates of their answers: rows with +1 or -1. Spark writes
+both to Parquet. Whoever runs it again with the files that are new goes on, on any number of
+workers: the service and the queries have checkpoints.
 
     python examples/stream_on_spark.py [FOLDER [WORKERS]]
 
@@ -32,32 +32,38 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 CHANGE = pa.schema({"src": pa.int64(), "dst": pa.int64(), "change": pa.int64()})
+COUNTED = pa.schema([(name, pa.int64()) for name in ("epoch", "triangles", "change")])
 MOVED = pa.schema([(name, pa.int64()) for name in ("epoch", "vertex", "component", "change")])
 INPUTS = {"edges": growing_triangles.EDGE, "changes": CHANGE}
-OUTPUTS = {"triangles": growing_triangles.COUNT, "components": MOVED}
+OUTPUTS = {"triangles": COUNTED, "components": MOVED}
 
 
 def build(scope: ps.Scope, edges: ps.Stream[Any], changes: ps.Stream[Any]) -> dict[str, Any]:
-    graph = changes.as_collection("src long, dst long", diff="change")
-    labels = changing_components.components(scope, graph)
+    growing = edges.as_collection("src long, dst long")
+    changing = changes.as_collection("src long, dst long", diff="change")
     return {
-        "triangles": growing_triangles.triangles(scope, edges),
-        "components": labels.updates().unary(ps.Pipeline(), "WithEpoch", with_epoch),
+        "triangles": told(growing_triangles.triangles(scope, growing), COUNTED),
+        "components": told(changing_components.components(scope, changing), MOVED),
     }
 
 
-def with_epoch(capability: ps.Capability, info: ps.OperatorInfo) -> Callable[..., None]:
+def told(answers: ps.Collection, schema: pa.Schema) -> ps.Stream[Any]:
     """Columns of updates, with the epoch of each."""
-    capability.drop()
-    info.keeps_nothing()
 
-    def logic(input: ps.Input, output: ps.Output) -> None:
-        for time, batch in input:
-            rows = [(time.time, *row, change) for row, change in batch]
-            columns = [pa.array(column) for column in zip(*rows, strict=True)]
-            output.session(time).give_batch(pa.RecordBatch.from_arrays(columns, schema=MOVED))
+    def build(capability: ps.Capability, info: ps.OperatorInfo) -> Callable[..., None]:
+        capability.drop()
+        info.keeps_nothing()
 
-    return logic
+        def logic(input: ps.Input, output: ps.Output) -> None:
+            for time, batch in input:
+                rows = [(time.time, *row, change) for row, change in batch]
+                columns = [pa.array(column) for column in zip(*rows, strict=True)]
+                told = pa.RecordBatch.from_arrays(columns, schema=schema)
+                output.session(time).give_batch(told)
+
+        return logic
+
+    return answers.updates().unary(ps.Pipeline(), "WithEpoch", build)
 
 
 def arriving(spark: SparkSession, folder: Path, name: str) -> DataFrame:
@@ -117,7 +123,7 @@ def make_files(folder: Path) -> None:
 def say(spark: SparkSession, folder: Path) -> None:
     from pyspark.sql.functions import max_by
 
-    counts = spark.read.parquet(str(folder / "triangles"))
+    counts = spark.read.parquet(str(folder / "triangles")).where("change > 0")
     (last,) = counts.select(max_by("triangles", "epoch")).collect()[0]
     print(f"{last} triangles")
     moved = spark.read.parquet(str(folder / "components"))
