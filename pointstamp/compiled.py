@@ -103,6 +103,7 @@ MODULES = (
 """Python that is compiled, in the order of the layers."""
 
 LOOPS = (
+    "pointstamp.kernels.expression_loops",
     "pointstamp.kernels.extension_loops",
     "pointstamp.kernels.graph_loops",
     "pointstamp.kernels.group_loops",

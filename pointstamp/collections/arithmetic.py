@@ -28,6 +28,7 @@ from pointstamp.collections.casts import (
     typed,
 )
 from pointstamp.collections.evaluation import Evaluated, Values, both_there, computed
+from pointstamp.collections.instructions import combined
 from pointstamp.containers.text_functions import joined_texts
 from pointstamp.containers.words import (
     DOUBLE,
@@ -133,7 +134,8 @@ def _computed(kind: WordType, one: Bound, sign: str, two: Bound, what: object) -
         return fitting(compute(one[0], two[0], there), there, kind), there
 
     nullable = one.nullable or two.nullable
-    return Bound(kind, nullable, computed(evaluate, one.evaluate, two.evaluate))
+    few = combined(one.instructions, sign, two.instructions, kind)
+    return Bound(kind, nullable, computed(evaluate, one.evaluate, two.evaluate), few)
 
 
 def _of_times(one: Bound, sign: str, two: Bound, what: object) -> Bound | None:

@@ -8,13 +8,21 @@ from __future__ import annotations
 
 import decimal
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pointstamp.collections.evaluation import Evaluate, Evaluated, Mask, Values, computed
+from pointstamp.collections.instructions import (
+    Instructions,
+    fitted,
+    float_bits,
+    null,
+    only,
+    program,
+)
 from pointstamp.collections.schema import Column
 from pointstamp.containers.updates import Rows
 from pointstamp.containers.words import (
@@ -34,6 +42,7 @@ from pointstamp.containers.words import (
     float_words,
 )
 from pointstamp.errors import DataError, SchemaError
+from pointstamp.kernels.evaluate import Do
 
 NULL = WordType("null")
 """The type of a null that takes the type of its context."""
@@ -49,6 +58,8 @@ class Bound:
     type: WordType
     nullable: bool
     evaluate: Evaluate
+    instructions: Instructions | None = None
+    """The same for a few records, if there are such instructions."""
 
     def column(self, name: str) -> Column:
         """What it is as a column.
@@ -85,7 +96,7 @@ def null_of(kind: WordType) -> Bound:
     def evaluate(rows: Rows) -> Evaluated:
         return np.zeros(len(rows), dtype), np.zeros(len(rows), np.bool_)
 
-    return Bound(kind, True, evaluate)
+    return Bound(kind, True, evaluate, null())
 
 
 def typed(bound: Bound, kind: WordType) -> Bound:
@@ -136,7 +147,7 @@ def as_long(bound: Bound, what: object) -> Bound:
     """Integers of another width as longs, which they are."""
     if bound.type.name == "uint64":
         raise SchemaError(f"{what}: uint64 and another type of integers do not go together; cast")
-    return Bound(LONG, bound.nullable, bound.evaluate)
+    return replace(bound, type=LONG)
 
 
 def cast_to(bound: Bound, wanted: WordType, what: object) -> Bound:
@@ -152,22 +163,26 @@ def cast_to(bound: Bound, wanted: WordType, what: object) -> Bound:
     if bound.type == wanted:
         return bound
     if isinstance(have, TimestampType) and isinstance(wanted, DateType):
-        return _converted(bound, wanted, lambda values, there: values // _DAY)
+        days = only(Do.FLOOR_DIVIDE, _DAY)
+        return _converted(bound, wanted, lambda values, there: values // _DAY, days)
     if isinstance(have, DateType) and isinstance(wanted, TimestampType):
-        return _converted(bound, wanted, lambda values, there: values * _DAY)
+        times = (*only(Do.CONSTANT, _DAY), *only(Do.MULTIPLY))
+        return _converted(bound, wanted, lambda values, there: values * _DAY, times)
     if _is_wider(wanted, have):
-        return Bound(wanted, bound.nullable, bound.evaluate)
+        return replace(bound, type=wanted)
     if have == BOOLEAN and wanted.is_integer:
-        return _converted(bound, wanted, lambda values, there: values.astype(np.int64))
+        return _converted(bound, wanted, lambda values, there: values.astype(np.int64), ())
     if not (is_number(have) and is_number(wanted)) or "uint64" in (have.name, wanted.name):
         raise SchemaError(f"{what} is {have.name}, which cannot be cast to {wanted.name}")
     if wanted.is_float:
-        return _converted(bound, wanted, lambda values, there: values / 10.0 ** scale_of(have))
+        unit = 10.0 ** scale_of(have)
+        bits = float_bits(unit)
+        divided: Instructions = () if have.is_float else only(Do.TO_FLOAT, bits)
+        return _converted(bound, wanted, lambda values, there: values / unit, divided)
     if have.is_float:
         return _converted(bound, wanted, lambda values, there: _whole(values, there, wanted, what))
 
     def rescaled(values: Values, there: Mask) -> Values:
-        more = scale_of(wanted) - scale_of(have)
         if more < 0:
             unit = 10**-more
             # To an integer towards 0, as Python does; to fewer places to the nearest, as Spark.
@@ -176,7 +191,9 @@ def cast_to(bound: Bound, wanted: WordType, what: object) -> Bound:
             return cut
         return checked_product(values, np.int64(10**more), there, what)
 
-    return _converted(bound, wanted, rescaled)
+    more = scale_of(wanted) - scale_of(have)
+    scaled = None if more < 0 else (*only(Do.CONSTANT, 10**more), *only(Do.MULTIPLY))
+    return _converted(bound, wanted, rescaled, scaled)
 
 
 def _is_wider(wanted: WordType, have: WordType) -> bool:
@@ -189,12 +206,18 @@ def _is_wider(wanted: WordType, have: WordType) -> bool:
     )
 
 
-def _converted(bound: Bound, wanted: WordType, convert: Callable[[Values, Mask], Values]) -> Bound:
+def _converted(
+    bound: Bound,
+    wanted: WordType,
+    convert: Callable[[Values, Mask], Values],
+    instructions: Instructions | None = None,
+) -> Bound:
     def converted(column: Evaluated) -> Evaluated:
         values, there = column
         return fitting(convert(values, there), there, wanted), there
 
-    return Bound(wanted, bound.nullable, computed(converted, bound.evaluate))
+    few = program(bound.instructions, instructions, fitted(wanted))
+    return Bound(wanted, bound.nullable, computed(converted, bound.evaluate), few)
 
 
 def fitting(values: Values, there: Mask, kind: WordType) -> Values:

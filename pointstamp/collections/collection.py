@@ -20,7 +20,7 @@ from pointstamp.collections.counted import counted
 from pointstamp.collections.expression import Expression, as_expression, col
 from pointstamp.collections.fixpoint import LoopMethods, brought_together
 from pointstamp.collections.grouped import GroupedCollection, aggregated
-from pointstamp.collections.linear import Change, changed, chosen_words, computing
+from pointstamp.collections.linear import Change, changed, chosen_words, computing, keeping
 from pointstamp.collections.over import PartitionFunction, WindowColumn, with_window_columns
 from pointstamp.collections.schema import Column, Schema, column_names, schema_of
 from pointstamp.collections.temporal import present
@@ -103,11 +103,7 @@ class Collection(LoopMethods):
         if bound.type.name != "boolean":
             raise SchemaError(f"operator {name!r}: {predicate} is {bound.type.name}, not boolean")
 
-        def keep(rows: Rows) -> Rows:
-            values, there = bound.evaluate(rows)
-            return rows[values if there is None else values & there]
-
-        return self._changed(name, keep, self.schema)
+        return self._changed(name, keeping(bound), self.schema)
 
     def concat(self, *others: Collection, name: str = "Concat") -> Collection:
         """The records of all, each as often as in all together; columns match by name."""

@@ -31,9 +31,11 @@ from pointstamp.collections.evaluation import (
     first_there,
     first_true,
 )
+from pointstamp.collections.instructions import chosen, compared, first_known, only, program
 from pointstamp.containers.dictionary import ranks_of_texts
 from pointstamp.containers.words import BOOLEAN, DOUBLE, DecimalType, WordType
 from pointstamp.errors import SchemaError
+from pointstamp.kernels.evaluate import Do
 
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq,
@@ -80,7 +82,8 @@ def comparison(one: Bound, sign: str, two: Bound, what: object) -> Bound:
         return compare(a, b), both_there(first[1], second[1])
 
     nullable = one.nullable or two.nullable
-    return Bound(BOOLEAN, nullable, computed(evaluate, one.evaluate, two.evaluate))
+    few = compared(one.instructions, sign, two.instructions, one.type)
+    return Bound(BOOLEAN, nullable, computed(evaluate, one.evaluate, two.evaluate), few)
 
 
 def _are_decimals(*kinds: WordType) -> bool:
@@ -128,14 +131,15 @@ def logic(one: Bound, sign: str, two: Bound) -> Bound:
         return np.where(decided, decides, values), decided | (a_known & b_known)
 
     nullable = one.nullable or two.nullable
-    return Bound(BOOLEAN, nullable, computed(evaluate, one.evaluate, two.evaluate))
+    do = only(Do.OR if decides else Do.AND)
+    few = program(one.instructions, two.instructions, do)
+    return Bound(BOOLEAN, nullable, computed(evaluate, one.evaluate, two.evaluate), few)
 
 
 def negation(inner: Bound) -> Bound:
     """`~inner`, of a boolean."""
-    return Bound(
-        BOOLEAN, inner.nullable, computed(lambda column: (~column[0], column[1]), inner.evaluate)
-    )
+    turned = computed(lambda column: (~column[0], column[1]), inner.evaluate)
+    return Bound(BOOLEAN, inner.nullable, turned, program(inner.instructions, only(Do.NOT)))
 
 
 def nullness(inner: Bound, is_null: bool) -> Bound:
@@ -145,7 +149,8 @@ def nullness(inner: Bound, is_null: bool) -> Bound:
         there = _known(*column)
         return (~there if is_null else there), None
 
-    return Bound(BOOLEAN, False, computed(evaluate, inner.evaluate))
+    few = program(inner.instructions, only(Do.IS_NULL if is_null else Do.IS_THERE))
+    return Bound(BOOLEAN, False, computed(evaluate, inner.evaluate), few)
 
 
 def choice(cases: Sequence[tuple[Bound, Bound]], otherwise: Bound, what: object) -> Bound:
@@ -156,14 +161,22 @@ def choice(cases: Sequence[tuple[Bound, Bound]], otherwise: Bound, what: object)
         (condition.evaluate, value.evaluate)
         for (condition, _), value in zip(cases, values, strict=True)
     ]
-    return Bound(otherwise.type, nullable, first_true(pairs, otherwise.evaluate))
+    few = chosen(
+        [
+            (condition.instructions, value.instructions)
+            for (condition, _), value in zip(cases, values, strict=True)
+        ],
+        otherwise.instructions,
+    )
+    return Bound(otherwise.type, nullable, first_true(pairs, otherwise.evaluate), few)
 
 
 def first_not_null(values: Sequence[Bound], what: object) -> Bound:
     """The first that is not null."""
     values = of_one_type(values, what)
     evaluate = first_there([value.evaluate for value in values])
-    return Bound(values[0].type, all(value.nullable for value in values), evaluate)
+    few = first_known([value.instructions for value in values])
+    return Bound(values[0].type, all(value.nullable for value in values), evaluate, few)
 
 
 def of_one_type(values: Sequence[Bound], what: object) -> list[Bound]:
@@ -202,8 +215,8 @@ def one_of(inner: Bound, listed: Sequence[tuple[Bound, tuple[Any] | None]], what
         return found, known & (found | ~unknown)
 
     nullable = inner.nullable or has_null or any(other.nullable for other in others)
-    program = computed(evaluate, inner.evaluate, *(other.evaluate for other in others))
-    return Bound(BOOLEAN, nullable, program)
+    computing = computed(evaluate, inner.evaluate, *(other.evaluate for other in others))
+    return Bound(BOOLEAN, nullable, computing)
 
 
 def _is_of_another_kind(kind: WordType, value: Any) -> bool:

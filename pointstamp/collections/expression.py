@@ -30,6 +30,8 @@ from pointstamp.collections.conditions import (
     one_of,
 )
 from pointstamp.collections.evaluation import Evaluated, Values, computed
+from pointstamp.collections.instructions import constant as constant_word
+from pointstamp.collections.instructions import word_at
 from pointstamp.collections.schema import Schema
 from pointstamp.containers.text_functions import check_arguments, of_texts, result_of
 from pointstamp.containers.updates import Rows
@@ -412,7 +414,8 @@ def col(name: str) -> Expression:
             values = _values_of(words, kind)
             return values, (rows[:, place - 1] != 0 if column.nullable else None)
 
-        return Bound(kind, column.nullable, evaluate)
+        few = word_at(place, kind, column.nullable)
+        return Bound(kind, column.nullable, evaluate, few)
 
     found = Expression((), bind, lambda: f"col({name!r})", name=name)
     found.column = name
@@ -444,7 +447,7 @@ def lit(value: Any) -> Expression:
         def evaluate(rows: Rows) -> Evaluated:
             return _values_of(np.full(len(rows), word, np.int64), kind), None
 
-        return Bound(kind, False, evaluate)
+        return Bound(kind, False, evaluate, constant_word(word, kind))
 
     return Expression((), bind, lambda: repr(value), constant=(value,))
 
