@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import random
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,7 +27,11 @@ def example(name: str) -> Any:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    sys.modules[name] = module  # dataclasses look for theirs
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        del sys.modules[name]
     return module
 
 
@@ -339,3 +344,74 @@ def test_an_edge_that_goes_before_it_comes_is_not_there(tmp_path: Path) -> None:
     epochs = [[((1, 2), -1)], [((2, 1), +1)], [((1, 2), +1), ((2, 3), +1)], [((2, 3), -1)]]
     found = labels_over_two_lives(module, epochs, 2, tmp_path)
     assert found == [{}, {}, {1: 1, 2: 1, 3: 1}, {1: 1, 2: 1}]
+
+
+def consequences(rules: list[Any], facts: dict[str, set[Any]]) -> dict[str, set[Any]]:
+    """All that follows, by trying each rule on all facts until nothing is new."""
+    held = {name: set(rows) for name, rows in facts.items()}
+    for rule in rules:
+        held.setdefault(rule.head.relation, set())
+    while True:
+        new = [
+            (rule.head.relation, tuple(found[name] for name in rule.head.arguments))
+            for rule in rules
+            for found in bindings(rule.body, held, {})
+        ]
+        if all(row in held[name] for name, row in new):
+            return held
+        for name, row in new:
+            held[name].add(row)
+
+
+def bindings(body: Any, held: dict[str, set[Any]], known: dict[str, int]) -> Iterator[Any]:
+    """The values of variables with which all atoms hold."""
+    if not body:
+        yield known
+        return
+    for row in held[body[0].relation]:
+        found = dict(known)
+        for name, value in zip(body[0].arguments, row, strict=True):
+            wanted = int(name) if name.isdigit() else found.setdefault(name, value)
+            if wanted != value:
+                break
+        else:
+            yield from bindings(body[1:], held, found)
+
+
+CONSTANT = "near(y) :- edge(1, y). near(z) :- near(y), edge(y, z), edge(z, z)."
+
+
+@pytest.mark.parametrize("name", ["reach", "same", "points", "constant"])
+@pytest.mark.parametrize("seed", range(4))
+def test_what_follows_by_rules_is_what_trying_all_gives(name: str, seed: int) -> None:
+    module = example("datalog")
+    widths = {"edge": 2} if name == "constant" else None
+    program, first = module.PROGRAMS[name] if widths is None else (CONSTANT, {})
+    widths = widths or {relation: len(rows[0]) for relation, rows in first.items()}
+    schemas = {
+        relation: ", ".join(f"c{n} long" for n in range(width))
+        for relation, width in widths.items()
+    }
+    rules, draw = module.parsed(program), random.Random(seed)
+    facts: dict[str, set[Any]] = {relation: set() for relation in widths}
+    held: dict[str, set[Any]] = {rule.head.relation: set() for rule in rules}
+    n_followed = 0
+    with ps.View(lambda scope, **given: module.solve(scope, given, program), **schemas) as view:
+        for _ in range(8):
+            for relation, width in widths.items():
+                rows = {tuple(draw.choices(range(5), k=width)) for _ in range(3)}
+                come = rows - facts[relation]
+                gone = set(draw.sample(sorted(facts[relation]), min(2, len(facts[relation]))))
+                facts[relation] = (facts[relation] | come) - gone
+                view.insert(relation, sorted(come))
+                view.delete(relation, sorted(gone))
+            changes = view.advance()
+            changes = changes if isinstance(changes, dict) else {next(iter(held)): changes}
+            for relation, pairs in changes.items():
+                for row, diff in pairs:
+                    assert (row in held[relation]) is (diff == -1)
+                    held[relation] ^= {row}
+            expected = consequences(rules, facts)
+            assert held == {relation: expected[relation] for relation in held}
+            n_followed += sum(map(len, held.values()))
+    assert n_followed
