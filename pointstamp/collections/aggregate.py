@@ -19,6 +19,7 @@ from pointstamp.collections.arrange import consolidated, send_rows
 from pointstamp.collections.durable_rows import StoredPart, is_restored, restored_rows
 from pointstamp.collections.groups import Groups
 from pointstamp.collections.reduce import FirstRecord, owner, reduce_groups
+from pointstamp.collections.spine import insert_batch
 from pointstamp.containers.updates import FirstWords, Rows, Updates
 from pointstamp.containers.words import DecimalType
 from pointstamp.dataflow.capability import Capability
@@ -28,7 +29,8 @@ from pointstamp.dataflow.pact import Exchange
 from pointstamp.dataflow.stash import Stash
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import DataError
-from pointstamp.kernels.group_sums import GroupSums, SumOverflow
+from pointstamp.kernels.consolidation import values_by_key
+from pointstamp.kernels.group_sums import GroupSums, SumForm, SumOverflow
 from pointstamp.operators.generic import operator
 from pointstamp.progress.operate import Interest
 
@@ -53,10 +55,15 @@ class SummedState:
             form, unit = aggregate.summed
             is_nullable = aggregate.value is not None and aggregate.value.nullable
             flag = place - 1 if is_nullable else -1
-            plan.append([form, max(place, 0), flag, aggregate.column.nullable, unit])
+            plan.append([int(form), max(place, 0), flag, int(aggregate.column.nullable), unit])
         n_words = n_key + sum(_n_value_words(aggregate) for aggregate in aggregates)
         table = np.array(plan, np.int64).reshape(len(plan), 5)
         self._sums = GroupSums(n_key, n_words, table)
+        self._firsts = [place for place, row in enumerate(plan) if row[0] == SumForm.FIRST]
+        self._plan = plan
+        self._values: list[list[Rows]] = [[] for _ in self._firsts]
+        """Of each first value: all values by key, as `GroupSums.update` is given them."""
+        self._n_key = n_key
         self._aggregates = aggregates
         self._name = name
 
@@ -66,14 +73,20 @@ class SummedState:
     def contents(self, key_texts: tuple[int, ...]) -> list[StoredPart]:
         """The sums of each group."""
         sums = self._sums.dump()
-        return [
+        parts = [
             StoredPart("sums", np.column_stack([sums, np.ones(len(sums), np.int64)]), key_texts)
         ]
+        for place, batches in zip(self._firsts, self._values, strict=True):
+            parts += [StoredPart((place, VALUES), rows, key_texts) for rows in batches]
+        return parts
 
     def restore(self, parts: dict[Any, Rows]) -> None:
         """Take in what `contents` gave, by name, where there is nothing yet."""
         if "sums" in parts:
             self._sums.load(np.ascontiguousarray(parts["sums"][:, :-1]))
+        for place, batches in zip(self._firsts, self._values, strict=True):
+            if (place, VALUES) in parts:
+                batches.append(parts[place, VALUES])
 
     def take_in(self, parts: list[Rows]) -> Rows:
         """Take in the updates of a time, in any order; the changes of the answers.
@@ -83,8 +96,14 @@ class SummedState:
         DataError
             If a sum is beyond what its column can hold.
         """
+        for place, batches in zip(self._firsts, self._values, strict=True):
+            _, value, flag, _, unit = self._plan[place]
+            values = [values_by_key(rows, self._n_key, value, flag, unit) for rows in parts]
+            new = consolidated(values, self._name)
+            if len(new):
+                insert_batch(batches, new)
         try:
-            return self._sums.update(parts)
+            return self._sums.update(parts, self._values)
         except SumOverflow as error:
             raise self._refused(error) from None
 

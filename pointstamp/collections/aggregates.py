@@ -183,11 +183,17 @@ def max(of: str | Expression) -> Aggregate:
     return Aggregate("max", of, _extreme(greatest=True))
 
 
-def _extreme(greatest: bool) -> Callable[[str, Bound, str], tuple[Column, NewAccumulator]]:
-    def bind(name: str, value: Bound, what: str) -> tuple[Column, NewAccumulator]:
+def _extreme(greatest: bool) -> Callable[[str, Bound, str], Kept]:
+    def bind(name: str, value: Bound, what: str) -> Kept:
         column = Column(name, value.type, value.nullable)
         order = [(Column(name, value.type), greatest)]
-        return column, lambda n_key, number: FirstValue(n_key, number, order)
+
+        def kept(n_key: int, number: Callable[[Rows], Numbers]) -> FirstValue:
+            return FirstValue(n_key, number, order)
+
+        if value.type.is_text:
+            return column, kept
+        return column, kept, (SumForm.FIRST, -1 if greatest else 0)
 
     return bind
 

@@ -81,6 +81,26 @@ def choose_words(rows: Rows, places: npt.NDArray[np.int32]) -> Rows:
     return np.ascontiguousarray(rows[:, [*places.tolist(), rows.shape[1] - 1]])
 
 
+@kernel("update_loops")
+def values_by_key(rows: Rows, n_key: int, value: int, flag: int, mask: int) -> Rows:
+    """The key, a value and the diff of the rows that have one, int64[m, n_key + 2].
+
+    Parameters
+    ----------
+    value, flag : int
+        Which words are the value and whether there is one; -1 where there always is.
+    mask : int
+        0, or -1 to turn the order of values round.
+
+    >>> values_by_key(np.array([[7, 1, 5, 2], [7, 0, 0, 1]]), 1, 2, 1, -1).tolist()
+    [[7, -6, 2]]
+    """
+    there = rows if flag < 0 else rows[rows[:, flag] != 0]
+    chosen = np.ascontiguousarray(there[:, [*range(n_key), value, rows.shape[1] - 1]])
+    chosen[:, n_key] ^= mask
+    return chosen
+
+
 def _summed(parts: Iterable[Rows], width: int) -> Rows:
     totals: Counter[tuple[int, ...]] = Counter()
     for rows in parts:

@@ -9,7 +9,7 @@ from libc.string cimport memcpy, memmove
 
 import numpy as np
 
-from pointstamp.kernels.update_loops cimport Rows, compare, copy, hash_row
+from pointstamp.kernels.update_loops cimport Rows, compare, copy, hash_row, next_there, seek
 
 cdef extern from *:
     bint __builtin_add_overflow(int64_t, int64_t, int64_t *) noexcept nogil
@@ -48,14 +48,24 @@ cdef enum:
     VALUES = 1
     SUM = 2
     AVERAGE = 3
+    FIRST = 4
+    MOST_BATCHES = 64  # how many are read side by side
     PLAN = 5  # numbers for each answer
     BLOCK = 32  # so many rows are looked up side by side
     LEAST_ROOM = 16
+    LOOK = 2  # what the first value is has to be looked for
+
+
+cdef inline Py_ssize_t n_words_of(int64_t form) noexcept nogil:
+    """How many words of a group's state an answer has."""
+    return 0 if form == RECORDS else 1 if form == VALUES else 2 if form == FIRST else 3
 
 
 cdef class GroupSums:
     # A group is a row of `kept`: the words of its key; 0, or while it is touched 1 more than its
-    # place among those that are; how many records it has; and behind that, of each answer, how many values, and a sum of two words.
+    # place among those that are; how many records it has; and behind that, of each answer, how
+    # many values, and a sum of two words. Of a first value: whether it is known, or LOOK, and
+    # before which one there is none.
     # A slot is 0, or the number of a group and 1 more, below the upper half of its hash.
     cdef int64_t *kept
     cdef uint64_t *slots
@@ -72,6 +82,7 @@ cdef class GroupSums:
     cdef Py_ssize_t answer_width
     cdef Py_ssize_t n_touched
     cdef Py_ssize_t before_room
+    cdef readonly Py_ssize_t n_passed
     cdef Py_ssize_t failed_group
     cdef Py_ssize_t failed_place
 
@@ -90,7 +101,7 @@ cdef class GroupSums:
         for i in range(plan.shape[0]):
             copy(self.plan + i * PLAN, &plan[i, 0], PLAN)
             form = plan[i, 0]
-            self.n_state += 0 if form == RECORDS else 1 if form == VALUES else 3
+            self.n_state += n_words_of(form)
             self.answer_width += 2 if plan[i, 3] else 1
         self.width = n_key + 1 + self.n_state
         if self.resize(LEAST_ROOM) < 0:
@@ -105,9 +116,9 @@ cdef class GroupSums:
     def __len__(self):
         return self.n
 
-    def update(self, list parts):
+    def update(self, list parts, list values=[]):
         cdef Rows part
-        cdef Py_ssize_t place
+        cdef Py_ssize_t place, n_first = 0
         cdef int status = 0
         for rows in parts:
             part = rows
@@ -123,6 +134,11 @@ cdef class GroupSums:
                     status = self.add(&part[0, 0], part.shape[0])
         if status < 0:
             raise MemoryError
+        if status == 0:
+            for place in range(self.n_answers):
+                if self.plan[place * PLAN] == FIRST:
+                    self.look(place, values[n_first])
+                    n_first += 1
         array = np.empty((2 * self.n_touched, self.answer_width), np.int64)
         if status == 0 and self.n_touched:
             place = self.answer_touched(array)
@@ -176,7 +192,7 @@ cdef class GroupSums:
         """Where the values and the sum of an answer are."""
         cdef Py_ssize_t i, at = 1
         for i in range(place):
-            at += 0 if self.plan[i * PLAN] == RECORDS else 1 if self.plan[i * PLAN] == VALUES else 3
+            at += n_words_of(self.plan[i * PLAN])
         return state + at
 
     cdef int resize(self, Py_ssize_t room) noexcept nogil:
@@ -292,7 +308,7 @@ cdef class GroupSums:
         cdef Py_ssize_t group = -1, k, i
         cdef int64_t *state
         cdef int64_t *plan
-        cdef int64_t diff = row[self.n_words]
+        cdef int64_t value, diff = row[self.n_words]
         while self.slots[slot] != 0:
             if (self.slots[slot] & UPPER) == tag:
                 group = <Py_ssize_t>(self.slots[slot] & LOWER) - 1
@@ -323,6 +339,15 @@ cdef class GroupSums:
             plan = self.plan + i * PLAN
             if plan[0] == RECORDS:
                 continue
+            if plan[0] == FIRST:
+                if plan[2] < 0 or row[plan[2]] != 0:
+                    value = row[plan[1]] ^ plan[4]
+                    # Behind the first one nothing changes what is the first.
+                    if state[0] == 0 or value <= state[1]:
+                        state[0] = LOOK
+                        state[1] = value
+                state += 2
+                continue
             if plan[2] < 0 or row[plan[2]] != 0:
                 if __builtin_add_overflow(state[0], diff, &state[0]):
                     return -1
@@ -331,6 +356,45 @@ cdef class GroupSums:
                     return -1
             state += 1 if plan[0] == VALUES else 3
         return 0
+
+    cdef look(self, Py_ssize_t place, list values):
+        """Look for the first values of an answer where it may be another one.
+
+        values : batches of consolidated rows: a key, a value, a diff
+        """
+        cdef const int64_t *data[MOST_BATCHES]
+        cdef Py_ssize_t size[MOST_BATCHES]
+        cdef Py_ssize_t at[MOST_BATCHES]
+        cdef Py_ssize_t n_batches = len(values), width = self.n_key + 2, b, i
+        cdef int64_t *group
+        cdef int64_t *state
+        cdef Rows view
+        if n_batches > MOST_BATCHES:
+            raise ValueError(f"{n_batches} batches, where at most {MOST_BATCHES} are read at a time")
+        for b in range(n_batches):
+            view = values[b]
+            data[b] = &view[0, 0] if view.shape[0] else NULL
+            size[b] = view.shape[0]
+        row_array = np.empty(width, np.int64)
+        cdef int64_t[::1] row = row_array
+        with nogil:
+            for i in range(self.n_touched):
+                group = self.kept + self.before[i * (self.n_state + 1)] * self.width
+                state = self.state_of(place, group + self.n_key + 1)
+                if state[0] != LOOK:
+                    continue
+                copy(&row[0], group, self.n_key)
+                row[self.n_key] = state[1]
+                for b in range(n_batches):
+                    at[b] = seek(data[b], 0, size[b], width, &row[0], self.n_key + 1, False)
+                    self.n_passed -= at[b]
+                if next_there(data, size, at, n_batches, width, group, self.n_key, &row[0]):
+                    state[0] = 1
+                    state[1] = row[self.n_key]
+                else:
+                    state[0] = state[1] = 0
+                for b in range(n_batches):
+                    self.n_passed += at[b]
 
     cdef Py_ssize_t answer_touched(self, int64_t[:, ::1] changes) except -2:
         """Write how the rows of groups change; how many changes, or -1 if a sum is refused."""
@@ -382,6 +446,10 @@ cdef class GroupSums:
             elif plan[0] == VALUES:
                 word = state[0]
                 state += 1
+            elif plan[0] == FIRST:
+                there = state[0] != 0
+                word = state[1] ^ plan[4]
+                state += 2
             else:
                 there = state[0] != 0
                 if there:

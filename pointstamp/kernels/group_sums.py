@@ -11,6 +11,8 @@ in an arrangement.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from enum import IntEnum
 
 import numpy as np
@@ -22,8 +24,11 @@ from pointstamp.kernels.forms import class_of
 Plan = npt.NDArray[np.int64]
 """int64[a, 5], a row for each answer: its `SumForm`; which word of an update is the value; which
 is 0 where the value is null, or -1; whether the answer may be null; and a unit: beyond which
-magnitude a sum is refused (0: 64 bits), or by what an average is divided."""
+magnitude a sum is refused (0: 64 bits), by what an average is divided, or of a first value -1 where
+the greatest comes first, else 0."""
 
+_LOOK = 2
+"""What a first value is has to be looked for."""
 _LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
 _BEYOND = 1 << 127
 
@@ -35,9 +40,17 @@ class SumForm(IntEnum):
     VALUES = 1
     SUM = 2
     AVERAGE = 3
+    FIRST = 4
+    """The first value, in order or turned round."""
 
 
-_N_WORDS = {SumForm.RECORDS: 0, SumForm.VALUES: 1, SumForm.SUM: 3, SumForm.AVERAGE: 3}
+_N_WORDS = {
+    SumForm.RECORDS: 0,
+    SumForm.VALUES: 1,
+    SumForm.SUM: 3,
+    SumForm.AVERAGE: 3,
+    SumForm.FIRST: 2,
+}
 """How many words of a group's state an answer has."""
 
 
@@ -77,12 +90,21 @@ class PlainGroupSums:
         self._n_words = n_words
         self._plan: list[list[int]] = plan.tolist()
         self._groups: dict[tuple[int, ...], list[int]] = {}
+        self.n_passed = 0
+        """How many entries of batches were read to find first values."""
 
     def __len__(self) -> int:
         return len(self._groups)
 
-    def update(self, parts: list[Rows]) -> Rows:
+    def update(self, parts: list[Rows], values: Sequence[list[Rows]] = ()) -> Rows:
         """Take in the updates of a time, several int64[n, w + 1] in any order.
+
+        Parameters
+        ----------
+        values : sequence of list of int64[n, k + 2]
+            For each first value batches of all values, those of `parts` with them: consolidated
+            rows of a key, a value (turned round where the greatest comes first), and a diff. At
+            most 64.
 
         Returns
         -------
@@ -108,6 +130,7 @@ class PlainGroupSums:
         changes: list[list[int]] = []
         for key, old in before.items():
             sums = self._groups[key]
+            self._look(key, sums, values)
             was = [*key, *self._answers(key, old)] if old[0] > 0 else []
             now = [*key, *self._answers(key, sums)] if sums[0] > 0 else []
             if was != now:
@@ -121,7 +144,8 @@ class PlainGroupSums:
         """What is kept of each group, int64[g, k + s]: the words of its key, and its state.
 
         The state is how many records there are, then for each answer nothing (`RECORDS`), how many
-        values (`VALUES`), or that and the lower and the upper word of their sum.
+        values (`VALUES`), that and the lower and the upper word of their sum, or whether there is a
+        first value, and that.
         """
         rows = [[*key, *self._state(sums)] for key, sums in self._groups.items()]
         return np.array(rows, np.int64).reshape(len(rows), self._n_key + self._n_state())
@@ -142,6 +166,9 @@ class PlainGroupSums:
         state = sums[:1]
         for place, (form, *_) in enumerate(self._plan):
             n, total = sums[1 + 2 * place : 3 + 2 * place]
+            if form == SumForm.FIRST:
+                state += [n, total]
+                continue
             lower = total & ((1 << 64) - 1)
             words = [n, lower - (1 << 64) if lower >> 63 else lower, total >> 64]
             state += words[: _N_WORDS[SumForm(form)]]
@@ -152,6 +179,8 @@ class PlainGroupSums:
         for form, *_ in self._plan:
             n_words = _N_WORDS[SumForm(form)]
             words = state[at : at + n_words] + [0] * (3 - n_words)
+            if form == SumForm.FIRST:
+                words[2] = -1 if words[1] < 0 else 0
             sums += [words[0], (words[2] << 64) + (words[1] & ((1 << 64) - 1))]
             at += n_words
         return sums
@@ -161,8 +190,13 @@ class PlainGroupSums:
         sums[0] += diff
         if not _LEAST <= sums[0] <= _GREATEST:
             raise SumOverflow(-1, sums[0], list(key))
-        for place, (form, value, flag, *_) in enumerate(self._plan):
+        for place, (form, value, flag, _, unit) in enumerate(self._plan):
             if form == SumForm.RECORDS or (flag >= 0 and not row[flag]):
+                continue
+            if form == SumForm.FIRST:
+                known, first = sums[1 + 2 * place : 3 + 2 * place]
+                if not known or row[value] ^ unit <= first:
+                    sums[1 + 2 * place : 3 + 2 * place] = [_LOOK, row[value] ^ unit]
                 continue
             sums[1 + 2 * place] += diff
             if not _LEAST <= sums[1 + 2 * place] <= _GREATEST:
@@ -172,12 +206,34 @@ class PlainGroupSums:
                 if not -_BEYOND <= sums[2 + 2 * place] < _BEYOND:
                     raise SumOverflow(place, sums[2 + 2 * place], list(key))
 
+    def _look(self, key: tuple[int, ...], sums: list[int], values: Sequence[list[Rows]]) -> None:
+        """Look for first values where they may be other ones."""
+        firsts = [place for place, plan in enumerate(self._plan) if plan[0] == SumForm.FIRST]
+        for place, batches in zip(firsts, values, strict=True):
+            known, least = sums[1 + 2 * place : 3 + 2 * place]
+            if known != _LOOK:
+                continue
+            counts: Counter[int] = Counter()
+            for rows in batches:
+                for *found, value, diff in rows.tolist():
+                    if tuple(found) == key and value >= least:
+                        counts[value] += diff
+            there = sorted(value for value, n in counts.items() if n > 0)
+            self.n_passed += sum(
+                tuple(found) == key and least <= value <= (there or [value])[0]
+                for rows in batches
+                for *found, value, _ in rows.tolist()
+            )
+            sums[1 + 2 * place : 3 + 2 * place] = [1, there[0]] if there else [0, 0]
+
     def _answers(self, key: tuple[int, ...], sums: list[int]) -> list[int]:
         answers: list[int] = []
         for place, (form, _, _, nullable, unit) in enumerate(self._plan):
             n, total = sums[1 + 2 * place : 3 + 2 * place]
             there = n != 0 or form < SumForm.SUM
             word = (sums[0], n, total)[min(form, SumForm.SUM)]
+            if form == SumForm.FIRST:
+                word = total ^ unit
             if form == SumForm.AVERAGE:
                 word = _word(total / (n * unit)) if there else 0
             elif form == SumForm.SUM and there:

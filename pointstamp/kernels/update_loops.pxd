@@ -47,3 +47,13 @@ cdef Py_ssize_t seek(
     Py_ssize_t n_key,
     bint after,
 ) noexcept nogil
+cdef bint next_there(
+    const int64_t **data,
+    const Py_ssize_t *size,
+    Py_ssize_t *at,
+    Py_ssize_t n_batches,
+    Py_ssize_t width,
+    const int64_t *key,
+    Py_ssize_t n_key,
+    int64_t *into,
+) noexcept nogil

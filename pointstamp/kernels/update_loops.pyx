@@ -164,6 +164,22 @@ def choose_words(Rows rows, const int32_t[::1] places):
     return array
 
 
+def values_by_key(Rows rows, int n_key, int value, int flag, int64_t mask):
+    cdef Py_ssize_t n = rows.shape[0], width = rows.shape[1], i, k, n_there = 0
+    array = np.empty((n, n_key + 2), np.int64)
+    cdef int64_t[:, ::1] chosen = array
+    with nogil:
+        for i in range(n):
+            if flag >= 0 and rows[i, flag] == 0:
+                continue
+            for k in range(n_key):
+                chosen[n_there, k] = rows[i, k]
+            chosen[n_there, n_key] = rows[i, value] ^ mask
+            chosen[n_there, n_key + 1] = rows[i, width - 1]
+            n_there += 1
+    return array[:n_there]
+
+
 def merge(Rows left, Rows right):
     check_width(left.shape[1], right.shape[1])
     cdef Py_ssize_t n_left = left.shape[0], n_right = right.shape[0], width = left.shape[1]
@@ -426,15 +442,53 @@ cdef Py_ssize_t pair_runs(
             n_pairs += 1
 
 
+cdef bint next_there(
+    const int64_t **data,
+    const Py_ssize_t *size,
+    Py_ssize_t *at,
+    Py_ssize_t n_batches,
+    Py_ssize_t width,
+    const int64_t *key,
+    Py_ssize_t n_key,
+    int64_t *into,
+) noexcept nogil:
+    """Copy the next record of a key that is there, with its count; whether there is one.
+
+    at : where to go on in each batch, which is moved on
+    """
+    cdef Py_ssize_t b, best
+    cdef int64_t total
+    cdef const int64_t *row
+    while True:
+        best = -1
+        for b in range(n_batches):
+            if at[b] < size[b]:
+                row = data[b] + at[b] * width
+                if compare(row, key, n_key) == 0 and (
+                    best < 0 or compare(row, data[best] + at[best] * width, width - 1) < 0
+                ):
+                    best = b
+        if best < 0:
+            return False
+        copy(into, data[best] + at[best] * width, width)
+        total = 0
+        for b in range(n_batches):
+            if at[b] < size[b] and compare(data[b] + at[b] * width, into, width - 1) == 0:
+                total += data[b][at[b] * width + width - 1]
+                at[b] += 1
+        if total > 0:
+            into[width - 1] = total
+            return True
+
+
 def read_groups(batches, Rows keys, Rows starts, int64_t most):
     cdef Py_ssize_t n_batches = len(batches), n_keys = keys.shape[0], n_key = keys.shape[1]
-    cdef Py_ssize_t n_start = starts.shape[1], b, i, width = 0, best, n_rows = 0, capacity
+    cdef Py_ssize_t n_start = starts.shape[1], b, i, width = 0, n_rows = 0, capacity
     cdef const int64_t *data[MOST_BATCHES]
     cdef Py_ssize_t size[MOST_BATCHES]
     cdef Py_ssize_t at[MOST_BATCHES]
     cdef Rows view
-    cdef int64_t total, found
-    cdef const int64_t *row
+    cdef int64_t found
     if n_batches > MOST_BATCHES:
         raise ValueError(f"{n_batches} batches, where at most {MOST_BATCHES} are read at a time")
     kept = [part for part in batches if len(part)]
@@ -471,30 +525,13 @@ def read_groups(batches, Rows keys, Rows starts, int64_t most):
             spare = capacity
             with nogil:
                 while n_rows < spare and found < most:
-                    best = -1
-                    for b in range(n_batches):
-                        if at[b] < size[b]:
-                            row = data[b] + at[b] * width
-                            if compare(row, &prefix[0], n_key) == 0 and (
-                                best < 0
-                                or compare(row, data[best] + at[best] * width, width - 1) < 0
-                            ):
-                                best = b
-                    if best < 0:
+                    if not next_there(
+                        data, size, at, n_batches, width, &prefix[0], n_key, &rows[n_rows, 0]
+                    ):
                         found = most
                         break
-                    copy(&rows[n_rows, 0], data[best] + at[best] * width, width)
-                    total = 0
-                    for b in range(n_batches):
-                        if at[b] < size[b] and compare(
-                            data[b] + at[b] * width, &rows[n_rows, 0], width - 1
-                        ) == 0:
-                            total += data[b][at[b] * width + width - 1]
-                            at[b] += 1
-                    if total > 0:
-                        rows[n_rows, width - 1] = total
-                        n_rows += 1
-                        found += min(total, most - found)
+                    found += min(rows[n_rows, width - 1], most - found)
+                    n_rows += 1
         ends[i] = n_rows
     return array[:n_rows], ends_array
 

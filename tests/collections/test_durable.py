@@ -19,9 +19,11 @@ from hypothesis import strategies as st
 import pointstamp as ps
 from pointstamp.checkpoint import Checkpoint, Durable
 from pointstamp.collections import order
+from pointstamp.collections.spine import insert_batch
 from pointstamp.containers.dictionary import TEXTS
 from pointstamp.containers.text_order import TextOrder
 from pointstamp.errors import WorkerError
+from pointstamp.kernels.consolidation import consolidate, values_by_key
 from pointstamp.kernels.group_sums import GroupSums, PlainGroupSums, SumForm
 from pointstamp.operators.generic import operator
 from pointstamp.operators.transform import PIPELINE
@@ -258,6 +260,7 @@ PLAN = np.array(
         [SumForm.SUM, 1, -1, 0, 0],
         [SumForm.VALUES, 2, -1, 0, 0],
         [SumForm.AVERAGE, 2, -1, 0, 1],
+        [SumForm.FIRST, 2, -1, 1, -1],
     ]
 )
 
@@ -269,16 +272,23 @@ def test_sums_of_groups_come_back(made: Any, then: Any) -> None:
     values = [high - k if k % 3 else k - high for k in range(100)]
     rows = np.array([[k % 40, value, k - 50, 1] for k, value in enumerate(values)])
     sums, other = made(1, 3, PLAN), then(1, 3, PLAN)
-    sums.update([rows])
+    values: list[Any] = []
+
+    def kept(changes: Any) -> list[list[Any]]:
+        insert_batch(values, consolidate(values_by_key(changes, 1, 2, -1, -1)))
+        return [values]
+
+    sums.update([rows], kept(rows))
     other.load(sums.dump())
     assert len(other) == 40
     assert sorted(other.dump().tolist()) == sorted(sums.dump().tolist())
     changes = rows[30:].copy()
     changes[:, -1] = -1
     more = np.array([[3, 5, 6, 2], [77, -1, 2, 1]])
-    found = [sorted(each.update([changes, more]).tolist()) for each in (sums, other)]
+    batches = kept(np.concatenate([changes, more]))
+    found = [sorted(each.update([changes, more], batches).tolist()) for each in (sums, other)]
     assert found[0] == found[1] != []
-    with pytest.raises(ValueError, match="groups have 9 words, and not 3"):
+    with pytest.raises(ValueError, match="groups have 11 words, and not 3"):
         other.load(np.zeros((1, 3), np.int64))
 
 

@@ -85,8 +85,6 @@ def text_of(value: int) -> str:
 
 
 REDUCTIONS: dict[str, Callable[[Any], Any]] = {
-    "min": lambda t: t.group_by("k").agg(m=ps.min("v")),
-    "max": lambda t: t.group_by("k").agg(m=ps.max(-col("v"))),
     "min of texts": lambda t: t.group_by("k").agg(m=ps.min("t")),
     "min_by": lambda t: t.group_by("k").agg(m=ps.min_by("t", "v")),
     "top_k": lambda t: t.group_by("k").top_k(3, by="v", descending=False),

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pointstamp.collections.spine import insert_batch
 from pointstamp.containers.words import float_word
+from pointstamp.kernels.consolidation import consolidate_all, values_by_key
 from pointstamp.kernels.group_sums import GroupSums, PlainGroupSums, SumForm, SumOverflow
 
 CLASSES = [GroupSums, PlainGroupSums]
@@ -21,6 +23,8 @@ PLAN = np.array(
         [SumForm.SUM, 2, 1, 1, 0],
         [SumForm.SUM, 3, -1, 0, 10**18],
         [SumForm.AVERAGE, 2, 1, 1, 100],
+        [SumForm.FIRST, 2, 1, 1, 0],
+        [SumForm.FIRST, 3, -1, 1, -1],
     ],
     np.int64,
 )
@@ -51,14 +55,41 @@ def recounted(rows):
         if n > 0:
             there = int(values != 0)
             average = float_word(total / (100 * values)) if there else 0
-            found[key] = (n, values, there, total if there else 0, other, there, average)
+            sums = (n, values, there, total if there else 0, other, there, average)
+            least = first_of([(value, diff) for flag, value, _, diff in members if flag], min)
+            greatest = first_of([(value, diff) for _, _, value, diff in members], max)
+            found[key] = (*sums, *least, *greatest)
     return found
+
+
+def first_of(pairs, choose):
+    """Whether there is a value, and the least or the greatest."""
+    counts = Counter()
+    for value, diff in pairs:
+        counts[value] += diff
+    there = [value for value, n in counts.items() if n > 0]
+    return (1, choose(there)) if there else (0, 0)
+
+
+class Values:
+    """The batches that a caller keeps for the two first values of `PLAN`."""
+
+    def __init__(self):
+        self.batches = [[], []]
+
+    def insert(self, parts):
+        for batches, (_, value, flag, _, mask) in zip(
+            self.batches, PLAN[-2:].tolist(), strict=True
+        ):
+            new = consolidate_all([values_by_key(rows, 1, value, flag, mask) for rows in parts])
+            insert_batch(batches, new)
+        return self.batches
 
 
 @pytest.mark.parametrize("of", CLASSES)
 @given(epochs=updates())
 def test_changes_add_up_to_the_groups_that_are_there(of, epochs):
-    groups, seen, rows = of(1, 4, PLAN), defaultdict(int), []
+    groups, seen, rows, values = of(1, 4, PLAN), defaultdict(int), [], Values()
     for parts in epochs:
         rows += [row for part in parts for row in part]
         expected = recounted(rows)
@@ -66,9 +97,9 @@ def test_changes_add_up_to_the_groups_that_are_there(of, epochs):
         arrays = [np.array(part, np.int64).reshape(-1, 5) for part in parts]
         if beyond:
             with pytest.raises(SumOverflow):
-                groups.update(arrays)
+                groups.update(arrays, values.insert(arrays))
             return
-        changes = groups.update(arrays).tolist()
+        changes = groups.update(arrays, values.insert(arrays)).tolist()
         assert len({tuple(row) for row in changes}) == len({tuple(row[:-1]) for row in changes})
         for *row, diff in changes:
             seen[tuple(row)] += diff
@@ -123,3 +154,29 @@ def test_averages_are_rounded_once(of, value, n, unit):
 def test_updates_of_another_width_are_refused(of):
     with pytest.raises(ValueError, match="have 4 words, and not 1"):
         of(1, 4, PLAN).update([np.array([[1, 1]])])
+
+
+@pytest.mark.parametrize(
+    ("of", "n"), [(GroupSums, 610), (GroupSums, 60_000), (PlainGroupSums, 610)]
+)
+@pytest.mark.parametrize("mask", [0, -1])
+def test_deleting_the_first_value_reads_some_tens_of_entries_whatever_the_group(of, n, mask):
+    plan = np.array([[SumForm.FIRST, 1, -1, 0, mask]], np.int64)
+    groups, batches, most = of(1, 2, plan), [], 0
+
+    def update(rows):
+        insert_batch(batches, consolidate_all([values_by_key(rows, 1, 1, -1, mask)]))
+        return groups.update([rows], [batches]).tolist()
+
+    every = np.column_stack([np.ones(n, np.int64), np.arange(n) ^ mask, np.ones(n, np.int64)])
+    assert update(every) == [[1, 0 ^ mask, 1]]
+    update(every[:10] + np.array([1, 0, 0]))
+    for value in range(600):
+        passed = groups.n_passed
+        changes = update(np.array([[1, value ^ mask, -1]]))
+        assert changes == [[1, value ^ mask, -1], [1, (value + 1) ^ mask, 1]]
+        most = max(most, groups.n_passed - passed)
+    assert 0 < most <= 20
+    passed = groups.n_passed
+    assert update(np.array([[1, (n - 2) ^ mask, 1]])) == []
+    assert groups.n_passed == passed
