@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +38,8 @@ class CollectionFeed:
     """
 
     def __init__(self, feeds: CollectionFeeds, name: str, schema: Schema) -> None:
-        self._feeds = feeds
+        self.feeds = feeds
+        """All of the service."""
         self._where = f"the input {name!r}"
         self.name = name
         self.schema = schema
@@ -46,7 +47,7 @@ class CollectionFeed:
     @property
     def time(self) -> int | None:
         """The epoch that `advance` would commit now; None when the collections are closed."""
-        return self._feeds.service.ask(protocol.GetPosition(self.name))
+        return self.feeds.service.ask(protocol.GetPosition(self.name))
 
     def insert(self, rows: Any) -> None:
         """Add each row once.
@@ -76,15 +77,21 @@ class CollectionFeed:
 
     def _send(self, updates: Updates) -> None:
         if len(updates):
-            self._feeds.hold(self.name, to_columns(self.schema, updates.rows))
+            self.feeds.hold(self.name, to_columns(self.schema, updates.rows))
+
+
+NewFeed = Callable[["CollectionFeeds", str, Schema], CollectionFeed]
+"""Makes what a program holds of an input that is a collection."""
 
 
 class CollectionFeeds:
     """Those of a service, which go on together."""
 
-    def __init__(self, service: Service, schemas: Mapping[str, Schema]) -> None:
+    def __init__(
+        self, service: Service, schemas: Mapping[str, Schema], new_feed: NewFeed = CollectionFeed
+    ) -> None:
         self.service = service
-        self.by_name = {name: CollectionFeed(self, name, schemas[name]) for name in schemas}
+        self.by_name = {name: new_feed(self, name, schemas[name]) for name in schemas}
         self._held: dict[str, list[pa.RecordBatch]] = {}
         self._pending: _PendingCommit | None = None
         """What is being committed; if that fails, what the next call commits first."""

@@ -29,9 +29,16 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from pointstamp.checkpoint.checkpoint import Checkpoint
+from pointstamp.collections.schema import Schema
 from pointstamp.errors import EpochError, ServiceError, StagingError, StoppedError, UsageError
 from pointstamp.service import protocol
-from pointstamp.service.collection_handles import TIMEOUT_S, CollectionFeeds, CollectionOutput
+from pointstamp.service.collection_handles import (
+    TIMEOUT_S,
+    CollectionFeed,
+    CollectionFeeds,
+    CollectionOutput,
+    NewFeed,
+)
 from pointstamp.service.conversions import check_staged, distributed, epoch_of, to_batches
 from pointstamp.service.protocol import NEVER, TICK_S, StagingHandle, Status, Verb, WorkerHandle
 from pointstamp.service.spec import RESULT, ServiceSpec, known
@@ -41,6 +48,9 @@ Answer = TypeVar("Answer")
 
 Stager = Callable[[str, int, Any], list[StagingHandle] | None]
 """Stages data of a kind that the service does not know; None if it does not know it either."""
+
+NewOutput = Callable[["Service", str, Schema], CollectionOutput]
+"""Makes what a program holds of an output that is a collection."""
 
 
 class Service(contextlib.AbstractContextManager["Service"]):
@@ -63,6 +73,8 @@ class Service(contextlib.AbstractContextManager["Service"]):
         token: str | None = None,
         checkpoint: Checkpoint | None = None,
         stager: Stager | None = None,
+        new_feed: NewFeed = CollectionFeed,
+        new_output: NewOutput = CollectionOutput,
     ) -> None:
         self.spec = spec
         self.name = name
@@ -71,12 +83,12 @@ class Service(contextlib.AbstractContextManager["Service"]):
         self._supervisor = supervisor
         self._checkpoint = checkpoint
         self._stager = stager
-        self._feeds = CollectionFeeds(self, spec.collections)
+        self._feeds = CollectionFeeds(self, spec.collections, new_feed)
         self._inputs = {
             name: ServiceInput(self, name) for name in spec.inputs if name not in spec.collections
         }
         self._outputs: dict[str, ServiceOutput | CollectionOutput] = {
-            name: CollectionOutput(self, name, spec.maintained[name])
+            name: new_output(self, name, spec.maintained[name])
             if name in spec.maintained
             else ServiceOutput(self, name)
             for name in spec.outputs
