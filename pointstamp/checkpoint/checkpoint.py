@@ -87,6 +87,7 @@ class Checkpoint:
         attempts: Iterable[Staged],
         until: int | None = None,
         commit: str = "",
+        batch: int | None = None,
     ) -> bool:
         """Say once what was staged for an input at an epoch; whether this call said it.
 
@@ -97,6 +98,8 @@ class Checkpoint:
         commit : str
             A name of its own, for a commit of several inputs at once: what is named may be staged
             for other inputs, and for other epochs.
+        batch : int, optional
+            Then the name is that of a feed, and this is the number of its batch.
 
         Returns
         -------
@@ -111,7 +114,7 @@ class Checkpoint:
         UsageError
             If one was staged for something else.
         """
-        return self._log.commit(input, epoch, attempts, until, commit)
+        return self._log.commit(input, epoch, attempts, until, commit, batch)
 
     def abort(self, input: str, epoch: int, staged: Staged | Iterable[Staged]) -> None:
         """Remove what was staged, unless it was committed."""
