@@ -73,6 +73,7 @@ class Service(contextlib.AbstractContextManager["Service"]):
         token: str | None = None,
         checkpoint: Checkpoint | None = None,
         stager: Stager | None = None,
+        before_end: Callable[[], object] = lambda: None,
         new_feed: NewFeed = CollectionFeed,
         new_output: NewOutput = CollectionOutput,
     ) -> None:
@@ -83,6 +84,8 @@ class Service(contextlib.AbstractContextManager["Service"]):
         self._supervisor = supervisor
         self._checkpoint = checkpoint
         self._stager = stager
+        self._before_end = before_end
+        """Ends what feeds and reads the service, before it stops or is aborted."""
         self._feeds = CollectionFeeds(self, spec.collections, new_feed)
         self._inputs = {
             name: ServiceInput(self, name) for name in spec.inputs if name not in spec.collections
@@ -182,6 +185,7 @@ class Service(contextlib.AbstractContextManager["Service"]):
 
     def _stop(self, supervisor: Supervisor) -> None:
         try:
+            self._before_end()
             supervisor.reached.is_finishing = True
             self.ask(protocol.Finish())
             for input in self._inputs.values():
@@ -206,6 +210,7 @@ class Service(contextlib.AbstractContextManager["Service"]):
         """End the workers as they are; what is not complete is lost. Again does nothing."""
         if not self._is_over:
             self._is_over = True
+            self._before_end()
             self._supervisor.abort()
             self._supervisor.join(END_S)
 

@@ -150,6 +150,7 @@ def serve(
     registration = Registration(spark, supervisor, spec, name, flight)
     supervisor.start()
     registration.announce(supervisor.workers)
+    side = SparkSide(spark, registration, place)
     return Service(
         spec,
         supervisor,
@@ -157,7 +158,8 @@ def serve(
         token=token_of(flight.secret),
         checkpoint=place,
         stager=registration.stage,
-        new_feed=partial(SparkFeed, SparkSide(spark, registration, place)),
+        before_end=side.stop_queries,
+        new_feed=partial(SparkFeed, side),
     )
 
 
