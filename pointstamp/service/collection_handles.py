@@ -17,14 +17,17 @@ import pyarrow as pa
 
 from pointstamp.collections.changes import Changes, CollectionSnapshot, missing_row
 from pointstamp.collections.schema import Schema
+from pointstamp.collections.upserts import EventForm
 from pointstamp.containers.updates import Rows, Updates
 from pointstamp.errors import DataError, EpochError, StoppedError
 from pointstamp.service import protocol
 from pointstamp.service.changes_columns import added_up, to_columns
 from pointstamp.service.conversions import distributed, epoch_of
+from pointstamp.service.upsert_feed import UpsertFeed
 
 if TYPE_CHECKING:
     from pointstamp.service.service import Service, ServiceProbe
+    from pointstamp.service.spec import ServiceSpec
 
 TIMEOUT_S = 60.0
 """How long to wait for an epoch to be complete where nothing else is said."""
@@ -84,14 +87,27 @@ NewFeed = Callable[["CollectionFeeds", str, Schema], CollectionFeed]
 """Makes what a program holds of an input that is a collection."""
 
 
+NewUpserts = Callable[["CollectionFeeds", str, EventForm], UpsertFeed]
+"""The same of one of upserts."""
+
+
 class CollectionFeeds:
     """Those of a service, which go on together."""
 
     def __init__(
-        self, service: Service, schemas: Mapping[str, Schema], new_feed: NewFeed = CollectionFeed
+        self,
+        service: Service,
+        spec: ServiceSpec,
+        new_feed: NewFeed = CollectionFeed,
+        new_upserts: NewUpserts = UpsertFeed,
     ) -> None:
         self.service = service
-        self.by_name = {name: new_feed(self, name, schemas[name]) for name in schemas}
+        self.by_name: dict[str, CollectionFeed | UpsertFeed] = {
+            name: new_upserts(self, name, spec.upserts[name])
+            if name in spec.upserts
+            else new_feed(self, name, schema)
+            for name, schema in spec.collections.items()
+        }
         self._held: dict[str, list[pa.RecordBatch]] = {}
         self._pending: _PendingCommit | None = None
         """What is being committed; if that fails, what the next call commits first."""

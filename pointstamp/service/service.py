@@ -38,11 +38,13 @@ from pointstamp.service.collection_handles import (
     CollectionFeeds,
     CollectionOutput,
     NewFeed,
+    NewUpserts,
 )
 from pointstamp.service.conversions import check_staged, distributed, epoch_of, to_batches
 from pointstamp.service.protocol import NEVER, TICK_S, StagingHandle, Status, Verb, WorkerHandle
 from pointstamp.service.spec import RESULT, ServiceSpec, known
 from pointstamp.service.supervisor import END_S, Restarting, Supervisor
+from pointstamp.service.upsert_feed import UpsertFeed
 
 Answer = TypeVar("Answer")
 
@@ -75,6 +77,7 @@ class Service(contextlib.AbstractContextManager["Service"]):
         stager: Stager | None = None,
         before_end: Callable[[], object] = lambda: None,
         new_feed: NewFeed = CollectionFeed,
+        new_upserts: NewUpserts = UpsertFeed,
         new_output: NewOutput = CollectionOutput,
     ) -> None:
         self.spec = spec
@@ -86,7 +89,7 @@ class Service(contextlib.AbstractContextManager["Service"]):
         self._stager = stager
         self._before_end = before_end
         """Ends what feeds and reads the service, before it stops or is aborted."""
-        self._feeds = CollectionFeeds(self, spec.collections, new_feed)
+        self._feeds = CollectionFeeds(self, spec, new_feed, new_upserts)
         self._inputs = {
             name: ServiceInput(self, name) for name in spec.inputs if name not in spec.collections
         }
@@ -112,7 +115,7 @@ class Service(contextlib.AbstractContextManager["Service"]):
         return [address for address in addresses if address is not None]
 
     def input(self, name: str) -> Any:
-        """The input of this name: a `ServiceInput`, or a `CollectionFeed` of a collection."""
+        """The input of this name: a `ServiceInput`, a `CollectionFeed`, or an `UpsertFeed`."""
         return known({**self._inputs, **self._feeds.by_name}, name, "input")
 
     def output(self, name: str = RESULT) -> Any:

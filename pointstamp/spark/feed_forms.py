@@ -68,7 +68,7 @@ class ChangeFeed:
         kinds = list(DIFFS_OF_CHANGES)
         found = pc.index_in(given, value_set=pa.array(kinds, given.type))
         if found.null_count:
-            row = _first(batch, found.is_null())
+            row = first_row(batch, found.is_null())
             raise DataError(
                 f"{CHANGE_TYPE!r} is {row[CHANGE_TYPE]!r}, and should be one of "
                 f"{', '.join(kinds)}; the row is {row}"
@@ -100,7 +100,7 @@ class Signed:
         if diffs.null_count:
             raise DataError(
                 f"the diff, column {self.diff!r}, is null, and should be an integer; the row is "
-                f"{_first(batch, diffs.is_null())}"
+                f"{first_row(batch, diffs.is_null())}"
             )
         made = with_diffs(batch, diffs.cast(pa.int64()), wire)
         return made.filter(pc.field(wire.names[-1]) != 0)
@@ -108,6 +108,11 @@ class Signed:
 
 def form_of(form: Any, where: str, *, diff: str | None) -> FeedForm:
     """The form of a name, with its options; `UsageError` if there is none, or they do not fit."""
+    if form in ("upserts", "debezium"):
+        raise UsageError(
+            f"{where}: form={form!r} is for an input that is declared with its key, as "
+            f"collections={{...: ps.UpsertInput(schema, key=...)}}"
+        )
     if form not in FORMS:
         raise UsageError(f"{where}: form={form!r} is none; there are {', '.join(map(repr, FORMS))}")
     if (diff is not None) != (form == "diff"):
@@ -134,7 +139,7 @@ def with_diffs(batch: pa.RecordBatch, diffs: pa.Array[Any], wire: pa.Schema) -> 
     return pa.RecordBatch.from_arrays([*columns, diffs], names=wire.names)
 
 
-def _first(batch: pa.RecordBatch, of: Any) -> dict[str, Any]:
+def first_row(batch: pa.RecordBatch, of: Any) -> dict[str, Any]:
     """The first row for which that is true."""
     at = int(of.to_numpy(zero_copy_only=False).argmax())
     row: dict[str, Any] = batch.slice(at, 1).to_pylist()[0]
@@ -166,12 +171,7 @@ def check_columns(
             f"{', '.join(given.names)}, and should be {', '.join(expected)}; select them"
         )
     for name, types in besides.items():
-        kind = given[name].dataType.simpleString()
-        if kind not in types:
-            raise SchemaError(
-                f"{where} is given column {name!r} of Spark's type {kind}, and it should be "
-                f"{' or '.join(types)}: cast it"
-            )
+        check_type(given, name, types, where)
     for column in schema.columns:
         field = given[column.name]
         try:
@@ -183,6 +183,16 @@ def check_columns(
                 f"{where} is given column {column.name!r} of Spark's type "
                 f"{field.dataType.simpleString()}, and it should be {column.type.name}: cast it"
             )
+
+
+def check_type(given: StructType, name: str, types: Sequence[str], where: str) -> None:
+    """Raise `SchemaError` unless a column has one of some types of Spark."""
+    kind = given[name].dataType.simpleString()
+    if kind not in types:
+        raise SchemaError(
+            f"{where} is given column {name!r} of Spark's type {kind}, and it should be "
+            f"{' or '.join(types)}: cast it"
+        )
 
 
 class ChangesOfRows:

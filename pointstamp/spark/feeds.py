@@ -1,60 +1,23 @@
-"""Inputs of a service that are collections, fed by DataFrames.
-
-`load` stages a DataFrame by the tasks of the job that reads it, and commits what Spark has got
-handles of as one epoch. `follow` does so with each batch of a stream.
-
-Rules
------
-1. A task stages its partition under a name of its own, and gives the handle as a row. A task that
-   is tried again, or that runs twice, gives another handle; Spark keeps one. What no commit names
-   never counts.
-2. A row that does not fit is no failed task, which Spark would try again: the task gives it as a
-   row, too, and the whole is refused before anything is committed.
-3. Batches of a stream are committed under the number of their query, and their own: a batch that
-   Spark repeats is staged again, and committed once.
-"""
+"""Inputs of a service on Spark that are collections: they take DataFrames, and follow streams."""
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from time import monotonic
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from pointstamp.collections.schema import Schema
-from pointstamp.errors import (
-    DataError,
-    EpochError,
-    ServiceError,
-    StoppedError,
-    TruncatedCheckpointError,
-    UsageError,
-)
-from pointstamp.service import protocol
+from pointstamp.collections.upserts import EventForm
 from pointstamp.service.collection_handles import CollectionFeed, CollectionFeeds
-from pointstamp.service.protocol import TICK_S, StagingHandle, decode, encode
-from pointstamp.spark.feed_forms import Append, ChangesOfRows, FeedForm, form_of
+from pointstamp.service.upsert_feed import UpsertFeed
+from pointstamp.spark.feed_forms import Append, form_of
+from pointstamp.spark.frame_commits import COMPLETE_S, FrameCommits
+from pointstamp.spark.upsert_forms import Upserts, upsert_form_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from pointstamp.spark.access import Access
     from pointstamp.spark.collection_service import SparkSide
-
-_STAGED = pa.schema([("handle", pa.string()), ("wrong", pa.string())])
-"""What a task gives: the handle of what it has staged, and what is wrong with a row."""
-
-QUERY_ID = "sql.streaming.queryId"
-"""The local property in which Spark has for a batch of a stream which query it is of."""
-
-COMPLETE_S = 600.0
-"""How long a batch waits for its epoch to be complete where nothing else is said."""
-
-N_TRIES = 3
-"""How often a DataFrame is staged, of which some was pruned before it was committed."""
 
 
 class SparkFeed(CollectionFeed):
@@ -62,7 +25,7 @@ class SparkFeed(CollectionFeed):
 
     def __init__(self, side: SparkSide, feeds: CollectionFeeds, name: str, schema: Schema) -> None:
         super().__init__(feeds, name, schema)
-        self._side = side
+        self._commits = FrameCommits(side, feeds, name, schema)
 
     def load(self, frame: DataFrame) -> int:
         """Insert the rows of a DataFrame, as one epoch of their own; which one.
@@ -86,11 +49,7 @@ class SparkFeed(CollectionFeed):
         StoppedError
             If the collections are closed.
         """
-        where = f"input {self.name!r}"
-        check_frame(frame, where, streams=False)
-        form = Append()
-        form.check(frame.schema, self.schema, where)
-        return self._commit(frame, form, where, uuid.uuid4().hex)
+        return self._commits.load(frame, Append())
 
     def follow(
         self,
@@ -145,140 +104,69 @@ class SparkFeed(CollectionFeed):
         A row that does not fit has the query fail, with a `DataError` that says the input, the
         query and the batch; nothing of the batch is committed.
         """
-        where = f"input {self.name!r}"
-        check_frame(stream, where, streams=True)
-        found = form_of(form, where, diff=diff)
-        found.check(stream.schema, self.schema, where)
-        place = self.name if name is None else f"{self.name}, {name}"
-        folder = self._side.query_folder("in", place, f"{where}: follow()")
-        followed = _Followed(self, found, timeout_s)
-        writer = stream.writeStream.foreachBatch(followed.commit_batch)
-        writer = writer.trigger(**trigger) if trigger else writer
-        followed.query = query = self._side.start(writer, folder, where)
-        return query
-
-    def commit_batch(self, frame: DataFrame, form: FeedForm, query: str, batch: int) -> int:
-        """Commit a batch of a query, if that is not done already; at which epoch it is."""
-        where = f"input {self.name!r}, batch {batch} of query {query}"
-        return self._commit(frame, form, where, f"query {query}", batch)
-
-    def is_complete(self, epoch: int) -> bool:
-        """Whether an epoch is as complete as it can be, for which it waits a little."""
-        return self.feeds.service.ask(protocol.AwaitCompletion(epoch, TICK_S))
-
-    @property
-    def is_ending(self) -> bool:
-        """Whether the service is about to end."""
-        return self._side.is_ending.is_set()
-
-    def _commit(
-        self, frame: DataFrame, form: FeedForm, where: str, commit: str, batch: int | None = None
-    ) -> int:
-        """Stage the changes that a DataFrame says, and commit them by a name; at which epoch."""
-        service = self.feeds.service
-        for left in reversed(range(N_TRIES)):
-            epoch = self.time
-            if epoch is None:
-                raise StoppedError(f"{where} is closed, and takes nothing more")
-            handles = self._staged(frame, form, where, epoch)
-            try:
-                committed = service.ask(protocol.CommitEpoch(commit, tuple(handles), batch))
-            except TruncatedCheckpointError:
-                # Other feeds went on meanwhile, so far that what is staged has been pruned.
-                if not left:
-                    raise
-            else:
-                break
-        if committed is None:
-            raise StoppedError(f"{where} is closed, and takes nothing more")
-        return committed
-
-    def _staged(
-        self, frame: DataFrame, form: FeedForm, where: str, epoch: int
-    ) -> list[StagingHandle]:
-        """What the tasks have staged; raises what is wrong with the rows, and drops it then."""
-        side, name = self._side, self.name
-
-        def job() -> Sequence[Any]:
-            task = staging(side.access, name, epoch, form)
-            return frame.mapInArrow(task, "handle string, wrong string").collect()
-
-        rows = side.registration.repeated(job)
-        handles = [decode(StagingHandle, row.handle) for row in rows if row.handle is not None]
-        wrong = [row.wrong for row in rows if row.wrong is not None]
-        if wrong:
-            self.feeds.service.ask(protocol.Abort(tuple(handles)))
-            raise DataError(f"{where}: {wrong[0]}")
-        return handles
+        found = form_of(form, f"input {self.name!r}", diff=diff)
+        return self._commits.follow(stream, found, name, trigger, timeout_s)
 
 
-class _Followed:
-    """What a query calls with each of its batches, on the driver."""
+class SparkUpsertFeed(UpsertFeed):
+    """An input of a service on Spark that is an `UpsertInput`; it takes DataFrames, too."""
 
-    def __init__(self, feed: SparkFeed, form: FeedForm, timeout_s: float) -> None:
-        self.query: StreamingQuery | None = None
-        """Once it has started; its first batch may come before."""
-        self._feed = feed
-        self._form = form
-        self._timeout_s = timeout_s
+    def __init__(self, side: SparkSide, feeds: CollectionFeeds, name: str, form: EventForm) -> None:
+        super().__init__(feeds, name, form)
+        self._commits = FrameCommits(side, feeds, name, form.schema)
 
-    def commit_batch(self, frame: DataFrame, batch: int) -> None:
-        """Commit it, and wait until its epoch is complete, so that no more is sent than is done."""
-        query = frame.sparkSession.sparkContext.getLocalProperty(QUERY_ID)
-        if query is None:
-            raise ServiceError(
-                f"Spark does not say which query batch {batch} is of: {QUERY_ID!r} is not set; "
-                "PySpark's threads have to be those of Java (PYSPARK_PIN_THREAD, which is so "
-                "unless it is set to false)"
-            )
-        epoch = self._feed.commit_batch(frame, self._form, query, batch)
-        until = monotonic() + self._timeout_s
-        while not (self._feed.is_complete(epoch) or self._is_over):
-            if monotonic() > until:
-                raise EpochError(
-                    f"batch {batch} of query {query} is committed as epoch {epoch} of input "
-                    f"{self._feed.name!r}, and not complete after {self._timeout_s:g} s: "
-                    f"{self._feed.feeds.service.status()}"
-                )
+    def load(self, frame: DataFrame) -> int:
+        """Have each row of a DataFrame in the place of that of its key, as one epoch; which one.
 
-    @property
-    def _is_over(self) -> bool:
-        """Whether its end is not waited for any more."""
-        return self._feed.is_ending or (self.query is not None and not self.query.isActive)
+        Of two rows of one key it is not said which counts. Parameters and errors are those of
+        `SparkFeed.load`.
+        """
+        return self._commits.load(frame, Upserts(self.form.keys, required_of(self.form)))
+
+    def follow(
+        self,
+        stream: DataFrame,
+        form: str = "upserts",
+        *,
+        deleted: str | None = None,
+        sequence: str | None = None,
+        name: str | None = None,
+        trigger: Mapping[str, Any] | None = None,
+        timeout_s: float = COMPLETE_S,
+    ) -> StreamingQuery:
+        """Have a query of Spark change the collection by a stream, each of its batches an epoch.
+
+        Parameters
+        ----------
+        stream : pyspark.sql.DataFrame
+            That is a stream.
+        form : str
+            What a row says. "upserts": it is there instead of that of its key; its columns are
+            those of the collection. "debezium": by `op`, which is c, r, u or d, and structs
+            `before` and `after` with the columns of the collection; other columns may be there,
+            too, and rows that are null in all three, which follow deletions. `before` is of use
+            for the key of a deletion, and not compared with the row that is there.
+        deleted : str, optional
+            A column of booleans of upserts: where it is true, the key goes, and the columns beside
+            the key may be null.
+        sequence : str, optional
+            A column of integers or timestamps: of the rows of one key in a batch, the one where
+            it is greatest counts. Without it a key should be in a batch once: of several rows it
+            is not said which counts.
+        name, trigger, timeout_s
+            As for `SparkFeed.follow`, and so are what it returns, raises, and guarantees.
+        """
+        found = upsert_form_of(
+            form,
+            f"input {self.name!r}",
+            self.form.keys,
+            required_of(self.form),
+            deleted=deleted,
+            sequence=sequence,
+        )
+        return self._commits.follow(stream, found, name, trigger, timeout_s)
 
 
-def check_frame(frame: Any, where: str, *, streams: bool) -> None:
-    """Raise `UsageError` unless it is a DataFrame that is a stream, or is none."""
-    if not hasattr(frame, "mapInArrow") or not hasattr(frame, "isStreaming"):
-        raise UsageError(f"{where} is given {type(frame).__name__}, and takes a DataFrame of Spark")
-    if frame.isStreaming and not streams:
-        raise UsageError(f"{where} is to load a stream: have it follow that, by follow(...)")
-    if streams and not frame.isStreaming:
-        raise UsageError(f"{where} is to follow a DataFrame that is no stream: load(...) takes it")
-
-
-def staging(
-    access: Access, input: str, epoch: int, form: FeedForm
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for `mapInArrow`: stages the changes of its partition.
-
-    It gives one row, of the handle, or of what is wrong; none, if there are no rows.
-    """
-    wire = access.inputs[input]
-
-    def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        assert context is not None  # there is one in every task
-        changes, handle = ChangesOfRows(form, wire, batches), None
-        if changes.has_any:
-            try:
-                staged = access.stage(input, epoch, context.partitionId(), changes)
-                handle = encode(staged).decode()
-            except DataError as error:  # what the worker says
-                changes.wrong = str(error)
-            row = {"handle": handle, "wrong": changes.wrong}
-            yield pa.RecordBatch.from_pylist([row], _STAGED)
-
-    return task
+def required_of(form: EventForm) -> list[str]:
+    """The columns that have to be there in a row of upserts."""
+    return [column.name for column in form.schema.columns if not column.nullable]

@@ -121,7 +121,7 @@ def serve(
     from pointstamp.service.spec import FlightConfig, service_spec
     from pointstamp.service.supervisor import Supervisor
     from pointstamp.spark.collection_service import SparkSide
-    from pointstamp.spark.feeds import SparkFeed
+    from pointstamp.spark.feeds import SparkFeed, SparkUpsertFeed
     from pointstamp.spark.service_pool import Registration, SparkWorkerPool
     from pointstamp.spark.source import check_name
 
@@ -160,6 +160,7 @@ def serve(
         stager=registration.stage,
         before_end=side.stop_queries,
         new_feed=partial(SparkFeed, side),
+        new_upserts=partial(SparkUpsertFeed, side),
     )
 
 

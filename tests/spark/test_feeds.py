@@ -15,7 +15,7 @@ from pyspark.errors import StreamingQueryException
 import pointstamp as ps
 import pointstamp.spark
 from pointstamp.errors import SchemaError, StoppedError, UsageError
-from pointstamp.spark.feeds import SparkFeed
+from pointstamp.spark.frame_commits import FrameCommits
 from tests.spark.test_collection_service import report
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -169,10 +169,10 @@ def test_an_end_between_staging_and_commit_loses_nothing(
         return t.group_by("a").count()
 
     rows = files("t", "a long")
-    staged = SparkFeed._staged
+    staged = FrameCommits._staged
     ends: list[str] = []
 
-    def end(self: SparkFeed, *args: Any) -> Any:
+    def end(self: FrameCommits, *args: Any) -> Any:
         handles = staged(self, *args)
         match ends.pop(0) if ends else "":
             case "query":
@@ -181,7 +181,7 @@ def test_an_end_between_staging_and_commit_loses_nothing(
                 os.kill(int((tmp_path / "worker").read_text()), signal.SIGKILL)
         return handles
 
-    monkeypatch.setattr(SparkFeed, "_staged", end)
+    monkeypatch.setattr(FrameCommits, "_staged", end)
     policy = ps.RestartPolicy(delay_s=0.0)
     options = {"collections": {"t": "a long"}, "checkpoint": tmp_path / "service"}
     with pointstamp.spark.serve(build, spark, 1, restart=policy, **options) as service:
@@ -260,6 +260,7 @@ def test_what_cannot_be_followed_is_refused_before_it_starts(
         (rows, "diff", {}, UsageError, 'form="diff" needs diff=, the column that has the diffs'),
         (feed, "cdf", {"diff": "n"}, UsageError, 'form="diff" needs diff=, the column that'),
         (rows, "diff", {"diff": "a"}, UsageError, "diff='a' is a column of the collection"),
+        (feed, "upserts", {}, UsageError, r"declared with its key, as collections=.*UpsertInput"),
         (feed, "merge", {}, UsageError, "form='merge' is none; there are 'append', 'cdf', 'diff'"),
         (spark.range(3), "append", {}, UsageError, r"no stream: load\(...\) takes it"),
     ]:
