@@ -246,7 +246,13 @@ class Held:
 
 
 def _threads() -> dict[int, str]:
-    return {id(t): f"{t.name} ({type(t).__name__})" for t in threading.enumerate()}
+    return {id(t): f"{_library_of(t)}{t.name} ({type(t).__name__})" for t in threading.enumerate()}
+
+
+def _library_of(thread: threading.Thread) -> str:
+    """What begins the name of a thread by which Java calls Python: Py4J gives it none."""
+    owner = type(getattr(getattr(thread, "_target", None), "__self__", None)).__module__
+    return "py4j: " if owner.startswith("py4j.") else ""
 
 
 def _children() -> dict[int, str]:
@@ -318,23 +324,27 @@ def _connections_to_java() -> list[str]:
     """The sockets between this process and the Java of its Spark session.
 
     Py4J makes one for each thread that lets go of a Java object, which the garbage collector
-    does in any thread and in any test, and keeps it.
+    does in any thread and in any test, and keeps it. Likewise for each thread of Java that calls
+    Python, as a stream does with its batches, at a port of its own.
     """
     context = getattr(sys.modules.get("pyspark.core.context"), "SparkContext", None)
     gateway = getattr(context, "_gateway", None)
     if gateway is None:
         return []
     port = gateway.gateway_parameters.port
+    called = gateway.get_callback_server()
+    own = f"tcp {called.get_listening_port()} to " if called is not None else "none"
     return [
         f"socket:[{inode}]"
         for inode, ends in _addresses_by_inode().items()
-        if ends.endswith(f" to {port}")
+        if ends.endswith(f" to {port}") or ends.startswith(own)
     ]
 
 
 LIBRARY_THREADS = (
     "execnet-",  # pytest-xdist's connection to the process that started this one
     "pydevd",  # a debugger
+    "py4j: ",  # one for each thread of Java that calls Python
 )
 LIBRARY_FILES = (
     "/dev/urandom",  # opened once by the interpreter where getrandom is missing

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -54,6 +55,8 @@ class Checkpoint:
         self, place: str | os.PathLike[str], filesystem: fs.FileSystem | None = None
     ) -> None:
         self._objects = objects_at(place, filesystem)
+        self.uri = _uri(place, filesystem)
+        """Of the folder, for others; None where it is a path of a file system that was given."""
         self._log = InputLog(self._objects)
         self._snapshots = SnapshotFiles(self._objects)
 
@@ -87,6 +90,7 @@ class Checkpoint:
         attempts: Iterable[Staged],
         until: int | None = None,
         commit: str = "",
+        batch: int | None = None,
     ) -> bool:
         """Say once what was staged for an input at an epoch; whether this call said it.
 
@@ -97,6 +101,8 @@ class Checkpoint:
         commit : str
             A name of its own, for a commit of several inputs at once: what is named may be staged
             for other inputs, and for other epochs.
+        batch : int, optional
+            Then the name is that of a feed, and this is the number of its batch.
 
         Returns
         -------
@@ -111,7 +117,7 @@ class Checkpoint:
         UsageError
             If one was staged for something else.
         """
-        return self._log.commit(input, epoch, attempts, until, commit)
+        return self._log.commit(input, epoch, attempts, until, commit, batch)
 
     def abort(self, input: str, epoch: int, staged: Staged | Iterable[Staged]) -> None:
         """Remove what was staged, unless it was committed."""
@@ -267,6 +273,14 @@ class Checkpoint:
 
     def __repr__(self) -> str:
         return f"Checkpoint({str(self._objects)!r})"
+
+
+def _uri(place: str | os.PathLike[str], filesystem: fs.FileSystem | None) -> str | None:
+    if filesystem is None and "://" in str(place):
+        return str(place).rstrip("/")
+    is_local = filesystem is None or isinstance(filesystem, fs.LocalFileSystem)
+    # As Hadoop reads it: with all characters as they are.
+    return f"file://{Path(place).absolute()}" if is_local else None
 
 
 def _at(epoch: int) -> str:

@@ -109,6 +109,8 @@ class CommitRecord:
     previous: RecordLink
     commit: str = ""
     """A name by which a commit that is repeated is known, where it has one."""
+    batch: int | None = None
+    """With it, the name is that of a feed, and this is the number of its batch."""
 
     def to_bytes(self) -> tuple[bytes, RecordLink]:
         """As it is stored, and what the next record says of it."""
@@ -120,6 +122,7 @@ class CommitRecord:
             "number": self.number,
             "previous": self.previous.to_json(),
             "commit": self.commit,
+            "batch": self.batch,
         }
         data = checksummed(VERSION, body)
         return data, RecordLink(self.number, self.epoch, checksum([data]))
@@ -137,6 +140,7 @@ class CommitRecord:
                 body["number"],
                 RecordLink(**body["previous"]),
                 body.get("commit", ""),
+                body.get("batch"),
             )
         except (KeyError, TypeError) as error:
             raise CorruptCheckpointError(f"{place}: is no commit record: {error!r}") from error
@@ -180,6 +184,7 @@ class InputLog:
         attempts: Iterable[Staged],
         until: int | None = None,
         commit: str = "",
+        batch: int | None = None,
     ) -> bool:
         """See `Checkpoint.commit`."""
         chosen = tuple(attempts)
@@ -201,7 +206,8 @@ class InputLog:
                 )
             arrow_files.check_size(self._objects, attempt.stored)
         goes_on = epoch + 1 if until is None else until
-        record = CommitRecord(input, epoch, goes_on, chosen, last.number + 1, last, commit)
+        number = last.number + 1
+        record = CommitRecord(input, epoch, goes_on, chosen, number, last, commit, batch)
         data, link = record.to_bytes()
         is_written = self._objects.create(name, [data])
         if is_written:

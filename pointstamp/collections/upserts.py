@@ -263,7 +263,8 @@ def from_debezium(
     return _of_events(stream, found, key, event, name)
 
 
-_DIFFS = {"insert": 1, "delete": -1, "update_preimage": -1, "update_postimage": 1}
+DIFFS_OF_CHANGES = {"insert": 1, "delete": -1, "update_preimage": -1, "update_postimage": 1}
+"""By `_change_type` of a change data feed: how often the row is there more."""
 _OF_FEED = ("_change_type", "_commit_version", "_commit_timestamp")
 
 
@@ -274,13 +275,13 @@ def from_cdf(stream: StreamCore[Any], schema: Any, name: str) -> Collection:
 
     def pair(record: Any) -> tuple[dict[str, Any], int]:
         change = record.get("_change_type") if isinstance(record, Mapping) else None
-        if change not in _DIFFS:
+        if change not in DIFFS_OF_CHANGES:
             raise DataError(
                 f"{where} is given {record!r}, and needs dicts with '_change_type', which is one "
-                f"of {', '.join(_DIFFS)}"
+                f"of {', '.join(DIFFS_OF_CHANGES)}"
             )
         row = {column: value for column, value in record.items() if column not in _OF_FEED}
-        return row, _DIFFS[change]
+        return row, DIFFS_OF_CHANGES[change]
 
     def updates(time: Any, batch: Any) -> Updates | None:
         return found.to_pairs(map(pair, kind_of(batch).records(batch)), where)

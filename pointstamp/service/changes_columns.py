@@ -59,6 +59,16 @@ def to_updates(schema: Schema, batch: pa.RecordBatch, where: str) -> Updates:
     return schema.updates(to_rows(schema, batch, where))
 
 
+def check_nulls(batch: pa.RecordBatch, where: str) -> None:
+    """Raise `DataError` if a column has nulls that says it has none."""
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        if column.null_count and not field.nullable:
+            raise DataError(
+                f"column {field.name!r} for {where} has {column.null_count} nulls, and is not "
+                "nullable"
+            )
+
+
 def added_up(schema: Schema, batches: Iterable[pa.RecordBatch], where: str) -> Rows:
     """Batches of those columns as consolidated rows."""
     parts: list[Any] = [to_rows(schema, batch, where) for batch in batches]

@@ -51,6 +51,10 @@ class CheckpointConfig(Durable):
         """The last epoch of an output that was discarded when the snapshot was made."""
         return int(self._meta("discarded").get(output, -1))
 
+    def feeds(self) -> dict[str, tuple[int, int]]:
+        """By feed of collections: its last batch when the snapshot was made, and its epoch."""
+        return {name: (batch, epoch) for name, (batch, epoch) in self._meta("feeds").items()}
+
     def _meta(self, what: str) -> dict[str, Any]:
         """What `meta` gave beside the snapshot; nothing without one."""
         return {} if self.manifest is None else dict(self.manifest.meta.get(what, {}))
@@ -61,6 +65,7 @@ class CheckpointConfig(Durable):
         outputs: Sequence[Mapping[str, Any]],
         discarded: Mapping[str, int],
         positions: Mapping[str, int | None],
+        feeds: Mapping[str, tuple[int, int]],
     ) -> dict[str, Any]:
         """What a snapshot says beside the state; `outputs` is what `store` gave, by worker."""
         return {
@@ -70,6 +75,7 @@ class CheckpointConfig(Durable):
                 "input": {name: _columns(schema) for name, schema in spec.inputs.items()},
                 "output": {name: _columns(schema) for name, schema in spec.outputs.items()},
             },
+            "feeds": dict(feeds),
             "reached": {name: at for name, at in positions.items() if at is not None},
         }
 

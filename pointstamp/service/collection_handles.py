@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,14 +17,17 @@ import pyarrow as pa
 
 from pointstamp.collections.changes import Changes, CollectionSnapshot, missing_row
 from pointstamp.collections.schema import Schema
+from pointstamp.collections.upserts import EventForm
 from pointstamp.containers.updates import Rows, Updates
 from pointstamp.errors import DataError, EpochError, StoppedError
 from pointstamp.service import protocol
 from pointstamp.service.changes_columns import added_up, to_columns
 from pointstamp.service.conversions import distributed, epoch_of
+from pointstamp.service.upsert_feed import UpsertFeed
 
 if TYPE_CHECKING:
     from pointstamp.service.service import Service, ServiceProbe
+    from pointstamp.service.spec import ServiceSpec
 
 TIMEOUT_S = 60.0
 """How long to wait for an epoch to be complete where nothing else is said."""
@@ -38,7 +41,8 @@ class CollectionFeed:
     """
 
     def __init__(self, feeds: CollectionFeeds, name: str, schema: Schema) -> None:
-        self._feeds = feeds
+        self.feeds = feeds
+        """All of the service."""
         self._where = f"the input {name!r}"
         self.name = name
         self.schema = schema
@@ -46,7 +50,7 @@ class CollectionFeed:
     @property
     def time(self) -> int | None:
         """The epoch that `advance` would commit now; None when the collections are closed."""
-        return self._feeds.service.ask(protocol.GetPosition(self.name))
+        return self.feeds.service.ask(protocol.GetPosition(self.name))
 
     def insert(self, rows: Any) -> None:
         """Add each row once.
@@ -76,15 +80,34 @@ class CollectionFeed:
 
     def _send(self, updates: Updates) -> None:
         if len(updates):
-            self._feeds.hold(self.name, to_columns(self.schema, updates.rows))
+            self.feeds.hold(self.name, to_columns(self.schema, updates.rows))
+
+
+NewFeed = Callable[["CollectionFeeds", str, Schema], CollectionFeed]
+"""Makes what a program holds of an input that is a collection."""
+
+
+NewUpserts = Callable[["CollectionFeeds", str, EventForm], UpsertFeed]
+"""The same of one of upserts."""
 
 
 class CollectionFeeds:
     """Those of a service, which go on together."""
 
-    def __init__(self, service: Service, schemas: Mapping[str, Schema]) -> None:
+    def __init__(
+        self,
+        service: Service,
+        spec: ServiceSpec,
+        new_feed: NewFeed = CollectionFeed,
+        new_upserts: NewUpserts = UpsertFeed,
+    ) -> None:
         self.service = service
-        self.by_name = {name: CollectionFeed(self, name, schemas[name]) for name in schemas}
+        self.by_name: dict[str, CollectionFeed | UpsertFeed] = {
+            name: new_upserts(self, name, spec.upserts[name])
+            if name in spec.upserts
+            else new_feed(self, name, schema)
+            for name, schema in spec.collections.items()
+        }
         self._held: dict[str, list[pa.RecordBatch]] = {}
         self._pending: _PendingCommit | None = None
         """What is being committed; if that fails, what the next call commits first."""

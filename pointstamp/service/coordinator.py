@@ -50,6 +50,8 @@ class Coordinator:
         self._secret = secret
         self._commits: dict[str, int] = {}
         """By the names of the last commits to collections: their epochs."""
+        self.feeds: dict[str, tuple[int, int]] = {}
+        """By feed of collections: the number of its last batch, and its epoch."""
         self._aborted: set[StagingKey] = set()
         """Attempts that are dropped, of epochs that are not decided."""
 
@@ -85,8 +87,9 @@ class Coordinator:
         """The same of all collections, which have one log."""
         now, peers = self.worker.first, self.worker.peers
         inputs = list(self.worker.spec.collections)
+        self.feeds = config.feeds()
         for record in config.checkpoint.records(COLLECTIONS, BEFORE_ALL):
-            self._note_commit(record.commit, record.epoch)
+            self._note_commit(record.commit, record.batch, record.epoch)
             if record.epoch < now:
                 continue  # the snapshot has it
             handles = [
@@ -172,8 +175,11 @@ class Coordinator:
         for handle in request.attempts:
             known(collections, handle.input, "collection")
         with self.deciding:
-            if request.commit in self._commits:
-                return self._commits[request.commit]
+            repeated = self._repeated(request)
+            if repeated is not None:
+                # Behind the order that admits them, if they are the ones that were committed.
+                self.worker.order(protocol.Abort(request.attempts))
+                return repeated
             epoch = self._collections_at()
             if epoch is None:
                 return None
@@ -189,8 +195,8 @@ class Coordinator:
             handles = tuple(attempts.values())
             if handles or until is not None:
                 # A close with nothing is no epoch: the next life may go on with it.
-                self._write_epoch(request.commit, epoch, handles)
-            self._note_commit(request.commit, epoch)
+                self._write_epoch(request, epoch, handles)
+            self._note_commit(request.commit, request.batch, epoch)
             self.positions.update(dict.fromkeys(collections, until))
             self._admit(collections, epoch, handles, until)
             return epoch
@@ -202,7 +208,17 @@ class Coordinator:
             raise UsageError("the service has no collections; its inputs are streams")
         return self.positions[next(iter(collections))]
 
-    def _note_commit(self, name: str, epoch: int) -> None:
+    def _repeated(self, request: protocol.CommitEpoch) -> int | None:
+        """The epoch of a commit that was decided before; None if it was not."""
+        if request.batch is None:
+            return self._commits.get(request.commit)
+        last, epoch = self.feeds.get(request.commit, (request.batch - 1, 0))
+        return epoch if request.batch <= last else None
+
+    def _note_commit(self, name: str, batch: int | None, epoch: int) -> None:
+        if batch is not None:
+            self.feeds[name] = max(self.feeds.get(name, (batch, epoch)), (batch, epoch))
+            return
         self._commits[name] = epoch
         while len(self._commits) > MOST_NAMES:
             del self._commits[next(iter(self._commits))]
@@ -315,13 +331,16 @@ class Coordinator:
         if not checkpoint.commit(input, epoch, stored, decided.next_epoch):
             raise _used_by_another(f"epoch {epoch} of input {input!r}", checkpoint)
 
-    def _write_epoch(self, commit: str, epoch: int, handles: Iterable[StagingHandle]) -> None:
+    def _write_epoch(
+        self, request: protocol.CommitEpoch, epoch: int, handles: Iterable[StagingHandle]
+    ) -> None:
         """The same of a commit to collections, which is one record for all of them."""
         checkpoint = self.worker.checkpoint
         if checkpoint is None:
             return
         stored = [one.stored for one in handles if one.stored is not None]
-        if not checkpoint.commit(COLLECTIONS, epoch, stored, commit=commit):
+        name, batch = request.commit, request.batch
+        if not checkpoint.commit(COLLECTIONS, epoch, stored, commit=name, batch=batch):
             raise _used_by_another(f"epoch {epoch} of the collections", checkpoint)
 
     def _is_decided(self, handle: StagingHandle) -> bool:

@@ -55,7 +55,8 @@ def serve(
         Of names to schemas: inputs that are collections, as of `View`. `build` is given a
         `Collection` for each, and what it returns as collections are outputs, too, without being
         declared; a single one is called "result". `service.input(name)` has `insert`, `delete` and
-        `update`, `service.advance()` commits an epoch, and `service.output(name)` has `changes` and
+        `update`, or `upsert` and `remove` where it is declared as an `UpsertInput`;
+        `service.advance()` commits an epoch, and `service.output(name)` has `changes` and
         `snapshot`.
     threads : bool
         Run the workers as threads of this process instead, which share an interpreter, and

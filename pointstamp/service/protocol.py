@@ -229,6 +229,9 @@ class CommitEpoch(Verb[int | None], verb="commit_epoch", answer="epoch"):
     commit: str
     """A name of its own: repeated, it is the epoch that it was, and nothing changes."""
     attempts: tuple[StagingHandle, ...] = ()
+    batch: int | None = None
+    """With it, `commit` is the name of a feed, and this is the number of its batch: one that is not
+    greater than that of the feed's last commit is a repetition, and the epoch of that."""
     close: bool = False
     """Have the collections closed behind it."""
 

@@ -29,18 +29,30 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from pointstamp.checkpoint.checkpoint import Checkpoint
+from pointstamp.collections.schema import Schema
 from pointstamp.errors import EpochError, ServiceError, StagingError, StoppedError, UsageError
 from pointstamp.service import protocol
-from pointstamp.service.collection_handles import TIMEOUT_S, CollectionFeeds, CollectionOutput
+from pointstamp.service.collection_handles import (
+    TIMEOUT_S,
+    CollectionFeed,
+    CollectionFeeds,
+    CollectionOutput,
+    NewFeed,
+    NewUpserts,
+)
 from pointstamp.service.conversions import check_staged, distributed, epoch_of, to_batches
 from pointstamp.service.protocol import NEVER, TICK_S, StagingHandle, Status, Verb, WorkerHandle
 from pointstamp.service.spec import RESULT, ServiceSpec, known
 from pointstamp.service.supervisor import END_S, Restarting, Supervisor
+from pointstamp.service.upsert_feed import UpsertFeed
 
 Answer = TypeVar("Answer")
 
 Stager = Callable[[str, int, Any], list[StagingHandle] | None]
 """Stages data of a kind that the service does not know; None if it does not know it either."""
+
+NewOutput = Callable[["Service", str, Schema], CollectionOutput]
+"""Makes what a program holds of an output that is a collection."""
 
 
 class Service(contextlib.AbstractContextManager["Service"]):
@@ -63,6 +75,10 @@ class Service(contextlib.AbstractContextManager["Service"]):
         token: str | None = None,
         checkpoint: Checkpoint | None = None,
         stager: Stager | None = None,
+        before_end: Callable[[], object] = lambda: None,
+        new_feed: NewFeed = CollectionFeed,
+        new_upserts: NewUpserts = UpsertFeed,
+        new_output: NewOutput = CollectionOutput,
     ) -> None:
         self.spec = spec
         self.name = name
@@ -71,12 +87,14 @@ class Service(contextlib.AbstractContextManager["Service"]):
         self._supervisor = supervisor
         self._checkpoint = checkpoint
         self._stager = stager
-        self._feeds = CollectionFeeds(self, spec.collections)
+        self._before_end = before_end
+        """Ends what feeds and reads the service, before it stops or is aborted."""
+        self._feeds = CollectionFeeds(self, spec, new_feed, new_upserts)
         self._inputs = {
             name: ServiceInput(self, name) for name in spec.inputs if name not in spec.collections
         }
         self._outputs: dict[str, ServiceOutput | CollectionOutput] = {
-            name: CollectionOutput(self, name, spec.maintained[name])
+            name: new_output(self, name, spec.maintained[name])
             if name in spec.maintained
             else ServiceOutput(self, name)
             for name in spec.outputs
@@ -97,7 +115,7 @@ class Service(contextlib.AbstractContextManager["Service"]):
         return [address for address in addresses if address is not None]
 
     def input(self, name: str) -> Any:
-        """The input of this name: a `ServiceInput`, or a `CollectionFeed` of a collection."""
+        """The input of this name: a `ServiceInput`, a `CollectionFeed`, or an `UpsertFeed`."""
         return known({**self._inputs, **self._feeds.by_name}, name, "input")
 
     def output(self, name: str = RESULT) -> Any:
@@ -170,6 +188,7 @@ class Service(contextlib.AbstractContextManager["Service"]):
 
     def _stop(self, supervisor: Supervisor) -> None:
         try:
+            self._before_end()
             supervisor.reached.is_finishing = True
             self.ask(protocol.Finish())
             for input in self._inputs.values():
@@ -194,6 +213,7 @@ class Service(contextlib.AbstractContextManager["Service"]):
         """End the workers as they are; what is not complete is lost. Again does nothing."""
         if not self._is_over:
             self._is_over = True
+            self._before_end()
             self._supervisor.abort()
             self._supervisor.join(END_S)
 

@@ -31,9 +31,10 @@ from pointstamp.operators.sources import InputHandle
 from pointstamp.operators.stream import Stream
 from pointstamp.runtime.worker import Worker
 from pointstamp.service import protocol
-from pointstamp.service.changes_columns import to_columns, to_updates
+from pointstamp.service.changes_columns import check_nulls, to_columns, to_updates
 from pointstamp.service.checkpoint_config import CheckpointConfig
 from pointstamp.service.coordinator import Coordinator
+from pointstamp.service.event_columns import to_events
 from pointstamp.service.protocol import NEVER, PROTOCOL, StagingHandle, Status, Verb
 from pointstamp.service.snapshotting import SnapshotReport, SnapshotWriter, TakeSnapshot
 from pointstamp.service.spec import ServiceSpec, known
@@ -131,9 +132,14 @@ class ServiceWorker:
         if schema is None:
             self._feeders[name] = InputFeeder(handle)
             return stream
-        where = f"the input {name!r}"
-        self._feeders[name] = InputFeeder(handle, lambda batch: to_updates(schema, batch, where))
-        return Collection(stream, schema)
+        where, form = f"the input {name!r}", self.spec.upserts.get(name)
+        self._feeders[name] = InputFeeder(
+            handle,
+            lambda batch: (
+                to_updates(schema, batch, where) if form is None else to_events(form, batch, where)
+            ),
+        )
+        return self.spec.given(name, stream)
 
     def _new_output(
         self, name: str, result: Stream[Any] | Collection
@@ -378,7 +384,8 @@ class ServiceWorker:
     def stage(self, request: protocol.StageBatches, batches: Iterable[Any]) -> StagingHandle:
         """Keep `batches` for a commit of (input, epoch); nothing enters the dataflow yet.
 
-        Raises `SchemaError` or `ContainerError` if a batch does not fit the schema of the input.
+        Raises `SchemaError` or `ContainerError` if a batch does not fit the schema of the input,
+        and `DataError` if a value does not.
         """
         input, epoch = request.input, request.epoch
         schema = known(self.spec.inputs, input, "input")
@@ -394,6 +401,7 @@ class ServiceWorker:
             whole = conform(batch, schema, f"what is sent to {input!r}", "that input")
             for start in range(0, whole.num_rows, PREFERRED_RECORDS):
                 part = whole.slice(start, PREFERRED_RECORDS)
+                self._check_values(input, part)
                 fitting.append(part)
                 n_rows += part.num_rows
                 n_bytes += part.nbytes
@@ -408,6 +416,13 @@ class ServiceWorker:
         with self.changed:
             self.check_alive()
             return self.staging.stage(request, fitting, stored, (n_rows, n_bytes))
+
+    def _check_values(self, input: str, batch: pa.RecordBatch) -> None:
+        """Raise `DataError` for what the dataflow could not take, once it is committed."""
+        if input in self.spec.upserts:
+            to_events(self.spec.upserts[input], batch, f"the input {input!r}")
+        elif input in self.spec.collections:
+            check_nulls(batch, f"the input {input!r}")
 
     def read(self, request: protocol.ReadEpochs) -> list[tuple[int, pa.RecordBatch]]:
         """This worker's batches of a range of epochs, for which it waits to be complete.

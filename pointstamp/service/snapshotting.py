@@ -280,12 +280,13 @@ class SnapshotCoordinator:
         checkpoint, written = self._config.checkpoint, self.reports[WRITTEN]
         reports = [written[worker] for worker in range(self._worker.peers)]
         with self._leader.deciding:
-            positions = dict(self._leader.positions)
+            positions, feeds = dict(self._leader.positions), dict(self._leader.feeds)
         meta = self._config.meta(
             self._worker.spec,
             [report.outputs for report in reports],
             {name: buffer.discarded for name, buffer in self._worker.outputs.items()},
             positions,
+            feeds,
         )
         try:
             checkpoint.commit_manifest(epoch, [report.part for report in reports], meta)

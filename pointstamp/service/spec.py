@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from pointstamp.collections.collection import Collection
 from pointstamp.collections.schema import Schema, schema_of
+from pointstamp.collections.upserts import EventForm, UpsertInput, current
 from pointstamp.communication.single import SingleCommunicator
 from pointstamp.communication.tls import Certificates
 from pointstamp.errors import BuildError, UsageError
@@ -20,6 +21,7 @@ from pointstamp.operators.stream import Stream
 from pointstamp.runtime.run_options import check_options
 from pointstamp.runtime.worker import Worker
 from pointstamp.service.changes_columns import columns_of_changes
+from pointstamp.service.event_columns import columns_of_events
 from pointstamp.service.protocol import WorkerHandle
 
 Named = TypeVar("Named")
@@ -43,8 +45,17 @@ class ServiceSpec:
     """Of `execute`, for the workers: `memory_limit` and `spill_directory`."""
     collections: Mapping[str, Schema] = field(default_factory=dict)
     """Which inputs are collections."""
+    upserts: Mapping[str, EventForm] = field(default_factory=dict)
+    """Which of those are upserts."""
     maintained: Mapping[str, Schema] = field(default_factory=dict)
     """Which outputs are collections."""
+
+    def given(self, name: str, stream: Stream[Any]) -> Stream[Any] | Collection:
+        """What `build` is given for an input, of the stream of what comes."""
+        if name in self.upserts:
+            return current(stream, self.upserts[name], "Upserts")
+        schema = self.collections.get(name)
+        return stream if schema is None else Collection(stream, schema)
 
     def results(self, scope: Scope, given: Sequence[Any]) -> dict[str, Stream[Any] | Collection]:
         """Each output, made of the inputs in their order.
@@ -148,9 +159,17 @@ def service_spec(
     if not by_name:
         _check_positions(build, names)
     check_options("demand", None, **dict(run_options))
-    wire = {name: columns_of_changes(schema) for name, schema in of_collections.items()}
+    upserts = {
+        name: EventForm(of_collections[name], declared.key, name)
+        for name, declared in (collections or {}).items()
+        if isinstance(declared, UpsertInput)
+    }
+    wire = {
+        name: columns_of_events(upserts[name]) if name in upserts else columns_of_changes(schema)
+        for name, schema in of_collections.items()
+    }
     spec = ServiceSpec(
-        build, {**of_inputs, **wire}, of_outputs, by_name, run_options, of_collections
+        build, {**of_inputs, **wire}, of_outputs, by_name, run_options, of_collections, upserts
     )
     return spec if collections is None else _with_maintained(spec)
 
@@ -162,8 +181,7 @@ def _with_maintained(spec: ServiceSpec) -> ServiceSpec:
         given: list[Any] = []
         for name in spec.inputs:
             _, stream = scope.new_input(name)
-            schema = spec.collections.get(name)
-            given.append(stream if schema is None else Collection(stream, schema))
+            given.append(spec.given(name, stream))
         result = built(spec.build, scope, list(spec.inputs), given, spec.by_name)
         found = spec.checked(result, scope)
     worker.drop_dataflow(scope)
@@ -180,7 +198,10 @@ def _collections(given: Any, inputs: Mapping[str, Any]) -> dict[str, Schema]:
     both = ", ".join(repr(name) for name in given if name in inputs)
     if both:
         raise UsageError(f"{both} is in inputs= and in collections=; an input is one of both")
-    return {name: schema_of(schema) for name, schema in given.items()}
+    return {
+        name: schema_of(schema.schema if isinstance(schema, UpsertInput) else schema)
+        for name, schema in given.items()
+    }
 
 
 def _check_positions(build: Callable[..., Any], inputs: list[str]) -> None:

@@ -29,6 +29,8 @@ class Access:
     certificates : Certificates, optional
         To present to endpoints that encrypt.
     inputs, outputs : dict of str to pyarrow.Schema
+    collections : frozenset of str
+        Which inputs are collections.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Access:
     certificates: Certificates | None = field(repr=False)
     inputs: Mapping[str, pa.Schema]
     outputs: Mapping[str, pa.Schema]
+    collections: frozenset[str] = frozenset()
 
     def worker(self, worker: int) -> RemoteWorker:
         """To one of the workers; the caller closes it."""

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from pointstamp.errors import SparkSetupError
+from pointstamp.errors import SparkSetupError, UsageError
 from pointstamp.service.restart_policy import DEFAULT_RESTART, RestartPolicy, check_restart
 from pointstamp.spark.session import context_of, count_slots, session
 
@@ -30,8 +31,9 @@ def serve(
     spark: SparkSession | None = None,
     workers: int = 1,
     *,
-    inputs: Mapping[str, Any],
-    outputs: Mapping[str, Any],
+    inputs: Mapping[str, Any] | None = None,
+    outputs: Mapping[str, Any] | None = None,
+    collections: Mapping[str, Any] | None = None,
     name: str | None = None,
     certificates: Certificates | None = None,
     checkpoint: Any = None,
@@ -60,7 +62,10 @@ def serve(
         the jobs that feed and read it need others.
     inputs, outputs : mapping
         Of names to schemas: as Spark has them (`"src long, dst long"`, a StructType), or a
-        `pyarrow.Schema`.
+        `pyarrow.Schema`. Of streams.
+    collections : mapping, optional
+        Of names to schemas: inputs that are collections; see `ps.serve`. A StructType, a
+        `pyarrow.Schema`, or a text as of `View`, in which `?` makes a column nullable.
     name : str, optional
         By which `option("service", ...)` means it; one is made up if not given.
     certificates : Certificates, optional
@@ -84,6 +89,8 @@ def serve(
     ------
     SparkSetupError
         When slots are too few, or the session is one of Spark Connect.
+    SchemaError
+        When a collection is given no schema, or a type that it cannot have.
     BuildError
         When `build` cannot be called with these inputs.
     WorkerError
@@ -113,6 +120,8 @@ def serve(
     from pointstamp.service.service import Service
     from pointstamp.service.spec import FlightConfig, service_spec
     from pointstamp.service.supervisor import Supervisor
+    from pointstamp.spark.collection_service import SparkSide
+    from pointstamp.spark.feeds import SparkFeed, SparkUpsertFeed
     from pointstamp.spark.service_pool import Registration, SparkWorkerPool
     from pointstamp.spark.source import check_name
 
@@ -123,7 +132,13 @@ def serve(
     name = f"pointstamp-{uuid.uuid4().hex[:8]}" if name is None else name
     check_name(name)
     options = {"memory_limit": memory_limit, "spill_directory": spill_directory}
-    spec = service_spec(build, _schemas(inputs), _schemas(outputs), options)
+    if collections is None and inputs is None:
+        raise UsageError("serve is given no inputs: give inputs= of streams, or collections=")
+    streams = (
+        _schemas({} if inputs is None else inputs),
+        _schemas({} if outputs is None else outputs),
+    )
+    spec = service_spec(build, *streams, options, collections)
     place = checkpoint_of(checkpoint)
     flight = FlightConfig(new_secret(), certificates)
 
@@ -135,6 +150,7 @@ def serve(
     registration = Registration(spark, supervisor, spec, name, flight)
     supervisor.start()
     registration.announce(supervisor.workers)
+    side = SparkSide(spark, registration, place)
     return Service(
         spec,
         supervisor,
@@ -142,6 +158,9 @@ def serve(
         token=token_of(flight.secret),
         checkpoint=place,
         stager=registration.stage,
+        before_end=side.stop_queries,
+        new_feed=partial(SparkFeed, side),
+        new_upserts=partial(SparkUpsertFeed, side),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pointstamp.errors import ServiceError
 from pointstamp.service.protocol import StagingHandle, decode, token_of
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from pointstamp.service.protocol import WorkerHandle
     from pointstamp.service.spec import FlightConfig, ServiceSpec
     from pointstamp.service.supervisor import Supervisor
+
+Answer = TypeVar("Answer")
 
 REPORT_S = 2.0
 """How long the workers may take to report why the job fails."""
@@ -104,9 +106,17 @@ class Registration:
         self._spark = spark
         self._supervisor = supervisor
         token = token_of(flight.secret)
-        self._access = Access(name, (), token, flight.certificates, spec.inputs, spec.outputs)
+        self._access = Access(
+            *(name, (), token, flight.certificates, spec.inputs, spec.outputs),
+            collections=frozenset(spec.collections),
+        )
         supervisor.announce = self.announce
         supervisor.retire = self.retire
+
+    @property
+    def access(self) -> Access:
+        """How the workers are reached now."""
+        return self._access
 
     def announce(self, workers: Sequence[WorkerHandle]) -> None:
         """The workers are there."""
@@ -127,17 +137,23 @@ class Registration:
         if not hasattr(data, "mapInArrow"):
             return None
         check_columns(data.columns, f"input {input!r}", self._access.inputs[input].names)
+
+        def job() -> Sequence[Any]:
+            frame = data.mapInArrow(staging(self._access, input, epoch), "handle string")
+            return list(frame.collect())
+
+        return [decode(StagingHandle, row.handle) for row in self.repeated(job)]
+
+    def repeated(self, job: Callable[[], Answer]) -> Answer:
+        """What a job gives whose tasks come to the workers; again, where one of these was lost."""
         while True:
             pool = self._supervisor.pool()
-            frame = data.mapInArrow(staging(self._access, input, epoch), "handle string")
             try:
-                rows = frame.collect()
+                return job()
             except Exception:
                 # Its tasks may have failed because a worker of the service was lost.
                 if not pool.termination.wait(CAUSE_S):
                     raise
-            else:
-                return [decode(StagingHandle, row.handle) for row in rows]
 
 
 def _task(

@@ -126,6 +126,12 @@ class Pointstamp(DataSource):
         access = self._access()
         first, patience = self._epoch("first_epoch") or 0, self._seconds("timeout_s", COMMIT_S)
         input = self._named("input", access.inputs)
+        if input in access.collections:
+            raise UsageError(
+                f"input {input!r} of service {access.name!r} is a collection, whose epochs are "
+                f"numbered as they come: have it follow the stream, by "
+                f"service.input({input!r}).follow(stream, form=...)"
+            )
         expected = access.inputs[input].names
         check_columns(schema.names, f"input {input!r} of service {access.name!r}", expected)
         return StreamWriter(access, input, first, patience)

@@ -124,6 +124,38 @@ def test_a_commit_that_is_repeated_in_another_life_is_the_epoch_that_it_was(
         assert [leader.ask(CommitEpoch(name)) for name in ("b", "c", "a")] == [1, 2, 0]
 
 
+@pytest.mark.parametrize("every", [None, 2])
+def test_a_batch_of_a_feed_counts_once_however_often_others_commit_in_between(
+    tmp_path: Path, every: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind more commits than are known by name, and where the log of it is pruned."""
+    monkeypatch.setattr("pointstamp.service.coordinator.MOST_NAMES", 3)
+    one = {"build": lambda scope, t: t, "collections": {"t": "a long"}}
+    batch = pa.RecordBatch.from_pydict({"a": [7], "diff": [1]})
+
+    def commit(service: ps.Service, feed: str, number: int) -> int | None:
+        worker = workers_of(service)[0]
+        return worker.ask(CommitEpoch(feed, (worker.stage("t", 0, [batch]),), number))
+
+    with aborted(serve(tmp_path, 1, every, **one)) as service:
+        assert [commit(service, "x", n) for n in (0, 1, 0)] == [0, 1, 1]
+        assert [commit(service, "y", n) for n in (4, 9)] == [2, 3]
+        for _ in range(8):
+            service.advance()
+        assert [commit(service, "y", n) for n in (9, 4, 0)] == [3, 3, 3]
+        service.advance()
+        assert service.output().snapshot(12) == [(7,)] * 4
+        assert len(workers_of(service)[0].worker.staging) == 0
+        last = 12
+        while every is not None and Checkpoint(tmp_path)._log.pruned() < 3:
+            last = service.advance()
+            service.output().probe.wait(last)
+    with aborted(serve(tmp_path, 2, every, **one)) as service:
+        assert [commit(service, *last) for last in (("x", 1), ("y", 9))] == [1, 3]
+        assert commit(service, "x", 2) == last + 1
+        assert service.output().snapshot(last + 1) == [(7,)] * 5
+
+
 def test_what_is_staged_is_committed_at_a_later_epoch_and_not_once_aborted(tmp_path: Path) -> None:
     one = {"build": lambda scope, t: t, "collections": {"t": "a long"}}
     with serve(tmp_path, 1, None, **one) as service:

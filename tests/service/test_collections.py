@@ -226,3 +226,59 @@ def test_epochs_of_two_programs_are_numbered_as_they_come() -> None:
         assert [service.advance(), other.advance(), service.advance()] == [0, 1, 2]
         assert other.output().changes(1) == [(("Rome", 1, 2_000), 1)]
         other._is_over = True
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_upserts_of_a_service_are_those_of_a_view(workers: int, tmp_path: Any) -> None:
+    def states(scope: Any, orders: Any) -> Any:
+        return {"all": orders, "n": orders.group_by("state").count()}
+
+    orders = ps.UpsertInput("id long, shop string, state string?", key=["shop", "id"])
+    steps: list[tuple[list[Any], list[Any]]] = [
+        ([(1, "a", "open"), (1, "b", None), (1, "a", "paid")], []),
+        ([(2, "a", "open"), (1, "b", "sent")], [("a", 1), ("z", 9)]),
+        ([], [("b", 1)]),
+        ([(1, "b", "open")] * 3, []),
+    ]
+    options: Any = {"threads": True, "collections": {"orders": orders}, "checkpoint": tmp_path}
+    with ps.View(states, orders=orders) as view:
+        for half in (steps[:2], steps[2:]):
+            with ps.serve(states, workers, **options) as service:
+                feed = service.input("orders")
+                for rows, keys in half:
+                    # One by one, so that they go to several workers.
+                    for row in rows:
+                        feed.upsert([row])
+                        view.upsert("orders", [row])
+                    feed.remove(keys)
+                    view.remove("orders", keys)
+                    epoch, expected = service.advance(), view.advance()
+                    for name in ("all", "n"):
+                        assert service.output(name).changes(epoch)[:] == expected[name][:]
+                with pytest.raises(DataError, match="None as 'shop', which is not nullable"):
+                    feed.upsert([(1, None, "open")])
+                assert "key=['shop', 'id']" in repr(feed)
+
+
+def test_a_value_that_the_dataflow_could_not_take_is_refused_when_it_is_staged() -> None:
+    collections = {"t": "a long", "u": ps.UpsertInput("a long, b long", key="a")}
+    with ps.serve(lambda s, t, u: {"t": t, "u": u}, 1, threads=True, collections=collections) as s:
+        worker = workers_of(s)[0]
+        fields = [pa.field("a", pa.int64(), False), pa.field("diff", pa.int64(), False)]
+        nulls = pa.RecordBatch.from_arrays(
+            [pa.array([None], pa.int64()), pa.array([1])], schema=pa.schema(fields)
+        )
+        with pytest.raises(DataError, match="column 'a' for the input 't' has 1 nulls, and is not"):
+            worker.stage("t", 0, [nulls])
+        columns = {"a": [1, 2], "b": [None, None], "_deleted": [True, False], "_place": [0, 1]}
+        batch = pa.RecordBatch.from_pydict(
+            columns,
+            schema=pa.schema(
+                [*[(n, pa.int64()) for n in "ab"], ("_deleted", pa.bool_()), ("_place", pa.int64())]
+            ),
+        )
+        with pytest.raises(DataError, match="column 'b' for the input 'u' has 1 nulls"):
+            worker.stage("u", 0, [batch])
+        worker.stage("u", 0, [batch.slice(0, 1)])
+    with pytest.raises(SchemaError, match="upserts cannot have a column '_place'"):
+        ps.serve(lambda s, u: u, 1, collections={"u": ps.UpsertInput("_place long", key="_place")})
