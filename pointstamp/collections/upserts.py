@@ -98,6 +98,15 @@ class EventForm:
             rows[keyed, : self.n_key] = given
         return Updates(rows, self.texts)
 
+    def of_rows(self, data: Any, where: str) -> Updates:
+        """Events that put each row in the place of that of its key; rows as `Schema.to_updates`."""
+        words = self.schema.to_updates(data, 1, where).rows[:, :-1]
+        rows = np.zeros((len(words), self.width), np.int64)
+        rows[:, -1] = rows[:, self.after - 1] = 1
+        rows[:, self.after : -1] = words
+        rows[:, : self.n_key] = words[:, self.key_words]
+        return Updates(rows, self.texts)
+
     def _write(self, rows: Rows, begin: int, records: list[Any], where: str) -> None:
         there = [at for at, record in enumerate(records) if record is not None]
         if there:
@@ -350,13 +359,17 @@ class UpsertHandle:
         self._form = form
         self._where = f"the input {handle.name!r}"
 
-    def upsert(self, rows: Iterable[Any]) -> None:
-        """Have each row in the place of that of its key; `DataError` if one does not fit."""
-        self._send([Event(None, row) for row in rows])
+    def upsert(self, rows: Any) -> None:
+        """Have each row in the place of that of its key; `DataError` if one does not fit.
+
+        Rows are tuples, dicts, or columns, as those of `CollectionInput.insert`.
+        """
+        self._send(self._form.of_rows(rows, self._where))
 
     def remove(self, keys: Iterable[Any]) -> None:
         """Have no rows of these keys, each a value, or a tuple; `DataError` if one does not fit."""
-        self._send([Event(key if isinstance(key, tuple) else (key,), None) for key in keys])
+        events = [Event(key if isinstance(key, tuple) else (key,), None) for key in keys]
+        self._send(self._form.encode(events, self._where))
 
     def advance_to(self, time: Any) -> None:
         """Promise to change nothing before `time` any more."""
@@ -366,9 +379,12 @@ class UpsertHandle:
         """Promise to change nothing more. Closing twice is closing once."""
         self._handle.close()
 
-    def _send(self, events: list[Event]) -> None:
-        if events:
-            self._handle.send_batch(self._form.encode(events, self._where))
+    def __repr__(self) -> str:
+        return f"UpsertHandle({self._handle.name!r}, {self._form.schema}, key={self._form.keys})"
+
+    def _send(self, events: Updates) -> None:
+        if len(events):
+            self._handle.send_batch(events)
 
 
 def new_upserts(scope: Scope, declared: UpsertInput, name: str) -> tuple[UpsertHandle, Collection]:

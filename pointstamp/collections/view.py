@@ -132,10 +132,10 @@ class View:
         """
         self._input(name).update(changes)
 
-    def upsert(self, name: str, rows: Iterable[Any]) -> None:
+    def upsert(self, name: str, rows: Any) -> None:
         """Have each row in the place of that of its key, in an input that is an `UpsertInput`.
 
-        The last one of an epoch and key counts. Rows are tuples or dicts.
+        The last one of an epoch and key counts. Rows are those that `insert` takes.
 
         Raises
         ------

@@ -103,6 +103,21 @@ TEMPORAL_MUTANTS = [
                 "gone = before[:0, 1:]",
             ),
             (
+                "A key without a record has had one of zeros.",
+                "gone = before[differs & (before[:, 0] != 0), 1:]",
+                "gone = before[differs, 1:]",
+            ),
+            (
+                "What an event says was before is compared with what was before the epoch.",
+                "known[follows] = after[follows - 1]",
+                "pass",
+            ),
+            (
+                "What an event says was before is its own record.",
+                "known[follows] = after[follows - 1]",
+                "known[follows] = after[follows]",
+            ),
+            (
                 "Upserts go to any worker.",
                 "pacts = [Exchange(FirstWords(form.n_key))]",
                 "pacts = [Exchange(FirstWords(form.width - 1))]",

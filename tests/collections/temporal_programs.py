@@ -155,17 +155,44 @@ def check_stays(program: Stays, workers: int, at_a_time: int, seed: int) -> None
 
 @dataclass(frozen=True)
 class Orders:
-    """Epochs of upserts: (key, row or None, place); whether places decide."""
+    """Epochs of upserts: (key, row or None, place); whether places decide.
+
+    As messages of Debezium they say what was there before, but where a key of 0 is upserted.
+    """
 
     in_places: bool
+    by_messages: bool
     epochs: list[list[tuple[int, Row | None, int]]]
+
+    def in_order(self, events: list[tuple[int, Row | None, int]]) -> list[Any]:
+        """The events of an epoch in the order in which they count."""
+        return sorted(events, key=lambda event: event[2]) if self.in_places else events
+
+    def messages(self) -> list[list[tuple[int, Any]]]:
+        """Of each epoch the messages of Debezium, with their keys, in the order of coming."""
+        names = [column.split()[0] for column in ORDERS.split(",")]
+        known: dict[int, Row | None] = {}
+        found = []
+        for events in self.epochs:
+            made = {}
+            for event in self.in_order(events):
+                key, *rows, place = event[0], known.get(event[0]), event[1], event[2]
+                before, after = (row and dict(zip(names, row, strict=True)) for row in rows)
+                known[key] = event[1]
+                if after is not None:
+                    said = before if key else None
+                    made[place] = {"op": "u", "before": said, "after": after, "place": place}
+                elif before is not None:
+                    made[place] = {"op": "d", "before": before, "after": None, "place": place}
+            found.append([(event[0], made[event[2]]) for event in events if event[2] in made])
+        return found
 
     def expected(self) -> list[Multiset]:
         """In plain Python, at each epoch."""
         records: dict[int, Row] = {}
         found = []
         for events in self.epochs:
-            for key, row, _ in sorted(events, key=lambda e: e[2]) if self.in_places else events:
+            for key, row, _ in self.in_order(events):
                 records.pop(key, None)
                 if row is not None:
                     records[key] = row
@@ -185,7 +212,7 @@ def orders(draw: Any) -> Orders:
             row = draw(st.sampled_from([None, (key, text, 1), (key, text, 2)]))
             events.append((key, row, place))
         epochs.append(events)
-    return Orders(draw(st.booleans()), epochs)
+    return Orders(draw(st.booleans()), draw(st.booleans()), epochs)
 
 
 def run_orders(worker: ps.Worker, program: Orders, at_a_time: int) -> list[tuple[Row, int, int]]:
@@ -193,13 +220,16 @@ def run_orders(worker: ps.Worker, program: Orders, at_a_time: int) -> list[tuple
     seen: list[tuple[Row, int, int]] = []
     with worker.dataflow() as scope:
         input_, stream = scope.new_input()
-        sequence = (lambda record: record[2]) if program.in_places else None
-        result = scope.from_upserts(stream, ORDERS, "k", sequence=sequence)
+        make = scope.from_debezium if program.by_messages else scope.from_upserts
+        place = "place" if program.by_messages else 2
+        sequence = (lambda record: record[place]) if program.in_places else None
+        result = make(stream, ORDERS, "k", sequence=sequence)
         result.inspect(lambda row, time, diff: seen.append((row, time, diff)))
         probe = result.probe()
-    for epoch, events in enumerate(program.epochs):
-        for number, event in enumerate(events):
-            if (number if program.in_places else event[0]) % worker.peers == worker.index:
+    plain = [[(event[0], event) for event in events] for events in program.epochs]
+    for epoch, events in enumerate(program.messages() if program.by_messages else plain):
+        for number, (key, event) in enumerate(events):
+            if (number if program.in_places else key) % worker.peers == worker.index:
                 input_.send(event)
         input_.advance_to(epoch + 1)
         if epoch % at_a_time == at_a_time - 1:

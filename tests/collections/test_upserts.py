@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -170,6 +171,18 @@ def test_a_view_of_upserts() -> None:
         view.upsert("shops", [(1, "Oslo")])
     with pytest.raises(DataError, match="'orders'"):
         view.remove("orders", ["x"])
+    view.close()
+
+
+def test_a_row_that_is_none_is_refused_and_columns_are_rows() -> None:
+    """None was taken for the deletion of the key whose words are 0."""
+    view = ps.View(lambda scope, t: t, t=ps.UpsertInput("a long, b string?", key="a"))
+    view.upsert("t", [(0, "x")])
+    with pytest.raises(DataError, match=r"row 1 for the input 't' .* it is None"):
+        view.upsert("t", [(0, "y"), None])
+    assert view.advance() == [((0, "x"), 1)]
+    view.upsert("t", pa.table({"a": [0, 1, 1], "b": ["y", "z", None]}))
+    assert view.advance() == [((0, "x"), -1), ((0, "y"), 1), ((1, None), 1)]
     view.close()
 
 
