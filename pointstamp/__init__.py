@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from pointstamp.collections.clock_input import ClockHandle as ClockHandle
     from pointstamp.collections.clock_input import ClockInput as ClockInput
     from pointstamp.collections.collection import Collection as Collection
+    from pointstamp.collections.collection import WindowedCollection as WindowedCollection
     from pointstamp.collections.delta_join import delta_join as delta_join
     from pointstamp.collections.delta_join import generic_join as generic_join
     from pointstamp.collections.exported_trace import TraceAsOf as TraceAsOf
@@ -127,6 +128,7 @@ _HOMES = {
     "ClockHandle": "pointstamp.collections.clock_input",
     "ClockInput": "pointstamp.collections.clock_input",
     "Collection": "pointstamp.collections.collection",
+    "WindowedCollection": "pointstamp.collections.collection",
     "UpsertHandle": "pointstamp.collections.upserts",
     "UpsertInput": "pointstamp.collections.upserts",
     "CollectionInput": "pointstamp.collections.inputs",

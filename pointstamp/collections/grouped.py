@@ -12,11 +12,11 @@ from pointstamp.collections.aggregate import aggregate
 from pointstamp.collections.aggregates import Aggregate, count
 from pointstamp.collections.arrange import Arrangement
 from pointstamp.collections.expression import col
-from pointstamp.collections.general_reduce import reduced
+from pointstamp.collections.general_reduce import GroupForm, Lasting, by_group, reduced
 from pointstamp.collections.group_answers import arrange_in_order
 from pointstamp.collections.linear import Change, changed, chosen_words, computing
 from pointstamp.collections.order import RecordOrder, order_given
-from pointstamp.collections.schema import Schema, schema_of
+from pointstamp.collections.schema import Schema, column_names, schema_of
 from pointstamp.collections.top_k import first_rows, first_rows_in_loops
 from pointstamp.containers.updates import Rows
 from pointstamp.errors import BuildError
@@ -29,11 +29,17 @@ _CONSTANT = np.zeros((1, 1), np.int64)
 
 
 class GroupedCollection:
-    """The groups of a collection by the columns of a key; see `Collection.group_by`."""
+    """The groups of a collection by the columns of a key; see `Collection.group_by`.
 
-    def __init__(self, collection: Collection, keys: Sequence[str]) -> None:
+    lasting : of records of open windows, leaves out what of results goes when a window closes
+    """
+
+    def __init__(
+        self, collection: Collection, keys: Sequence[str], lasting: Lasting | None = None
+    ) -> None:
         self._collection = collection
         self._keys = tuple(keys)
+        self._lasting = lasting
 
     def agg(self, **aggregates: Aggregate) -> Collection:
         """A row for each group: the columns of the key, and an aggregate for each argument.
@@ -51,7 +57,7 @@ class GroupedCollection:
                 "agg is given no aggregate, such as agg(n=ps.count()); of the keys alone, "
                 "select(...).distinct()"
             )
-        return aggregated(self._collection, self._keys, aggregates, "Aggregate")
+        return self._results(aggregated(self._collection, self._keys, aggregates, "Aggregate"))
 
     def count(self) -> Collection:
         """A row for each group: the columns of the key, and `count`."""
@@ -99,9 +105,8 @@ class GroupedCollection:
             return self._collection.of(rows, schema)
         arranged = arrange_in_order(self._collection.stream, order, name)
         first = first_rows(arranged, k, order, name)
-        return self._collection.of(
-            changed(first, f"{name}Rows", order.decode, schema.texts), schema
-        )
+        rows = changed(first, f"{name}Rows", order.decode, schema.texts)
+        return self._results(self._collection.of(rows, schema))
 
     def reduce(
         self,
@@ -146,10 +151,33 @@ class GroupedCollection:
         )
         arranged = collection.arranged(self._keys) if is_shared else None
         assert arranged is None or isinstance(arranged, Arrangement)
-        rows = reduced(
-            collection.stream, collection.schema, self._keys, function, result, name, arranged
-        )
+        form = GroupForm(collection.schema, self._keys, result)
+        of_groups = by_group(form, function, name)
+        rows = reduced(collection.stream, form, of_groups, name, arranged, self._lasting)
         return collection.of(rows, result)
+
+    def _results(self, rows: Collection) -> Collection:
+        """Rows of a reduction that have the columns of the key: those that last."""
+        if self._lasting is None:
+            return rows
+        schema = rows.schema
+        return rows.of(self._lasting(rows.stream, schema.places, schema.texts), schema)
+
+
+def check_keys(keys: Sequence[str], schema: Schema) -> None:
+    """Refuse keys that are no columns.
+
+    Raises
+    ------
+    BuildError
+        If there are none, or something else is given.
+    ColumnError
+        If there is no such column.
+    """
+    if not keys:
+        raise BuildError("group_by is given no column; agg alone has one row for all records")
+    for key in column_names(keys, "group_by"):
+        schema.column(key, "group_by")
 
 
 def aggregated(

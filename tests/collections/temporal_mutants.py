@@ -28,7 +28,7 @@ def by_orders(program: object, workers: int, at_a_time: int, schedule: int) -> N
 
 TEMPORAL_MUTANTS = [
     *_of(
-        "collections.temporal",
+        "collections.clocked",
         by_stays,
         [
             (
@@ -38,9 +38,25 @@ TEMPORAL_MUTANTS = [
             ),
             (
                 "A temporal filter is behind its clock.",
-                "parts = presence.move(now)",
-                "parts = presence.move(now - 1)",
+                "parts = engine.move(now)",
+                "parts = engine.move(now - 1)",
             ),
+            (
+                "The clock is what the first worker set.",
+                "now = max(words, default=None)",
+                "now = min(words, default=None) if len(words) > 1 else None",
+            ),
+            (
+                "An epoch at which nothing comes is not looked at.",
+                "if following is not None:",
+                "if False:",
+            ),
+        ],
+    ),
+    *_of(
+        "collections.temporal",
+        by_stays,
+        [
             (
                 "A record that enters is not entered to leave.",
                 "self._leaving.add(timed[:, 1:])",
@@ -65,16 +81,6 @@ TEMPORAL_MUTANTS = [
                 "A null is a start or an end.",
                 "are_there = there if are_there is None else are_there & there",
                 "are_there = None",
-            ),
-            (
-                "The clock is what the first worker set.",
-                "now = max(words, default=None)",
-                "now = min(words, default=None) if len(words) > 1 else None",
-            ),
-            (
-                "An epoch at which nothing comes is not looked at.",
-                "if following is not None:",
-                "if False:",
             ),
             (
                 "A record leaves by coming again.",

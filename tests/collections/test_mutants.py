@@ -18,8 +18,9 @@ from tests.collections.shared_mutants import (
     by_motifs,
 )
 from tests.collections.temporal_mutants import TEMPORAL_MUTANTS, by_orders, by_stays
+from tests.collections.window_mutants import WINDOW_MUTANTS, by_windows
 
-ALL = [*MUTANTS, *LOOP_MUTANTS, *SHARED_MUTANTS, *TEMPORAL_MUTANTS]
+ALL = [*MUTANTS, *LOOP_MUTANTS, *SHARED_MUTANTS, *TEMPORAL_MUTANTS, *WINDOW_MUTANTS]
 
 
 def _marked(mutant: CollectionMutant) -> Any:
@@ -38,7 +39,7 @@ def test_a_planted_bug_is_caught(mutant: CollectionMutant) -> None:
 
 HUNTS = [
     *(by_views, by_workers, by_loops, by_joins, by_motifs, by_imports, by_handles),
-    *(by_stays, by_orders),
+    *(by_stays, by_orders, by_windows),
 ]
 
 
