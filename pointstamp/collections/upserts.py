@@ -18,6 +18,7 @@ import numpy as np
 
 from pointstamp.collections.arrange import check_times, consolidated, send_rows
 from pointstamp.collections.collection import Collection
+from pointstamp.collections.durable_rows import StoredPart, restored_rows
 from pointstamp.collections.groups import Groups, grown
 from pointstamp.collections.schema import Schema, column_names, schema_of
 from pointstamp.containers import kind_of
@@ -133,6 +134,23 @@ class CurrentRecords:
         """How many keys are kept."""
         return len(self._keys)
 
+    def contents(self) -> list[StoredPart]:
+        """The record of each key that has one, behind the key."""
+        there = np.flatnonzero(self._records[: len(self._keys), 0])
+        ones = np.ones(len(there), np.int64)
+        rows = np.column_stack([self._keys.keys(there), self._records[there, 1:], ones])
+        n_key = self._form.n_key
+        of_records = (n_key + place for place in self._form.schema.texts)
+        return [StoredPart("records", rows, (*self._form.key_schema.texts, *of_records))]
+
+    def restore(self, parts: Mapping[str, Rows]) -> None:
+        """Take in what `contents` gave, where there is nothing yet."""
+        for rows in parts.values():
+            numbers = self._keys.number(rows)
+            self._records = grown(self._records, self._keys.room)
+            self._records[numbers, 0] = 1
+            self._records[numbers, 1:] = rows[:, self._form.n_key : -1]
+
     def apply(self, events: Rows) -> Rows:
         """Take in all events of a time, in the order in which they came; what changes.
 
@@ -205,6 +223,7 @@ def current(stream: StreamCore[Any], form: EventForm, name: str) -> Collection:
         capability.drop()
         stash: Stash[Any] = Stash(info)
         records = CurrentRecords(form, name)
+        records.restore(restored_rows(info, form.n_key, records.contents))
 
         def logic(input_: Input, output: Output) -> None:
             stash.take(input_)

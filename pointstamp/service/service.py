@@ -71,7 +71,7 @@ class Service(contextlib.AbstractContextManager["Service"]):
         self._supervisor = supervisor
         self._checkpoint = checkpoint
         self._stager = stager
-        self._feeds = CollectionFeeds(self, spec.collections)
+        self._feeds = CollectionFeeds(self, spec.collections, spec.clocks)
         self._inputs = {
             name: ServiceInput(self, name) for name in spec.inputs if name not in spec.collections
         }
@@ -84,6 +84,7 @@ class Service(contextlib.AbstractContextManager["Service"]):
         self._is_over = False
         self._stopping = threading.Lock()
         weakref.finalize(self, _abandoned, supervisor).atexit = False
+        self._feeds.ticker.start()
 
     @property
     def workers(self) -> int:
@@ -97,7 +98,7 @@ class Service(contextlib.AbstractContextManager["Service"]):
         return [address for address in addresses if address is not None]
 
     def input(self, name: str) -> Any:
-        """The input of this name: a `ServiceInput`, or a `CollectionFeed` of a collection."""
+        """The input of this name: a `ServiceInput`, a `CollectionFeed`, or a `ClockFeed`."""
         return known({**self._inputs, **self._feeds.by_name}, name, "input")
 
     def output(self, name: str = RESULT) -> Any:
@@ -196,6 +197,7 @@ class Service(contextlib.AbstractContextManager["Service"]):
             self._is_over = True
             self._supervisor.abort()
             self._supervisor.join(END_S)
+            self._feeds.ticker.stop()
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         if kind is None:

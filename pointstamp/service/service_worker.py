@@ -108,23 +108,21 @@ class ServiceWorker:
     def _build(self, config: CheckpointConfig | None) -> dict[str, list[str]]:
         """Build the dataflow; the inputs that lead to each output."""
         given: dict[str, Any] = {}
+        begins: dict[str, Stream[Any]] = {}
         ends: dict[str, StreamCore[Any]] = {}
         durable = None if config is None or config.every is None else config
         with self._worker.dataflow("service", durable=durable) as scope:
             for name in self.spec.inputs:
-                given[name] = self._new_input(scope, name)
+                begins[name] = self._new_input(scope, name)
+                given[name] = self.spec.given(name, begins[name])
             for name, result in self.spec.results(scope, list(given.values())).items():
                 self._probes[name], ends[name] = self._new_output(name, result)
-        begins = {
-            name: made.stream if isinstance(made, Collection) else made
-            for name, made in given.items()
-        }
         return {
             output: [input for input, begin in begins.items() if scope.leads_to(begin, end)]
             for output, end in ends.items()
         }
 
-    def _new_input(self, scope: Scope, name: str) -> Stream[Any] | Collection:
+    def _new_input(self, scope: Scope, name: str) -> Stream[Any]:
         made: tuple[InputHandle, Stream[Any]] = scope.new_input(name)
         handle, stream = made
         schema = self.spec.collections.get(name)
@@ -133,7 +131,7 @@ class ServiceWorker:
             return stream
         where = f"the input {name!r}"
         self._feeders[name] = InputFeeder(handle, lambda batch: to_updates(schema, batch, where))
-        return Collection(stream, schema)
+        return stream
 
     def _new_output(
         self, name: str, result: Stream[Any] | Collection

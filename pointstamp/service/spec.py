@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from pointstamp.collections.clock_input import Clock, ClockInput, clock_of_changes
 from pointstamp.collections.collection import Collection
 from pointstamp.collections.schema import Schema, schema_of
 from pointstamp.communication.single import SingleCommunicator
@@ -42,9 +43,18 @@ class ServiceSpec:
     run_options: Mapping[str, Any] = field(default_factory=dict)
     """Of `execute`, for the workers: `memory_limit` and `spill_directory`."""
     collections: Mapping[str, Schema] = field(default_factory=dict)
-    """Which inputs are collections."""
+    """Which inputs are collections; a clock is one, of its values."""
+    clocks: Mapping[str, ClockInput] = field(default_factory=dict)
+    """Which of those are clocks."""
     maintained: Mapping[str, Schema] = field(default_factory=dict)
     """Which outputs are collections."""
+
+    def given(self, name: str, stream: Stream[Any]) -> Stream[Any] | Collection | Clock:
+        """What `build` is given for an input, of the stream of what comes."""
+        if name in self.clocks:
+            return clock_of_changes(stream, self.clocks[name], name)
+        schema = self.collections.get(name)
+        return stream if schema is None else Collection(stream, schema)
 
     def results(self, scope: Scope, given: Sequence[Any]) -> dict[str, Stream[Any] | Collection]:
         """Each output, made of the inputs in their order.
@@ -149,8 +159,9 @@ def service_spec(
         _check_positions(build, names)
     check_options("demand", None, **dict(run_options))
     wire = {name: columns_of_changes(schema) for name, schema in of_collections.items()}
+    clocks = {name: c for name, c in (collections or {}).items() if isinstance(c, ClockInput)}
     spec = ServiceSpec(
-        build, {**of_inputs, **wire}, of_outputs, by_name, run_options, of_collections
+        build, {**of_inputs, **wire}, of_outputs, by_name, run_options, of_collections, clocks
     )
     return spec if collections is None else _with_maintained(spec)
 
@@ -162,8 +173,7 @@ def _with_maintained(spec: ServiceSpec) -> ServiceSpec:
         given: list[Any] = []
         for name in spec.inputs:
             _, stream = scope.new_input(name)
-            schema = spec.collections.get(name)
-            given.append(stream if schema is None else Collection(stream, schema))
+            given.append(spec.given(name, stream))
         result = built(spec.build, scope, list(spec.inputs), given, spec.by_name)
         found = spec.checked(result, scope)
     worker.drop_dataflow(scope)
@@ -180,7 +190,10 @@ def _collections(given: Any, inputs: Mapping[str, Any]) -> dict[str, Schema]:
     both = ", ".join(repr(name) for name in given if name in inputs)
     if both:
         raise UsageError(f"{both} is in inputs= and in collections=; an input is one of both")
-    return {name: schema_of(schema) for name, schema in given.items()}
+    return {
+        name: schema.schema if isinstance(schema, ClockInput) else schema_of(schema)
+        for name, schema in given.items()
+    }
 
 
 def _check_positions(build: Callable[..., Any], inputs: list[str]) -> None:

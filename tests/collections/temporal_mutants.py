@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.collections.hunting import planted_in as _of
 from tests.collections.hunting import without_shrinking
-from tests.collections.temporal_programs import check_orders, check_stays, orders, stays
+from tests.collections.temporal_programs import check_program, orders, stays
 
 
 @seed(4)
@@ -15,7 +15,7 @@ from tests.collections.temporal_programs import check_orders, check_stays, order
 @given(stays(), st.sampled_from([1, 2]), st.sampled_from([1, 7]), st.integers(0, 1 << 20))
 def by_stays(program: object, workers: int, at_a_time: int, schedule: int) -> None:
     """Temporal filters."""
-    check_stays(program, workers, at_a_time, schedule)  # type: ignore[arg-type]  # it is drawn so
+    check_program(program, workers, at_a_time, schedule)
 
 
 @seed(5)
@@ -23,7 +23,7 @@ def by_stays(program: object, workers: int, at_a_time: int, schedule: int) -> No
 @given(orders(), st.sampled_from([1, 2]), st.sampled_from([1, 7]), st.integers(0, 1 << 20))
 def by_orders(program: object, workers: int, at_a_time: int, schedule: int) -> None:
     """Upserts."""
-    check_orders(program, workers, at_a_time, schedule)  # type: ignore[arg-type]  # as above
+    check_program(program, workers, at_a_time, schedule)
 
 
 TEMPORAL_MUTANTS = [

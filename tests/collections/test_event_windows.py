@@ -18,7 +18,8 @@ from pointstamp.collections.collection import WindowedCollection
 from pointstamp.collections.event_windows import WindowedRecords
 from pointstamp.collections.spine import Spine
 from pointstamp.errors import BuildError, ColumnError, OperatorError, SchemaError, UsageError
-from tests.collections.window_programs import Windowed, check_windowed, windowed
+from tests.collections.temporal_programs import check_program
+from tests.collections.window_programs import Windowed, windowed
 from tests.conftest import examples
 
 HOUR = timedelta(hours=1)
@@ -29,7 +30,7 @@ HOUR = timedelta(hours=1)
 def test_windows_are_what_recomputing_gives(
     program: Windowed, workers: int, at_a_time: int, seed: int
 ) -> None:
-    check_windowed(program, workers, at_a_time, seed)
+    check_program(program, workers, at_a_time, seed)
 
 
 def test_clicks_per_hour() -> None:

@@ -14,7 +14,7 @@ import pointstamp as ps
 from pointstamp.collections.schema import schema_of
 from pointstamp.collections.upserts import CurrentRecords, Event, EventForm
 from pointstamp.errors import BuildError, ColumnError, DataError, InputError, WorkerError
-from tests.collections.temporal_programs import Orders, check_orders, orders
+from tests.collections.temporal_programs import Orders, check_program, orders
 from tests.conftest import examples
 
 Update = tuple[tuple[Any, ...], int, int]
@@ -25,7 +25,7 @@ Update = tuple[tuple[Any, ...], int, int]
 def test_upserts_are_what_recomputing_gives(
     program: Orders, workers: int, at_a_time: int, seed: int
 ) -> None:
-    check_orders(program, workers, at_a_time, seed)
+    check_program(program, workers, at_a_time, seed)
 
 
 def updates_of(make: Any, *epochs: list[Any]) -> list[Update]:

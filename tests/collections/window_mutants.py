@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from tests.collections.hunting import planted_in as _of
 from tests.collections.hunting import without_shrinking
-from tests.collections.window_programs import check_windowed, windowed
+from tests.collections.temporal_programs import check_program
+from tests.collections.window_programs import windowed
 
 
 @seed(6)
@@ -15,7 +16,7 @@ from tests.collections.window_programs import check_windowed, windowed
 @given(windowed(), st.sampled_from([1, 2]), st.sampled_from([1, 7]), st.integers(0, 1 << 20))
 def by_windows(program: object, workers: int, at_a_time: int, schedule: int) -> None:
     """Windows of event time, and what follows them."""
-    check_windowed(program, workers, at_a_time, schedule)  # type: ignore[arg-type]  # it is drawn so
+    check_program(program, workers, at_a_time, schedule)
 
 
 WINDOW_MUTANTS = [

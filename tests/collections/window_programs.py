@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from hypothesis import strategies as st
 
 import pointstamp as ps
 from pointstamp import col
-from tests.collections.temporal_programs import Multiset, Row, accumulated, shown
+from tests.collections.temporal_programs import Multiset, Row, shown
 
 RECORDS = "k long, at long?, v long"
 
@@ -99,6 +98,9 @@ FORMS: list[tuple[Callable[[Any], Any], Callable[[Multiset], Multiset]]] = [
 class Windowed:
     """Epochs of changes and of a clock, the windows, and what follows them."""
 
+    is_canonical: ClassVar = False
+    """Equal rows are of several windows where these are selected away."""
+
     windows: ps.Sliding
     lateness: int
     by_epoch: bool
@@ -120,24 +122,30 @@ class Windowed:
         )
         return FORMS[self.form][0](windowed), windowed.late(), windowed._open
 
-    def values(self) -> list[int | None]:
-        """What the clock is set to at each epoch that has changes; None at first."""
-        now: int | None = None
-        found = []
-        for _, move in self.epochs:
-            now = (now or 0) + move if move or now is not None else None
-            found.append(now)
-        return found
+    def made(self, scope: Any) -> tuple[list[Any], list[Any]]:
+        """The inputs, and what is compared: the result, what was late, and what is kept."""
+        input_, collection = scope.new_collection(RECORDS)
+        now, clock = scope.new_clock("long")
+        return [input_, now], list(self.build(collection, clock))
+
+    def send(self, inputs: list[Any], epoch: int, index: int, peers: int) -> None:
+        """The share of a worker; they set the clock in turns, and when it moves only."""
+        changes, move = self.epochs[epoch]
+        inputs[0].update(changes[index::peers])
+        if move and index == epoch % peers:
+            inputs[1].set(sum(move for _, move in self.epochs[: epoch + 1]))
 
     def expected(self) -> tuple[list[Multiset], list[Multiset], list[Multiset]]:
         """The result, what was late, and what is kept, at each epoch."""
         there: Multiset = Counter()
         late: Multiset = Counter()
-        values = self.values()
+        set_to: int | None = None
         found: tuple[list[Multiset], list[Multiset], list[Multiset]] = ([], [], [])
         for epoch in range(self.n_epochs):
-            changes, _ = self.epochs[epoch] if epoch < len(self.epochs) else ([], 0)
-            now = epoch if self.by_epoch else values[min(epoch, len(values) - 1)]
+            changes, move = self.epochs[epoch] if epoch < len(self.epochs) else ([], 0)
+            if move:
+                set_to = (set_to or 0) + move
+            now = epoch if self.by_epoch else set_to
             for row, diff in changes:
                 for start, end in self._windows_of(row[1]):
                     if now is not None and end + self.lateness <= now:
@@ -192,39 +200,3 @@ def windowed(draw: Any) -> Windowed:
     )
     form = draw(st.integers(0, len(FORMS) - 1))
     return Windowed(windows, draw(st.sampled_from([0, 1, 3])), draw(st.booleans()), form, epochs)
-
-
-def run_windowed(
-    worker: ps.Worker, program: Windowed, at_a_time: int
-) -> list[list[tuple[Row, int, int]]]:
-    """Each worker inserts its share; they set the clock in turns."""
-    seen: list[list[tuple[Row, int, int]]] = [[], [], []]
-    with worker.dataflow() as scope:
-        input_, collection = scope.new_collection(RECORDS)
-        now, clock = scope.new_clock("long")
-        made = program.build(collection, clock)
-        for each, updates in zip(made, seen, strict=True):
-            each.inspect(lambda row, time, diff, updates=updates: updates.append((row, time, diff)))
-        probe = made[0].probe()
-    for epoch, ((changes, _), value) in enumerate(
-        zip(program.epochs, program.values(), strict=True)
-    ):
-        input_.update(changes[worker.index :: worker.peers])
-        if value is not None and worker.index == epoch % worker.peers:
-            now.set(value)
-        input_.advance_to(epoch + 1)
-        now.advance_to(epoch + 1)
-        if epoch % at_a_time == at_a_time - 1:
-            worker.step_while(partial(probe.less_than, epoch + 1))
-    input_.close()
-    now.close()
-    worker.run()
-    return seen
-
-
-def check_windowed(program: Windowed, workers: int, at_a_time: int, seed: int) -> None:
-    """What all workers give adds up to what recomputing gives, at each epoch."""
-    parts = ps.simulate(run_windowed, program, at_a_time, workers=workers, seed=seed)
-    for which, expected in enumerate(program.expected()):
-        found = [update for part in parts for update in part[which]]
-        assert accumulated(found, program.n_epochs) == expected
