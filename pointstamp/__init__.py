@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from pointstamp.collections.expression import lit as lit
     from pointstamp.collections.expression import when as when
     from pointstamp.collections.inputs import CollectionInput as CollectionInput
+    from pointstamp.collections.linear_aggregates import linear_aggregate as linear_aggregate
     from pointstamp.collections.ordered_aggregates import collect_list as collect_list
     from pointstamp.collections.ordered_aggregates import collect_set as collect_set
     from pointstamp.collections.ordered_aggregates import first as first
@@ -152,6 +153,7 @@ _HOMES = {
     "var": "pointstamp.collections.aggregates",
     "sum": "pointstamp.collections.aggregates",
     "avg": "pointstamp.collections.aggregates",
+    "linear_aggregate": "pointstamp.collections.linear_aggregates",
     "min": "pointstamp.collections.aggregates",
     "max": "pointstamp.collections.aggregates",
     "collect_list": "pointstamp.collections.ordered_aggregates",

@@ -26,6 +26,10 @@ Row = tuple[Any, ...]
 GroupFunction = Callable[[Row, list[Row]], Iterable[Any]]
 """Of a key and the records of its group: rows."""
 
+BatchFunction = Callable[[Any, Any], Any]
+"""Of the records of some groups as a `pyarrow.RecordBatch`, and where each group begins and ends,
+int64[g + 1]: columns of one row for each group, or a pair of columns and of offsets as those."""
+
 OfGroups = Callable[[Rows], Rows]
 """Of the records of some groups, each behind its key: the rows of the answers, each behind its."""
 
@@ -145,6 +149,55 @@ def by_group(form: GroupForm, function: GroupFunction, name: str) -> OfGroups:
         return np.concatenate(parts)
 
     return of_groups
+
+
+def by_batch(form: GroupForm, function: BatchFunction, name: str) -> OfGroups:
+    """What `function(batch, offsets)` gives of all groups, called once."""
+
+    def of_groups(rows: Rows) -> Rows:
+        begins = np.flatnonzero(is_first(rows, form.n_key))
+        keys = rows[begins, : form.n_key]
+        counts = rows[:, -1]
+        offsets = np.zeros(len(begins) + 1, np.int64)
+        np.cumsum(np.add.reduceat(counts, begins), out=offsets[1:])
+        where = f"operator {name!r}, a batch of {len(begins)} groups"
+        # Each record as often as it is there.
+        batch = form.schema.to_arrow(np.repeat(form.records(rows), counts, axis=0))
+        try:
+            found = function(batch, offsets)
+        except Exception as error:
+            raise DataError(f"{where}: {type(error).__name__}: {error}") from error
+        columns, ends = found if isinstance(found, tuple) else (found, None)
+        given = form.result.to_updates(columns, 1, where).rows
+        lengths = _lengths(ends, len(begins), len(given), where)
+        return np.concatenate([np.repeat(keys, lengths, axis=0), given], axis=1)
+
+    return of_groups
+
+
+def _lengths(offsets: Any, n_groups: int, n_rows: int, where: str) -> Any:
+    """How many of the rows that a function gave are of each group.
+
+    Raises
+    ------
+    DataError
+        If it did not say so.
+    """
+    if offsets is None:
+        if n_rows != n_groups:
+            raise DataError(
+                f"{where}: the function gave {n_rows} rows, and should give one for each group, or "
+                "a pair of rows and offsets"
+            )
+        return 1
+    bounds = np.asarray(offsets)
+    fits = bounds.dtype.kind in "iu" and bounds.shape == (n_groups + 1,)
+    if not fits or bounds[0] != 0 or bounds[-1] != n_rows or (np.diff(bounds) < 0).any():
+        raise DataError(
+            f"{where}: the function gave {n_rows} rows and the offsets {offsets!r}, and should "
+            f"give {n_groups + 1} integers up from 0 to {n_rows}"
+        )
+    return np.diff(bounds)
 
 
 def _given(function: GroupFunction, key: Row, group: list[Row], result: Schema, name: str) -> Rows:
