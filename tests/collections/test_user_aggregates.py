@@ -130,7 +130,7 @@ def sales(draw: Any) -> Sales:
     rows = st.tuples(
         st.integers(0, 2),
         st.one_of(st.none(), st.integers(-5, 5)),
-        st.sampled_from([0.1, -0.1, 1e300, 5e-324, 0.0]),
+        st.sampled_from([0.1, -0.1, 1e16, 3.0, 0.0]),
         st.sampled_from([None, "", "a", "bcd"]),
     )
     known: list[Row] = []
