@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from pointstamp.collections.clock_input import ClockHandle as ClockHandle
     from pointstamp.collections.clock_input import ClockInput as ClockInput
     from pointstamp.collections.collection import Collection as Collection
+    from pointstamp.collections.collection import WindowedCollection as WindowedCollection
     from pointstamp.collections.delta_join import delta_join as delta_join
     from pointstamp.collections.delta_join import generic_join as generic_join
     from pointstamp.collections.exported_trace import TraceAsOf as TraceAsOf
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from pointstamp.collections.expression import lit as lit
     from pointstamp.collections.expression import when as when
     from pointstamp.collections.inputs import CollectionInput as CollectionInput
+    from pointstamp.collections.linear_aggregates import linear_aggregate as linear_aggregate
     from pointstamp.collections.ordered_aggregates import collect_list as collect_list
     from pointstamp.collections.ordered_aggregates import collect_set as collect_set
     from pointstamp.collections.ordered_aggregates import first as first
@@ -127,6 +129,7 @@ _HOMES = {
     "ClockHandle": "pointstamp.collections.clock_input",
     "ClockInput": "pointstamp.collections.clock_input",
     "Collection": "pointstamp.collections.collection",
+    "WindowedCollection": "pointstamp.collections.collection",
     "UpsertHandle": "pointstamp.collections.upserts",
     "UpsertInput": "pointstamp.collections.upserts",
     "CollectionInput": "pointstamp.collections.inputs",
@@ -150,6 +153,7 @@ _HOMES = {
     "var": "pointstamp.collections.aggregates",
     "sum": "pointstamp.collections.aggregates",
     "avg": "pointstamp.collections.aggregates",
+    "linear_aggregate": "pointstamp.collections.linear_aggregates",
     "min": "pointstamp.collections.aggregates",
     "max": "pointstamp.collections.aggregates",
     "collect_list": "pointstamp.collections.ordered_aggregates",

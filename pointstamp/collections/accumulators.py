@@ -232,7 +232,7 @@ class FloatSum(Accumulator):
         """The counts, those of what is not finite, and the sums in limbs."""
         yield from self._counts.contents(keys)
         yield SUMS, _numbered(keys, self._others[: len(keys)])
-        yield LIMBS, _limbs(keys, [[units] for units in self._finite[: len(keys)]])
+        yield LIMBS, limb_rows(keys, [[units] for units in self._finite[: len(keys)]])
 
     def restore(self, part: str, numbers: Numbers, keys: Rows, words: Rows, diffs: Ints) -> None:
         """The same."""
@@ -241,8 +241,8 @@ class FloatSum(Accumulator):
         elif part == SUMS:
             self._others[numbers] = words
         else:
-            for number, (_, place, limb) in zip(numbers.tolist(), words.tolist(), strict=True):
-                self._finite[number] += limb << (place * _LIMB)
+            for number, (units,) in limb_sums(numbers, words, 1).items():
+                self._finite[number] = units
 
     def grow(self, n: int) -> None:
         """Of 0."""
@@ -365,12 +365,12 @@ class Moments(Accumulator):
 
     def contents(self, keys: Rows) -> Parts:
         """The four numbers in limbs."""
-        yield LIMBS, _limbs(keys, self._sums[: len(keys)])
+        yield LIMBS, limb_rows(keys, self._sums[: len(keys)])
 
     def restore(self, part: str, numbers: Numbers, keys: Rows, words: Rows, diffs: Ints) -> None:
         """The same."""
-        for number, (which, place, limb) in zip(numbers.tolist(), words.tolist(), strict=True):
-            self._sums[number][which] += limb << (place * _LIMB)
+        for number, sums in limb_sums(numbers, words, 4).items():
+            self._sums[number] = sums
 
     def grow(self, n: int) -> None:
         """Of 0."""
@@ -510,7 +510,7 @@ def _numbered(keys: Rows, words: Rows) -> Rows:
     return np.column_stack([keys[there], words[there], np.ones(int(there.sum()), np.int64)])
 
 
-def _limbs(keys: Rows, sums: list[list[int]]) -> Rows:
+def limb_rows(keys: Rows, sums: list[list[int]]) -> Rows:
     """Rows of a key, which of its sums, a place, and 62 bits of the sum there with its sign."""
     places, found = [], []
     for number, of_group in enumerate(sums):
@@ -524,6 +524,14 @@ def _limbs(keys: Rows, sums: list[list[int]]) -> Rows:
                 rest, place = rest >> _LIMB, place + 1
     words = np.array(found, np.int64).reshape(len(found), 4)
     return np.column_stack([keys[np.array(places, np.int64)], words])
+
+
+def limb_sums(numbers: Numbers, words: Rows, n_sums: int) -> dict[int, list[int]]:
+    """By the number of a group the sums that `limb_rows` was of; those without rows are all 0."""
+    found: dict[int, list[int]] = {}
+    for number, (which, place, limb) in zip(numbers.tolist(), words.tolist(), strict=True):
+        found.setdefault(number, [0] * n_sums)[which] += limb << (place * _LIMB)
+    return found
 
 
 def _in_units(value: float) -> int:

@@ -6,32 +6,77 @@ is an input as others are, with a value at each epoch: a program that runs again
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
+from pointstamp.collections.durable_rows import last_epoch
+from pointstamp.collections.schema import Column, Schema
+from pointstamp.containers.updates import Updates
 from pointstamp.containers.words import DateType, TimestampType, WordType, type_named
+from pointstamp.dataflow.capability import Capability
+from pointstamp.dataflow.handles import Input, Output
+from pointstamp.dataflow.operator import OperatorInfo
+from pointstamp.dataflow.pact import Exchange
 from pointstamp.dataflow.stream_core import StreamCore
-from pointstamp.errors import InputError, SchemaError
+from pointstamp.errors import BuildError, InputError, SchemaError
+from pointstamp.operators.generic import operator
 from pointstamp.operators.scope import Scope
 from pointstamp.operators.sources import InputHandle
+from pointstamp.operators.transform import transform
+from pointstamp.progress.operate import Interest
+
+_KEY = 0
 
 
 @dataclass(frozen=True)
 class ClockInput:
-    """Declares a clock as an input of a `View`; `view.advance(name=value)` sets it.
+    """Declares a clock as an input of a `View` or of a service.
 
-    type : "timestamp", "timestamp_utc", "date", or a signed integer such as "long"
+    In a view `view.advance(name=value)` sets it, in a service `service.input(name).set(value)`.
+
+    Parameters
+    ----------
+    type : str
+        "timestamp", "timestamp_utc", "date", or a signed integer such as "long".
+    every : timedelta, optional
+        In a service: have it go by itself, by the wall time, which is committed as an epoch as
+        often as this says. It is that of UTC, also where the type has no zone.
 
     Raises
     ------
     SchemaError
-        For another type.
+        For another type, or an integer that is to go by itself.
+    BuildError
+        If `every` is no length of time above 0.
     """
 
     type: str = "timestamp"
+    every: timedelta | None = None
 
     def __post_init__(self) -> None:
-        clock_type(self.type)
+        kind = clock_type(self.type)
+        if self.every is None:
+            return
+        if not isinstance(self.every, timedelta) or self.every <= timedelta(0):
+            raise BuildError(
+                f"a clock is given every={self.every!r}, and needs a timedelta above 0"
+            )
+        if kind.is_integer:
+            raise SchemaError(
+                f"a clock of {kind.name} cannot go by itself: the time is a timestamp, or a date"
+            )
+
+    @property
+    def word_type(self) -> WordType:
+        """That of its values."""
+        return clock_type(self.type)
+
+    @property
+    def schema(self) -> Schema:
+        """Of the collection of its values, as which a service has it."""
+        return Schema((Column("value", self.word_type),))
 
 
 class Clock:
@@ -116,7 +161,49 @@ def new_clock(scope: Scope, kind: str, name: str) -> tuple[ClockHandle, Clock]:
     """See `Scope.new_clock`."""
     found = clock_type(kind)
     handle, words = scope.new_input(name)
-    return ClockHandle(handle, found), Clock(words, found, name)
+    return ClockHandle(handle, found), Clock(_kept(words, name), found, name)
+
+
+def clock_of_changes(stream: StreamCore[Any], declared: ClockInput, name: str) -> Clock:
+    """A clock of the changes of the collection of its values."""
+
+    def words(time: Any, batch: Updates) -> list[int]:
+        found: list[int] = batch.rows[:, 0].tolist()
+        return found
+
+    return Clock(_kept(transform(stream, name, words), name), declared.word_type, name)
+
+
+def _kept(words: StreamCore[Any], name: str) -> StreamCore[Any]:
+    """The same words; a program that begins with a snapshot has first what the clock was at.
+
+    One worker keeps it for all, and readers have it from there.
+    """
+
+    def build(capability: Capability, info: OperatorInfo) -> Callable[[Input, Output], None]:
+        # A table of one key, by which the words are exchanged, too.
+        state = info.state("now")
+        begun: list[Capability] = []
+        if _KEY in state:
+            begun.append(capability.delayed(last_epoch(info) + 1))
+            info.activate()
+        capability.drop()
+
+        def logic(input_: Input, output: Output) -> None:
+            for held in begun:
+                with held:
+                    output.session(held).give(state[_KEY])
+            begun.clear()
+            for time, batch in input_:
+                latest = max(batch)
+                if _KEY not in state or latest > state[_KEY]:
+                    state[_KEY] = latest
+                output.session(time).give_batch(batch)
+
+        return logic
+
+    pact = Exchange(lambda word: _KEY)
+    return operator([words], [pact], f"{name}Clock", build, Interest.NEVER)
 
 
 def clock_type(name: str) -> WordType:

@@ -17,9 +17,10 @@ from pointstamp.collections.arrange import Arrangement, arrange, as_updates
 from pointstamp.collections.arranged import ArrangedCollection
 from pointstamp.collections.casts import Bound
 from pointstamp.collections.counted import counted
+from pointstamp.collections.event_windows import WindowColumns, WindowedMethods, open_windows
 from pointstamp.collections.expression import Expression, as_expression, col
 from pointstamp.collections.fixpoint import LoopMethods, brought_together
-from pointstamp.collections.grouped import GroupedCollection, aggregated
+from pointstamp.collections.grouped import GroupedCollection, aggregated, check_keys
 from pointstamp.collections.linear import Change, changed, chosen_words, computing, keeping
 from pointstamp.collections.over import PartitionFunction, WindowColumn, with_window_columns
 from pointstamp.collections.schema import Column, Schema, column_names, schema_of
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from pointstamp.collections.clock_input import Clock
     from pointstamp.operators.probe import Probe
     from pointstamp.operators.stream import Stream
+    from pointstamp.operators.window_assigners import Sliding
 
 How = Literal["inner", "left", "right", "full", "semi", "anti", "cross"]
 _HOWS = ("inner", "left", "right", "full", "semi", "anti", "cross")
@@ -52,14 +54,19 @@ class Collection(LoopMethods):
     """
 
     def __init__(self, stream: StreamCore[Any], schema: Schema) -> None:
-        self.stream = stream
+        self._stream = stream
         self.schema = schema
         self._arrangements: dict[Any, Arrangement | TraceArrangement] = {}
         self._indexes: dict[tuple[str, ...], ArrangedCollection] = {}
         self._entered: dict[Any, Collection] = {}
 
+    @property
+    def stream(self) -> StreamCore[Any]:
+        """Its updates, in containers of words."""
+        return self._stream
+
     def __repr__(self) -> str:
-        return f"Collection({self.schema})"
+        return f"{type(self).__name__}({self.schema})"
 
     # Records one by one.
 
@@ -252,12 +259,71 @@ class Collection(LoopMethods):
         """
         return self.of(present(self.stream, self.schema, start, end, clock, name), self.schema)
 
+    def window(
+        self,
+        windows: Sliding,
+        *,
+        time: str | Expression,
+        lateness: Any = 0,
+        clock: Clock | None = None,
+        name: str = "Window",
+    ) -> WindowedCollection:
+        """Each record in each window of its time, with `window_start` and `window_end`.
+
+        A window closes when the clock is `lateness` past its end. What comes for it then is left
+        out, and is in `late()` of the collection. Where `group_by` with one of both columns
+        follows, what is kept of a window is let go when it closes, and its result stays.
+
+        Parameters
+        ----------
+        windows : Tumbling or Sliding
+            Of timedeltas, or of integers where the clock is an integer. They begin at whole
+            multiples of their step from 1970 on.
+        time : str or Expression
+            When a record happened: of the type of the clock. Of null it is in no window.
+        lateness : timedelta or int
+        clock : Clock, optional
+            As of `temporal_filter`: without it the epoch is the clock. A clock without a value
+            closes nothing.
+
+        Returns
+        -------
+        WindowedCollection
+
+        The state is the records of the open windows, each in each of its windows, and what follows
+        keeps of them.
+
+        Raises
+        ------
+        SchemaError
+            If `time` is not of the clock's type, or the windows are not of its scale.
+        BuildError
+            In a loop, or of something that is no clock, or no such windows.
+        UsageError
+            If `lateness` is negative, or not of the scale of the windows.
+
+        While it runs, a record whose window begins or ends beyond what the clock's type has is a
+        `DataError`.
+
+        >>> import pointstamp as ps
+        >>> def build(scope, clicks):
+        ...     tens = clicks.window(ps.Tumbling(10), time="at", lateness=2)
+        ...     return {"counts": tens.group_by("window_start").count(), "late": tens.late()}
+        >>> view = ps.View(build, clicks="page string, at long")
+        >>> view.insert("clicks", [("a", 3), ("b", 7)])
+        >>> view.advance()["counts"]
+        [((0, 2), 1)]
+        >>> for epoch in range(1, 12):
+        ...     assert view.advance() == {"counts": [], "late": []}
+        >>> view.insert("clicks", [("c", 9), ("c", 10)])
+        >>> view.advance()  # at 12 the window that ended at 10 closes
+        {'counts': [((10, 1), 1)], 'late': [(('c', 9, 0, 10), 1)]}
+        """
+        return WindowedCollection(*open_windows(self, windows, time, lateness, clock, name))
+
     def group_by(self, *keys: str) -> GroupedCollection:
         """Groups of records of equal columns, of which nulls are one; `agg` or `top_k` follows."""
-        if not keys:
-            raise BuildError("group_by is given no column; agg alone has one row for all records")
-        for key in column_names(keys, "group_by"):
-            self.schema.column(key, "group_by")
+        check_keys(keys, self.schema)
         return GroupedCollection(self, keys)
 
     def agg(self, **aggregates: Aggregate) -> Collection:
@@ -454,6 +520,36 @@ class Collection(LoopMethods):
     def of(self, stream: StreamCore[Any], schema: Schema) -> Collection:
         """A collection of the scope."""
         return Collection(stream, schema)
+
+
+class WindowedCollection(WindowedMethods, Collection):
+    """A collection of which each record is in windows of event time, while these are open.
+
+    Made by `Collection.window`, and by `filter`, `select`, `with_columns`, `drop` and `rename` of
+    one, as long as `window_start` or `window_end` is left. It is the records that were not late,
+    and they stay.
+    """
+
+    def __init__(
+        self, open_: Collection, columns: WindowColumns, late: Callable[[], Collection]
+    ) -> None:
+        super().__init__(open_.stream, open_.schema)
+        self._open = open_
+        self._columns = columns
+        self._late = late
+        self._made = None
+
+    @property
+    def stream(self) -> StreamCore[Any]:
+        """Updates of the records that were not late; made when it is asked for."""
+        # Most often a group by windows is all that follows, and that needs the open ones alone.
+        return self.made()
+
+    def of_windows(
+        self, open_: Collection, columns: WindowColumns, late: Callable[[], Collection]
+    ) -> WindowedCollection:
+        """A collection of the same windows."""
+        return WindowedCollection(open_, columns, late)
 
 
 def arranged_words(schema: Schema, key: Sequence[str]) -> list[int]:

@@ -38,9 +38,13 @@ _LOOP: ContextVar[Any] = ContextVar("loop", default=None)
 class LoopMethods:
     """What a collection has to do with loops."""
 
-    stream: StreamCore[Any]
     schema: Schema
     _entered: dict[Any, Any]
+
+    @property
+    def stream(self) -> StreamCore[Any]:
+        """Its updates."""
+        raise NotImplementedError
 
     @property
     def scope(self) -> Any:

@@ -12,11 +12,18 @@ from pointstamp.collections.aggregate import aggregate
 from pointstamp.collections.aggregates import Aggregate, count
 from pointstamp.collections.arrange import Arrangement
 from pointstamp.collections.expression import col
-from pointstamp.collections.general_reduce import reduced
+from pointstamp.collections.general_reduce import (
+    GroupForm,
+    Lasting,
+    OfGroups,
+    by_batch,
+    by_group,
+    reduced,
+)
 from pointstamp.collections.group_answers import arrange_in_order
 from pointstamp.collections.linear import Change, changed, chosen_words, computing
 from pointstamp.collections.order import RecordOrder, order_given
-from pointstamp.collections.schema import Schema, schema_of
+from pointstamp.collections.schema import Schema, column_names, schema_of
 from pointstamp.collections.top_k import first_rows, first_rows_in_loops
 from pointstamp.containers.updates import Rows
 from pointstamp.errors import BuildError
@@ -29,11 +36,17 @@ _CONSTANT = np.zeros((1, 1), np.int64)
 
 
 class GroupedCollection:
-    """The groups of a collection by the columns of a key; see `Collection.group_by`."""
+    """The groups of a collection by the columns of a key; see `Collection.group_by`.
 
-    def __init__(self, collection: Collection, keys: Sequence[str]) -> None:
+    lasting : of records of open windows, leaves out what of results goes when a window closes
+    """
+
+    def __init__(
+        self, collection: Collection, keys: Sequence[str], lasting: Lasting | None = None
+    ) -> None:
         self._collection = collection
         self._keys = tuple(keys)
+        self._lasting = lasting
 
     def agg(self, **aggregates: Aggregate) -> Collection:
         """A row for each group: the columns of the key, and an aggregate for each argument.
@@ -51,7 +64,7 @@ class GroupedCollection:
                 "agg is given no aggregate, such as agg(n=ps.count()); of the keys alone, "
                 "select(...).distinct()"
             )
-        return aggregated(self._collection, self._keys, aggregates, "Aggregate")
+        return self._results(aggregated(self._collection, self._keys, aggregates, "Aggregate"))
 
     def count(self) -> Collection:
         """A row for each group: the columns of the key, and `count`."""
@@ -99,9 +112,8 @@ class GroupedCollection:
             return self._collection.of(rows, schema)
         arranged = arrange_in_order(self._collection.stream, order, name)
         first = first_rows(arranged, k, order, name)
-        return self._collection.of(
-            changed(first, f"{name}Rows", order.decode, schema.texts), schema
-        )
+        rows = changed(first, f"{name}Rows", order.decode, schema.texts)
+        return self._results(self._collection.of(rows, schema))
 
     def reduce(
         self,
@@ -136,9 +148,57 @@ class GroupedCollection:
         >>> view.advance()
         [((1, 'ink, tea'), 1)]
         """
+        form = self._form(function, schema, name)
+        return self._reduced(form, by_group(form, function, name), name)
+
+    def reduce_batches(
+        self, function: Callable[[Any, Any], Any], schema: Any, *, name: str = "ReduceBatches"
+    ) -> Collection:
+        """The rows that `function(batch, offsets)` gives of each group, of many in one call.
+
+        As `reduce`, but called once for all groups that a time touches, with columns: for
+        functions of NumPy or Arrow.
+
+        Parameters
+        ----------
+        function : callable
+            Is given the records of the groups as a `pyarrow.RecordBatch`, each as often as it is
+            there, and offsets int64[g + 1]: group `i` is the rows from `offsets[i]` up to
+            `offsets[i + 1]`, at least one. Which groups are together, and the order of a group's
+            records, may differ from call to call; the answer for a group may depend on its records
+            alone. It returns columns of `schema` (a `RecordBatch`, a `Table`, or a frame of pandas
+            or polars) with one row for each group, in their order; or a pair of these and of
+            offsets as those that were given, for any number of rows.
+        schema : schema of the rows that are returned
+            The columns of the key are among them if they are to be.
+
+        A function that fails, or returns rows of another form, is an error.
+
+        >>> import numpy as np
+        >>> import pyarrow as pa
+        >>> import pointstamp as ps
+        >>> def share(batch, offsets):
+        ...     cents = batch.column("cents").to_numpy()
+        ...     totals = np.add.reduceat(cents, offsets[:-1])
+        ...     shares = cents / np.repeat(totals, np.diff(offsets))
+        ...     return pa.table({"item": batch.column("item"), "share": shares}), offsets
+        >>> def build(scope, sales):
+        ...     return sales.group_by("shop").reduce_batches(share, "item string, share double")
+        >>> view = ps.View(build, sales="shop long, item string, cents long")
+        >>> view.insert("sales", [(1, "tea", 30), (1, "ink", 10), (2, "pen", 7)])
+        >>> view.advance()
+        [(('ink', 0.25), 1), (('pen', 1.0), 1), (('tea', 0.75), 1)]
+        """
+        form = self._form(function, schema, name)
+        return self._reduced(form, by_batch(form, function, name), name)
+
+    def _form(self, function: Any, schema: Any, name: str) -> GroupForm:
         result = schema_of(schema)
         if not callable(function):
             raise BuildError(f"operator {name!r} is given {function!r}, which is no function")
+        return GroupForm(self._collection.schema, self._keys, result)
+
+    def _reduced(self, form: GroupForm, of_groups: OfGroups, name: str) -> Collection:
         collection = self._collection
         # An index leaves out nulls, which are a group here; in a loop it has other times.
         is_shared = collection.scope.timestamp.total and not any(
@@ -146,10 +206,31 @@ class GroupedCollection:
         )
         arranged = collection.arranged(self._keys) if is_shared else None
         assert arranged is None or isinstance(arranged, Arrangement)
-        rows = reduced(
-            collection.stream, collection.schema, self._keys, function, result, name, arranged
-        )
-        return collection.of(rows, result)
+        rows = reduced(collection.stream, form, of_groups, name, arranged, self._lasting)
+        return collection.of(rows, form.result)
+
+    def _results(self, rows: Collection) -> Collection:
+        """Rows of a reduction that have the columns of the key: those that last."""
+        if self._lasting is None:
+            return rows
+        schema = rows.schema
+        return rows.of(self._lasting(rows.stream, schema.places, schema.texts), schema)
+
+
+def check_keys(keys: Sequence[str], schema: Schema) -> None:
+    """Refuse keys that are no columns.
+
+    Raises
+    ------
+    BuildError
+        If there are none, or something else is given.
+    ColumnError
+        If there is no such column.
+    """
+    if not keys:
+        raise BuildError("group_by is given no column; agg alone has one row for all records")
+    for key in column_names(keys, "group_by"):
+        schema.column(key, "group_by")
 
 
 def aggregated(

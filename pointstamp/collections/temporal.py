@@ -10,31 +10,22 @@ which what is due is the beginning, and not a heap: records come and go many tog
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pointstamp.collections.arrange import check_times, consolidated, send_rows
 from pointstamp.collections.casts import Bound
 from pointstamp.collections.clock_input import Clock
-from pointstamp.collections.expression import Expression, as_expression, col
+from pointstamp.collections.clocked import bound_by_clock, check_clock, clocked
+from pointstamp.collections.durable_rows import NO_TEXTS, StoredPart
 from pointstamp.collections.schema import Schema
 from pointstamp.collections.spine import insert_batch
-from pointstamp.containers.updates import FirstWords, Rows
-from pointstamp.containers.words import LONG, WordType
-from pointstamp.dataflow.capability import Capability
-from pointstamp.dataflow.handles import Input, Output
-from pointstamp.dataflow.operator import OperatorInfo
-from pointstamp.dataflow.pact import Broadcast, Exchange, Pact
-from pointstamp.dataflow.stash import Stash
+from pointstamp.containers.updates import Rows
 from pointstamp.dataflow.stream_core import StreamCore
-from pointstamp.errors import BuildError, SchemaError
+from pointstamp.errors import BuildError
 from pointstamp.kernels.consolidation import consolidate
-from pointstamp.operators.generic import operator
-from pointstamp.progress.operate import Interest
-from pointstamp.progress.timestamp import Int
 
 _LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
 
@@ -55,6 +46,11 @@ class Calendar:
 
     def __len__(self) -> int:
         return sum(map(len, self._batches))
+
+    @property
+    def batches(self) -> list[Rows]:
+        """What is in it, each batch sorted."""
+        return self._batches
 
     def add(self, rows: Rows) -> None:
         """Enter rows, in any order; those whose diffs cancel go."""
@@ -97,11 +93,16 @@ class Presence:
     interval : callable
     leaves : bool
         Whether there is an end; records without are not kept once they are there.
+    texts : tuple of int
+        Which words of the rows are numbers of texts.
     """
 
-    def __init__(self, interval: Interval, *, leaves: bool) -> None:
+    def __init__(
+        self, interval: Interval, *, leaves: bool, texts: tuple[int, ...] = NO_TEXTS
+    ) -> None:
         self._interval = interval
         self._leaves = leaves
+        self._texts = texts
         self._coming = Calendar()
         """[start, end, words..., diff]"""
         self._leaving = Calendar()
@@ -147,6 +148,24 @@ class Presence:
         self._coming.add(timed[is_later])
         return self._enter(timed[~is_later])
 
+    def contents(self) -> Iterable[StoredPart]:
+        """Records that will enter, and those that will leave."""
+        for name, calendar, n_before in (
+            ("coming", self._coming, 2),
+            ("leaving", self._leaving, 1),
+        ):
+            for rows in calendar.batches:
+                yield StoredPart(name, rows[:, n_before:], self._texts)
+
+    def restore(self, parts: Mapping[str, Rows]) -> None:
+        """The same."""
+        for name, rows in parts.items():
+            starts, ends, _ = self._interval(rows)
+            if name == "coming":
+                self._coming.add(np.column_stack([starts, ends, rows]))
+            else:
+                self._leaving.add(np.column_stack([ends, rows]))
+
     def _enter(self, timed: Rows) -> Rows:
         if self._leaves:
             self._leaving.add(timed[:, 1:])
@@ -157,101 +176,19 @@ def present(
     stream: StreamCore[Any], schema: Schema, start: Any, end: Any, clock: Clock | None, name: str
 ) -> StreamCore[Any]:
     """Updates of the records that are there, of `stream` of updates of `schema`."""
-    check_times(stream, name)
-    if clock is not None and not isinstance(clock, Clock):
-        raise BuildError(
-            f"operator {name!r} is given clock={clock!r}, and needs one of scope.new_clock() or of "
-            "an input ps.ClockInput() of a view"
-        )
-    if clock is None and stream.scope.timestamp is not Int:
-        raise BuildError(
-            f"operator {name!r} is given no clock, and the times of {stream.scope.path} are "
-            f"{stream.scope.timestamp.name}, not epochs; give it clock="
-        )
+    check_clock(stream, clock, name)
     if start is None and end is None:
         raise BuildError(f"operator {name!r} is given neither a start nor an end")
-    kind = LONG if clock is None else clock.type
-    ends_of = [_bound(value, schema, kind, name) for value in (start, end)]
-    interval, leaves = _interval(*ends_of), end is not None
-    if clock is None:
-        return _by_epoch(stream, schema, interval, leaves, name)
-    return _by_clock(stream, clock, schema, interval, leaves, name)
+    ends_of = [
+        None if value is None else bound_by_clock(value, schema, clock, name)
+        for value in (start, end)
+    ]
+    interval = _interval(*ends_of)
 
+    def engine() -> Presence:
+        return Presence(interval, leaves=end is not None, texts=schema.texts)
 
-def _by_clock(
-    stream: StreamCore[Any],
-    clock: Clock,
-    schema: Schema,
-    interval: Interval,
-    leaves: bool,
-    name: str,
-) -> StreamCore[Any]:
-    def build(capability: Capability, info: OperatorInfo) -> Callable[..., None]:
-        capability.drop()
-        stash: Stash[Any] = Stash(info)
-        presence = Presence(interval, leaves=leaves)
-
-        def logic(records: Input, clock: Input, output: Output) -> None:
-            stash.take(records, clock)
-            for held, (batches, set_to) in stash:
-                words = [word for batch in set_to for word in batch]
-                now = max(words, default=None)
-                parts = []
-                if now is not None and (presence.now is None or now > presence.now):
-                    parts = presence.move(now)
-                parts += [presence.add(batch.rows) for batch in batches]
-                _send(output, held, parts, schema, name)
-
-        return logic
-
-    pacts: list[Pact] = [Exchange(FirstWords(schema.n_words)), Broadcast()]
-    return operator([stream, clock.words], pacts, name, build, Interest.IF_CAPABILITY)
-
-
-def _by_epoch(
-    stream: StreamCore[Any], schema: Schema, interval: Interval, leaves: bool, name: str
-) -> StreamCore[Any]:
-    def build(capability: Capability, info: OperatorInfo) -> Callable[..., None]:
-        capability.drop()
-        stash: Stash[Any] = Stash(info)
-        presence = Presence(interval, leaves=leaves)
-
-        def logic(records: Input, output: Output) -> None:
-            stash.take(records)
-            for held, batches in stash:
-                parts = presence.move(held.time)
-                parts += [presence.add(batch.rows) for batch in batches]
-                _send(output, held, parts, schema, name)
-                following = presence.first()
-                if following is not None:
-                    # All that was due has been taken, or this epoch would come for ever.
-                    assert following > held.time
-                    # An entry without batches, so that this epoch is looked at by itself.
-                    stash.at(held, following)
-
-        return logic
-
-    pacts = [Exchange(FirstWords(schema.n_words))]
-    return operator([stream], pacts, name, build, Interest.IF_CAPABILITY)
-
-
-def _send(output: Output, held: Capability, parts: list[Rows], schema: Schema, name: str) -> None:
-    parts = [np.ascontiguousarray(rows) for rows in parts if len(rows)]
-    if parts:
-        send_rows(output, held, consolidated(parts, name), schema.texts)
-
-
-def _bound(value: Any, schema: Schema, kind: WordType, name: str) -> Bound | None:
-    if value is None:
-        return None
-    expression: Expression = col(value) if isinstance(value, str) else as_expression(value)
-    bound = expression.bind(schema)
-    if bound.type != kind and not (bound.type.is_signed and kind.is_signed):
-        raise SchemaError(
-            f"operator {name!r}: {expression} is {bound.type.name}, and its clock is {kind.name}; "
-            "cast it, or give a clock of its type"
-        )
-    return bound
+    return clocked(stream, clock, engine, schema.n_words, schema.texts, name)
 
 
 def _interval(start: Bound | None, end: Bound | None) -> Interval:

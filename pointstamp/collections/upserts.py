@@ -18,6 +18,7 @@ import numpy as np
 
 from pointstamp.collections.arrange import check_times, consolidated, send_rows
 from pointstamp.collections.collection import Collection
+from pointstamp.collections.durable_rows import StoredPart, restored_rows
 from pointstamp.collections.groups import Groups, grown
 from pointstamp.collections.schema import Schema, column_names, schema_of
 from pointstamp.containers import kind_of
@@ -98,6 +99,15 @@ class EventForm:
             rows[keyed, : self.n_key] = given
         return Updates(rows, self.texts)
 
+    def of_rows(self, data: Any, where: str) -> Updates:
+        """Events that put each row in the place of that of its key; rows as `Schema.to_updates`."""
+        words = self.schema.to_updates(data, 1, where).rows[:, :-1]
+        rows = np.zeros((len(words), self.width), np.int64)
+        rows[:, -1] = rows[:, self.after - 1] = 1
+        rows[:, self.after : -1] = words
+        rows[:, : self.n_key] = words[:, self.key_words]
+        return Updates(rows, self.texts)
+
     def _write(self, rows: Rows, begin: int, records: list[Any], where: str) -> None:
         there = [at for at, record in enumerate(records) if record is not None]
         if there:
@@ -123,6 +133,23 @@ class CurrentRecords:
     def __len__(self) -> int:
         """How many keys are kept."""
         return len(self._keys)
+
+    def contents(self) -> list[StoredPart]:
+        """The record of each key that has one, behind the key."""
+        there = np.flatnonzero(self._records[: len(self._keys), 0])
+        ones = np.ones(len(there), np.int64)
+        rows = np.column_stack([self._keys.keys(there), self._records[there, 1:], ones])
+        n_key = self._form.n_key
+        of_records = (n_key + place for place in self._form.schema.texts)
+        return [StoredPart("records", rows, (*self._form.key_schema.texts, *of_records))]
+
+    def restore(self, parts: Mapping[str, Rows]) -> None:
+        """Take in what `contents` gave, where there is nothing yet."""
+        for rows in parts.values():
+            numbers = self._keys.number(rows)
+            self._records = grown(self._records, self._keys.room)
+            self._records[numbers, 0] = 1
+            self._records[numbers, 1:] = rows[:, self._form.n_key : -1]
 
     def apply(self, events: Rows) -> Rows:
         """Take in all events of a time, in the order in which they came; what changes.
@@ -196,6 +223,7 @@ def current(stream: StreamCore[Any], form: EventForm, name: str) -> Collection:
         capability.drop()
         stash: Stash[Any] = Stash(info)
         records = CurrentRecords(form, name)
+        records.restore(restored_rows(info, form.n_key, records.contents))
 
         def logic(input_: Input, output: Output) -> None:
             stash.take(input_)
@@ -351,13 +379,17 @@ class UpsertHandle:
         self._form = form
         self._where = f"the input {handle.name!r}"
 
-    def upsert(self, rows: Iterable[Any]) -> None:
-        """Have each row in the place of that of its key; `DataError` if one does not fit."""
-        self._send([Event(None, row) for row in rows])
+    def upsert(self, rows: Any) -> None:
+        """Have each row in the place of that of its key; `DataError` if one does not fit.
+
+        Rows are tuples, dicts, or columns, as those of `CollectionInput.insert`.
+        """
+        self._send(self._form.of_rows(rows, self._where))
 
     def remove(self, keys: Iterable[Any]) -> None:
         """Have no rows of these keys, each a value, or a tuple; `DataError` if one does not fit."""
-        self._send([Event(key if isinstance(key, tuple) else (key,), None) for key in keys])
+        events = [Event(key if isinstance(key, tuple) else (key,), None) for key in keys]
+        self._send(self._form.encode(events, self._where))
 
     def advance_to(self, time: Any) -> None:
         """Promise to change nothing before `time` any more."""
@@ -367,9 +399,12 @@ class UpsertHandle:
         """Promise to change nothing more. Closing twice is closing once."""
         self._handle.close()
 
-    def _send(self, events: list[Event]) -> None:
-        if events:
-            self._handle.send_batch(self._form.encode(events, self._where))
+    def __repr__(self) -> str:
+        return f"UpsertHandle({self._handle.name!r}, {self._form.schema}, key={self._form.keys})"
+
+    def _send(self, events: Updates) -> None:
+        if len(events):
+            self._handle.send_batch(events)
 
 
 def new_upserts(scope: Scope, declared: UpsertInput, name: str) -> tuple[UpsertHandle, Collection]:

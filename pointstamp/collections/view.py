@@ -74,6 +74,12 @@ class View:
             collections: list[Collection | Clock] = []
             for name, given in inputs.items():
                 if isinstance(given, ClockInput):
+                    if given.every is not None:
+                        raise BuildError(
+                            f"the clock {name!r} of a view cannot go by itself, every "
+                            f"{given.every}: a service has such clocks; set it by "
+                            f"view.advance({name}=value)"
+                        )
                     self._clocks[name], clock = new_clock(scope, given.type, name)
                     collections.append(clock)
                 elif isinstance(given, UpsertInput):
@@ -132,10 +138,10 @@ class View:
         """
         self._input(name).update(changes)
 
-    def upsert(self, name: str, rows: Iterable[Any]) -> None:
+    def upsert(self, name: str, rows: Any) -> None:
         """Have each row in the place of that of its key, in an input that is an `UpsertInput`.
 
-        The last one of an epoch and key counts. Rows are tuples or dicts.
+        The last one of an epoch and key counts. Rows are those that `insert` takes.
 
         Raises
         ------

@@ -22,6 +22,7 @@ from pointstamp.containers.updates import Rows, Updates
 from pointstamp.errors import DataError, EpochError, StoppedError
 from pointstamp.service import protocol
 from pointstamp.service.changes_columns import added_up, to_columns
+from pointstamp.service.clocks import ClockFeed, ClockTicker
 from pointstamp.service.conversions import distributed, epoch_of
 from pointstamp.service.upsert_feed import UpsertFeed
 
@@ -92,7 +93,7 @@ NewUpserts = Callable[["CollectionFeeds", str, EventForm], UpsertFeed]
 
 
 class CollectionFeeds:
-    """Those of a service, which go on together."""
+    """Those of a service, and its clocks, which go on together."""
 
     def __init__(
         self,
@@ -102,12 +103,15 @@ class CollectionFeeds:
         new_upserts: NewUpserts = UpsertFeed,
     ) -> None:
         self.service = service
-        self.by_name: dict[str, CollectionFeed | UpsertFeed] = {
-            name: new_upserts(self, name, spec.upserts[name])
-            if name in spec.upserts
-            else new_feed(self, name, schema)
-            for name, schema in spec.collections.items()
-        }
+        self.by_name: dict[str, CollectionFeed | UpsertFeed | ClockFeed] = {}
+        for name, schema in spec.collections.items():
+            if name in spec.clocks:
+                self.by_name[name] = ClockFeed(self, name, spec.clocks[name])
+            elif name in spec.upserts:
+                self.by_name[name] = new_upserts(self, name, spec.upserts[name])
+            else:
+                self.by_name[name] = new_feed(self, name, schema)
+        self.ticker = ClockTicker(self, spec.clocks)
         self._held: dict[str, list[pa.RecordBatch]] = {}
         self._pending: _PendingCommit | None = None
         """What is being committed; if that fails, what the next call commits first."""
@@ -132,8 +136,20 @@ class CollectionFeeds:
                     return epoch
             return self._commit(self._taken())
 
+    def tick(self, values: Mapping[str, pa.RecordBatch]) -> bool:
+        """Commit values of clocks as an epoch of their own; False if the collections are closed.
+
+        What programs have sent stays for theirs.
+        """
+        with self._advancing:
+            if self._pending is not None:
+                return True  # what failed comes first: the next call of `advance` commits it
+            named = {name: [batch] for name, batch in values.items()}
+            return self._decided(_PendingCommit(uuid.uuid4().hex, named)) is not None
+
     def close(self) -> None:
         """Commit what is held, and close the collections. Again does nothing."""
+        self.ticker.stop()
         with self._advancing:
             if not self.by_name or self._at() is None:
                 return
@@ -153,6 +169,14 @@ class CollectionFeeds:
     def _commit(self, pending: _PendingCommit) -> int:
         """Stage and commit; what fails is committed by the next call, under the same name."""
         self._pending = pending
+        committed = self._decided(pending)
+        self._pending = None
+        if committed is None:
+            raise StoppedError("the collections of the service are closed, and take nothing more")
+        return committed
+
+    def _decided(self, pending: _PendingCommit) -> int | None:
+        """Stage and commit; the epoch, or None if the collections are closed."""
         service, name = self.service, pending.name
         # Not known behind a commit that fails: what is staged for an epoch that is long over is
         # pruned with it.
@@ -166,10 +190,8 @@ class CollectionFeeds:
             if share and epoch is not None
         ]
         committed = service.ask(protocol.CommitEpoch(name, tuple(handles)))
-        self._pending = None
-        if committed is None:
-            raise StoppedError("the collections of the service are closed, and take nothing more")
-        self._next_epoch = committed + 1
+        if committed is not None:
+            self._next_epoch = committed + 1
         return committed
 
     def _at(self) -> int | None:

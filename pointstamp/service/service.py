@@ -102,6 +102,7 @@ class Service(contextlib.AbstractContextManager["Service"]):
         self._is_over = False
         self._stopping = threading.Lock()
         weakref.finalize(self, _abandoned, supervisor).atexit = False
+        self._feeds.ticker.start()
 
     @property
     def workers(self) -> int:
@@ -115,7 +116,7 @@ class Service(contextlib.AbstractContextManager["Service"]):
         return [address for address in addresses if address is not None]
 
     def input(self, name: str) -> Any:
-        """The input of this name: a `ServiceInput`, a `CollectionFeed`, or an `UpsertFeed`."""
+        """The input of this name: a `ServiceInput`, or the feed of a collection or a clock."""
         return known({**self._inputs, **self._feeds.by_name}, name, "input")
 
     def output(self, name: str = RESULT) -> Any:
@@ -216,6 +217,7 @@ class Service(contextlib.AbstractContextManager["Service"]):
             self._before_end()
             self._supervisor.abort()
             self._supervisor.join(END_S)
+            self._feeds.ticker.stop()
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         if kind is None:

@@ -109,23 +109,21 @@ class ServiceWorker:
     def _build(self, config: CheckpointConfig | None) -> dict[str, list[str]]:
         """Build the dataflow; the inputs that lead to each output."""
         given: dict[str, Any] = {}
+        begins: dict[str, Stream[Any]] = {}
         ends: dict[str, StreamCore[Any]] = {}
         durable = None if config is None or config.every is None else config
         with self._worker.dataflow("service", durable=durable) as scope:
             for name in self.spec.inputs:
-                given[name] = self._new_input(scope, name)
+                begins[name] = self._new_input(scope, name)
+                given[name] = self.spec.given(name, begins[name])
             for name, result in self.spec.results(scope, list(given.values())).items():
                 self._probes[name], ends[name] = self._new_output(name, result)
-        begins = {
-            name: made.stream if isinstance(made, Collection) else made
-            for name, made in given.items()
-        }
         return {
             output: [input for input, begin in begins.items() if scope.leads_to(begin, end)]
             for output, end in ends.items()
         }
 
-    def _new_input(self, scope: Scope, name: str) -> Stream[Any] | Collection:
+    def _new_input(self, scope: Scope, name: str) -> Stream[Any]:
         made: tuple[InputHandle, Stream[Any]] = scope.new_input(name)
         handle, stream = made
         schema = self.spec.collections.get(name)
@@ -139,7 +137,7 @@ class ServiceWorker:
                 to_updates(schema, batch, where) if form is None else to_events(form, batch, where)
             ),
         )
-        return self.spec.given(name, stream)
+        return stream
 
     def _new_output(
         self, name: str, result: Stream[Any] | Collection

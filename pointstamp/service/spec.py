@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from pointstamp.collections.clock_input import Clock, ClockInput, clock_of_changes
 from pointstamp.collections.collection import Collection
 from pointstamp.collections.schema import Schema, schema_of
 from pointstamp.collections.upserts import EventForm, UpsertInput, current
@@ -44,14 +45,18 @@ class ServiceSpec:
     run_options: Mapping[str, Any] = field(default_factory=dict)
     """Of `execute`, for the workers: `memory_limit` and `spill_directory`."""
     collections: Mapping[str, Schema] = field(default_factory=dict)
-    """Which inputs are collections."""
+    """Which inputs are collections; a clock is one, of its values."""
     upserts: Mapping[str, EventForm] = field(default_factory=dict)
     """Which of those are upserts."""
+    clocks: Mapping[str, ClockInput] = field(default_factory=dict)
+    """Which are clocks."""
     maintained: Mapping[str, Schema] = field(default_factory=dict)
     """Which outputs are collections."""
 
-    def given(self, name: str, stream: Stream[Any]) -> Stream[Any] | Collection:
+    def given(self, name: str, stream: Stream[Any]) -> Stream[Any] | Collection | Clock:
         """What `build` is given for an input, of the stream of what comes."""
+        if name in self.clocks:
+            return clock_of_changes(stream, self.clocks[name], name)
         if name in self.upserts:
             return current(stream, self.upserts[name], "Upserts")
         schema = self.collections.get(name)
@@ -159,17 +164,20 @@ def service_spec(
     if not by_name:
         _check_positions(build, names)
     check_options("demand", None, **dict(run_options))
+    declared = dict(collections or {})
+    clocks = {name: one for name, one in declared.items() if isinstance(one, ClockInput)}
     upserts = {
-        name: EventForm(of_collections[name], declared.key, name)
-        for name, declared in (collections or {}).items()
-        if isinstance(declared, UpsertInput)
+        name: EventForm(of_collections[name], one.key, name)
+        for name, one in declared.items()
+        if isinstance(one, UpsertInput)
     }
     wire = {
         name: columns_of_events(upserts[name]) if name in upserts else columns_of_changes(schema)
         for name, schema in of_collections.items()
     }
     spec = ServiceSpec(
-        build, {**of_inputs, **wire}, of_outputs, by_name, run_options, of_collections, upserts
+        *(build, {**of_inputs, **wire}, of_outputs, by_name, run_options, of_collections),
+        *(upserts, clocks),
     )
     return spec if collections is None else _with_maintained(spec)
 
@@ -199,7 +207,9 @@ def _collections(given: Any, inputs: Mapping[str, Any]) -> dict[str, Schema]:
     if both:
         raise UsageError(f"{both} is in inputs= and in collections=; an input is one of both")
     return {
-        name: schema_of(schema.schema if isinstance(schema, UpsertInput) else schema)
+        name: schema.schema
+        if isinstance(schema, ClockInput)
+        else schema_of(schema.schema if isinstance(schema, UpsertInput) else schema)
         for name, schema in given.items()
     }
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.collections.hunting import planted_in as _of
 from tests.collections.hunting import without_shrinking
-from tests.collections.temporal_programs import check_orders, check_stays, orders, stays
+from tests.collections.temporal_programs import check_program, orders, stays
 
 
 @seed(4)
@@ -15,7 +15,7 @@ from tests.collections.temporal_programs import check_orders, check_stays, order
 @given(stays(), st.sampled_from([1, 2]), st.sampled_from([1, 7]), st.integers(0, 1 << 20))
 def by_stays(program: object, workers: int, at_a_time: int, schedule: int) -> None:
     """Temporal filters."""
-    check_stays(program, workers, at_a_time, schedule)  # type: ignore[arg-type]  # it is drawn so
+    check_program(program, workers, at_a_time, schedule)
 
 
 @seed(5)
@@ -23,12 +23,12 @@ def by_stays(program: object, workers: int, at_a_time: int, schedule: int) -> No
 @given(orders(), st.sampled_from([1, 2]), st.sampled_from([1, 7]), st.integers(0, 1 << 20))
 def by_orders(program: object, workers: int, at_a_time: int, schedule: int) -> None:
     """Upserts."""
-    check_orders(program, workers, at_a_time, schedule)  # type: ignore[arg-type]  # as above
+    check_program(program, workers, at_a_time, schedule)
 
 
 TEMPORAL_MUTANTS = [
     *_of(
-        "collections.temporal",
+        "collections.clocked",
         by_stays,
         [
             (
@@ -38,9 +38,25 @@ TEMPORAL_MUTANTS = [
             ),
             (
                 "A temporal filter is behind its clock.",
-                "parts = presence.move(now)",
-                "parts = presence.move(now - 1)",
+                "parts = engine.move(now)",
+                "parts = engine.move(now - 1)",
             ),
+            (
+                "The clock is what the first worker set.",
+                "now = max(words, default=None)",
+                "now = min(words, default=None) if len(words) > 1 else None",
+            ),
+            (
+                "An epoch at which nothing comes is not looked at.",
+                "if following is not None:",
+                "if False:",
+            ),
+        ],
+    ),
+    *_of(
+        "collections.temporal",
+        by_stays,
+        [
             (
                 "A record that enters is not entered to leave.",
                 "self._leaving.add(timed[:, 1:])",
@@ -67,16 +83,6 @@ TEMPORAL_MUTANTS = [
                 "are_there = None",
             ),
             (
-                "The clock is what the first worker set.",
-                "now = max(words, default=None)",
-                "now = min(words, default=None) if len(words) > 1 else None",
-            ),
-            (
-                "An epoch at which nothing comes is not looked at.",
-                "if following is not None:",
-                "if False:",
-            ),
-            (
                 "A record leaves by coming again.",
                 "gone[:, -1] *= -1",
                 "gone[:, -1] *= 1",
@@ -101,6 +107,21 @@ TEMPORAL_MUTANTS = [
                 "The record before does not go.",
                 "gone = before[differs & (before[:, 0] != 0), 1:]",
                 "gone = before[:0, 1:]",
+            ),
+            (
+                "A key without a record has had one of zeros.",
+                "gone = before[differs & (before[:, 0] != 0), 1:]",
+                "gone = before[differs, 1:]",
+            ),
+            (
+                "What an event says was before is compared with what was before the epoch.",
+                "known[follows] = after[follows - 1]",
+                "pass",
+            ),
+            (
+                "What an event says was before is its own record.",
+                "known[follows] = after[follows - 1]",
+                "known[follows] = after[follows]",
             ),
             (
                 "Upserts go to any worker.",

@@ -7,6 +7,12 @@ from typing import Any
 import pytest
 
 from pointstamp.compiled import MODULES
+from tests.collections.durable_mutants import (
+    DURABLE_MUTANTS,
+    by_clocks_again,
+    by_restarts,
+    by_upserts_again,
+)
 from tests.collections.hunting import CollectionMutant, by_views, by_workers
 from tests.collections.loop_mutants import LOOP_MUTANTS, by_loops
 from tests.collections.mutants import MUTANTS
@@ -18,8 +24,18 @@ from tests.collections.shared_mutants import (
     by_motifs,
 )
 from tests.collections.temporal_mutants import TEMPORAL_MUTANTS, by_orders, by_stays
+from tests.collections.user_mutants import USER_MUTANTS, by_functions
+from tests.collections.window_mutants import WINDOW_MUTANTS, by_windows
 
-ALL = [*MUTANTS, *LOOP_MUTANTS, *SHARED_MUTANTS, *TEMPORAL_MUTANTS]
+ALL = [
+    *MUTANTS,
+    *LOOP_MUTANTS,
+    *SHARED_MUTANTS,
+    *TEMPORAL_MUTANTS,
+    *WINDOW_MUTANTS,
+    *DURABLE_MUTANTS,
+    *USER_MUTANTS,
+]
 
 
 def _marked(mutant: CollectionMutant) -> Any:
@@ -38,7 +54,8 @@ def test_a_planted_bug_is_caught(mutant: CollectionMutant) -> None:
 
 HUNTS = [
     *(by_views, by_workers, by_loops, by_joins, by_motifs, by_imports, by_handles),
-    *(by_stays, by_orders),
+    *(by_stays, by_orders, by_windows, by_restarts, by_clocks_again, by_upserts_again),
+    by_functions,
 ]
 
 

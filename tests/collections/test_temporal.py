@@ -14,7 +14,7 @@ import pointstamp as ps
 from pointstamp import col
 from pointstamp.collections.temporal import Calendar, Presence
 from pointstamp.errors import BuildError, DataError, InputError, SchemaError
-from tests.collections.temporal_programs import Stays, check_stays, stays
+from tests.collections.temporal_programs import Stays, check_program, stays
 from tests.conftest import examples
 
 
@@ -23,7 +23,7 @@ from tests.conftest import examples
 def test_a_temporal_filter_is_what_recomputing_gives(
     program: Stays, workers: int, at_a_time: int, seed: int
 ) -> None:
-    check_stays(program, workers, at_a_time, seed)
+    check_program(program, workers, at_a_time, seed)
 
 
 def test_clicks_of_ten_minutes() -> None:

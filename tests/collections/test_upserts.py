@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,7 +14,7 @@ import pointstamp as ps
 from pointstamp.collections.schema import schema_of
 from pointstamp.collections.upserts import CurrentRecords, Event, EventForm
 from pointstamp.errors import BuildError, ColumnError, DataError, InputError, WorkerError
-from tests.collections.temporal_programs import Orders, check_orders, orders
+from tests.collections.temporal_programs import Orders, check_program, orders
 from tests.conftest import examples
 
 Update = tuple[tuple[Any, ...], int, int]
@@ -24,7 +25,7 @@ Update = tuple[tuple[Any, ...], int, int]
 def test_upserts_are_what_recomputing_gives(
     program: Orders, workers: int, at_a_time: int, seed: int
 ) -> None:
-    check_orders(program, workers, at_a_time, seed)
+    check_program(program, workers, at_a_time, seed)
 
 
 def updates_of(make: Any, *epochs: list[Any]) -> list[Update]:
@@ -170,6 +171,18 @@ def test_a_view_of_upserts() -> None:
         view.upsert("shops", [(1, "Oslo")])
     with pytest.raises(DataError, match="'orders'"):
         view.remove("orders", ["x"])
+    view.close()
+
+
+def test_a_row_that_is_none_is_refused_and_columns_are_rows() -> None:
+    """None was taken for the deletion of the key whose words are 0."""
+    view = ps.View(lambda scope, t: t, t=ps.UpsertInput("a long, b string?", key="a"))
+    view.upsert("t", [(0, "x")])
+    with pytest.raises(DataError, match=r"row 1 for the input 't' .* it is None"):
+        view.upsert("t", [(0, "y"), None])
+    assert view.advance() == [((0, "x"), 1)]
+    view.upsert("t", pa.table({"a": [0, 1, 1], "b": ["y", "z", None]}))
+    assert view.advance() == [((0, "x"), -1), ((0, "y"), 1), ((1, None), 1)]
     view.close()
 
 

@@ -1,0 +1,59 @@
+"""Planted bugs in aggregates and reductions by functions, one line each."""
+
+from __future__ import annotations
+
+from hypothesis import given, seed
+from hypothesis import strategies as st
+
+from tests.collections.hunting import planted_in as _of
+from tests.collections.hunting import without_shrinking
+from tests.collections.test_user_aggregates import Sales, check_sales, sales
+
+
+@seed(10)
+@without_shrinking
+@given(sales(), st.sampled_from([1, 2]), st.sampled_from([1, 7]), st.integers(0, 1 << 20))
+def by_functions(program: Sales, workers: int, at_a_time: int, schedule: int) -> None:
+    """Linear aggregates, and functions of batches of groups."""
+    check_sales(program, workers, at_a_time, schedule)
+
+
+USER_MUTANTS = [
+    *_of(
+        "collections.linear_aggregates",
+        by_functions,
+        [
+            (
+                "A deletion adds to a state.",
+                "states[number] = action.added(states[number], value, n)",
+                "states[number] = action.added(states[number], value, abs(n))",
+            ),
+            (
+                "A state of no values is one.",
+                "there = self._counts.counts(numbers) != 0",
+                "there = self._counts.counts(numbers) >= 0",
+            ),
+            (
+                "Of two values both are the first.",
+                "columns = (words[:, 0], words[:, -1])",
+                "columns = (words[:, 0], words[:, 0])",
+            ),
+        ],
+    ),
+    *_of(
+        "collections.general_reduce",
+        by_functions,
+        [
+            (
+                "A function of batches is given each record once.",
+                "np.repeat(form.records(rows), counts, axis=0)",
+                "form.records(rows)",
+            ),
+            (
+                "What a function of batches gives is of other groups.",
+                "np.repeat(keys, lengths, axis=0)",
+                "np.repeat(keys[::-1], lengths, axis=0)",
+            ),
+        ],
+    ),
+]
