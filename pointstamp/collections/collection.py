@@ -15,6 +15,7 @@ from pointstamp.collections.aggregate import aggregate
 from pointstamp.collections.aggregates import Aggregate, count
 from pointstamp.collections.arrange import Arrangement, arrange, as_updates
 from pointstamp.collections.arranged import ArrangedCollection
+from pointstamp.collections.assertions import AssertionMethods
 from pointstamp.collections.casts import Bound
 from pointstamp.collections.counted import counted
 from pointstamp.collections.expression import Expression, as_expression, col
@@ -40,7 +41,7 @@ How = Literal["inner", "left", "right", "full", "semi", "anti", "cross"]
 _HOWS = ("inner", "left", "right", "full", "semi", "anti", "cross")
 
 
-class Collection(LoopMethods):
+class Collection(LoopMethods, AssertionMethods):
     """A multiset of records of one schema, which changes with time.
 
     Made by `Scope.new_collection`, and by operators on collections.

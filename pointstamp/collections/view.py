@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from pointstamp.collections.beside import beside_of
 from pointstamp.collections.changes import Changes, CollectionSnapshot, missing_row
 from pointstamp.collections.clock_input import Clock, ClockHandle, ClockInput, new_clock
 from pointstamp.collections.collection import Collection
@@ -22,7 +23,7 @@ from pointstamp.containers.updates import Rows, Updates
 from pointstamp.errors import BuildError, DataError, InputError
 from pointstamp.kernels.consolidation import consolidate_all
 from pointstamp.operators.building import built, name_of, takes_names
-from pointstamp.operators.probe import Probe
+from pointstamp.operators.probe import Probe, probe_with
 from pointstamp.runtime.worker import Worker
 
 _RESULT = "result"
@@ -94,6 +95,8 @@ class View:
                 )
             for name, result in found.items():
                 self._results[name] = _Result(result, self._probe)
+            for checked in beside_of(scope).checks:
+                probe_with(checked, self._probe, "Checked", lambda time, batch: None)
         self._all: list[CollectionInput | ClockHandle | UpsertHandle] = [
             *self._inputs.values(),
             *self._clocks.values(),
