@@ -277,9 +277,10 @@ class Collection(LoopMethods, AssertionMethods):
         left_on: str | Sequence[str] | None = None,
         right_on: str | Sequence[str] | None = None,
         how: How = "inner",
+        null_equal: bool = False,
         name: str = "Join",
     ) -> Collection:
-        """Pairs of records of both with equal keys. A null is equal to nothing.
+        """Pairs of records of both with equal keys.
 
         Parameters
         ----------
@@ -289,12 +290,23 @@ class Collection(LoopMethods, AssertionMethods):
             "left", "right", "full" have the records without a partner, too, with nulls in its
             place; "semi" has the records of this collection that have a partner, as often as
             they are here, and "anti" the others.
+        null_equal : bool
+            Whether a null of the key is equal to a null. Without it, it is equal to nothing.
 
         Returns
         -------
         Collection
             The columns of the key, by their names here, then the others of this one and of
             `other`, with `_right` behind a name that is there already.
+
+        >>> import pointstamp as ps
+        >>> def build(scope, sales, shops):
+        ...     return sales.join(shops, on="shop", null_equal=True)
+        >>> view = ps.View(build, sales="shop long?, cents long", shops="shop long?, city string")
+        >>> view.insert("sales", [(1, 30), (None, 10)])
+        >>> view.insert("shops", [(1, "Rome"), (None, "unknown")])
+        >>> view.advance()
+        [((None, 10, 'unknown'), 1), ((1, 30, 'Rome'), 1)]
         """
         from pointstamp.collections.join_forms import joined
 
@@ -302,8 +314,10 @@ class Collection(LoopMethods, AssertionMethods):
         if how not in _HOWS:
             raise BuildError(f"operator {name!r} is given how={how!r}; there are {_HOWS}")
         keys = _join_keys(self, other, on, left_on, right_on, how, name)
+        if null_equal and how == "cross":
+            raise BuildError(f"operator {name!r}: a cross join has no key, and none of null_equal=")
         left, right = brought_together((self, other))
-        return joined(left, right, keys, how, name)
+        return joined(left, right, keys, how, name, null_equal)
 
     def arrange(self, *key: str) -> ArrangedCollection:
         """This collection indexed by some columns, for any number of readers.
@@ -378,31 +392,39 @@ class Collection(LoopMethods, AssertionMethods):
 
     # For the modules beside.
 
-    def arranged(self, key: Sequence[str]) -> Arrangement | TraceArrangement:
+    def arranged(
+        self, key: Sequence[str], with_nulls: Sequence[bool] = ()
+    ) -> Arrangement | TraceArrangement:
         """Arranged by columns, without the records that have a null there; made once.
 
         Whether there is a null is not part of the key, so that a key that may be null meets one
-        that may not.
+        that may not. It is of the columns for which `with_nulls`, by their places, is true.
         """
-        known = tuple(key)
+        nulls = tuple(with_nulls) or (False,) * len(key)
+        known = (tuple(key), nulls)
         if known not in self._arrangements:
-            words = arranged_words(self.schema, key)
-            flags = [self.schema.places[c] - 1 for c in key if self.schema.column(c).nullable]
+            words = arranged_words(self.schema, key, nulls)
+            n_key = len(key) + sum(nulls)
+            flags = [
+                self.schema.places[column] - 1
+                for column, is_kept in zip(key, nulls, strict=True)
+                if self.schema.column(column).nullable and not is_kept
+            ]
             change = _keyed(flags, chosen_words(words, self.schema.n_words))
             texts = self.schema.texts_among(words)
             stream = self.stream
             if change is not None:
                 stream = changed(stream, "ArrangeKey", change, texts)
             self._arrangements[known] = (
-                arrange(stream, len(known), texts, "Arrange")
+                arrange(stream, n_key, texts, "Arrange")
                 if self.scope.timestamp.total
-                else arrange_trace(stream, len(known), len(words), texts, "Arrange")
+                else arrange_trace(stream, n_key, len(words), texts, "Arrange")
             )
         return self._arrangements[known]
 
     def has_arranged(self, key: Sequence[str], arrangement: Arrangement) -> None:
         """It is arranged by columns already, elsewhere."""
-        self._arrangements[tuple(key)] = arrangement
+        self._arrangements[tuple(key), (False,) * len(key)] = arrangement
 
     def computed(self, columns: dict[str, Expression], name: str) -> Collection:
         """Records of these columns, by name."""
@@ -457,15 +479,22 @@ class Collection(LoopMethods, AssertionMethods):
         return Collection(stream, schema)
 
 
-def arranged_words(schema: Schema, key: Sequence[str]) -> list[int]:
+def arranged_words(
+    schema: Schema, key: Sequence[str], with_nulls: Sequence[bool] = ()
+) -> list[int]:
     """The words of a record that is arranged by `key`, as those of `schema`: first the key's.
+
+    with_nulls : for each column of the key, whether the word that says if it is null is there, too
 
     >>> from pointstamp.collections.schema import schema_of
     >>> arranged_words(schema_of("a long, b long?, c long"), ["b"])
     [2, 0, 3]
     """
     rest = [word for name in schema.names if name not in key for word in schema.words(name)]
-    return [*(schema.places[name] for name in key), *rest]
+    known = []
+    for name, is_kept in zip(key, with_nulls or [False] * len(key), strict=True):
+        known += schema.words(name) if is_kept else [schema.places[name]]
+    return [*known, *rest]
 
 
 def _keyed(flags: list[int], choose: Change | None) -> Change | None:
