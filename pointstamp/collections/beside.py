@@ -1,12 +1,19 @@
-"""What a dataflow of collections has beside its results: checks that a view waits for."""
+"""What a dataflow of collections has beside its results, kept where it is built.
+
+Checks that a view waits for, what was arranged, and loops that are to be explained: each is
+made deep in a program, and asked for from outside.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Any
 
 from pointstamp.dataflow.stream_core import StreamCore
+
+if TYPE_CHECKING:
+    from pointstamp.collections.explained_loop import ExplainedLoop
+    from pointstamp.collections.stats import IndexedColumns
 
 
 @dataclass
@@ -15,18 +22,15 @@ class BesideResults:
 
     checks: list[StreamCore[Any]] = field(default_factory=list)
     """Streams of the outermost scope, whose times are over when what is checked was looked at."""
-
-
-_BY_SCOPE: WeakKeyDictionary[Any, BesideResults] = WeakKeyDictionary()
-
-
-def outermost(scope: Any) -> Any:
-    """The scope of a dataflow in which `scope` is."""
-    while scope.parent is not None:
-        scope = scope.parent
-    return scope
+    indexes: list[IndexedColumns] = field(default_factory=list)
+    """What is arranged."""
+    loops: list[ExplainedLoop] = field(default_factory=list)
+    """Loops whose rounds are counted."""
 
 
 def beside_of(scope: Any) -> BesideResults:
     """Of the dataflow of a scope."""
-    return _BY_SCOPE.setdefault(outermost(scope), BesideResults())
+    while scope.parent is not None:
+        scope = scope.parent
+    found: BesideResults = scope.beside.setdefault(BesideResults, BesideResults())
+    return found

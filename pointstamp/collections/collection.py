@@ -16,6 +16,7 @@ from pointstamp.collections.aggregates import Aggregate, count
 from pointstamp.collections.arrange import Arrangement, arrange, as_updates
 from pointstamp.collections.arranged import ArrangedCollection
 from pointstamp.collections.assertions import AssertionMethods
+from pointstamp.collections.beside import beside_of
 from pointstamp.collections.casts import Bound
 from pointstamp.collections.counted import counted
 from pointstamp.collections.expression import Expression, as_expression, col
@@ -24,6 +25,7 @@ from pointstamp.collections.grouped import GroupedCollection, aggregated
 from pointstamp.collections.linear import Change, changed, chosen_words, computing, keeping
 from pointstamp.collections.over import PartitionFunction, WindowColumn, with_window_columns
 from pointstamp.collections.schema import Column, Schema, column_names, schema_of
+from pointstamp.collections.stats import CollectionStats, IndexedColumns, stats_of
 from pointstamp.collections.temporal import present
 from pointstamp.collections.trace_arrange import TraceArrangement, arrange_trace
 from pointstamp.containers.updates import Rows, Updates
@@ -58,6 +60,7 @@ class Collection(LoopMethods, AssertionMethods):
         self._arrangements: dict[Any, Arrangement | TraceArrangement] = {}
         self._indexes: dict[tuple[str, ...], ArrangedCollection] = {}
         self._entered: dict[Any, Collection] = {}
+        self._explained = None
 
     def __repr__(self) -> str:
         return f"Collection({self.schema})"
@@ -420,7 +423,36 @@ class Collection(LoopMethods, AssertionMethods):
                 if self.scope.timestamp.total
                 else arrange_trace(stream, n_key, len(words), texts, "Arrange")
             )
+            index = IndexedColumns(self.schema, known[0], self._arrangements[known])
+            beside_of(self.scope).indexes.append(index)
         return self._arrangements[known]
+
+    def stats(self) -> CollectionStats:
+        """How much this worker keeps of it, arranged: by `arrange`, or for joins.
+
+        To be asked outside of the dataflow, by its worker: between steps.
+
+        >>> import pointstamp as ps
+        >>> def main(worker):
+        ...     with worker.dataflow() as scope:
+        ...         edges, graph = scope.new_collection("src long, dst long")
+        ...         probe = graph.arrange("dst").join(graph.arrange("src")).probe()
+        ...     edges.insert([(1, 2), (2, 3)])
+        ...     edges.advance_to(1)
+        ...     worker.step_while(lambda: probe.less_than(1))
+        ...     stats = graph.stats()
+        ...     edges.close()
+        ...     worker.run()
+        ...     return stats.updates, [(index.key, index.upper) for index in stats.indexes]
+        >>> ps.execute(main)
+        [(4, [(('dst',), (1,)), (('src',), (1,))])]
+        """
+        return stats_of(
+            [
+                IndexedColumns(self.schema, key, arrangement)
+                for (key, _), arrangement in self._arrangements.items()
+            ]
+        )
 
     def has_arranged(self, key: Sequence[str], arrangement: Arrangement) -> None:
         """It is arranged by columns already, elsewhere."""

@@ -17,6 +17,7 @@ from pointstamp.collections.clock_input import Clock, ClockHandle, ClockInput, n
 from pointstamp.collections.collection import Collection
 from pointstamp.collections.inputs import CollectionInput, new_collection
 from pointstamp.collections.spine import as_one, insert_batch
+from pointstamp.collections.stats import CollectionStats, stats_of
 from pointstamp.collections.upserts import UpsertHandle, UpsertInput, new_upserts
 from pointstamp.communication.single import SingleCommunicator
 from pointstamp.containers.updates import Rows, Updates
@@ -73,6 +74,7 @@ class View:
         self._results: dict[str, _Result] = {}
         with self._worker.dataflow("View") as scope:
             collections: list[Collection | Clock] = []
+            self._beside = beside_of(scope)
             for name, given in inputs.items():
                 if isinstance(given, ClockInput):
                     self._clocks[name], clock = new_clock(scope, given.type, name)
@@ -95,7 +97,7 @@ class View:
                 )
             for name, result in found.items():
                 self._results[name] = _Result(result, self._probe)
-            for checked in beside_of(scope).checks:
+            for checked in self._beside.checks:
                 probe_with(checked, self._probe, "Checked", lambda time, batch: None)
         self._all: list[CollectionInput | ClockHandle | UpsertHandle] = [
             *self._inputs.values(),
@@ -198,6 +200,44 @@ class View:
         if name not in self._results:
             raise InputError(f"there is no result {name!r}; there are {list(self._results)}")
         return self._results[name].snapshot(name)
+
+    def stats(self) -> CollectionStats:
+        """How much is arranged, in all and by what is arranged and its key.
+
+        >>> import pointstamp as ps
+        >>> view = ps.View(lambda scope, a, b: a.join(b, on="k"), a="k long, x long", b="k long")
+        >>> view.insert("a", [(1, 7), (2, 8)])
+        >>> view.advance()
+        []
+        >>> [(index.columns, index.key, index.updates) for index in view.stats().indexes]
+        [('k long, x long', ('k',), 2), ('k long', ('k',), 0)]
+        """
+        return stats_of(self._beside.indexes)
+
+    def explain(self) -> dict[str, dict[Any, list[int]]]:
+        """By loop with `explain=True` and epoch: how many records changed, by round.
+
+        Loops of one name have numbers behind it from the second on. See
+        `Collection.changed_rounds`.
+
+        >>> import pointstamp as ps
+        >>> from pointstamp import col
+        >>> def build(scope, t):
+        ...     capped = ps.when(col("n") > 5).then(5).otherwise(col("n"))
+        ...     return t.iterate(lambda found: found.select(n=capped), explain=True, name="Cap")
+        >>> view = ps.View(build, t="n long")
+        >>> view.insert("t", [(3,), (7,), (9,)])
+        >>> view.advance()
+        [((3,), 1), ((5,), 2)]
+        >>> view.explain()
+        {'Cap': {0: [3]}}
+        """
+        found: dict[str, dict[Any, list[int]]] = {}
+        for loop in self._beside.loops:
+            same = [name for name in found if name.rpartition(" ")[0] == loop.name]
+            name = f"{loop.name} {len(same) + 2}" if loop.name in found else loop.name
+            found[name] = {epoch: list(counts) for epoch, counts in loop.changed.items()}
+        return found
 
     def close(self) -> None:
         """End the dataflow. Closing twice is closing once."""
