@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from pointstamp.collections.expression import col as col
     from pointstamp.collections.expression import lit as lit
     from pointstamp.collections.expression import when as when
+    from pointstamp.collections.inputs import AppendInput as AppendInput
     from pointstamp.collections.inputs import CollectionInput as CollectionInput
     from pointstamp.collections.ordered_aggregates import collect_list as collect_list
     from pointstamp.collections.ordered_aggregates import collect_set as collect_set
@@ -125,6 +126,7 @@ _HOMES = {
     "View": "pointstamp.collections.view",
     "Clock": "pointstamp.collections.clock_input",
     "ClockHandle": "pointstamp.collections.clock_input",
+    "AppendInput": "pointstamp.collections.inputs",
     "ClockInput": "pointstamp.collections.clock_input",
     "Collection": "pointstamp.collections.collection",
     "UpsertHandle": "pointstamp.collections.upserts",

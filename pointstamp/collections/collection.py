@@ -52,11 +52,17 @@ class Collection(LoopMethods, AssertionMethods):
     ----------
     schema : Schema
         Names and types of the columns.
+    append_only : bool
+        Whether it is known that no record is ever deleted: of an input that is so, and of what is
+        made of such collections record by record, by `concat`, `distinct`, and inner joins.
     """
 
-    def __init__(self, stream: StreamCore[Any], schema: Schema) -> None:
+    def __init__(
+        self, stream: StreamCore[Any], schema: Schema, *, append_only: bool = False
+    ) -> None:
         self.stream = stream
         self.schema = schema
+        self.append_only = append_only
         self._arrangements: dict[Any, Arrangement | TraceArrangement] = {}
         self._indexes: dict[tuple[str, ...], ArrangedCollection] = {}
         self._entered: dict[Any, Collection] = {}
@@ -92,7 +98,7 @@ class Collection(LoopMethods, AssertionMethods):
         columns = [
             Column(mapping.get(c.name, c.name), c.type, c.nullable) for c in self.schema.columns
         ]
-        return self.of(self.stream, Schema(tuple(columns)))
+        return self.kept(self.stream, Schema(tuple(columns)))
 
     def drop(self, *columns: str, name: str = "Drop") -> Collection:
         """Records without some columns."""
@@ -131,7 +137,8 @@ class Collection(LoopMethods, AssertionMethods):
         schema = Schema(tuple(columns))
         parts = brought_together((self, *others))
         streams = [part.as_schema(schema, name).stream for part in parts]
-        return Collection(concatenate(streams), schema)
+        append_only = all(part.append_only for part in parts)
+        return Collection(concatenate(streams), schema, append_only=append_only)
 
     def negate(self, *, name: str = "Negate") -> Collection:
         """The same records with their diffs negated."""
@@ -141,7 +148,7 @@ class Collection(LoopMethods, AssertionMethods):
             rows[:, -1] *= -1
             return rows
 
-        return self._changed(name, negated, self.schema)
+        return self.of(changed(self.stream, name, negated, self.schema.texts), self.schema)
 
     def map(
         self, function: Callable[[tuple[Any, ...]], Any], schema: Any, *, name: str = "Map"
@@ -186,13 +193,14 @@ class Collection(LoopMethods, AssertionMethods):
     def consolidate(self, *, name: str = "Consolidate") -> Collection:
         """The same collection; of each time no record has two updates, nor one of diff 0."""
         n_words = self.schema.n_words
-        return self.of(as_updates(self.stream, n_words, self.schema.texts, name), self.schema)
+        return self.kept(as_updates(self.stream, n_words, self.schema.texts, name), self.schema)
 
     def distinct(self, *, name: str = "Distinct") -> Collection:
         """Each record once that is there."""
         # A group for each record, of which there are no aggregates.
-        rows = aggregate(self.stream, self.schema.n_words, (), self.schema.texts, name)
-        return self.of(rows, self.schema)
+        n_words, texts = self.schema.n_words, self.schema.texts
+        rows = aggregate(self.stream, n_words, (), texts, name, append_only=self.append_only)
+        return self.kept(rows, self.schema)
 
     def threshold(self, function: Callable[[Any], Any], *, name: str = "Threshold") -> Collection:
         """Each record that is there as often as `function` says.
@@ -364,7 +372,7 @@ class Collection(LoopMethods, AssertionMethods):
             ):
                 function(row, time, diff)
 
-        return self.of(_operators_of(self.stream).inspect_batch(look, name=name), schema)
+        return self.kept(_operators_of(self.stream).inspect_batch(look, name=name), schema)
 
     def probe(self) -> Probe:
         """A probe: for which times all has come."""
@@ -372,13 +380,13 @@ class Collection(LoopMethods, AssertionMethods):
 
     def probe_with(self, probe: Probe, *, name: str = "Probe") -> Collection:
         """Have a probe that is there follow this collection, too."""
-        return self.of(_operators_of(self.stream).probe_with(probe, name=name), self.schema)
+        return self.kept(_operators_of(self.stream).probe_with(probe, name=name), self.schema)
 
     def each_batch(
         self, function: Callable[[Any, Updates], object], *, name: str = "Inspect"
     ) -> Collection:
         """Call `function(time, batch)` with each batch of updates."""
-        return self.of(_operators_of(self.stream).inspect_batch(function, name=name), self.schema)
+        return self.kept(_operators_of(self.stream).inspect_batch(function, name=name), self.schema)
 
     def watched_by(self, probe: Probe, on_batch: Callable[[Any, Updates], object]) -> None:
         """Have a probe follow this collection, and call `on_batch(time, batch)` with updates."""
@@ -468,7 +476,7 @@ class Collection(LoopMethods, AssertionMethods):
         if plain is not None:
             change = chosen_words(plain, self.schema.n_words)
             if change is None:
-                return self.of(self.stream, schema)
+                return self.kept(self.stream, schema)
             return self._changed(name, change, schema)
         return self._changed(name, computing(bound, schema), schema)
 
@@ -504,7 +512,11 @@ class Collection(LoopMethods, AssertionMethods):
         return self._changed(name, computing(bound, schema), schema)
 
     def _changed(self, name: str, change: Change, schema: Schema) -> Collection:
-        return self.of(changed(self.stream, name, change, schema.texts), schema)
+        return self.kept(changed(self.stream, name, change, schema.texts), schema)
+
+    def kept(self, stream: StreamCore[Any], schema: Schema) -> Collection:
+        """A collection in which something is deleted only where something is here."""
+        return Collection(stream, schema, append_only=self.append_only)
 
     def of(self, stream: StreamCore[Any], schema: Schema) -> Collection:
         """A collection of the scope."""

@@ -76,7 +76,9 @@ def _inner(
         return left.of(join_traces(one, two, recipe, schema.texts, name), schema)
     assert isinstance(one, Arrangement)
     assert isinstance(two, Arrangement)
-    return left.of(join(one, two, recipe, schema.texts, name), schema)
+    found = left.of(join(one, two, recipe, schema.texts, name), schema)
+    found.append_only = left.append_only and right.append_only
+    return found
 
 
 def _semi(

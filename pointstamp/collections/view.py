@@ -15,7 +15,7 @@ from pointstamp.collections.beside import beside_of
 from pointstamp.collections.changes import Changes, CollectionSnapshot, missing_row
 from pointstamp.collections.clock_input import Clock, ClockHandle, ClockInput, new_clock
 from pointstamp.collections.collection import Collection
-from pointstamp.collections.inputs import CollectionInput, new_collection
+from pointstamp.collections.inputs import AppendInput, CollectionInput, new_collection
 from pointstamp.collections.spine import as_one, insert_batch
 from pointstamp.collections.stats import CollectionStats, stats_of
 from pointstamp.collections.upserts import UpsertHandle, UpsertInput, new_upserts
@@ -43,7 +43,7 @@ class View:
         `Collection`, or a dict of them.
     inputs : schema, by name
         As a text, a `pyarrow.Schema` or a Spark `StructType`; a `ClockInput`, for which `build`
-        gets a `Clock`; or an `UpsertInput`.
+        gets a `Clock`; an `AppendInput`; or an `UpsertInput`.
 
     Raises
     ------
@@ -83,7 +83,11 @@ class View:
                     self._upserts[name], collection = new_upserts(scope, given, name)
                     collections.append(collection)
                 else:
-                    self._inputs[name], collection = new_collection(scope, given, name)
+                    append_only = isinstance(given, AppendInput)
+                    schema = given.schema if append_only else given
+                    self._inputs[name], collection = new_collection(
+                        scope, schema, name, append_only
+                    )
                     collections.append(collection)
             made: Any = built(build, scope, list(inputs), collections, by_name)  # type: ignore[arg-type]  # it passes them on
             self._is_single = isinstance(made, Collection)
@@ -127,7 +131,7 @@ class View:
         self._input(name).insert(rows)
 
     def delete(self, name: str, rows: Any) -> None:
-        """Remove each row once; raises as `insert` does."""
+        """Remove each row once; raises as `insert` does, and of an `AppendInput`."""
         self._input(name).delete(rows)
 
     def update(self, name: str, changes: Iterable[tuple[Any, int]]) -> None:
