@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from pointstamp.collections.expression import col as col
     from pointstamp.collections.expression import lit as lit
     from pointstamp.collections.expression import when as when
+    from pointstamp.collections.inputs import AppendInput as AppendInput
     from pointstamp.collections.inputs import CollectionInput as CollectionInput
     from pointstamp.collections.linear_aggregates import linear_aggregate as linear_aggregate
     from pointstamp.collections.ordered_aggregates import collect_list as collect_list
@@ -127,6 +128,7 @@ _HOMES = {
     "View": "pointstamp.collections.view",
     "Clock": "pointstamp.collections.clock_input",
     "ClockHandle": "pointstamp.collections.clock_input",
+    "AppendInput": "pointstamp.collections.inputs",
     "ClockInput": "pointstamp.collections.clock_input",
     "Collection": "pointstamp.collections.collection",
     "WindowedCollection": "pointstamp.collections.collection",

@@ -17,8 +17,10 @@ from pointstamp.collections.accumulators import VALUES, CountAccumulator, Flags,
 from pointstamp.collections.aggregates import BoundAggregate
 from pointstamp.collections.arrange import consolidated, send_rows
 from pointstamp.collections.durable_rows import StoredPart, is_restored, restored_rows
+from pointstamp.collections.group_answers import first_of_each
 from pointstamp.collections.groups import Groups
 from pointstamp.collections.reduce import FirstRecord, owner, reduce_groups
+from pointstamp.collections.seen_records import SeenRecords
 from pointstamp.collections.spine import insert_batch
 from pointstamp.containers.updates import FirstWords, Rows, Updates
 from pointstamp.containers.words import DecimalType
@@ -36,18 +38,32 @@ from pointstamp.progress.operate import Interest
 
 
 def state_of(
-    n_key: int, aggregates: Sequence[BoundAggregate], name: str
-) -> GroupState | SummedState:
-    """What is kept for some aggregates: sums where those suffice for all."""
+    n_key: int, aggregates: Sequence[BoundAggregate], name: str, append_only: bool = False
+) -> GroupState | SummedState | SeenRecords:
+    """What is kept for some aggregates: sums where those suffice for all.
+
+    append_only : whether no record is ever deleted, so that less suffices
+    """
+    if append_only and not aggregates:
+        return SeenRecords(n_key)
     if all(aggregate.summed is not None for aggregate in aggregates):
-        return SummedState(n_key, aggregates, name)
+        return SummedState(n_key, aggregates, name, append_only)
     return GroupState(n_key, aggregates, name)
 
 
 class SummedState:
-    """What a worker keeps of its groups where sums suffice; see `GroupState`."""
+    """What a worker keeps of its groups where sums suffice; see `GroupState`.
 
-    def __init__(self, n_key: int, aggregates: Sequence[BoundAggregate], name: str) -> None:
+    append_only : whether no record is ever deleted, so that of a least value none after it is kept
+    """
+
+    def __init__(
+        self,
+        n_key: int,
+        aggregates: Sequence[BoundAggregate],
+        name: str,
+        append_only: bool = False,
+    ) -> None:
         places = _value_places(n_key, aggregates)
         plan = []
         for aggregate, place in zip(aggregates, places, strict=True):
@@ -65,10 +81,16 @@ class SummedState:
         """Of each first value: all values by key, as `GroupSums.update` is given them."""
         self._n_key = n_key
         self._aggregates = aggregates
+        self._append_only = append_only
         self._name = name
 
     def __len__(self) -> int:
         return len(self._sums)
+
+    @property
+    def n_values(self) -> int:
+        """How many values are kept in order."""
+        return sum(len(rows) for batches in self._values for rows in batches)
 
     def contents(self, key_texts: tuple[int, ...]) -> list[StoredPart]:
         """The sums of each group."""
@@ -100,8 +122,13 @@ class SummedState:
             _, value, flag, _, unit = self._plan[place]
             values = [values_by_key(rows, self._n_key, value, flag, unit) for rows in parts]
             new = consolidated(values, self._name)
+            if self._append_only:
+                new = first_of_each(new, self._n_key)
             if len(new):
                 insert_batch(batches, new)
+                if self._append_only:
+                    # It may be one of several now, of which each had a first value.
+                    batches[-1] = first_of_each(batches[-1], self._n_key)
         try:
             return self._sums.update(parts, self._values)
         except SumOverflow as error:
@@ -258,6 +285,7 @@ def aggregate(
     texts: tuple[int, ...],
     name: str,
     always: Rows | None = None,
+    append_only: bool = False,
 ) -> StreamCore[Any]:
     """Updates of the groups' rows.
 
@@ -266,12 +294,14 @@ def aggregate(
     stream : of updates: the words of a key, then those of each aggregate's value
     always : int64[1, n_key], optional
         The key of a group of which there is a row even if it has no records.
+    append_only : bool
+        Whether no record is ever deleted.
     """
     if not stream.scope.timestamp.total:
         return _in_loops(stream, n_key, aggregates, texts, name, always)
 
     def build(capability: Capability, info: OperatorInfo) -> _AggregateLogic:
-        state = state_of(n_key, aggregates, name)
+        state = state_of(n_key, aggregates, name, append_only)
         key_texts = tuple(place for place in texts if place < n_key)
         if restored := restored_rows(info, n_key, lambda: state.contents(key_texts)):
             state.restore(restored)
@@ -297,7 +327,7 @@ class _AggregateLogic(BuiltInLogic):
     def __init__(
         self,
         stash: Stash[list[Updates]],
-        state: GroupState | SummedState,
+        state: GroupState | SummedState | SeenRecords,
         empty_row: _Always | None,
         texts: tuple[int, ...],
     ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pointstamp.collections.arrange import Arrangement
 from pointstamp.collections.exported_trace import TraceExport, TraceHandle
@@ -39,17 +39,26 @@ class ArrangedCollection:
         return self._arrangement.trace.n_updates
 
     def join(
-        self, other: ArrangedCollection | Collection, *, how: How = "inner", name: str = "Join"
+        self,
+        other: ArrangedCollection | Collection,
+        *,
+        how: How = "inner",
+        null_equal: bool = False,
+        name: str = "Join",
     ) -> Collection:
         """Pairs of records of equal keys, as `Collection.join` has them.
 
         other : arranged by as many columns, or a collection with columns of the same names
+
+        With `null_equal=True`, and keys that may be null on both sides, these indexes are not
+        used: records with a null are not in them.
         """
+        options: Any = {"how": how, "null_equal": null_equal, "name": name}
         if isinstance(other, ArrangedCollection):
             return self.collection.join(
-                other.collection, left_on=self.key, right_on=other.key, how=how, name=name
+                other.collection, left_on=self.key, right_on=other.key, **options
             )
-        return self.collection.join(other, on=self.key, how=how, name=name)
+        return self.collection.join(other, on=self.key, **options)
 
     def group_by(self) -> GroupedCollection:
         """The groups of its keys; `agg`, `reduce` or `top_k` follows."""

@@ -15,20 +15,24 @@ from pointstamp.collections.aggregate import aggregate
 from pointstamp.collections.aggregates import Aggregate, count
 from pointstamp.collections.arrange import Arrangement, arrange, as_updates
 from pointstamp.collections.arranged import ArrangedCollection
+from pointstamp.collections.assertions import AssertionMethods
+from pointstamp.collections.beside import beside_of
 from pointstamp.collections.casts import Bound
+from pointstamp.collections.chosen_columns import by_name, plain_words
 from pointstamp.collections.counted import counted
 from pointstamp.collections.event_windows import WindowColumns, WindowedMethods, open_windows
 from pointstamp.collections.expression import Expression, as_expression, col
 from pointstamp.collections.fixpoint import LoopMethods, brought_together
 from pointstamp.collections.grouped import GroupedCollection, aggregated, check_keys
 from pointstamp.collections.linear import Change, changed, chosen_words, computing, keeping
-from pointstamp.collections.over import PartitionFunction, WindowColumn, with_window_columns
+from pointstamp.collections.over import with_window_columns
 from pointstamp.collections.schema import Column, Schema, column_names, schema_of
+from pointstamp.collections.stats import CollectionStats, IndexedColumns, stats_of
 from pointstamp.collections.temporal import present
 from pointstamp.collections.trace_arrange import TraceArrangement, arrange_trace
 from pointstamp.containers.updates import Rows, Updates
 from pointstamp.dataflow.stream_core import StreamCore
-from pointstamp.errors import BuildError, ColumnError, DataError, SchemaError
+from pointstamp.errors import BuildError, DataError, SchemaError
 from pointstamp.operators.probe import probe_with
 from pointstamp.operators.split_merge import concatenate
 
@@ -42,7 +46,7 @@ How = Literal["inner", "left", "right", "full", "semi", "anti", "cross"]
 _HOWS = ("inner", "left", "right", "full", "semi", "anti", "cross")
 
 
-class Collection(LoopMethods):
+class Collection(LoopMethods, AssertionMethods):
     """A multiset of records of one schema, which changes with time.
 
     Made by `Scope.new_collection`, and by operators on collections.
@@ -51,14 +55,21 @@ class Collection(LoopMethods):
     ----------
     schema : Schema
         Names and types of the columns.
+    append_only : bool
+        Whether it is known that no record is ever deleted: of an input that is so, and of what is
+        made of such collections record by record, by `concat`, `distinct`, and inner joins.
     """
 
-    def __init__(self, stream: StreamCore[Any], schema: Schema) -> None:
+    def __init__(
+        self, stream: StreamCore[Any], schema: Schema, *, append_only: bool = False
+    ) -> None:
         self._stream = stream
         self.schema = schema
+        self.append_only = append_only
         self._arrangements: dict[Any, Arrangement | TraceArrangement] = {}
         self._indexes: dict[tuple[str, ...], ArrangedCollection] = {}
         self._entered: dict[Any, Collection] = {}
+        self._explained = None
 
     @property
     def stream(self) -> StreamCore[Any]:
@@ -79,13 +90,13 @@ class Collection(LoopMethods):
         >>> view.advance()
         [((1, 2), 1)]
         """
-        wide, found = with_window_columns(self, _by_name(columns, named))
+        wide, found = with_window_columns(self, by_name(columns, named))
         return wide.computed(found, "Select")
 
     def with_columns(self, **named: Any) -> Collection:
         """Records with more columns, or with columns computed anew."""
         kept = {column: col(column) for column in self.schema.names}
-        wide, found = with_window_columns(self, {**kept, **_by_name((), named)})
+        wide, found = with_window_columns(self, {**kept, **by_name((), named)})
         return wide.computed(found, "WithColumns")
 
     def rename(self, mapping: dict[str, str]) -> Collection:
@@ -95,7 +106,7 @@ class Collection(LoopMethods):
         columns = [
             Column(mapping.get(c.name, c.name), c.type, c.nullable) for c in self.schema.columns
         ]
-        return self.of(self.stream, Schema(tuple(columns)))
+        return self.kept(self.stream, Schema(tuple(columns)))
 
     def drop(self, *columns: str, name: str = "Drop") -> Collection:
         """Records without some columns."""
@@ -134,7 +145,8 @@ class Collection(LoopMethods):
         schema = Schema(tuple(columns))
         parts = brought_together((self, *others))
         streams = [part.as_schema(schema, name).stream for part in parts]
-        return Collection(concatenate(streams), schema)
+        append_only = all(part.append_only for part in parts)
+        return Collection(concatenate(streams), schema, append_only=append_only)
 
     def negate(self, *, name: str = "Negate") -> Collection:
         """The same records with their diffs negated."""
@@ -144,7 +156,7 @@ class Collection(LoopMethods):
             rows[:, -1] *= -1
             return rows
 
-        return self._changed(name, negated, self.schema)
+        return self.of(changed(self.stream, name, negated, self.schema.texts), self.schema)
 
     def map(
         self, function: Callable[[tuple[Any, ...]], Any], schema: Any, *, name: str = "Map"
@@ -189,13 +201,14 @@ class Collection(LoopMethods):
     def consolidate(self, *, name: str = "Consolidate") -> Collection:
         """The same collection; of each time no record has two updates, nor one of diff 0."""
         n_words = self.schema.n_words
-        return self.of(as_updates(self.stream, n_words, self.schema.texts, name), self.schema)
+        return self.kept(as_updates(self.stream, n_words, self.schema.texts, name), self.schema)
 
     def distinct(self, *, name: str = "Distinct") -> Collection:
         """Each record once that is there."""
         # A group for each record, of which there are no aggregates.
-        rows = aggregate(self.stream, self.schema.n_words, (), self.schema.texts, name)
-        return self.of(rows, self.schema)
+        n_words, texts = self.schema.n_words, self.schema.texts
+        rows = aggregate(self.stream, n_words, (), texts, name, append_only=self.append_only)
+        return self.kept(rows, self.schema)
 
     def threshold(self, function: Callable[[Any], Any], *, name: str = "Threshold") -> Collection:
         """Each record that is there as often as `function` says.
@@ -342,9 +355,10 @@ class Collection(LoopMethods):
         left_on: str | Sequence[str] | None = None,
         right_on: str | Sequence[str] | None = None,
         how: How = "inner",
+        null_equal: bool = False,
         name: str = "Join",
     ) -> Collection:
-        """Pairs of records of both with equal keys. A null is equal to nothing.
+        """Pairs of records of both with equal keys.
 
         Parameters
         ----------
@@ -354,12 +368,23 @@ class Collection(LoopMethods):
             "left", "right", "full" have the records without a partner, too, with nulls in its
             place; "semi" has the records of this collection that have a partner, as often as
             they are here, and "anti" the others.
+        null_equal : bool
+            Whether a null of the key is equal to a null. Without it, it is equal to nothing.
 
         Returns
         -------
         Collection
             The columns of the key, by their names here, then the others of this one and of
             `other`, with `_right` behind a name that is there already.
+
+        >>> import pointstamp as ps
+        >>> def build(scope, sales, shops):
+        ...     return sales.join(shops, on="shop", null_equal=True)
+        >>> view = ps.View(build, sales="shop long?, cents long", shops="shop long?, city string")
+        >>> view.insert("sales", [(1, 30), (None, 10)])
+        >>> view.insert("shops", [(1, "Rome"), (None, "unknown")])
+        >>> view.advance()
+        [((None, 10, 'unknown'), 1), ((1, 30, 'Rome'), 1)]
         """
         from pointstamp.collections.join_forms import joined
 
@@ -367,8 +392,10 @@ class Collection(LoopMethods):
         if how not in _HOWS:
             raise BuildError(f"operator {name!r} is given how={how!r}; there are {_HOWS}")
         keys = _join_keys(self, other, on, left_on, right_on, how, name)
+        if null_equal and how == "cross":
+            raise BuildError(f"operator {name!r}: a cross join has no key, and none of null_equal=")
         left, right = brought_together((self, other))
-        return joined(left, right, keys, how, name)
+        return joined(left, right, keys, how, name, null_equal)
 
     def arrange(self, *key: str) -> ArrangedCollection:
         """This collection indexed by some columns, for any number of readers.
@@ -412,7 +439,7 @@ class Collection(LoopMethods):
             ):
                 function(row, time, diff)
 
-        return self.of(_operators_of(self.stream).inspect_batch(look, name=name), schema)
+        return self.kept(_operators_of(self.stream).inspect_batch(look, name=name), schema)
 
     def probe(self) -> Probe:
         """A probe: for which times all has come."""
@@ -420,13 +447,13 @@ class Collection(LoopMethods):
 
     def probe_with(self, probe: Probe, *, name: str = "Probe") -> Collection:
         """Have a probe that is there follow this collection, too."""
-        return self.of(_operators_of(self.stream).probe_with(probe, name=name), self.schema)
+        return self.kept(_operators_of(self.stream).probe_with(probe, name=name), self.schema)
 
     def each_batch(
         self, function: Callable[[Any, Updates], object], *, name: str = "Inspect"
     ) -> Collection:
         """Call `function(time, batch)` with each batch of updates."""
-        return self.of(_operators_of(self.stream).inspect_batch(function, name=name), self.schema)
+        return self.kept(_operators_of(self.stream).inspect_batch(function, name=name), self.schema)
 
     def watched_by(self, probe: Probe, on_batch: Callable[[Any, Updates], object]) -> None:
         """Have a probe follow this collection, and call `on_batch(time, batch)` with updates."""
@@ -443,31 +470,68 @@ class Collection(LoopMethods):
 
     # For the modules beside.
 
-    def arranged(self, key: Sequence[str]) -> Arrangement | TraceArrangement:
+    def arranged(
+        self, key: Sequence[str], with_nulls: Sequence[bool] = ()
+    ) -> Arrangement | TraceArrangement:
         """Arranged by columns, without the records that have a null there; made once.
 
         Whether there is a null is not part of the key, so that a key that may be null meets one
-        that may not.
+        that may not. It is of the columns for which `with_nulls`, by their places, is true.
         """
-        known = tuple(key)
+        nulls = tuple(with_nulls) or (False,) * len(key)
+        known = (tuple(key), nulls)
         if known not in self._arrangements:
-            words = arranged_words(self.schema, key)
-            flags = [self.schema.places[c] - 1 for c in key if self.schema.column(c).nullable]
+            words = arranged_words(self.schema, key, nulls)
+            n_key = len(key) + sum(nulls)
+            flags = [
+                self.schema.places[column] - 1
+                for column, is_kept in zip(key, nulls, strict=True)
+                if self.schema.column(column).nullable and not is_kept
+            ]
             change = _keyed(flags, chosen_words(words, self.schema.n_words))
             texts = self.schema.texts_among(words)
             stream = self.stream
             if change is not None:
                 stream = changed(stream, "ArrangeKey", change, texts)
             self._arrangements[known] = (
-                arrange(stream, len(known), texts, "Arrange")
+                arrange(stream, n_key, texts, "Arrange")
                 if self.scope.timestamp.total
-                else arrange_trace(stream, len(known), len(words), texts, "Arrange")
+                else arrange_trace(stream, n_key, len(words), texts, "Arrange")
             )
+            index = IndexedColumns(self.schema, known[0], self._arrangements[known])
+            beside_of(self.scope).indexes.append(index)
         return self._arrangements[known]
+
+    def stats(self) -> CollectionStats:
+        """How much this worker keeps of it, arranged: by `arrange`, or for joins.
+
+        To be asked outside of the dataflow, by its worker: between steps.
+
+        >>> import pointstamp as ps
+        >>> def main(worker):
+        ...     with worker.dataflow() as scope:
+        ...         edges, graph = scope.new_collection("src long, dst long")
+        ...         probe = graph.arrange("dst").join(graph.arrange("src")).probe()
+        ...     edges.insert([(1, 2), (2, 3)])
+        ...     edges.advance_to(1)
+        ...     worker.step_while(lambda: probe.less_than(1))
+        ...     stats = graph.stats()
+        ...     edges.close()
+        ...     worker.run()
+        ...     return stats.updates, [(index.key, index.upper) for index in stats.indexes]
+        >>> ps.execute(main)
+        [(4, [(('dst',), (1,)), (('src',), (1,))])]
+        """
+        return stats_of(
+            [
+                IndexedColumns(self.schema, key, arrangement)
+                for (key, _), arrangement in self._arrangements.items()
+            ]
+        )
 
     def has_arranged(self, key: Sequence[str], arrangement: Arrangement) -> None:
         """It is arranged by columns already, elsewhere."""
-        self._arrangements[tuple(key)] = arrangement
+        self._arrangements[tuple(key), (False,) * len(key)] = arrangement
 
     def computed(self, columns: dict[str, Expression], name: str) -> Collection:
         """Records of these columns, by name."""
@@ -475,11 +539,11 @@ class Collection(LoopMethods):
             raise SchemaError(f"operator {name!r} leaves no column; a collection has one at least")
         bound = {column: expression.bind(self.schema) for column, expression in columns.items()}
         schema = Schema(tuple(value.column(column) for column, value in bound.items()))
-        plain = _plain_words(self.schema, columns)
+        plain = plain_words(self.schema, columns)
         if plain is not None:
             change = chosen_words(plain, self.schema.n_words)
             if change is None:
-                return self.of(self.stream, schema)
+                return self.kept(self.stream, schema)
             return self._changed(name, change, schema)
         return self._changed(name, computing(bound, schema), schema)
 
@@ -515,7 +579,11 @@ class Collection(LoopMethods):
         return self._changed(name, computing(bound, schema), schema)
 
     def _changed(self, name: str, change: Change, schema: Schema) -> Collection:
-        return self.of(changed(self.stream, name, change, schema.texts), schema)
+        return self.kept(changed(self.stream, name, change, schema.texts), schema)
+
+    def kept(self, stream: StreamCore[Any], schema: Schema) -> Collection:
+        """A collection in which something is deleted only where something is here."""
+        return Collection(stream, schema, append_only=self.append_only)
 
     def of(self, stream: StreamCore[Any], schema: Schema) -> Collection:
         """A collection of the scope."""
@@ -552,15 +620,22 @@ class WindowedCollection(WindowedMethods, Collection):
         return WindowedCollection(open_, columns, late)
 
 
-def arranged_words(schema: Schema, key: Sequence[str]) -> list[int]:
+def arranged_words(
+    schema: Schema, key: Sequence[str], with_nulls: Sequence[bool] = ()
+) -> list[int]:
     """The words of a record that is arranged by `key`, as those of `schema`: first the key's.
+
+    with_nulls : for each column of the key, whether the word that says if it is null is there, too
 
     >>> from pointstamp.collections.schema import schema_of
     >>> arranged_words(schema_of("a long, b long?, c long"), ["b"])
     [2, 0, 3]
     """
     rest = [word for name in schema.names if name not in key for word in schema.words(name)]
-    return [*(schema.places[name] for name in key), *rest]
+    known = []
+    for name, is_kept in zip(key, with_nulls or [False] * len(key), strict=True):
+        known += schema.words(name) if is_kept else [schema.places[name]]
+    return [*known, *rest]
 
 
 def _keyed(flags: list[int], choose: Change | None) -> Change | None:
@@ -573,36 +648,6 @@ def _keyed(flags: list[int], choose: Change | None) -> Change | None:
         return there if choose is None else choose(there)
 
     return keep
-
-
-def _plain_words(schema: Schema, columns: dict[str, Expression]) -> list[int] | None:
-    """The words of columns that are given as they are; None if one is computed."""
-    words = []
-    for expression in columns.values():
-        if expression.column is None:
-            return None
-        words += schema.words(expression.column)
-    return words
-
-
-def _by_name(columns: Sequence[Any], named: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for column in columns:
-        expression = col(column) if isinstance(column, str) else column
-        if not isinstance(expression, Expression) or expression.name is None:
-            raise ColumnError(f"{column!r} has no name: give it as an argument, name=expression")
-        if expression.name in found:
-            raise ColumnError(f"the column {expression.name!r} is given twice")
-        found[expression.name] = expression
-    for given, value in named.items():
-        if isinstance(value, PartitionFunction):
-            raise BuildError(f"{value} has no order: write {value}.over(keys, order_by=...)")
-        if isinstance(value, WindowColumn):
-            found[given] = value
-            continue
-        # A text is the name of a column here; that of a text itself is ps.lit("...").
-        found[given] = col(value) if isinstance(value, str) else as_expression(value)
-    return found
 
 
 def _check_collection(other: Any, name: str) -> None:

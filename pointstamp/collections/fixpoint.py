@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from pointstamp.collections.beside import beside_of
+from pointstamp.collections.explained_loop import ExplainedLoop
 from pointstamp.containers.updates import Rows, Updates
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import BuildError, LoopWarning, SchemaError
@@ -40,6 +42,7 @@ class LoopMethods:
 
     schema: Schema
     _entered: dict[Any, Any]
+    _explained: ExplainedLoop | None
 
     @property
     def stream(self) -> StreamCore[Any]:
@@ -104,6 +107,7 @@ class LoopMethods:
         limit: int | None = None,
         expect: int | None = None,
         consolidate: bool = True,
+        explain: bool = False,
         name: str = "Iterate",
     ) -> Collection:
         """What `body` comes to when it is applied again and again, until nothing changes.
@@ -122,6 +126,8 @@ class LoopMethods:
             Warn (`LoopWarning`) if something still changes after so many rounds.
         consolidate : bool
             Whether what goes round is consolidated. A loop without it may never end.
+        explain : bool
+            Whether it is counted how many records change in each round; see `changed_rounds`.
 
         Raises
         ------
@@ -145,7 +151,27 @@ class LoopMethods:
         [((3,), -1)]
         """
         collection: Any = self
-        return _iterated(collection, body, limit, expect, consolidate, name)
+        explained = ExplainedLoop(name) if explain else None
+        return _iterated(collection, body, limit, expect, consolidate, explained, name)
+
+    def changed_rounds(self) -> dict[Any, list[int]]:
+        """How many records changed in each round of the loop that this collection came out of.
+
+        Of this worker, by epoch (in a loop in a loop by the time outside of it), of the last
+        1,024 that changed something; to be asked outside of the dataflow. A record that is
+        replaced counts twice, as a deletion and an insertion.
+
+        Raises
+        ------
+        BuildError
+            If it is not what `iterate(..., explain=True)` gave.
+        """
+        if self._explained is None:
+            raise BuildError(
+                "changed_rounds is asked of a collection that did not come out of a loop with "
+                "explain=True: ask what iterate(..., explain=True) gives"
+            )
+        return {epoch: list(counts) for epoch, counts in self._explained.changed.items()}
 
     def of(self, stream: StreamCore[Any], schema: Schema) -> Any:
         """A collection of a stream of updates."""
@@ -200,6 +226,7 @@ def _iterated(
     limit: int | None,
     expect: int | None,
     consolidate: bool,
+    explained: ExplainedLoop | None,
     name: str,
 ) -> Collection:
     if expect is not None and (type(expect) is not int or expect < 1):
@@ -222,8 +249,12 @@ def _iterated(
                 f"the body of loop {name!r} should return a Collection, and returned {made!r}"
             )
         result = of_schema(brought_into(made, inner), start.schema, name)
-        connect(loop, result.concat(entered.negate()), expect, consolidate, name)
+        changes = result.concat(entered.negate())
+        connect(loop, changes, expect, consolidate, name, explained)
         outside: Collection = result.leave()
+        outside._explained = explained
+        if explained is not None:
+            beside_of(start.scope).loops.append(explained)
         return outside
 
 
@@ -251,13 +282,20 @@ def of_schema(collection: Collection, schema: Schema, name: str) -> Collection:
 
 
 def connect(
-    loop: Loop, collection: Collection, expect: int | None, consolidate: bool, name: str
+    loop: Loop,
+    collection: Collection,
+    expect: int | None,
+    consolidate: bool,
+    name: str,
+    explained: ExplainedLoop | None = None,
 ) -> None:
     """Let a collection go round."""
     if consolidate:
         collection = collection.consolidate(name=f"{name}Consolidate")
     if expect is not None:
         collection = collection.each_batch(_watch(expect, collection.schema, name))
+    if explained is not None:
+        collection = collection.each_batch(explained.note, name=f"{name}Rounds")
     loop.connect(collection.stream)
 
 

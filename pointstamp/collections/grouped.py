@@ -269,7 +269,10 @@ def aggregated(
             choose = chosen_words(words, schema.n_words)
         if choose is not None:
             stream = changed(stream, f"{name}Values", choose, inner.texts)
-        return collection.of(aggregate(stream, n_key, bound, result.texts, name), result)
+        rows = aggregate(
+            stream, n_key, bound, result.texts, name, append_only=collection.append_only
+        )
+        return collection.of(rows, result)
 
     # All records are one group, of a key that is 0.
     def with_key(rows: Rows) -> Rows:
@@ -278,7 +281,7 @@ def aggregated(
     texts = tuple(place + 1 for place in inner.texts)
     stream = changed(collection.stream, f"{name}Values", with_key, texts)
     texts_of_row = tuple(place + 1 for place in result.texts)
-    rows = aggregate(stream, 1, bound, texts_of_row, name, always=_CONSTANT)
+    rows = aggregate(stream, 1, bound, texts_of_row, name, _CONSTANT, collection.append_only)
     without_key = chosen_words(list(range(1, result.n_words + 1)), result.n_words + 1)
     assert without_key is not None
     return collection.of(changed(rows, f"{name}Row", without_key, result.texts), result)

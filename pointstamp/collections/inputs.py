@@ -3,13 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from pointstamp.collections.collection import Collection
 from pointstamp.collections.schema import Schema, schema_of
 from pointstamp.containers.updates import Updates
+from pointstamp.errors import DataError
 from pointstamp.operators.scope import Scope
 from pointstamp.operators.sources import InputHandle
+
+
+@dataclass(frozen=True)
+class AppendInput:
+    """Declares an input of a `View` into which rows are inserted, and from which none is deleted.
+
+    So less has to be kept: of `distinct` which records there are, of `min` and `max` the answers.
+
+    schema : as a text, a `pyarrow.Schema` or a Spark `StructType`
+
+    >>> import pointstamp as ps
+    >>> build = lambda scope, bids: bids.group_by("item").agg(most=ps.max("cents"))
+    >>> view = ps.View(build, bids=ps.AppendInput("item long, cents long"))
+    >>> view.insert("bids", [(1, 30), (1, 40)])
+    >>> view.advance()
+    [((1, 40), 1)]
+    >>> view.delete("bids", [(1, 40)])
+    Traceback (most recent call last):
+    pointstamp.errors.DataError: the input 'bids' is append-only, and ...
+    """
+
+    schema: Any
 
 
 class CollectionInput:
@@ -20,11 +44,12 @@ class CollectionInput:
     or close theirs.
     """
 
-    __slots__ = ("_handle", "_where", "schema")
+    __slots__ = ("_handle", "_where", "append_only", "schema")
 
-    def __init__(self, handle: InputHandle, schema: Schema) -> None:
+    def __init__(self, handle: InputHandle, schema: Schema, append_only: bool = False) -> None:
         self._handle = handle
         self.schema = schema
+        self.append_only = append_only
         self._where = f"the input {handle.name!r}"
 
     @property
@@ -53,7 +78,7 @@ class CollectionInput:
         Raises
         ------
         DataError
-            If one does not fit the schema. None is removed then.
+            If one does not fit the schema, or the input is append-only. None is removed then.
         """
         self._send(self.schema.to_updates(rows, -1, self._where))
 
@@ -63,7 +88,8 @@ class CollectionInput:
         Raises
         ------
         DataError
-            If one does not fit the schema, or a diff is no integer. None is changed then.
+            If one does not fit the schema, a diff is no integer, or one is below 0 and the
+            input is append-only. None is changed then.
         """
         self._send(self.schema.to_pairs(changes, self._where))
 
@@ -91,12 +117,26 @@ class CollectionInput:
         return f"CollectionInput({self.name!r}, {self.schema})"
 
     def _send(self, updates: Updates) -> None:
+        if self.append_only:
+            self._check_insertions(updates)
         if len(updates):
             self._handle.send_batch(updates)
 
+    def _check_insertions(self, updates: Updates) -> None:
+        deletions = updates.rows[updates.rows[:, -1] < 0]
+        if len(deletions):
+            row, diff = self.schema.to_rows(deletions[:1])[0], int(deletions[0, -1])
+            raise DataError(
+                f"{self._where} is append-only, and is given the diff {diff} of the row {row!r}: "
+                "insert alone, or make the input without append_only"
+            )
 
-def new_collection(scope: Scope, schema: Any, name: str) -> tuple[CollectionInput, Collection]:
+
+def new_collection(
+    scope: Scope, schema: Any, name: str, append_only: bool = False
+) -> tuple[CollectionInput, Collection]:
     """See `Scope.new_collection`."""
     found = schema_of(schema)
     handle, stream = scope.new_input(name)
-    return CollectionInput(handle, found), Collection(stream, found)
+    collection = Collection(stream, found, append_only=append_only)
+    return CollectionInput(handle, found, append_only), collection

@@ -6,6 +6,7 @@ inner join beside one with the distinct keys of the other side, for each side th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pointstamp.collections.arrange import Arrangement
@@ -21,11 +22,14 @@ if TYPE_CHECKING:
     from pointstamp.collections.collection import Collection, How
 
 Keys = tuple[list[str], list[str]]
+"""Of the columns of the key: their names on the left side, and on the right one."""
 
 _KEY = "the key of all"
 
 
-def joined(left: Collection, right: Collection, keys: Keys, how: How, name: str) -> Collection:
+def joined(
+    left: Collection, right: Collection, keys: Keys, how: How, name: str, null_equal: bool
+) -> Collection:
     """See `Collection.join`, which has checked what it is given."""
     if how == "cross":
         key = lit(0).alias(_KEY)
@@ -33,12 +37,12 @@ def joined(left: Collection, right: Collection, keys: Keys, how: How, name: str)
         return _inner(one, two, ([_KEY], [_KEY]), name).drop(_KEY)
     left, right = _of_one_type(left, right, keys)
     if how == "inner":
-        return _inner(left, right, keys, name)
+        return _inner(left, right, keys, name, null_equal)
     if how == "semi":
-        return _semi(left, right, keys, name)
+        return _semi(left, right, keys, name, null_equal)
     if how == "anti":
-        return _anti(left, right, keys, name)
-    return _outer(left, right, keys, how, name)
+        return _anti(left, right, keys, name, null_equal)
+    return _outer(left, right, keys, how, name, null_equal)
 
 
 def _of_one_type(left: Collection, right: Collection, keys: Keys) -> tuple[Collection, Collection]:
@@ -50,10 +54,17 @@ def _of_one_type(left: Collection, right: Collection, keys: Keys) -> tuple[Colle
     return left, right
 
 
-def _inner(left: Collection, right: Collection, keys: Keys, name: str) -> Collection:
-    schema = _schema(left.schema, right.schema, keys, name)
-    one = left.arranged(keys[0])
-    two = right.arranged(keys[1])
+def _inner(
+    left: Collection, right: Collection, keys: Keys, name: str, null_equal: bool = False
+) -> Collection:
+    # Where one side has no null, none of the other one meets it, whatever nulls are equal to.
+    with_nulls = [
+        null_equal and left.schema.column(one).nullable and right.schema.column(two).nullable
+        for one, two in zip(*keys, strict=True)
+    ]
+    schema = _schema(left.schema, right.schema, keys, with_nulls, name)
+    one = left.arranged(keys[0], with_nulls)
+    two = right.arranged(keys[1], with_nulls)
     rest = [_n_words(side.schema, key) for side, key in zip((left, right), keys, strict=True)]
     n_key = one.n_key
     recipe = [
@@ -65,20 +76,29 @@ def _inner(left: Collection, right: Collection, keys: Keys, name: str) -> Collec
         return left.of(join_traces(one, two, recipe, schema.texts, name), schema)
     assert isinstance(one, Arrangement)
     assert isinstance(two, Arrangement)
-    return left.of(join(one, two, recipe, schema.texts, name), schema)
+    found = left.of(join(one, two, recipe, schema.texts, name), schema)
+    found.append_only = left.append_only and right.append_only
+    return found
 
 
-def _semi(left: Collection, right: Collection, keys: Keys, name: str) -> Collection:
+def _semi(
+    left: Collection, right: Collection, keys: Keys, name: str, null_equal: bool
+) -> Collection:
     partners = right.select(*keys[1]).distinct(name=f"{name}Keys")
-    return _inner(left, partners, keys, name).select(*left.schema.names)
+    return _inner(left, partners, keys, name, null_equal).select(*left.schema.names)
 
 
-def _anti(left: Collection, right: Collection, keys: Keys, name: str) -> Collection:
-    return left.concat(_semi(left, right, keys, name).negate()).consolidate(name=f"{name}Others")
+def _anti(
+    left: Collection, right: Collection, keys: Keys, name: str, null_equal: bool
+) -> Collection:
+    partnered = _semi(left, right, keys, name, null_equal)
+    return left.concat(partnered.negate()).consolidate(name=f"{name}Others")
 
 
-def _outer(left: Collection, right: Collection, keys: Keys, how: How, name: str) -> Collection:
-    inner = _inner(left, right, keys, name)
+def _outer(
+    left: Collection, right: Collection, keys: Keys, how: How, name: str, null_equal: bool
+) -> Collection:
+    inner = _inner(left, right, keys, name, null_equal)
     plain = inner.schema
     n_left = len(left.schema.columns)
     # Of the right columns null where there is no right side, of the left where there is no left.
@@ -102,12 +122,16 @@ def _outer(left: Collection, right: Collection, keys: Keys, how: How, name: str)
     parts = [inner]
     if how in ("left", "full"):
         names = dict(zip(plain.names[:n_left], _in_order(left.schema, keys[0]), strict=True))
-        parts.append(_widened(_anti(left, right, keys, f"{name}Left"), schema, names, name))
+        parts.append(
+            _widened(_anti(left, right, keys, f"{name}Left", null_equal), schema, names, name)
+        )
     if how in ("right", "full"):
         rest = [c for c in right.schema.names if c not in keys[1]]
         names = dict(zip([*of_left, *of_right], [*keys[1], *rest], strict=True))
         turned = keys[1], keys[0]
-        parts.append(_widened(_anti(right, left, turned, f"{name}Right"), schema, names, name))
+        parts.append(
+            _widened(_anti(right, left, turned, f"{name}Right", null_equal), schema, names, name)
+        )
     return parts[0].as_schema(schema, name).concat(*parts[1:])
 
 
@@ -126,9 +150,14 @@ def _widened(side: Collection, schema: Schema, names: dict[str, str], operator: 
     return side.with_bound(bound, schema, f"{operator}Nulls")
 
 
-def _schema(left: Schema, right: Schema, keys: Keys, name: str) -> Schema:
-    """The key, not null, then the rest of the left side, then that of the right one."""
-    columns = [Column(one, left.column(one).type) for one in keys[0]]
+def _schema(
+    left: Schema, right: Schema, keys: Keys, with_nulls: Sequence[bool], name: str
+) -> Schema:
+    """The key, null only `with_nulls`, then the rest of the left side, then of the right one."""
+    columns = [
+        Column(one, left.column(one).type, nullable)
+        for one, nullable in zip(keys[0], with_nulls, strict=True)
+    ]
     columns += [c for c in left.columns if c.name not in keys[0]]
     taken = {column.name for column in columns}
     for column in right.columns:

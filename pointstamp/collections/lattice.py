@@ -72,6 +72,19 @@ class TimeEncoding:
             time = (time, word)
         return time
 
+    def least(self, words: Times) -> list[Any]:
+        """The times of some words that none of the others is before.
+
+        >>> TimeEncoding(Product(Int, Int), "a test").least(np.array([[3, 1], [2, 4], [3, 5]]))
+        [(2, 4), (3, 1)]
+        """
+        known = sorted({tuple(row) for row in words.tolist() if row[0] < _NEVER})
+        return [
+            self.time(row)
+            for row in known
+            if not any(other != row and less_equal(other, row) for other in known)
+        ]
+
     def frontier(self, times: Any) -> Times:
         """Of some times, int64[m, depth]; where state outlasts a program, also of an epoch to come.
 

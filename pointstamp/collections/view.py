@@ -11,18 +11,20 @@ from typing import Any
 
 import numpy as np
 
+from pointstamp.collections.beside import beside_of
 from pointstamp.collections.changes import Changes, CollectionSnapshot, missing_row
 from pointstamp.collections.clock_input import Clock, ClockHandle, ClockInput, new_clock
 from pointstamp.collections.collection import Collection
-from pointstamp.collections.inputs import CollectionInput, new_collection
+from pointstamp.collections.inputs import AppendInput, CollectionInput, new_collection
 from pointstamp.collections.spine import as_one, insert_batch
+from pointstamp.collections.stats import CollectionStats, stats_of
 from pointstamp.collections.upserts import UpsertHandle, UpsertInput, new_upserts
 from pointstamp.communication.single import SingleCommunicator
 from pointstamp.containers.updates import Rows, Updates
 from pointstamp.errors import BuildError, DataError, InputError
 from pointstamp.kernels.consolidation import consolidate_all
 from pointstamp.operators.building import built, name_of, takes_names
-from pointstamp.operators.probe import Probe
+from pointstamp.operators.probe import Probe, probe_with
 from pointstamp.runtime.worker import Worker
 
 _RESULT = "result"
@@ -41,7 +43,7 @@ class View:
         `Collection`, or a dict of them.
     inputs : schema, by name
         As a text, a `pyarrow.Schema` or a Spark `StructType`; a `ClockInput`, for which `build`
-        gets a `Clock`; or an `UpsertInput`.
+        gets a `Clock`; an `AppendInput`; or an `UpsertInput`.
 
     Raises
     ------
@@ -72,6 +74,7 @@ class View:
         self._results: dict[str, _Result] = {}
         with self._worker.dataflow("View") as scope:
             collections: list[Collection | Clock] = []
+            self._beside = beside_of(scope)
             for name, given in inputs.items():
                 if isinstance(given, ClockInput):
                     if given.every is not None:
@@ -86,7 +89,11 @@ class View:
                     self._upserts[name], collection = new_upserts(scope, given, name)
                     collections.append(collection)
                 else:
-                    self._inputs[name], collection = new_collection(scope, given, name)
+                    append_only = isinstance(given, AppendInput)
+                    schema = given.schema if append_only else given
+                    self._inputs[name], collection = new_collection(
+                        scope, schema, name, append_only
+                    )
                     collections.append(collection)
             made: Any = built(build, scope, list(inputs), collections, by_name)  # type: ignore[arg-type]  # it passes them on
             self._is_single = isinstance(made, Collection)
@@ -100,6 +107,8 @@ class View:
                 )
             for name, result in found.items():
                 self._results[name] = _Result(result, self._probe)
+            for checked in self._beside.checks:
+                probe_with(checked, self._probe, "Checked", lambda time, batch: None)
         self._all: list[CollectionInput | ClockHandle | UpsertHandle] = [
             *self._inputs.values(),
             *self._clocks.values(),
@@ -128,7 +137,7 @@ class View:
         self._input(name).insert(rows)
 
     def delete(self, name: str, rows: Any) -> None:
-        """Remove each row once; raises as `insert` does."""
+        """Remove each row once; raises as `insert` does, and of an `AppendInput`."""
         self._input(name).delete(rows)
 
     def update(self, name: str, changes: Iterable[tuple[Any, int]]) -> None:
@@ -201,6 +210,44 @@ class View:
         if name not in self._results:
             raise InputError(f"there is no result {name!r}; there are {list(self._results)}")
         return self._results[name].snapshot(name)
+
+    def stats(self) -> CollectionStats:
+        """How much is arranged, in all and by what is arranged and its key.
+
+        >>> import pointstamp as ps
+        >>> view = ps.View(lambda scope, a, b: a.join(b, on="k"), a="k long, x long", b="k long")
+        >>> view.insert("a", [(1, 7), (2, 8)])
+        >>> view.advance()
+        []
+        >>> [(index.columns, index.key, index.updates) for index in view.stats().indexes]
+        [('k long, x long', ('k',), 2), ('k long', ('k',), 0)]
+        """
+        return stats_of(self._beside.indexes)
+
+    def explain(self) -> dict[str, dict[Any, list[int]]]:
+        """By loop with `explain=True` and epoch: how many records changed, by round.
+
+        Loops of one name have numbers behind it from the second on. See
+        `Collection.changed_rounds`.
+
+        >>> import pointstamp as ps
+        >>> from pointstamp import col
+        >>> def build(scope, t):
+        ...     capped = ps.when(col("n") > 5).then(5).otherwise(col("n"))
+        ...     return t.iterate(lambda found: found.select(n=capped), explain=True, name="Cap")
+        >>> view = ps.View(build, t="n long")
+        >>> view.insert("t", [(3,), (7,), (9,)])
+        >>> view.advance()
+        [((3,), 1), ((5,), 2)]
+        >>> view.explain()
+        {'Cap': {0: [3]}}
+        """
+        found: dict[str, dict[Any, list[int]]] = {}
+        for loop in self._beside.loops:
+            same = [name for name in found if name.rpartition(" ")[0] == loop.name]
+            name = f"{loop.name} {len(same) + 2}" if loop.name in found else loop.name
+            found[name] = {epoch: list(counts) for epoch, counts in loop.changed.items()}
+        return found
 
     def close(self) -> None:
         """End the dataflow. Closing twice is closing once."""

@@ -74,6 +74,8 @@ class ScopeCore(Generic[S]):
         """By edge: how its batches reach the workers, in words."""
         self._entered: list[ChangeBatch] = []
         self._n_outputs = 0
+        self.beside: dict[Any, Any] = {}
+        """What layers below keep of it, by what is theirs: a type, or a function."""
         self.checks: list[Callable[[], object]] = []
         """Called before it is complete, for what is added in two steps."""
         if parent is not None:

@@ -14,7 +14,9 @@ T = TypeVar("T")
 class CollectionMethods(ScopeCore[Any]):
     """Collections. Methods of `Scope`."""
 
-    def new_collection(self, schema: Any, *, name: str = "Input") -> tuple[Any, Any]:
+    def new_collection(
+        self, schema: Any, *, append_only: bool = False, name: str = "Input"
+    ) -> tuple[Any, Any]:
         """A collection to be changed by this program: its input and the collection.
 
         Parameters
@@ -22,6 +24,9 @@ class CollectionMethods(ScopeCore[Any]):
         schema : str, pyarrow.Schema or Spark StructType
             As a text, names and types as in Spark's DDL, with `?` behind the type of a column
             that may be null.
+        append_only : bool
+            Whether nothing is ever deleted, so that some operators keep less. A deletion is a
+            `DataError` at the input.
 
         Returns
         -------
@@ -47,7 +52,7 @@ class CollectionMethods(ScopeCore[Any]):
         """
         # By name: what knows collections is below this layer.
         inputs = import_module("pointstamp.collections.inputs")
-        made: tuple[Any, Any] = inputs.new_collection(self, schema, name)
+        made: tuple[Any, Any] = inputs.new_collection(self, schema, name, append_only)
         return made
 
     def new_clock(self, type: str = "timestamp", *, name: str = "Clock") -> tuple[Any, Any]:

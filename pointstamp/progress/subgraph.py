@@ -353,6 +353,10 @@ class Subgraph:
         """The minimal times that may still come at an input of child `node`."""
         return self._tracker.frontier(self.topology.target(node, port))
 
+    def frontier_behind(self, node: int, output: int) -> list[Any]:
+        """The minimal times that may still come at an output of child `node`."""
+        return self._tracker.frontier(self.topology.source(node, output))
+
     def pointstamps(self) -> list[tuple[int, Any, int]]:
         """(location, time, count) of every pointstamp that is known."""
         return self._tracker.outstanding()

@@ -191,6 +191,11 @@ MUTANTS = [
                 "there = rows",
             ),
             (
+                "Of a key with nulls the last word is no part of the key.",
+                "n_key = len(key) + sum(nulls)",
+                "n_key = len(key)",
+            ),
+            (
                 "What is subtracted fewer than no times is added.",
                 "lambda one, two: np.maximum(one - np.maximum(two, 0), 0), name",
                 "lambda one, two: np.maximum(one - two, 0), name",
@@ -214,8 +219,13 @@ MUTANTS = [
         [
             (
                 "What has a partner is among what has none.",
-                "return left.concat(_semi(left, right, keys, name).negate())",
-                "return left.concat(_semi(left, right, keys, name).negate().negate())",
+                "return left.concat(partnered.negate())",
+                "return left.concat(partnered.negate().negate())",
+            ),
+            (
+                "Null is equal to null without being asked for.",
+                "null_equal and left.schema.column(one).nullable",
+                "left.schema.column(one).nullable",
             ),
         ],
     ),

@@ -76,12 +76,14 @@ def by_key(rows: Multiset, places: Sequence[int]) -> dict[Row, Multiset]:
     return groups
 
 
-def pairs(left: Multiset, right: Multiset, place: int) -> Counter[tuple[Row, Row]]:
-    """Pairs of equal value at `place`, nulls with nothing."""
+def pairs(
+    left: Multiset, right: Multiset, place: int, nulls: bool = False
+) -> Counter[tuple[Row, Row]]:
+    """Pairs of equal value at `place`; nulls with nulls if `nulls`, else with nothing."""
     found: Counter[tuple[Row, Row]] = Counter()
     others = by_key(right, [place])
     for row, n in left.items():
-        if row[place] is not None:
+        if nulls or row[place] is not None:
             for other, m in others.get((row[place],), Counter()).items():
                 found[row, other] += n * m
     return found
@@ -235,9 +237,13 @@ class Subtract:
         return positive(Counter({row: c - max(b[row], 0) for row, c in a.items()}))
 
 
-def _join(how: str, on: str, a: Any, b: Any) -> Any:
+def _join(how: str, on: str, a: Any, b: Any, n: int) -> Any:
     other = b.rename({name: f"{name}2" for name in NAMES})
-    return a.join(other, left_on=on, right_on=f"{on}2", how=how)
+    return a.join(other, left_on=on, right_on=f"{on}2", how=how, null_equal=_nulls_are_equal(n))
+
+
+def _nulls_are_equal(n: int) -> bool:
+    return n >= 6
 
 
 @form(2)
@@ -247,14 +253,14 @@ class Join:
     @staticmethod
     def build(a: Any, b: Any, n: int) -> Any:
         on = ("k", "v", "t")[n % 3]
-        joined = _join("inner", on, a, b)
+        joined = _join("inner", on, a, b, n)
         return joined.select("k", "v", t=on if on == "t" else "t2", d=col("d2"), f=col("f"))
 
     @staticmethod
     def compute(a: Multiset, b: Multiset, n: int) -> Multiset:
         place = (0, 1, 2)[n % 3]
         found: Multiset = Counter()
-        for (one, two), c in pairs(a, b, place).items():
+        for (one, two), c in pairs(a, b, place, _nulls_are_equal(n)).items():
             found[one[0], one[1], one[2] if place == 2 else two[2], two[3], one[4]] += c
         return found
 
@@ -267,7 +273,7 @@ class OuterJoin:
 
     @staticmethod
     def build(a: Any, b: Any, n: int) -> Any:
-        joined = _join(OuterJoin.HOWS[n % 3], "v", a, b)
+        joined = _join(OuterJoin.HOWS[n % 3], "v", a, b, n)
         return joined.select(
             "v", "t", k=col("k").fill_null(-1), d=col("d2").fill_null(Decimal("-0.50")), f="f2"
         ).select(*NAMES)
@@ -276,18 +282,19 @@ class OuterJoin:
     def compute(a: Multiset, b: Multiset, n: int) -> Multiset:
         how = OuterJoin.HOWS[n % 3]
         found: Multiset = Counter()
-        for (one, two), c in pairs(a, b, 1).items():
+        nulls = _nulls_are_equal(n)
+        for (one, two), c in pairs(a, b, 1, nulls).items():
             found[one[0], one[1], one[2], two[3], two[4]] += c
         none = Decimal("-0.50")
         if how != "right":
             partners = {row[1] for row in positive(_keys(b))}
             for row, c in a.items():
-                if row[1] is None or row[1] not in partners:
+                if row[1] not in partners or (row[1] is None and not nulls):
                     found[row[0], row[1], row[2], none, None] += c
         if how != "left":
             partners = {row[1] for row in positive(_keys(a))}
             for row, c in b.items():
-                if row[1] is None or row[1] not in partners:
+                if row[1] not in partners or (row[1] is None and not nulls):
                     found[-1, row[1], None, row[3], row[4]] += c
         return found
 
@@ -303,13 +310,13 @@ class Semi:
     @staticmethod
     def build(a: Any, b: Any, n: int) -> Any:
         on = ("k", "t")[n % 2]
-        return _join("semi" if n % 4 < 2 else "anti", on, a, b)
+        return _join("semi" if n % 4 < 2 else "anti", on, a, b, n)
 
     @staticmethod
     def compute(a: Multiset, b: Multiset, n: int) -> Multiset:
         place = (0, 2)[n % 2]
         keys = positive(mapped(b, lambda row: (row[place],)))
-        has = {row[0] for row in keys if row[0] is not None}
+        has = {row[0] for row in keys if row[0] is not None or _nulls_are_equal(n)}
         return Counter({row: c for row, c in a.items() if (row[place] in has) == (n % 4 < 2)})
 
 

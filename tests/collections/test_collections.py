@@ -435,3 +435,75 @@ def test_several_results_by_name() -> None:
     assert view.snapshot("all") == [(1,), (1,)]
     with pytest.raises(InputError, match="no result None"):
         view.snapshot()
+
+
+# Keys with nulls.
+
+
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [
+        ("inner", [(None, 1, "x", 3), (None, None, "y", 4)]),
+        ("left", [(None, 1, "x", 3), (None, None, "y", 4), (2, None, "z", None)]),
+        ("right", [(None, 1, "x", 3), (None, None, "y", 4), (3, None, None, 5)]),
+        (
+            "full",
+            [(None, 1, "x", 3), (None, None, "y", 4), (2, None, "z", None), (3, None, None, 5)],
+        ),
+        ("semi", [(None, None, "y"), (None, 1, "x")]),
+        ("anti", [(2, None, "z")]),
+    ],
+)
+def test_nulls_of_keys_of_two_columns_are_equal_if_asked_for(how: Any, expected: list[Any]) -> None:
+    def build(scope: Any, one: Any, two: Any) -> Any:
+        return one.join(two, on=["a", "b"], how=how, null_equal=True)
+
+    view = ps.View(build, one="a long?, b long?, t string", two="a long?, b long?, n long")
+    view.insert("one", [(None, 1, "x"), (None, None, "y"), (2, None, "z")])
+    view.insert("two", [(None, 1, 3), (None, None, 4), (3, None, 5)])
+    assert dict(view.advance()) == dict.fromkeys(expected, 1)
+
+
+def test_a_null_meets_nothing_where_the_other_side_has_none() -> None:
+    def build(scope: Any, one: Any, two: Any) -> Any:
+        both = one.join(two, left_on=["a", "a2"], right_on=["b", "b"], null_equal=True)
+        assert str(both.schema) == "a long, a2 long, c long"
+        left = one.join(two, left_on="a2", right_on="b", how="left", null_equal=True)
+        return {"both": both, "left": left}
+
+    view = ps.View(build, one="a long?, a2 long?", two="b long, c long")
+    view.insert("one", [(None, None), (0, 0), (None, 0)])
+    view.insert("two", [(0, 7)])
+    changes = view.advance()
+    assert changes["both"] == [((0, 0, 7), 1)]
+    assert changes["left"] == [
+        ((None, None, None), 1),
+        ((0, None, 7), 1),
+        ((0, 0, 7), 1),
+    ]
+
+
+def test_a_column_may_be_in_a_key_of_nulls_twice() -> None:
+    def build(scope: Any, one: Any, two: Any) -> Any:
+        return one.join(two, left_on=["a", "a2"], right_on=["b", "b"], null_equal=True)
+
+    view = ps.View(build, one="a long?, a2 long", two="b long?, c long")
+    view.insert("one", [(None, 0), (0, 0)])
+    view.insert("two", [(0, 7), (None, 8)])
+    assert view.advance() == [((0, 0, 7), 1)]
+
+
+def test_an_arrangement_is_joined_with_nulls_and_beside_that_without() -> None:
+    def build(scope: Any, one: Any, two: Any) -> Any:
+        left, right = one.arrange("a"), two.arrange("b")
+        return {"with": left.join(right, null_equal=True), "without": left.join(right)}
+
+    view = ps.View(build, one="a string?", two="b string?, c long")
+    view.insert("one", [(None,), ("x",)])
+    view.insert("two", [(None, 1), ("x", 2)])
+    assert view.advance() == {"with": [((None, 1), 1), (("x", 2), 1)], "without": [(("x", 2), 1)]}
+
+
+def test_a_cross_join_has_no_nulls_of_a_key() -> None:
+    with pytest.raises(BuildError, match="no key, and none of null_equal="):
+        ps.View(lambda scope, t: t.join(t, how="cross", null_equal=True), t="a long?")

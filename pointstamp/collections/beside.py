@@ -1,0 +1,36 @@
+"""What a dataflow of collections has beside its results, kept where it is built.
+
+Checks that a view waits for, what was arranged, and loops that are to be explained: each is
+made deep in a program, and asked for from outside.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pointstamp.dataflow.stream_core import StreamCore
+
+if TYPE_CHECKING:
+    from pointstamp.collections.explained_loop import ExplainedLoop
+    from pointstamp.collections.stats import IndexedColumns
+
+
+@dataclass
+class BesideResults:
+    """Of one dataflow, by what its collections were asked for while it was built."""
+
+    checks: list[StreamCore[Any]] = field(default_factory=list)
+    """Streams of the outermost scope, whose times are over when what is checked was looked at."""
+    indexes: list[IndexedColumns] = field(default_factory=list)
+    """What is arranged."""
+    loops: list[ExplainedLoop] = field(default_factory=list)
+    """Loops whose rounds are counted."""
+
+
+def beside_of(scope: Any) -> BesideResults:
+    """Of the dataflow of a scope."""
+    while scope.parent is not None:
+        scope = scope.parent
+    found: BesideResults = scope.beside.setdefault(BesideResults, BesideResults())
+    return found
