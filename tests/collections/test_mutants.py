@@ -7,6 +7,12 @@ from typing import Any
 import pytest
 
 from pointstamp.compiled import MODULES
+from tests.collections.durable_mutants import (
+    DURABLE_MUTANTS,
+    by_lives,
+    by_lives_of_loops,
+    by_tables,
+)
 from tests.collections.hunting import CollectionMutant, by_views, by_workers
 from tests.collections.loop_mutants import LOOP_MUTANTS, by_loops
 from tests.collections.mutants import MUTANTS
@@ -19,7 +25,7 @@ from tests.collections.shared_mutants import (
 )
 from tests.collections.temporal_mutants import TEMPORAL_MUTANTS, by_orders, by_stays
 
-ALL = [*MUTANTS, *LOOP_MUTANTS, *SHARED_MUTANTS, *TEMPORAL_MUTANTS]
+ALL = [*MUTANTS, *LOOP_MUTANTS, *SHARED_MUTANTS, *TEMPORAL_MUTANTS, *DURABLE_MUTANTS]
 
 
 def _marked(mutant: CollectionMutant) -> Any:
@@ -39,6 +45,7 @@ def test_a_planted_bug_is_caught(mutant: CollectionMutant) -> None:
 HUNTS = [
     *(by_views, by_workers, by_loops, by_joins, by_motifs, by_imports, by_handles),
     *(by_stays, by_orders),
+    *(by_tables, by_lives, by_lives_of_loops),
 ]
 
 
