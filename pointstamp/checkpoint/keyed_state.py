@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from pointstamp.checkpoint.bins import N_BINS, bins_of, is_for
 from pointstamp.checkpoint.deltas import BinDelta, TableDelta
@@ -156,7 +157,7 @@ class KeyedRows(dict[Any, Any]):
         """By bin, these keys and their values, or that they have none any more."""
         changes = {}
         for bin, places in _by_bin(self._hashes(keys)):
-            own = [keys[place] for place in places]
+            own = [keys[place] for place in places.tolist()]
             values = [_dumped(key, self[key]) if key in self else None for key in own]
             batch = _rows([_dumped(key, key) for key in own], values)
             changes[bin] = BinDelta(batch, is_whole)
@@ -190,6 +191,9 @@ class KeyedRows(dict[Any, Any]):
 Tagged = Iterable[tuple[Any, Any]]
 """(tag, batch): containers, and something small that says what they are of."""
 
+TaggedHashes = Callable[[Any, Any], Hashes]
+"""Of a tag and a batch, the stable hash of the key of each record."""
+
 
 class KeyedBatches:
     """Batches that an operator keeps in whatever form it likes.
@@ -218,7 +222,7 @@ class KeyedBatches:
         self,
         everything: Callable[[], Tagged],
         take_in: Callable[[Any, Any], None],
-        hashes: Callable[[Any, Any], Hashes],
+        hashes: TaggedHashes,
         *,
         grows_only: bool = False,
     ) -> None:
@@ -248,38 +252,49 @@ class KeyedBatches:
         """See `Table`."""
         is_whole = self._is_anew or not self._grows_only
         parts = self._everything() if is_whole else self._added
-        changes = {bin: BinDelta(batch, is_whole) for bin, batch in self._binned(parts).items()}
+        binned = in_bins(parts, self._hashes)
+        changes = {bin: BinDelta(batch, is_whole) for bin, batch in binned.items()}
         if is_whole:
             for bin in self._nonempty - set(changes):
-                changes[bin] = BinDelta(_messages([]))
+                changes[bin] = BinDelta(messages([]))
             self._nonempty = set()
         self._nonempty.update(bin for bin, change in changes.items() if change.batch.num_rows)
         self._added = []
         self._is_anew = False
         return TableDelta(self.kind, changes)
 
-    def _binned(self, parts: Tagged) -> dict[int, Any]:
-        messages: dict[int, list[bytes]] = {}
-        for tag, batch in parts:
-            for bin, places in _by_bin(self._hashes(tag, batch)):
-                part = kind_of(batch).take(batch, np.array(places))
-                messages.setdefault(bin, []).append(b"".join(encode(part, tag)))
-        return {bin: _messages(of_bin) for bin, of_bin in messages.items()}
-
     def load(self, batches: Iterable[Any], index: int, peers: int) -> None:
         """See `Table`."""
         for stored in batches:
-            for message in stored.column(0):
-                tag, batch = decode([message.as_buffer()])
-                hashes = self._hashes(tag, batch)
-                ours = np.flatnonzero(is_for(hashes, index, peers))
-                if len(ours):
-                    self._nonempty.update(bins_of(hashes[ours]).tolist())
-                    if len(ours) < len(hashes):
-                        batch = kind_of(batch).take(batch, ours)
-                    self._take_in(tag, batch)
+            for tag, batch, bins in of_worker(stored, self._hashes, index, peers):
+                self._nonempty.update(bins)
+                self._take_in(tag, batch)
         self._added = []
         self._is_anew = False
+
+
+def in_bins(parts: Tagged, hashes: TaggedHashes) -> dict[int, Any]:
+    """What there is for each bin, as an Arrow batch of messages; see `of_worker`."""
+    found: dict[int, list[bytes]] = {}
+    for tag, batch in parts:
+        for bin, places in _by_bin(hashes(tag, batch)):
+            part = kind_of(batch).take(batch, places)
+            found.setdefault(bin, []).append(b"".join(encode(part, tag)))
+    return {bin: messages(of_bin) for bin, of_bin in found.items()}
+
+
+def of_worker(
+    stored: Any, hashes: TaggedHashes, index: int, peers: int
+) -> Iterator[tuple[Any, Any, set[int]]]:
+    """(tag, batch, bins) of a batch of messages: what is for worker `index` of `peers`."""
+    for message in stored.column(0):
+        tag, batch = decode([message.as_buffer()])
+        of_each = hashes(tag, batch)
+        ours = np.flatnonzero(is_for(of_each, index, peers))
+        if len(ours):
+            if len(ours) < len(of_each):
+                batch = kind_of(batch).take(batch, ours)
+            yield tag, batch, set(bins_of(of_each[ours]).tolist())
 
 
 def by_tag(tag: Any, batch: Any) -> Hashes:
@@ -287,19 +302,19 @@ def by_tag(tag: Any, batch: Any) -> Hashes:
     return np.full(kind_of(batch).length(batch), hash_key(tag), np.uint64)
 
 
-def by_key(key: Key) -> Callable[[Any, Any], Hashes]:
+def by_key(key: Key) -> TaggedHashes:
     """The hashes that an exchange by `key` goes by."""
     return lambda tag, batch: kind_of(batch).hashes(batch, key)
 
 
-def _by_bin(hashes: Hashes) -> Iterator[tuple[int, list[int]]]:
+def _by_bin(hashes: Hashes) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
     """Each bin that there is, and the places of what is in it."""
     bins = bins_of(hashes)
     order = np.argsort(bins, kind="stable")
     ends = np.searchsorted(bins[order], np.arange(N_BINS + 1))
     for bin in range(N_BINS):
         if ends[bin] < ends[bin + 1]:
-            yield bin, order[ends[bin] : ends[bin + 1]].tolist()
+            yield bin, order[ends[bin] : ends[bin + 1]]
 
 
 def _dumped(key: Any, value: Any) -> bytes:
@@ -319,7 +334,8 @@ def _rows(keys: list[bytes], values: list[bytes | None]) -> Any:
     return pa.RecordBatch.from_arrays(columns, names=["key", "value"])
 
 
-def _messages(messages: list[bytes]) -> Any:
+def messages(encoded: Iterable[bytes]) -> Any:
+    """An Arrow batch of them."""
     import pyarrow as pa
 
-    return pa.RecordBatch.from_arrays([pa.array(messages, pa.large_binary())], names=["message"])
+    return pa.RecordBatch.from_arrays([pa.array(encoded, pa.large_binary())], names=["message"])

@@ -187,8 +187,11 @@ def _with_changes(former: StoredTable | None, delta: TableDelta, name: str) -> S
         change = delta.changes[bin]
         rows = change.batch.num_rows
         before = () if change.is_whole else bins.get(bin, ())
-        if rows or before:
-            bins[bin] = (*before, Piece(name, number, rows))
+        before = before[: len(before) - change.n_replaced]
+        if rows:
+            before = (*before, Piece(name, number, rows))
+        if before:
+            bins[bin] = before
         else:
             bins.pop(bin, None)
     return StoredTable(delta.kind, bins)

@@ -8,6 +8,7 @@ from pointstamp.dataflow.handles cimport BuiltInLogic, Input, Output
 
 cdef class _AggregateLogic(BuiltInLogic):
     cdef object _stash
+    cdef object _log
     cdef object _state
     cdef object _empty_row
     cdef tuple _texts

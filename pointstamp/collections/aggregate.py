@@ -9,14 +9,20 @@ A group is there while the diffs of its records have a sum above 0.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pointstamp.collections.accumulators import VALUES, CountAccumulator, Flags, Ints
 from pointstamp.collections.aggregates import BoundAggregate
 from pointstamp.collections.arrange import consolidated, send_rows
-from pointstamp.collections.durable_rows import StoredPart, is_restored, restored_rows
+from pointstamp.collections.durable_rows import (
+    AGAIN,
+    StoredPart,
+    as_stored,
+    is_restored,
+    restored_rows,
+)
 from pointstamp.collections.group_answers import first_of_each
 from pointstamp.collections.groups import Groups
 from pointstamp.collections.reduce import FirstRecord, owner, reduce_groups
@@ -35,6 +41,9 @@ from pointstamp.kernels.consolidation import values_by_key
 from pointstamp.kernels.group_sums import GroupSums, SumForm, SumOverflow
 from pointstamp.operators.generic import operator
 from pointstamp.progress.operate import Interest
+
+if TYPE_CHECKING:
+    from pointstamp.checkpoint.keyed_updates import KeyedUpdates
 
 
 def state_of(
@@ -303,8 +312,13 @@ def aggregate(
     def build(capability: Capability, info: OperatorInfo) -> _AggregateLogic:
         state = state_of(n_key, aggregates, name, append_only)
         key_texts = tuple(place for place in texts if place < n_key)
-        if restored := restored_rows(info, n_key, lambda: state.contents(key_texts)):
+        stored = as_stored((*key_texts, *_value_texts(n_key, aggregates)))
+        restored, log = restored_rows(info, n_key, lambda: state.contents(key_texts), stored)
+        again = restored.pop(AGAIN, None)
+        if restored:
             state.restore(restored)
+        if again is not None:
+            state.take_in([again])
         empty_row = None
         if always is None:
             capability.drop()
@@ -312,7 +326,7 @@ def aggregate(
             row = np.zeros((1, n_key + sum(a.column.n_words for a in aggregates)), np.int64)
             row[:, :n_key] = always
             empty_row = _Always(row, always, capability, info)
-        return _AggregateLogic(Stash(info), state, empty_row, texts)
+        return _AggregateLogic(Stash(info), state, empty_row, texts, log)
 
     pact = Exchange(FirstWords(n_key))
     interest = Interest.IF_CAPABILITY if always is None else Interest.ALWAYS
@@ -322,7 +336,7 @@ def aggregate(
 class _AggregateLogic(BuiltInLogic):
     """The logic of `aggregate`."""
 
-    __slots__ = ("_empty_row", "_stash", "_state", "_texts")
+    __slots__ = ("_empty_row", "_log", "_stash", "_state", "_texts")
 
     def __init__(
         self,
@@ -330,8 +344,10 @@ class _AggregateLogic(BuiltInLogic):
         state: GroupState | SummedState | SeenRecords,
         empty_row: _Always | None,
         texts: tuple[int, ...],
+        log: KeyedUpdates | None,
     ) -> None:
         self._stash = stash
+        self._log = log
         self._state = state
         self._empty_row = empty_row
         self._texts = texts
@@ -341,6 +357,9 @@ class _AggregateLogic(BuiltInLogic):
         stash, output, empty_row = self._stash, outputs[0], self._empty_row
         stash.take(inputs[0])
         for held, batches in stash:
+            if self._log is not None:
+                for batch in batches:
+                    self._log.add(AGAIN, batch.rows)
             changes = self._state.take_in([batch.rows for batch in batches])
             if empty_row is not None:
                 changes = empty_row.completed(changes, held.time)

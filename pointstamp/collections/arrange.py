@@ -16,6 +16,7 @@ from typing import Any
 from pointstamp.collections.durable_rows import (
     StoredForm,
     StoredPart,
+    as_stored,
     is_restored,
     last_epoch,
     restored_rows,
@@ -107,11 +108,13 @@ def arrange(
         capability.drop()
         in_order = None if form is None else form.encode
         spine.outlasts = info.states.durable_state is not None
-        rows = restored_rows(info, n_key, kept).get("rows")
-        if is_restored(info) and rows is not None:
+        stored = as_stored(texts, form)
+        restored, log = restored_rows(info, n_key, kept, stored, lambda: spine.n_updates)
+        if is_restored(info) and (rows := restored.get("rows")) is not None:
             if in_order is not None:
                 rows = consolidated([in_order(rows)], name)
             spine.insert(rows, last_epoch(info))
+        spine.log = log
         return _ArrangeLogic(Stash(info), spine, texts, name, in_order)
 
     return Arrangement(_by_key(stream, n_key, name, build), spine, n_key, texts)

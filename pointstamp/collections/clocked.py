@@ -199,7 +199,9 @@ def _begun(engine: ClockedEngine, info: OperatorInfo, n_key: int | None) -> Cloc
     if n_key is None:
         info.keeps_nothing()
     else:
-        engine.restore(restored_rows(info, n_key, engine.contents))
+        # What comes and what goes are in other forms than what is kept, so it is stored as a whole.
+        rows, _ = restored_rows(info, n_key, engine.contents, None)
+        engine.restore(rows)
     return engine
 
 

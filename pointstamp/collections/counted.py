@@ -7,12 +7,12 @@ what a function makes of those counts.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pointstamp.collections.arrange import consolidated
-from pointstamp.collections.durable_rows import StoredPart, restored_rows
+from pointstamp.collections.durable_rows import StoredPart, as_stored, restored_rows
 from pointstamp.collections.groups import Groups, grown
 from pointstamp.collections.linear import changed
 from pointstamp.collections.reduce import reduce_groups
@@ -27,6 +27,9 @@ from pointstamp.operators.generic import operator
 from pointstamp.operators.split_merge import concatenate
 from pointstamp.progress.operate import Interest
 
+if TYPE_CHECKING:
+    from pointstamp.checkpoint.keyed_updates import KeyedUpdates
+
 Multiplicity = Callable[..., Any]
 """Of the counts of each input, int64[n] each: how often the record is in the output."""
 
@@ -40,6 +43,11 @@ class RecordCounts:
 
     def __len__(self) -> int:
         return len(self._records)
+
+    @property
+    def n_counts(self) -> int:
+        """How many of the counts are not 0."""
+        return int(np.count_nonzero(self._counts[: len(self._records)]))
 
     def contents(self, number: int) -> Rows:
         """How often each record of an input is there, as its diff."""
@@ -104,16 +112,24 @@ def counted(
             return [StoredPart(number, state.contents(number), texts) for number in numbers]
 
         none = np.empty((0, n_words + 1), np.int64)
-        if restored := restored_rows(info, n_words, kept):
+        stored = as_stored(texts)
+        restored, log = restored_rows(info, n_words, kept, stored, lambda: state.n_counts)
+        if restored:
             state.count([restored.get(number, none) for number in numbers])
 
         def logic(*handles: Any) -> None:
             *inputs, output = handles
-            _run(inputs, output, stash, state)
+            _run(inputs, output, stash, state, log)
 
         return logic
 
-    def _run(inputs: list[Input], output: Output, stash: Stash[Any], state: RecordCounts) -> None:
+    def _run(
+        inputs: list[Input],
+        output: Output,
+        stash: Stash[Any],
+        state: RecordCounts,
+        log: KeyedUpdates | None,
+    ) -> None:
         stash.take(*inputs)
         for held, value in stash:
             by_input = [value] if len(inputs) == 1 else value
@@ -123,6 +139,9 @@ def counted(
                 else np.empty((0, n_words + 1), np.int64)
                 for batches in by_input
             ]
+            if log is not None:
+                for number, changes in enumerate(rows):
+                    log.add(number, changes)
             changes = state.apply(rows, multiplicity)
             if len(changes):
                 output.session(held).give_batch(Updates(changes, texts))

@@ -6,6 +6,11 @@ words of a key, by which they are in bins and belong to workers; texts are store
 their numbers differ between processes. When a program begins with a snapshot, an operator is
 given those of the worker that it then is, and makes its own form of them.
 
+All that is kept follows from updates. So a snapshot has everything, or it names the one before,
+and has the updates that came since (`checkpoint/keyed_updates.py`): an operator says each time
+what comes. Of what is a sum of updates they are stored by the same name, and what is restored is
+their sum; where something else is made of them, they are stored as `AGAIN`, and taken in again.
+
 By D2 nothing up to the snapshot's epoch waits, and the alignment holds later epochs back: so a
 row needs no epoch. Of a time in a loop only the rounds are stored.
 """
@@ -14,13 +19,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pointstamp.checkpoint.deltas import AGAIN as AGAIN
 from pointstamp.containers.updates import FirstWords, Rows, Updates
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.kernels.consolidation import consolidate_all
+
+if TYPE_CHECKING:
+    from pointstamp.checkpoint.keyed_updates import KeyedUpdates
 
 NO_TEXTS: tuple[int, ...] = ()
 
@@ -73,9 +82,22 @@ def stored_parts(
     return [StoredPart(name, form.decode(rows), form.texts) for rows in batches]
 
 
+AsStored = Callable[[Any, Rows], StoredPart]
+"""Makes of a name and rows, as they are kept, what is stored of them."""
+
+
+def as_stored(texts: tuple[int, ...], form: StoredForm | None = None) -> AsStored:
+    """For rows that are stored as `stored_parts` has them."""
+    return lambda name, rows: stored_parts(name, [rows], texts, form)[0]
+
+
 def restored_rows(
-    info: OperatorInfo, n_key: int, kept: Callable[[], Iterable[StoredPart]]
-) -> dict[Any, Rows]:
+    info: OperatorInfo,
+    n_key: int,
+    kept: Callable[[], Iterable[StoredPart]],
+    stored: AsStored | None,
+    n_kept: Callable[[], int] | None = None,
+) -> tuple[dict[Any, Rows], KeyedUpdates | None]:
     """Have rows in snapshots; those of the snapshot that is begun with, consolidated, by name.
 
     To be called in `build`.
@@ -85,30 +107,44 @@ def restored_rows(
     n_key : int
         By so many words at the beginning of a row the operator's inputs are exchanged.
     kept : callable
-        Gives what is kept now, when a snapshot is made.
+        Gives what is kept now, for a snapshot of everything.
+    stored, n_kept : callable
+        See `KeyedUpdates`.
+
+    Returns
+    -------
+    rows : dict
+    log : KeyedUpdates, optional
+        Is to be given all rows that change what is kept; None where nothing is stored.
     """
     if info.states.durable_state is None:
         info.keeps_nothing()
-        return {}
+        return {}, None
     # Here and not above: few dataflows are durable.
-    from pointstamp.checkpoint.keyed_state import KeyedBatches, by_key
+    from pointstamp.checkpoint.keyed_state import by_key
+    from pointstamp.checkpoint.keyed_updates import KeyedUpdates
 
     found: dict[Any, list[Rows]] = {}
 
     def everything() -> Iterable[tuple[Any, Updates]]:
         for part in kept():
             if len(part.rows):
-                yield part.name, Updates(np.ascontiguousarray(part.rows), part.texts)
+                yield part.name, _updates(part)
 
     def take_in(name: Any, batch: Updates) -> None:
         found.setdefault(name, []).append(batch.rows)
 
-    table = KeyedBatches(everything, take_in, by_key(FirstWords(n_key)))
+    changed = None if stored is None else (lambda name, rows: _updates(stored(name, rows)))
+    table = KeyedUpdates(everything, take_in, by_key(FirstWords(n_key)), changed, n_kept)
     table.kind = f"rows by {n_key} words"
     info.states.keep("rows", table)
     # Batches that were kept apart may cancel.
     all_rows = {name: consolidate_all(parts) for name, parts in found.items()}
-    return {name: rows for name, rows in all_rows.items() if len(rows)}
+    return {name: rows for name, rows in all_rows.items() if len(rows)}, table
+
+
+def _updates(part: StoredPart) -> Updates:
+    return Updates(np.ascontiguousarray(part.rows), part.texts)
 
 
 def is_restored(info: OperatorInfo) -> bool:

@@ -14,7 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from pointstamp.collections.arrange import Arrangement, arrange
-from pointstamp.collections.durable_rows import StoredForm, StoredPart, restored_rows, stored_parts
+from pointstamp.collections.durable_rows import (
+    StoredForm,
+    StoredPart,
+    as_stored,
+    restored_rows,
+    stored_parts,
+)
 from pointstamp.collections.linear import changed
 from pointstamp.collections.order import ALL, RecordOrder, from_first
 from pointstamp.collections.reduce import reduce_groups
@@ -84,8 +90,9 @@ def answers_kept(
         def kept() -> list[StoredPart]:
             return stored_parts("answers", given, texts, form)
 
-        rows = restored_rows(info, n_key, kept).get("answers")
-        if rows is not None:
+        stored = as_stored(texts, form)
+        restored, log = restored_rows(info, n_key, kept, stored, lambda: sum(map(len, given)))
+        if (rows := restored.get("answers")) is not None:
             given.append(rows if form is None else consolidate(form.encode(rows)))
 
         def changed_by(rows: Rows, time: Any) -> Rows:
@@ -105,6 +112,8 @@ def answers_kept(
                     changes = changed_by(rows, held.time)
                     if len(changes):
                         insert_batch(given, changes)
+                        if log is not None:
+                            log.add("answers", changes)
                         output.session(held).give_batch(Updates(changes, texts))
                 reader.finish(held.time)
             elements = input_.frontier.elements

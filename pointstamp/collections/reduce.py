@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -39,6 +39,9 @@ from pointstamp.kernels.group_states import hash_words
 from pointstamp.kernels.histories import read_history, revise_firsts
 from pointstamp.operators.generic import operator
 from pointstamp.progress.operate import Interest
+
+if TYPE_CHECKING:
+    from pointstamp.checkpoint.keyed_updates import KeyedUpdates
 
 Answer = Callable[[Rows], Rows]
 """Of the consolidated records of some groups: what the output has of those groups."""
@@ -110,6 +113,10 @@ class History:
         """Take in what `contents` gave, where there is nothing yet."""
         self._reader.known = self._trace.restore(rows)
 
+    def logs(self, log: KeyedUpdates | None, name: str) -> None:
+        """See `Trace.logs`."""
+        self._trace.logs(log, name)
+
     def read(self, keys: Rows, time: Times) -> tuple[Rows, Rows]:
         """The records of some groups as of a time, and later times; see `read_history`."""
         return read_history(*self.batches(), keys, time, self._n_words)
@@ -178,20 +185,24 @@ class Reduction:
     def contents(self, texts: tuple[tuple[int, ...], tuple[int, ...]]) -> list[StoredPart]:
         """What is kept; `texts` are which words of an input and of an output are."""
         parts = []
-        for name, history, of_words in (
-            ("input", self._input, texts[0]),
-            ("output", self._output, texts[1]),
-        ):
+        for (name, history), of_words in zip(self._histories(), texts, strict=True):
             rows = history.contents()
             if rows is not None:
                 parts.append(StoredPart(name, rows, of_words))
         return parts
 
-    def restore(self, parts: dict[Any, Rows]) -> None:
-        """Take in what `contents` gave, by name, where there is nothing yet."""
-        for name, history in (("input", self._input), ("output", self._output)):
+    def restore(self, parts: dict[Any, Rows], log: KeyedUpdates | None) -> None:
+        """Take in what `contents` gave, by name, where there is nothing yet.
+
+        log : is given what changes from then on
+        """
+        for name, history in self._histories():
             if name in parts:
                 history.restore(parts[name])
+            history.logs(log, name)
+
+    def _histories(self) -> tuple[tuple[str, History], tuple[str, History]]:
+        return ("input", self._input), ("output", self._output)
 
     def advance(self, frontier: Times) -> None:
         """Times that are not at or after `frontier` are over."""
@@ -251,7 +262,15 @@ def reduce_groups(
         stash: Stash[Touched] = Stash(info, Touched)
         reduction = Reduction(n_words, n_key, encoding.depth, answer, name)
         encoding.outlasts = info.states.durable_state is not None
-        reduction.restore(restored_rows(info, n_key, lambda: reduction.contents(texts)))
+
+        def kept() -> list[StoredPart]:
+            return reduction.contents(texts)
+
+        def stored(name: str, rows: Rows) -> StoredPart:
+            return StoredPart(name, rows, texts[0] if name == "input" else texts[1])
+
+        restored = restored_rows(info, n_key, kept, stored, lambda: reduction.n_updates)
+        reduction.restore(*restored)
         if always is not None and not is_restored(info) and owner(always, info.peers) == info.index:
             stash.at(capability, timestamp.minimum).keys.append(_with_one(always))
         capability.drop()

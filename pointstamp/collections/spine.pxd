@@ -42,6 +42,7 @@ cdef class Spine:
     cdef readonly bint had_readers
     cdef public bint outlasts
     cdef readonly object newest
+    cdef public object log
 
     cpdef bint less_equal(self, object a, object b) except -1
     cpdef insert(self, object rows, object time)

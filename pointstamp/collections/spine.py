@@ -14,11 +14,14 @@ so that which batches to read takes the place of times in them.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pointstamp.containers.updates import Rows
 from pointstamp.kernels.consolidation import merge
 from pointstamp.progress.timestamp import Timestamp
+
+if TYPE_CHECKING:
+    from pointstamp.checkpoint.keyed_updates import KeyedUpdates
 
 MOST_READ = 64
 """How many batches a loop reads side by side."""
@@ -117,6 +120,7 @@ class Spine:
         "_readers",
         "_runs",
         "had_readers",
+        "log",
         "newest",
         "outlasts",
         "timestamp",
@@ -137,6 +141,8 @@ class Spine:
         """Whether what is kept is in snapshots."""
         self.newest: Any = None
         """The time of the last insertion, also where what was inserted has cancelled."""
+        self.log: KeyedUpdates | None = None
+        """Is given each insertion, for snapshots."""
 
     def reader(self) -> SpineReader:
         """A new reader, of all times."""
@@ -157,6 +163,8 @@ class Spine:
         self.newest = time
         if self._readers or not self.had_readers:
             self._batches.append(SpineBatch(rows, time))
+            if self.log is not None:
+                self.log.add("rows", rows)
             self.maintain()
 
     def read(self, time: Any, through: bool) -> list[Rows]:
@@ -263,6 +271,8 @@ class Spine:
             self._n_acknowledged = 0
             self._runs.clear()
             self._n_in_runs = 0
+            if self.log is not None:
+                self.log.begin_anew()
 
     def listed(self) -> list[tuple[Any, Rows]]:
         """The batches, oldest first: the last time that some of their rows have, and the rows."""

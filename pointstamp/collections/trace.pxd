@@ -24,6 +24,8 @@ cdef class Trace:
     cdef readonly Py_ssize_t n_inserted
     cdef list _readers
     cdef Py_ssize_t _let_be
+    cdef object _log
+    cdef object _name
 
     cpdef TraceReader reader(self)
     cpdef Py_ssize_t insert(self, object rows, tuple time) except -1

@@ -12,12 +12,17 @@ Source: differential-dataflow `trace/implementations/spine_fueled.rs` and `trace
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from pointstamp.collections.lattice import Times, TimeWords, representative
 from pointstamp.containers.updates import Rows
 from pointstamp.kernels.consolidation import consolidate_all, merge
 from pointstamp.kernels.histories import advance_times
+
+if TYPE_CHECKING:
+    from pointstamp.checkpoint.keyed_updates import KeyedUpdates
 
 LET_BE = 8
 """Fewer small batches are not merged: it takes longer than to look into them."""
@@ -84,6 +89,13 @@ class Trace:
         self.batches: list[TraceBatch] = []
         self.n_inserted = 0
         self._readers: list[TraceReader] = []
+        self._log: KeyedUpdates | None = None
+        self._name = ""
+
+    def logs(self, log: KeyedUpdates | None, name: str) -> None:
+        """Give `log`, for snapshots, what is inserted, by `name`."""
+        self._log = log
+        self._name = name
 
     def reader(self) -> TraceReader:
         """A new reader, of all times."""
@@ -96,6 +108,8 @@ class Trace:
         self.n_inserted += 1
         if self._is_read():
             self.batches.append(TraceBatch(rows, time, self.n_inserted))
+            if self._log is not None:
+                self._log.add(self._name, with_time(rows, (0, *time[1:])))
         return self.n_inserted
 
     def contents(self) -> Rows | None:
@@ -120,6 +134,8 @@ class Trace:
         """Merge what all readers know of, where an older batch is not twice as long."""
         if not self._is_read():
             self.batches.clear()
+            if self._log is not None:
+                self._log.begin_anew()
             return
         batches = self.batches
         known = self.n_inserted

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pointstamp.collections.arrange import consolidated
-from pointstamp.collections.durable_rows import StoredPart, restored_rows
+from pointstamp.collections.durable_rows import StoredPart, as_stored, restored_rows
 from pointstamp.collections.lattice import TimeEncoding
 from pointstamp.collections.trace import Trace
 from pointstamp.containers.updates import FirstWords, Updates
@@ -51,9 +51,11 @@ def arrange_trace(
     def build(capability: Capability, info: OperatorInfo) -> _ArrangeTraceLogic:
         capability.drop()
         encoding.outlasts = info.states.durable_state is not None
-        rows = restored_rows(info, n_key, kept).get("rows")
-        if rows is not None:
-            trace.restore(rows)
+        stored = as_stored(texts)
+        restored, log = restored_rows(info, n_key, kept, stored, lambda: trace.n_updates)
+        if "rows" in restored:
+            trace.restore(restored["rows"])
+        trace.logs(log, "rows")
         return _ArrangeTraceLogic(Stash(info), trace, encoding, name)
 
     pact = Exchange(FirstWords(n_key))

@@ -18,7 +18,7 @@ import numpy as np
 
 from pointstamp.collections.arrange import check_times, consolidated, send_rows
 from pointstamp.collections.collection import Collection
-from pointstamp.collections.durable_rows import StoredPart, restored_rows
+from pointstamp.collections.durable_rows import StoredPart, as_stored, restored_rows
 from pointstamp.collections.groups import Groups, grown
 from pointstamp.collections.schema import Schema, column_names, schema_of
 from pointstamp.containers import kind_of
@@ -139,9 +139,19 @@ class CurrentRecords:
         there = np.flatnonzero(self._records[: len(self._keys), 0])
         ones = np.ones(len(there), np.int64)
         rows = np.column_stack([self._keys.keys(there), self._records[there, 1:], ones])
+        return [StoredPart("records", rows, self.texts)]
+
+    @property
+    def texts(self) -> tuple[int, ...]:
+        """Which words of a record behind its key are numbers of texts."""
         n_key = self._form.n_key
         of_records = (n_key + place for place in self._form.schema.texts)
-        return [StoredPart("records", rows, (*self._form.key_schema.texts, *of_records))]
+        return (*self._form.key_schema.texts, *of_records)
+
+    @property
+    def n(self) -> int:
+        """How many keys have a record."""
+        return int(np.count_nonzero(self._records[: len(self._keys), 0]))
 
     def restore(self, parts: Mapping[str, Rows]) -> None:
         """Take in what `contents` gave, where there is nothing yet."""
@@ -223,12 +233,17 @@ def current(stream: StreamCore[Any], form: EventForm, name: str) -> Collection:
         capability.drop()
         stash: Stash[Any] = Stash(info)
         records = CurrentRecords(form, name)
-        records.restore(restored_rows(info, form.n_key, records.contents))
+        stored = as_stored(records.texts)
+        rows, log = restored_rows(info, form.n_key, records.contents, stored, lambda: records.n)
+        records.restore(rows)
 
         def logic(input_: Input, output: Output) -> None:
             stash.take(input_)
             for held, batches in stash:
                 changes = records.apply(np.concatenate([batch.rows for batch in batches]))
+                if log is not None:
+                    keys = changes[:, form.key_words]
+                    log.add("records", np.column_stack([keys, changes]))
                 if len(changes):
                     send_rows(output, held, consolidated([changes], name), form.schema.texts)
 

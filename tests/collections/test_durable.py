@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from decimal import Decimal
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,10 +14,7 @@ from hypothesis import strategies as st
 
 import pointstamp as ps
 from pointstamp.checkpoint import Checkpoint, Durable
-from pointstamp.collections import order
 from pointstamp.collections.spine import insert_batch
-from pointstamp.containers.dictionary import TEXTS
-from pointstamp.containers.text_order import TextOrder
 from pointstamp.errors import WorkerError
 from pointstamp.kernels.consolidation import consolidate, values_by_key
 from pointstamp.kernels.group_sums import GroupSums, PlainGroupSums, SumForm
@@ -29,57 +22,18 @@ from pointstamp.operators.generic import operator
 from pointstamp.operators.transform import PIPELINE
 from pointstamp.progress.operate import Interest
 from tests.collections import ordered_programs  # noqa: F401  (its steps are drawn, too)
+from tests.collections.lives import (
+    PLANS,
+    LifePlan,
+    Run,
+    check_lives,
+    check_updates,
+    longer,
+    renewed_texts,
+)
 from tests.collections.loops import Loop, LoopProgram, loop_programs
-from tests.collections.programs import SCHEMA, Program, Step, programs
+from tests.collections.programs import Program, Step, programs
 from tests.conftest import examples
-
-
-@dataclass(frozen=True)
-class Run:
-    """The epochs of a program behind those of the snapshot that it begins with."""
-
-    program: Any
-    durable: Durable
-    cut: int | None = None
-    """Of which epoch to make a snapshot."""
-    at_a_time: int = 1
-
-    def __call__(self, worker: ps.Worker) -> tuple[list[tuple[Any, int, int]], Any]:
-        seen: list[tuple[Any, int, int]] = []
-        with worker.dataflow("program", durable=self.durable) as scope:
-            made = [scope.new_collection(SCHEMA) for _ in range(self.program.n_inputs)]
-            result = self.program.build([collection for _, collection in made])
-            result.inspect(lambda row, time, diff: seen.append((row, time, diff)))
-            probe = result.probe()
-        snapshot = None if self.cut is None else worker.snapshot(self.cut, background=False)
-        epochs = list(enumerate(self.program.epochs))[self.durable.epoch + 1 :]
-        for epoch, changes in epochs:
-            for (input_, _), pairs in zip(made, changes, strict=True):
-                input_.update(pairs[worker.index :: worker.peers])
-                input_.advance_to(epoch + 1)
-            if epoch % self.at_a_time == 0:
-                worker.step_while(partial(probe.less_than, epoch + 1))
-        for input_, _ in made:
-            input_.close()
-        worker.run()
-        return seen, None if snapshot is None else snapshot.part
-
-
-@contextmanager
-def renewed_texts() -> Iterator[None]:
-    """Texts get other numbers than they had, as in another process, and then those again.
-
-    The random programs count on the numbers that their texts got first: not in the order of bytes.
-    """
-    kept, kept_order = dict(vars(TEXTS)), order.TEXT_ORDER
-    TEXTS.__init__()  # type: ignore[misc]  # in place, as all modules have it
-    TEXTS.numbers([b"zz", b"d", b"b", b"another"])
-    order.TEXT_ORDER = TextOrder(TEXTS, 1)
-    try:
-        yield
-    finally:
-        vars(TEXTS).update(kept)
-        order.TEXT_ORDER = kept_order
 
 
 def check_restart(program: Program, before: int, after: int, cut: int, at_a_time: int) -> None:
@@ -88,32 +42,20 @@ def check_restart(program: Program, before: int, after: int, cut: int, at_a_time
     cut %= len(expected)
     with tempfile.TemporaryDirectory() as folder:
         checkpoint = Checkpoint(folder)
-        run = Run(program, Durable(checkpoint), cut, at_a_time)
+        run = Run(program, Durable(checkpoint), (cut,), at_a_time)
         ran = ps.simulate(run, workers=before, seed=cut)
         check_updates([seen for seen, _ in ran], Counter(), -1, expected)
-        manifest = checkpoint.commit_manifest(cut, [part for _, part in ran], {})
-        run = Run(program, Durable(checkpoint, manifest), None, at_a_time)
+        manifest = checkpoint.commit_manifest(cut, [part for _, (part,) in ran], {})
+        run = Run(program, Durable(checkpoint, manifest), (), at_a_time)
         with renewed_texts():
             again = ps.simulate(run, workers=after, seed=cut)
         check_updates([seen for seen, _ in again], expected[cut], cut, expected)
 
 
-def check_updates(parts: Any, now: Counter[Any], cut: int, expected: list[Counter[Any]]) -> None:
-    """Updates of all epochs after `cut` add up to what is expected at each."""
-    assert all(time > cut for part in parts for _, time, _ in part)
-    now = Counter(now)
-    for epoch in range(cut + 1, len(expected)):
-        for part in parts:
-            for row, time, diff in part:
-                if time == epoch:
-                    now[row] += diff
-        assert Counter({row: n for row, n in now.items() if n}) == expected[epoch], epoch
-
-
 WORKERS = st.sampled_from([1, 2, 3])
 
 
-@settings(max_examples=examples(120))
+@settings(max_examples=examples(80))
 @given(programs(), WORKERS, WORKERS, st.integers(0, 9), st.sampled_from([1, 7]))
 def test_a_program_that_is_begun_again_gives_what_recomputing_gives(
     program: Program, before: int, after: int, cut: int, at_a_time: int
@@ -121,7 +63,7 @@ def test_a_program_that_is_begun_again_gives_what_recomputing_gives(
     check_restart(program, before, after, cut, at_a_time)
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(40))
 @given(loop_programs(), WORKERS, WORKERS, st.integers(0, 9), st.sampled_from([1, 7]))
 def test_a_program_with_loops_that_is_begun_again_gives_what_recomputing_gives(
     program: Program, before: int, after: int, cut: int, at_a_time: int
@@ -138,6 +80,31 @@ def test_many_programs_that_are_begun_again_give_what_recomputing_gives(
     program: Program, before: int, after: int, cut: int, at_a_time: int
 ) -> None:
     check_restart(program, before, after, cut, at_a_time)
+
+
+@settings(max_examples=examples(40))
+@given(programs(), PLANS, st.sampled_from([1, 5]), st.sampled_from([0, 4]))
+def test_a_program_goes_on_from_a_chain_of_snapshots_in_each_life(
+    program: Program, plans: list[LifePlan], dead_part: int, few: int
+) -> None:
+    check_lives(longer(program), plans, dead_part, few)
+
+
+@settings(max_examples=examples(20))
+@given(loop_programs(), PLANS, st.sampled_from([1, 5]), st.sampled_from([0, 4]))
+def test_a_program_with_loops_goes_on_from_a_chain_of_snapshots_in_each_life(
+    program: Program, plans: list[LifePlan], dead_part: int, few: int
+) -> None:
+    check_lives(longer(program), plans, dead_part, few)
+
+
+@pytest.mark.soak
+@settings(max_examples=2_000)
+@given(st.one_of(programs(), loop_programs()), PLANS, st.sampled_from([1, 5]), st.integers(0, 9))
+def test_many_programs_go_on_from_chains_of_snapshots(
+    program: Program, plans: list[LifePlan], dead_part: int, few: int
+) -> None:
+    check_lives(longer(program), plans, dead_part, few)
 
 
 class Everything:
@@ -206,9 +173,10 @@ FORMS = {
 
 
 def updates_of(program: Any, durable: Durable, cut: int | None, workers: int) -> Any:
-    ran = ps.simulate(Run(program, durable, cut, 2), workers=workers, seed=3)
+    cuts = () if cut is None else (cut,)
+    ran = ps.simulate(Run(program, durable, cuts, 2), workers=workers, seed=3)
     found = [(time, row, diff) for seen, _ in ran for row, time, diff in seen]
-    return sorted(found, key=repr), [part for _, part in ran]
+    return sorted(found, key=repr), [part for _, parts in ran for part in parts]
 
 
 @pytest.mark.parametrize("name", FORMS)

@@ -16,7 +16,7 @@ from pointstamp.checkpoint import Checkpoint
 from pointstamp.errors import CheckpointError, PointstampError, ServiceError
 from pointstamp.service.checkpoint_config import COLLECTIONS
 from pointstamp.service.protocol import CommitEpoch
-from tests.collections.test_durable import renewed_texts
+from tests.collections.lives import renewed_texts
 from tests.service.collection_lives import SCHEMAS, build, changes_of
 from tests.service.direct import workers_of
 
