@@ -102,7 +102,7 @@ DURABLE_MUTANTS = [
             ),
             (
                 "Texts in records of a snapshot are those of other numbers.",
-                'return [StoredPart("records", rows, (*self._form.key_schema.texts, *of_records))]',
+                'return [StoredPart("records", rows, self.texts)]',
                 'return [StoredPart("records", rows)]',
             ),
         ],

@@ -244,8 +244,8 @@ LOOP_MUTANTS = [
         [
             (
                 "The start stays in each round.",
-                "connect(loop, result.concat(entered.negate()), expect, consolidate, name)",
-                "connect(loop, result, expect, consolidate, name)",
+                "changes = result.concat(entered.negate())",
+                "changes = result",
             ),
             (
                 "There is one round more than the limit says.",
