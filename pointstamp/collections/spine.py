@@ -142,7 +142,7 @@ class Spine:
         self.newest: Any = None
         """The time of the last insertion, also where what was inserted has cancelled."""
         self.log: KeyedUpdates | None = None
-        """Is told of each insertion, for snapshots."""
+        """Gets each insertion, for snapshots."""
 
     def reader(self) -> SpineReader:
         """A new reader, of all times."""

@@ -93,7 +93,7 @@ class Trace:
         self._name = ""
 
     def logs(self, log: KeyedUpdates | None, name: str) -> None:
-        """Tell `log`, for snapshots, of what is inserted, by `name`."""
+        """Have `log` get what is inserted, by `name`, for snapshots."""
         self._log = log
         self._name = name
 
