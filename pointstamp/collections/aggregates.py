@@ -75,6 +75,10 @@ class BoundAggregate:
         return 0 if self.beside is None else self.beside.column("beside").n_words
 
 
+_OF_NONE_TOO = ("count", "count_distinct", "collect_list", "collect_set")
+"""Aggregates that have an answer of no records, whose word is 0."""
+
+
 class Aggregate:
     """What is computed of each group. Made by `count`, `sum` and the others of this module.
 
@@ -109,7 +113,7 @@ class Aggregate:
             return BoundAggregate(None, column, make, False, summed=summed_rows, what=str(self))
         value = self._of.bind(schema)
         column, make, *summed = self._bind(name, value, str(self))
-        is_null_of_none = self._name not in ("count", "count_distinct")
+        is_null_of_none = self._name not in _OF_NONE_TOO
         is_column = self._of.name is not None and repr(self._of) == repr(col(self._of.name))
         return BoundAggregate(
             value,

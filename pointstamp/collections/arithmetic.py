@@ -37,6 +37,7 @@ from pointstamp.containers.words import (
     DateType,
     DecimalType,
     DurationType,
+    TextType,
     TimestampType,
     WordType,
     decimal_type,
@@ -66,7 +67,7 @@ def arithmetic(one: Bound, sign: str, two: Bound, what: object) -> Bound:
     found = _of_times(one, sign, two, what)
     if found is not None:
         return found
-    if one.type.is_text and one.type == two.type and sign == "+":
+    if isinstance(one.type, TextType) and one.type == two.type and sign == "+":
         return _joined(one, two)
     if not (is_number(one.type) and is_number(two.type)):
         hint = "; cast the null" if NULL in (one.type, two.type) else ""

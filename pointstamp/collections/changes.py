@@ -142,11 +142,18 @@ def _snapshot(schema: Schema, updates: Updates) -> CollectionSnapshot:
 
 
 def _order(pair: tuple[tuple[Any, ...], int]) -> list[tuple[bool, bool, Any]]:
-    """A key to sort rows by: nulls first, and NaN last."""
-    return [
-        (value is not None, value != value, None if value is None or value != value else value)
-        for value in pair[0]
-    ]
+    return list(map(nulls_first, pair[0]))
+
+
+def nulls_first(value: Any) -> tuple[bool, bool, Any]:
+    """What a value of a row is sorted by: nulls first, and NaN last; also in lists and structs.
+
+    >>> sorted([(2, None), (1, 5), None, (1, None), (1,)], key=nulls_first)
+    [None, (1,), (1, None), (1, 5), (2, None)]
+    """
+    if value is None or value != value:
+        return value is not None, value is not None, None
+    return True, False, tuple(map(nulls_first, value)) if type(value) is tuple else value
 
 
 def diff_column(schema: Schema) -> str:

@@ -33,6 +33,7 @@ from pointstamp.collections.evaluation import Evaluated, Values, computed
 from pointstamp.collections.instructions import constant as constant_word
 from pointstamp.collections.instructions import word_at
 from pointstamp.collections.schema import Schema
+from pointstamp.containers.nested import column_type_named
 from pointstamp.containers.text_functions import check_arguments, of_texts, result_of
 from pointstamp.containers.updates import Rows
 from pointstamp.containers.words import (
@@ -158,7 +159,7 @@ class Expression:
         DataError
             While it runs, if a value does not fit.
         """
-        wanted = type_named(kind)
+        wanted = column_type_named(kind)
         return self._method(
             "cast", lambda inner, what: cast_to(inner, wanted, what), kind, keeps_name=True
         )

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from pointstamp.collections.arrange import Arrangement, arrange
+from pointstamp.collections.changes import nulls_first
 from pointstamp.collections.group_answers import TouchedGroups, answers_kept, is_first
 from pointstamp.collections.linear import changed, chosen_words
 from pointstamp.collections.order import ALL, from_first
@@ -212,11 +213,5 @@ def _given(function: GroupFunction, key: Row, group: list[Row], result: Schema, 
 
 def _in_order(counted: Iterable[tuple[Row, int]]) -> list[Row]:
     """Each record as often as it is there, sorted, nulls first."""
-    in_order = sorted(counted, key=lambda pair: [_nulls_first(value) for value in pair[0]])
+    in_order = sorted(counted, key=lambda pair: [nulls_first(value) for value in pair[0]])
     return [row for row, n in in_order for _ in range(n)]
-
-
-def _nulls_first(value: Any) -> tuple[bool, bool, Any]:
-    """What a value is sorted by; NaN is last."""
-    is_nan = value != value
-    return value is not None, is_nan, None if value is None or is_nan else value

@@ -18,9 +18,11 @@ from pointstamp.collections.aggregates import (
     undefined,
 )
 from pointstamp.collections.casts import Bound
+from pointstamp.collections.collected import CollectedValues
 from pointstamp.collections.expression import Expression
 from pointstamp.collections.ordered import Between, FirstValue, Mode, Quantile, Share
 from pointstamp.collections.schema import Column, Schema
+from pointstamp.containers.nested import list_type
 from pointstamp.containers.words import BOOLEAN, DOUBLE, WordType, float_word, word_float
 from pointstamp.errors import BuildError
 
@@ -135,21 +137,34 @@ def last(of: Any) -> NoReturn:
     )
 
 
-def collect_list(of: Any) -> NoReturn:
-    """Refused: a collection has no columns of lists; `reduce` sees all records of a group."""
-    raise _no_lists("collect_list", of)
+def collect_list(of: str | Expression) -> Aggregate:
+    """All values as a list, from the least on; nulls are skipped.
+
+    A change costs what the group is long.
+
+    >>> import pointstamp as ps
+    >>> def build(scope, sales):
+    ...     items = ps.collect_list("item")
+    ...     return sales.group_by("shop").agg(items=items, different=ps.collect_set("item"))
+    >>> view = ps.View(build, sales="shop long, item string?")
+    >>> view.insert("sales", [(1, "tea"), (1, "ink"), (1, None), (1, "tea")])
+    >>> view.advance()
+    [((1, ('ink', 'tea', 'tea'), ('ink', 'tea')), 1)]
+    """
+    return _collected("collect_list", of, once=False)
 
 
-def collect_set(of: Any) -> NoReturn:
-    """Refused: a collection has no columns of lists; `reduce` sees all records of a group."""
-    raise _no_lists("collect_set", of)
+def collect_set(of: str | Expression) -> Aggregate:
+    """All values that differ as a list, from the least on; else as `collect_list`."""
+    return _collected("collect_set", of, once=True)
 
 
-def _no_lists(name: str, of: Any) -> BuildError:
-    return BuildError(
-        f"{name} of {of!r} would be a list, and a collection has no columns of lists yet; use "
-        "group_by(...).reduce(f, schema), whose f is given all records of a group"
-    )
+def _collected(name: str, of: str | Expression, *, once: bool) -> Aggregate:
+    def bind(column_name: str, value: Bound, what: str) -> tuple[Column, NewAccumulator]:
+        kind = list_type(value.type)
+        return Column(column_name, kind), lambda n_key, number: CollectedValues(kind, once=once)
+
+    return Aggregate(name, of, bind)
 
 
 def _quantile(name: str, of: str | Expression, share: Share) -> Aggregate:

@@ -12,12 +12,20 @@ import numpy as np
 
 from pointstamp.collections.row_encoder import RowEncoder
 from pointstamp.containers.frames import is_table, record_batches
+from pointstamp.containers.nested import (
+    column_type_named,
+    column_type_of_arrow,
+    split_at_commas,
+)
 from pointstamp.containers.updates import Rows, Updates
-from pointstamp.containers.words import WordType, record_batch, type_named, type_of_arrow
+from pointstamp.containers.words import WordType, record_batch
 from pointstamp.errors import BuildError, ColumnError, DataError, SchemaError
 
-_COLUMN = re.compile(r"\s*([^\s?]+)\s+([a-z_0-9]+(?:\s*\([^)]*\))?)\s*(\?)?\s*", re.IGNORECASE)
-_COMMAS = re.compile(r",(?![^(]*\))")
+_COLUMN = re.compile(
+    r"\s*([^\s?]+)\s+([a-z_0-9]+(?:\s*\([^)]*\)|\s*<.*>)?)\s*(\?)?\s*", re.IGNORECASE | re.DOTALL
+)
+_SPARKS_TIME = re.compile(r"\btimestamp\b(?!:)")
+"""As the type, and not as the name of a field."""
 
 
 @dataclass(frozen=True)
@@ -175,7 +183,7 @@ class Schema:
         rows = np.empty((batch.num_rows, self.n_words), np.int64)
         for column in self.columns:
             values, place = batch.column(column.name), self.places[column.name]
-            if type_of_arrow(values.type) != column.type:
+            if column_type_of_arrow(values.type) != column.type:
                 raise SchemaError(
                     f"column {column.name!r} for {where} is of Arrow's type {values.type}, and "
                     f"should be {column.type.name} ({column.type.arrow()}); cast it"
@@ -211,10 +219,13 @@ def schema_of(given: Any) -> Schema:
     if isinstance(given, Schema):
         return given
     if isinstance(given, str):
-        return Schema(tuple(map(_parsed, _COMMAS.split(given))))
+        return Schema(tuple(map(_parsed, split_at_commas(given))))
     if hasattr(given, "types") and hasattr(given, "field"):  # of pyarrow, which is not imported
         return Schema(
-            tuple(Column(field.name, type_of_arrow(field.type), field.nullable) for field in given)
+            tuple(
+                Column(field.name, column_type_of_arrow(field.type), field.nullable)
+                for field in given
+            )
         )
     if hasattr(given, "fields"):  # of PySpark
         return Schema(tuple(map(_of_spark, given.fields)))
@@ -245,14 +256,12 @@ def _parsed(text: str) -> Column:
             f"{text.strip()!r} is no column: write its name and type, as 'item string?'"
         )
     name, kind, nullable = matched.groups()
-    return Column(name, type_named(kind), bool(nullable))
+    return Column(name, column_type_named(kind), bool(nullable))
 
 
 def _of_spark(field: Any) -> Column:
-    kind = field.dataType.simpleString()
-    if kind == "timestamp":
-        kind = "timestamp_utc"
-    return Column(field.name, type_named(kind), field.nullable)
+    kind = _SPARKS_TIME.sub("timestamp_utc", field.dataType.simpleString())
+    return Column(field.name, column_type_named(kind), field.nullable)
 
 
 def _batches(data: Any) -> list[Any] | None:

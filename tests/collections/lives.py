@@ -31,11 +31,12 @@ class Run:
     cuts: tuple[int, ...] = ()
     """Of which epochs to make snapshots."""
     at_a_time: int = 1
+    schema: str = SCHEMA
 
     def __call__(self, worker: ps.Worker) -> tuple[list[tuple[Any, int, int]], list[Any]]:
         seen: list[tuple[Any, int, int]] = []
         with worker.dataflow("program", durable=self.durable) as scope:
-            made = [scope.new_collection(SCHEMA) for _ in range(self.program.n_inputs)]
+            made = [scope.new_collection(self.schema) for _ in range(self.program.n_inputs)]
             result = self.program.build([collection for _, collection in made])
             result.inspect(lambda row, time, diff: seen.append((row, time, diff)))
             probe = result.probe()

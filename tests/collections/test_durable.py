@@ -32,21 +32,23 @@ from tests.collections.lives import (
     renewed_texts,
 )
 from tests.collections.loops import Loop, LoopProgram, loop_programs
-from tests.collections.programs import Program, Step, programs
+from tests.collections.programs import SCHEMA, Program, Step, programs
 from tests.conftest import examples
 
 
-def check_restart(program: Program, before: int, after: int, cut: int, at_a_time: int) -> None:
+def check_restart(
+    program: Any, before: int, after: int, cut: int, at_a_time: int, schema: str = SCHEMA
+) -> None:
     """A program that goes on from a snapshot gives what recomputing gives."""
     expected = program.expected()
     cut %= len(expected)
     with tempfile.TemporaryDirectory() as folder:
         checkpoint = Checkpoint(folder)
-        run = Run(program, Durable(checkpoint), (cut,), at_a_time)
+        run = Run(program, Durable(checkpoint), (cut,), at_a_time, schema)
         ran = ps.simulate(run, workers=before, seed=cut)
         check_updates([seen for seen, _ in ran], Counter(), -1, expected)
         manifest = checkpoint.commit_manifest(cut, [part for _, (part,) in ran], {})
-        run = Run(program, Durable(checkpoint, manifest), (), at_a_time)
+        run = Run(program, Durable(checkpoint, manifest), (), at_a_time, schema)
         with renewed_texts():
             again = ps.simulate(run, workers=after, seed=cut)
         check_updates([seen for seen, _ in again], expected[cut], cut, expected)

@@ -30,7 +30,7 @@ from tests.collections.snapshot_mutants import (
     by_tables,
 )
 from tests.collections.temporal_mutants import TEMPORAL_MUTANTS, by_orders, by_stays
-from tests.collections.user_mutants import USER_MUTANTS, by_functions
+from tests.collections.user_mutants import USER_MUTANTS, by_functions, by_nested
 from tests.collections.window_mutants import WINDOW_MUTANTS, by_windows
 
 ALL = [
@@ -62,7 +62,7 @@ def test_a_planted_bug_is_caught(mutant: CollectionMutant) -> None:
 HUNTS = [
     *(by_views, by_workers, by_loops, by_joins, by_motifs, by_imports, by_handles),
     *(by_stays, by_orders, by_windows, by_restarts, by_clocks_again, by_upserts_again),
-    *(by_functions, by_tables, by_lives, by_lives_of_loops),
+    *(by_functions, by_nested, by_tables, by_lives, by_lives_of_loops),
 ]
 
 

@@ -401,8 +401,6 @@ REFUSED: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
     (lambda t: ps.product("a"), BuildError, "sum of logarithms"),
     (lambda t: ps.first("a"), BuildError, "use min_by"),
     (lambda t: ps.last("a"), BuildError, "use max_by"),
-    (lambda t: ps.collect_list("a"), BuildError, "reduce"),
-    (lambda t: ps.collect_set("a"), BuildError, "reduce"),
     (lambda t: ps.quantile("a", 1.5), BuildError, "from 0 to 1"),
     (lambda t: ps.quantile("a", math.nan), BuildError, "from 0 to 1"),
     (lambda t: ps.min_by(1, "a"), BuildError, "no column"),  # type: ignore[arg-type]  # to be seen

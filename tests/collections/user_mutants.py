@@ -1,4 +1,4 @@
-"""Planted bugs in aggregates and reductions by functions, one line each."""
+"""Planted bugs in aggregates and reductions by functions, and in nested columns, one line each."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from tests.collections.hunting import planted_in as _of
 from tests.collections.hunting import without_shrinking
+from tests.collections.test_nested import NestedProgram, check_nested, nested_programs
 from tests.collections.test_user_aggregates import Sales, check_sales, sales
 
 
@@ -18,7 +19,52 @@ def by_functions(program: Sales, workers: int, at_a_time: int, schedule: int) ->
     check_sales(program, workers, at_a_time, schedule)
 
 
+@seed(11)
+@without_shrinking
+@given(nested_programs(), st.sampled_from([1, 2]), st.sampled_from([1, 7]))
+def by_nested(program: NestedProgram, workers: int, at_a_time: int) -> None:
+    """Columns of lists and structs."""
+    check_nested(program, workers, at_a_time)
+
+
 USER_MUTANTS = [
+    *_of(
+        "collections.collected",
+        by_nested,
+        [
+            (
+                "A list has each value once.",
+                "np.ones(len(group), np.int64) if self._once else group[:, -1]",
+                "np.ones(len(group), np.int64)",
+            ),
+            (
+                "A list is that of a neighbour.",
+                "words[place] = self._kind",
+                "words[place - 1] = self._kind",
+            ),
+        ],
+    ),
+    *_of(
+        "containers.nested",
+        by_nested,
+        [
+            (
+                "A zero in a text ends it.",
+                ".replace(_END, _ESCAPED) + _END",
+                " + _END",
+            ),
+            (
+                "A null in a list is at its end.",
+                "while data[at : at + 1] == _VALUE:",
+                "while data[at : at + 2] == _VALUE * 2:",
+            ),
+            (
+                "A list has the order of words.",
+                'TEXTS.number(b"".join(values))',
+                'TEXTS.number(b"".join(reversed(values)))',
+            ),
+        ],
+    ),
     *_of(
         "collections.linear_aggregates",
         by_functions,
