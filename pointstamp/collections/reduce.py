@@ -194,7 +194,7 @@ class Reduction:
     def restore(self, parts: dict[Any, Rows], log: KeyedUpdates | None) -> None:
         """Take in what `contents` gave, by name, where there is nothing yet.
 
-        log : what changes from then on is given to it
+        log : is given what changes from then on
         """
         for name, history in self._histories():
             if name in parts:

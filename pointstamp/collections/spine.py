@@ -142,7 +142,7 @@ class Spine:
         self.newest: Any = None
         """The time of the last insertion, also where what was inserted has cancelled."""
         self.log: KeyedUpdates | None = None
-        """Gets each insertion, for snapshots."""
+        """Is given each insertion, for snapshots."""
 
     def reader(self) -> SpineReader:
         """A new reader, of all times."""
@@ -287,6 +287,28 @@ class Spine:
     def n_batches(self) -> int:
         """In how many batches."""
         return len(self._batches)
+
+    @property
+    def n_apart(self) -> int:
+        """How many of them, the newest, a reader may need apart, so that they are not merged."""
+        return len(self._batches) - self._n_acknowledged
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether it keeps what comes: a reader is there, or there was none yet."""
+        return bool(self._readers) or not self.had_readers
+
+    @property
+    def since(self) -> Any:
+        """What is kept is exact at this time and all after it."""
+        n = self._n_acknowledged
+        return self._batches[n - 1].time if n else self.timestamp.minimum
+
+    @property
+    def n_bytes(self) -> int:
+        """Of the batches, and of the runs beside them."""
+        runs = sum(run.rows.nbytes for run in self._runs if run.n_batches > 1)
+        return sum(batch.rows.nbytes for batch in self._batches) + runs
 
 
 def as_one(batches: list[Rows], none: Rows) -> Rows:

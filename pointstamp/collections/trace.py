@@ -93,7 +93,7 @@ class Trace:
         self._name = ""
 
     def logs(self, log: KeyedUpdates | None, name: str) -> None:
-        """Have `log` get what is inserted, by `name`, for snapshots."""
+        """Give `log`, for snapshots, what is inserted, by `name`."""
         self._log = log
         self._name = name
 
@@ -167,6 +167,18 @@ class Trace:
     def n_updates(self) -> int:
         """How many updates are kept."""
         return sum(batch.n for batch in self.batches)
+
+    @property
+    def n_apart(self) -> int:
+        """How many batches, the newest, not all readers know of, so that they are not merged."""
+        known = [reader.known for reader in self._readers if len(reader.frontier)]
+        return sum(batch.last > min(known) for batch in self.batches) if known else 0
+
+    @property
+    def asked_for(self) -> Times:
+        """The times of which the readers may ask for those at or after one, int64[m, depth]."""
+        none = np.empty((0, self.depth), np.int64)
+        return np.concatenate([none, *(reader.frontier for reader in self._readers)])
 
     def timed(self, batch: TraceBatch) -> Rows:
         """The rows of a batch with the time of each."""
