@@ -91,6 +91,7 @@ class Checkpoint:
         until: int | None = None,
         commit: str = "",
         batch: int | None = None,
+        time_us: int | None = None,
     ) -> bool:
         """Say once what was staged for an input at an epoch; whether this call said it.
 
@@ -103,6 +104,8 @@ class Checkpoint:
             for other inputs, and for other epochs.
         batch : int, optional
             Then the name is that of a feed, and this is the number of its batch.
+        time_us : int, optional
+            When it is committed, in microseconds since 1970, to be kept with it.
 
         Returns
         -------
@@ -117,7 +120,7 @@ class Checkpoint:
         UsageError
             If one was staged for something else.
         """
-        return self._log.commit(input, epoch, attempts, until, commit, batch)
+        return self._log.commit(input, epoch, attempts, until, commit, batch, time_us)
 
     def abort(self, input: str, epoch: int, staged: Staged | Iterable[Staged]) -> None:
         """Remove what was staged, unless it was committed."""

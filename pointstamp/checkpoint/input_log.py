@@ -111,6 +111,8 @@ class CommitRecord:
     """A name by which a commit that is repeated is known, where it has one."""
     batch: int | None = None
     """With it, the name is that of a feed, and this is the number of its batch."""
+    time_us: int | None = None
+    """When it was committed, in microseconds since 1970; None where that is not recorded."""
 
     def to_bytes(self) -> tuple[bytes, RecordLink]:
         """As it is stored, and what the next record says of it."""
@@ -123,6 +125,7 @@ class CommitRecord:
             "previous": self.previous.to_json(),
             "commit": self.commit,
             "batch": self.batch,
+            "time_us": self.time_us,
         }
         data = checksummed(VERSION, body)
         return data, RecordLink(self.number, self.epoch, checksum([data]))
@@ -141,6 +144,7 @@ class CommitRecord:
                 RecordLink(**body["previous"]),
                 body.get("commit", ""),
                 body.get("batch"),
+                body.get("time_us"),
             )
         except (KeyError, TypeError) as error:
             raise CorruptCheckpointError(f"{place}: is no commit record: {error!r}") from error
@@ -185,6 +189,7 @@ class InputLog:
         until: int | None = None,
         commit: str = "",
         batch: int | None = None,
+        time_us: int | None = None,
     ) -> bool:
         """See `Checkpoint.commit`."""
         chosen = tuple(attempts)
@@ -207,7 +212,7 @@ class InputLog:
             arrow_files.check_size(self._objects, attempt.stored)
         goes_on = epoch + 1 if until is None else until
         number = last.number + 1
-        record = CommitRecord(input, epoch, goes_on, chosen, number, last, commit, batch)
+        record = CommitRecord(input, epoch, goes_on, chosen, number, last, commit, batch, time_us)
         data, link = record.to_bytes()
         is_written = self._objects.create(name, [data])
         if is_written:

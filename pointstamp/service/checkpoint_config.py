@@ -55,6 +55,10 @@ class CheckpointConfig(Durable):
         """By feed of collections: its last batch when the snapshot was made, and its epoch."""
         return {name: (batch, epoch) for name, (batch, epoch) in self._meta("feeds").items()}
 
+    def times(self) -> dict[int, int]:
+        """By epoch of collections that was not discarded then: when it was committed, in us."""
+        return {int(epoch): time_us for epoch, time_us in self._meta("times").items()}
+
     def _meta(self, what: str) -> dict[str, Any]:
         """What `meta` gave beside the snapshot; nothing without one."""
         return {} if self.manifest is None else dict(self.manifest.meta.get(what, {}))
@@ -66,6 +70,7 @@ class CheckpointConfig(Durable):
         discarded: Mapping[str, int],
         positions: Mapping[str, int | None],
         feeds: Mapping[str, tuple[int, int]],
+        times: Mapping[int, int],
     ) -> dict[str, Any]:
         """What a snapshot says beside the state; `outputs` is what `store` gave, by worker."""
         return {
@@ -76,6 +81,7 @@ class CheckpointConfig(Durable):
                 "output": {name: _columns(schema) for name, schema in spec.outputs.items()},
             },
             "feeds": dict(feeds),
+            "times": {str(epoch): time_us for epoch, time_us in times.items()},
             "reached": {name: at for name, at in positions.items() if at is not None},
         }
 

@@ -9,6 +9,7 @@ happened, after it all of it will.
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -52,6 +53,8 @@ class Coordinator:
         """By the names of the last commits to collections: their epochs."""
         self.feeds: dict[str, tuple[int, int]] = {}
         """By feed of collections: the number of its last batch, and its epoch."""
+        self.times: dict[int, int] = {}
+        """By epoch of collections that is not discarded: when it was committed, in us."""
         self._aborted: set[StagingKey] = set()
         """Attempts that are dropped, of epochs that are not decided."""
 
@@ -87,9 +90,11 @@ class Coordinator:
         """The same of all collections, which have one log."""
         now, peers = self.worker.first, self.worker.peers
         inputs = list(self.worker.spec.collections)
-        self.feeds = config.feeds()
+        self.feeds, self.times = config.feeds(), config.times()
         for record in config.checkpoint.records(COLLECTIONS, BEFORE_ALL):
             self._note_commit(record.commit, record.batch, record.epoch)
+            if record.time_us is not None:
+                self.times[record.epoch] = record.time_us
             if record.epoch < now:
                 continue  # the snapshot has it
             handles = [
@@ -195,11 +200,26 @@ class Coordinator:
             handles = tuple(attempts.values())
             if handles or until is not None:
                 # A close with nothing is no epoch: the next life may go on with it.
-                self._write_epoch(request, epoch, handles)
+                time_us = self.times[epoch] = self._now_us()
+                self._write_epoch(request, epoch, handles, time_us)
             self._note_commit(request.commit, request.batch, epoch)
             self.positions.update(dict.fromkeys(collections, until))
             self._admit(collections, epoch, handles, until)
             return epoch
+
+    def _now_us(self) -> int:
+        """The time of a commit, which is not before that of the last, if the clock is set back."""
+        last = next(reversed(self.times.values()), 0)
+        return max(time.time_ns() // 1_000, last)
+
+    def epoch_times(self, request: protocol.GetEpochTimes) -> dict[str, int]:
+        """When epochs of the collections were committed."""
+        with self.deciding:
+            return {
+                str(epoch): time_us
+                for epoch, time_us in self.times.items()
+                if request.first <= epoch <= request.upto
+            }
 
     def _collections_at(self) -> int | None:
         """The epoch that all collections are at; None if they are closed."""
@@ -273,6 +293,10 @@ class Coordinator:
         with worker.changed:
             worker.outputs[output].discard(upto)  # at once, so that the next read here fails
         worker.order(request)
+        with self.deciding:
+            needed = min(worker.outputs[name].discarded for name in worker.spec.outputs)
+            for epoch in [epoch for epoch in self.times if epoch < needed]:
+                del self.times[epoch]
 
     def snapshot(self, request: protocol.RequestSnapshot) -> dict[str, int | None]:
         """With `soon`, the next is of where the inputs are, unless it is asked for already."""
@@ -332,7 +356,11 @@ class Coordinator:
             raise _used_by_another(f"epoch {epoch} of input {input!r}", checkpoint)
 
     def _write_epoch(
-        self, request: protocol.CommitEpoch, epoch: int, handles: Iterable[StagingHandle]
+        self,
+        request: protocol.CommitEpoch,
+        epoch: int,
+        handles: Iterable[StagingHandle],
+        time_us: int,
     ) -> None:
         """The same of a commit to collections, which is one record for all of them."""
         checkpoint = self.worker.checkpoint
@@ -340,7 +368,9 @@ class Coordinator:
             return
         stored = [one.stored for one in handles if one.stored is not None]
         name, batch = request.commit, request.batch
-        if not checkpoint.commit(COLLECTIONS, epoch, stored, commit=name, batch=batch):
+        if not checkpoint.commit(
+            COLLECTIONS, epoch, stored, commit=name, batch=batch, time_us=time_us
+        ):
             raise _used_by_another(f"epoch {epoch} of the collections", checkpoint)
 
     def _is_decided(self, handle: StagingHandle) -> bool:

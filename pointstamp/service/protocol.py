@@ -236,6 +236,16 @@ class CommitEpoch(Verb[int | None], verb="commit_epoch", answer="epoch"):
     """Have the collections closed behind it."""
 
 
+class GetEpochTimes(Verb[dict[str, int]], verb="epoch_times", answer="times"):
+    """When each epoch in [first, upto] of the collections was committed, in us since 1970.
+
+    By epoch, as a text. Those that all outputs have discarded are left out, but the last of them.
+    """
+
+    first: int
+    upto: int
+
+
 class Abort(Verb[None], verb="abort"):
     """Drop what is staged, except what a commit has named; again is no error."""
 

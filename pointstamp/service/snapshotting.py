@@ -281,12 +281,14 @@ class SnapshotCoordinator:
         reports = [written[worker] for worker in range(self._worker.peers)]
         with self._leader.deciding:
             positions, feeds = dict(self._leader.positions), dict(self._leader.feeds)
+            times = dict(self._leader.times)
         meta = self._config.meta(
             self._worker.spec,
             [report.outputs for report in reports],
             {name: buffer.discarded for name, buffer in self._worker.outputs.items()},
             positions,
             feeds,
+            times,
         )
         try:
             checkpoint.commit_manifest(epoch, [report.part for report in reports], meta)

@@ -31,6 +31,8 @@ class Access:
     inputs, outputs : dict of str to pyarrow.Schema
     collections : frozenset of str
         Which inputs are collections.
+    maintained : frozenset of str
+        Which outputs are.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Access:
     inputs: Mapping[str, pa.Schema]
     outputs: Mapping[str, pa.Schema]
     collections: frozenset[str] = frozenset()
+    maintained: frozenset[str] = frozenset()
 
     def worker(self, worker: int) -> RemoteWorker:
         """To one of the workers; the caller closes it."""

@@ -31,7 +31,7 @@ one step, `mapInArrow(barrier=True)`, at the cost of the one that does nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
@@ -159,7 +159,7 @@ def run(
     spark = spark or _session_of(inputs)
     if fused:
         workers = _partitions(inputs, workers)
-    workers = workers if workers is not None else _all_slots(spark)
+    workers = workers if workers is not None else all_slots(spark)
     if workers < 1:
         raise UsageError(f"a dataflow needs at least one worker, not {workers}")
     check_slots(spark, workers)
@@ -201,14 +201,23 @@ def run(
     )
     if fused:
         return _remembered(frames[0].mapInArrow(work(job), struct, barrier=True), control)
+    leaving = arriving(frames, workers).mapInArrow(work(job), packed_batches.SCHEMA, barrier=True)
+    unpacked = leaving.repartitionById(workers, "worker").mapInArrow(_unpack(), struct)
+    return _remembered(unpacked, control)
+
+
+def arriving(frames: Sequence[DataFrame], workers: int) -> DataFrame:
+    """The records of several DataFrames as packed batches, with those of a worker in one partition.
+
+    Each has the number of its DataFrame as its input.
+    """
+    from pointstamp.spark import packed_batches
+
     dealt = [
         frame.mapInArrow(_distribute(number, workers), packed_batches.SCHEMA)
         for number, frame in enumerate(frames)
     ]
-    arriving = reduce(_union, dealt).repartitionById(workers, "worker")
-    leaving = arriving.mapInArrow(work(job), packed_batches.SCHEMA, barrier=True)
-    unpacked = leaving.repartitionById(workers, "worker").mapInArrow(_unpack(), struct)
-    return _remembered(unpacked, control)
+    return reduce(_union, dealt).repartitionById(workers, "worker")
 
 
 def _remembered(frame: DataFrame, control: WorkerConfig) -> DataFrame:
@@ -246,7 +255,8 @@ def _partitions(inputs: Mapping[str, DataFrame], workers: int | None) -> int:
     )
 
 
-def _all_slots(spark: SparkSession) -> int:
+def all_slots(spark: SparkSession) -> int:
+    """How many tasks the session can run at once; `SparkSetupError` if it does not say."""
     slots = count_slots(spark)
     if slots is None:
         raise SparkSetupError(

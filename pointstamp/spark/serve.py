@@ -120,6 +120,7 @@ def serve(
     from pointstamp.service.service import Service
     from pointstamp.service.spec import FlightConfig, service_spec
     from pointstamp.service.supervisor import Supervisor
+    from pointstamp.spark.collection_outputs import SparkOutput
     from pointstamp.spark.collection_service import SparkSide
     from pointstamp.spark.feeds import SparkFeed, SparkUpsertFeed
     from pointstamp.spark.service_pool import Registration, SparkWorkerPool
@@ -161,6 +162,7 @@ def serve(
         before_end=side.stop_queries,
         new_feed=partial(SparkFeed, side),
         new_upserts=partial(SparkUpsertFeed, side),
+        new_output=partial(SparkOutput, side),
     )
 
 

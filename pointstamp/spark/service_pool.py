@@ -109,6 +109,7 @@ class Registration:
         self._access = Access(
             *(name, (), token, flight.certificates, spec.inputs, spec.outputs),
             collections=frozenset(spec.collections),
+            maintained=frozenset(spec.maintained),
         )
         supervisor.announce = self.announce
         supervisor.retire = self.retire

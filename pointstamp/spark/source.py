@@ -10,7 +10,6 @@ Rules
 1. A task stages its partition and gives the handle. Spark hands the handles of the tasks
    that count to `commit`, which names them the attempts of the epoch.
 2. The epoch is the number of the batch, and `commit` returns when the epoch has passed.
-3. Offsets of a source are epochs, as `{"epoch": n}`: the first that is not read.
 """
 
 from __future__ import annotations
@@ -26,8 +25,6 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
     DataSourceStreamArrowWriter,
-    DataSourceStreamReader,
-    InputPartition,
     WriterCommitMessage,
 )
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -37,14 +34,12 @@ from pointstamp.service.protocol import (
     TICK_S,
     Abort,
     AwaitCompletion,
-    AwaitEpoch,
     Commit,
-    Discard,
     GetStatus,
-    ReadEpochs,
     StagingHandle,
 )
 from pointstamp.spark.access import Access, check_columns
+from pointstamp.spark.output_source import COMMIT_S, Reader, StreamReader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,9 +49,6 @@ if TYPE_CHECKING:
 
 BATCH_ID = "streaming.sql.batchId"
 """The local property in which Spark has for a task of a stream which batch it is of."""
-
-COMMIT_S = 600.0
-"""How long a commit waits for its epoch to pass where nothing else is said."""
 
 _services: dict[str, Access] = {}
 
@@ -105,6 +97,12 @@ class Pointstamp(DataSource):
         How long a commit waits for its epoch to pass; 600 if not given.
     epoch
         As of which epoch a batch is read; the last that is complete, if not given.
+    form
+        Of an output that is a collection: a stream is a change data feed ("cdf"), or changes with
+        diffs ("diff"), with the epoch of each; a batch is what is there ("snapshot"). If
+        not given, it is changes with diffs alone.
+    discard
+        Whether a stream in a form has what is done with added up: "true" if not given, or "false".
     """
 
     services: ClassVar[Mapping[str, Access]] = {}
@@ -117,7 +115,13 @@ class Pointstamp(DataSource):
     def schema(self) -> StructType:
         """Of the output that is read."""
         access = self._access()
-        return from_arrow_schema(access.outputs[self._named("output", access.outputs)])
+        output, form = self._named("output", access.outputs), self.options.get("form")
+        if form is None:
+            return from_arrow_schema(access.outputs[output])
+        # Here, and not above: a sink does without.
+        from pointstamp.spark.collection_source import schema_in_form
+
+        return from_arrow_schema(schema_in_form(access, output, form))
 
     def streamWriter(  # noqa: N802  (Spark's name)
         self, schema: StructType, overwrite: bool
@@ -145,13 +149,27 @@ class Pointstamp(DataSource):
 
     def streamReader(self, schema: StructType) -> StreamReader:  # noqa: N802  (Spark's name)
         """A source of a stream."""
-        access = self._access()
-        return StreamReader(access, self._named("output", access.outputs))
+        access, form = self._access(), self.options.get("form")
+        output = self._named("output", access.outputs)
+        if form is None:
+            return StreamReader(access, output)
+        from pointstamp.spark.collection_source import SNAPSHOT, CollectionStreamReader
 
-    def reader(self, schema: StructType) -> Reader:
+        if form == SNAPSHOT:
+            raise UsageError('option("form", "snapshot") is of batches: spark.read, not readStream')
+        return CollectionStreamReader(access, output, form, self._discards())
+
+    def reader(self, schema: StructType) -> DataSourceReader:
         """A source of a batch."""
-        access = self._access()
-        return Reader(access, self._named("output", access.outputs), self._epoch("epoch"))
+        access, form = self._access(), self.options.get("form")
+        output, epoch = self._named("output", access.outputs), self._epoch("epoch")
+        if form is None:
+            return Reader(access, output, epoch)
+        from pointstamp.spark.collection_source import SNAPSHOT, SnapshotReader
+
+        if form != SNAPSHOT:
+            raise UsageError(f'option("form", {form!r}) is of streams: spark.readStream, not read')
+        return SnapshotReader(access, output, epoch)
 
     def _access(self) -> Access:
         name = self.options.get("service")
@@ -185,6 +203,12 @@ class Pointstamp(DataSource):
                 f'option("{name}", ...) should be an epoch, a whole number from 0, and is {given!r}'
             )
         return int(given)
+
+    def _discards(self) -> bool:
+        given = self.options.get("discard", "true").lower()
+        if given not in ("true", "false"):
+            raise UsageError(f'option("discard", ...) is "true" or "false", and not {given!r}')
+        return given == "true"
 
     def _seconds(self, name: str, default: float) -> float:
         given = self.options.get(name)
@@ -253,92 +277,3 @@ class StreamWriter(DataSourceStreamArrowWriter):
 def _staged(messages: Sequence[WriterCommitMessage | None]) -> list[StagingHandle]:
     """The handles of the tasks that have one."""
     return [message.staged for message in messages if isinstance(message, TaskCommitMessage)]
-
-
-class EpochRange(InputPartition):
-    """What one worker has of some epochs."""
-
-    def __init__(self, worker: int, after: int, upto: int) -> None:
-        self.worker = worker
-        self.after = after
-        self.upto = upto
-
-
-def _read(
-    access: Access, output: str, part: InputPartition, patience_s: float = 0.0
-) -> Iterator[pa.RecordBatch]:
-    """The batches of a part, for whose epochs it waits; in a task."""
-    assert isinstance(part, EpochRange)
-    with access.worker(part.worker) as worker:
-        until = monotonic() + patience_s
-        while monotonic() < until and not worker.ask(AwaitEpoch(part.upto, output, TICK_S)):
-            pass
-        # One worker said that these epochs are complete; another may still have to hear of it.
-        for _, batch in worker.stream(ReadEpochs(output, part.after, part.upto, TICK_S * 10)):
-            yield batch
-
-
-def _frontier(access: Access, output: str) -> tuple[int, int]:
-    """(the first epoch that is kept, the first that is not complete) of an output."""
-    with access.worker(0) as worker:
-        status = worker.ask(GetStatus())
-    frontier = status.outputs[output]
-    return status.discarded[output] + 1, status.end if frontier is None else frontier
-
-
-class StreamReader(DataSourceStreamReader):
-    """Serves complete epochs, in order, and has the workers discard what is done with."""
-
-    def __init__(self, access: Access, output: str) -> None:
-        self._access = access
-        self._output = output
-
-    def initialOffset(self) -> dict[str, int]:  # noqa: N802  (Spark's name)
-        """The first epoch that the workers have not discarded."""
-        return {"epoch": _frontier(self._access, self._output)[0]}
-
-    def latestOffset(  # noqa: N802  (Spark's name)
-        self, start: dict[str, int], limit: Any
-    ) -> dict[str, int]:
-        """The first epoch that is not complete; there is no limit to what is read at once."""
-        return {"epoch": max(start["epoch"], _frontier(self._access, self._output)[1])}
-
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
-        """One for each worker."""
-        if start["epoch"] >= end["epoch"]:
-            return []
-        after, upto = start["epoch"] - 1, end["epoch"] - 1
-        return [EpochRange(worker, after, upto) for worker in range(len(self._access.endpoints))]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """What a worker has of the epochs.
-
-        They were complete when Spark planned the batch. A service that has begun again since
-        may still be at work on them, for as long as a commit may take.
-        """
-        return _read(self._access, self._output, partition, COMMIT_S)
-
-    def commit(self, end: dict[str, int]) -> None:
-        """Let the workers discard what comes before."""
-        if end["epoch"] > 0:
-            with self._access.worker(0) as worker:
-                worker.ask(Discard(self._output, end["epoch"] - 1))
-
-
-class Reader(DataSourceReader):
-    """Reads what the workers have, as of a complete epoch."""
-
-    def __init__(self, access: Access, output: str, upto: int | None) -> None:
-        self._access = access
-        self._output = output
-        self._upto = upto
-
-    def partitions(self) -> list[InputPartition]:
-        """One for each worker, all as of one epoch."""
-        kept, frontier = _frontier(self._access, self._output)
-        upto = frontier - 1 if self._upto is None else self._upto
-        return [EpochRange(worker, kept - 1, upto) for worker in range(len(self._access.endpoints))]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """What a worker has."""
-        return _read(self._access, self._output, partition)

@@ -1,0 +1,186 @@
+"""Outputs of a service that are collections, as sources of Spark.
+
+A stream has each epoch once, as rows of a change data feed or as changes with diffs. A query
+that begins when epochs are discarded, gets the collection as of the last of those first, as rows
+that are inserted then. So what it has seen always adds up to the collection.
+
+Offsets are epochs, as `{"epoch": n}`: the first that is not read. That of a query's beginning has
+`"whole"` beside it if the collection as of the epoch before is to be read, too.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Mapping, Sequence
+from time import monotonic
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from pointstamp.collections.schema import Schema, schema_of
+from pointstamp.errors import EpochError, UsageError
+from pointstamp.service.feed_columns import (
+    FEED_TIME,
+    TIMESTAMP,
+    VERSION,
+    feed_rows,
+    feed_schema,
+)
+from pointstamp.service.protocol import TICK_S, AwaitEpoch, GetEpochTimes, ReadEpochs
+from pointstamp.spark.access import Access
+from pointstamp.spark.output_source import COMMIT_S, EpochRange, StreamReader, frontier_of
+
+CDF, DIFF, SNAPSHOT = "cdf", "diff", "snapshot"
+"""The forms of what is read: two of streams, and one of batches."""
+
+_START = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+def schema_in_form(access: Access, output: str, form: str) -> pa.Schema:
+    """The columns of an output that is a collection, in a form.
+
+    Raises
+    ------
+    UsageError
+        If it is no collection, or that is no form.
+    """
+    if output not in access.maintained:
+        raise UsageError(
+            f'option("form", {form!r}) is for outputs that are collections, and output {output!r} '
+            f"of service {access.name!r} is a stream"
+        )
+    changes = access.outputs[output]
+    if form == CDF:
+        return feed_schema(_schema(access, output), output)
+    if form == DIFF:
+        return changes.append(pa.field(VERSION, pa.int64(), False)).append(
+            pa.field(TIMESTAMP, FEED_TIME, False)
+        )
+    if form == SNAPSHOT:
+        return changes
+    raise UsageError(
+        f'option("form", {form!r}) is none; there are {CDF!r}, {DIFF!r} and {SNAPSHOT!r}'
+    )
+
+
+def _schema(access: Access, output: str) -> Schema:
+    """Of the records of an output."""
+    return schema_of(pa.schema(list(access.outputs[output])[:-1]))
+
+
+class CollectionRange(EpochRange):
+    """What one worker has of a collection at some epochs."""
+
+    def __init__(
+        self, worker: int, after: int, upto: int, is_whole: bool, times: Mapping[str, int]
+    ) -> None:
+        super().__init__(worker, after, upto)
+        self.is_whole = is_whole
+        """Whether the collection as of `after` belongs to it."""
+        self.times = times
+        """By epoch, as a text: when it was committed, in microseconds since 1970."""
+
+    def time(self, epoch: int) -> dt.datetime:
+        """When an epoch was committed."""
+        return _START + dt.timedelta(microseconds=self.times.get(str(epoch), 0))
+
+
+class CollectionStreamReader(StreamReader):
+    """Serves complete epochs of a collection, in order.
+
+    discards : whether the workers are to add up what is done with
+    """
+
+    def __init__(self, access: Access, output: str, form: str, discards: bool) -> None:
+        super().__init__(access, output)
+        self._form = form
+        self._discards = discards
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802  (Spark's name)
+        """The first epoch that the workers have not discarded."""
+        first, _ = frontier_of(self._access, self._output)
+        return {"epoch": first, "whole": True} if first else {"epoch": first}
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        """One for each worker."""
+        after, upto, is_whole = start["epoch"] - 1, end["epoch"] - 1, start.get("whole", False)
+        if after > upto:
+            raise EpochError(
+                f"output {self._output!r} is to be read up to epoch {upto}, and what came up to "
+                f"epoch {after} is discarded since: begin the query anew, and have nothing else "
+                "discard (discard=False)"
+            )
+        if after == upto and not is_whole:
+            return []
+        with self._access.worker(0) as worker:
+            times = worker.ask(GetEpochTimes(after, upto))
+        return [
+            CollectionRange(worker, after, upto, is_whole, times)
+            for worker in range(len(self._access.endpoints))
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """What a worker has of the epochs; it waits as the reader of a stream does."""
+        assert isinstance(partition, CollectionRange)
+        schema = _schema(self._access, self._output)
+        for epoch, changes in self._pairs(partition):
+            if self._form == CDF:
+                time = partition.time(epoch)
+                yield from feed_rows(schema, changes, epoch, time, self._output)
+            else:
+                yield self._versioned(changes, epoch, partition.time(epoch))
+
+    def _pairs(self, part: CollectionRange) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """(epoch, changes)."""
+        with self._access.worker(part.worker) as worker:
+            until = monotonic() + COMMIT_S
+            while monotonic() < until and not worker.ask(
+                AwaitEpoch(part.upto, self._output, TICK_S)
+            ):
+                pass
+            wait_s = TICK_S * 10
+            if part.is_whole:
+                request = ReadEpochs(self._output, None, part.after, wait_s, "snapshot")
+                for _, batch in worker.stream(request):
+                    yield part.after, batch
+            if part.after < part.upto:
+                yield from worker.stream(ReadEpochs(self._output, part.after, part.upto, wait_s))
+
+    def _versioned(self, changes: pa.RecordBatch, epoch: int, time: dt.datetime) -> pa.RecordBatch:
+        n = changes.num_rows
+        added: Any = [
+            pa.repeat(pa.scalar(epoch, pa.int64()), n),
+            pa.repeat(pa.scalar(time, FEED_TIME), n),
+        ]
+        into = schema_in_form(self._access, self._output, self._form)
+        return pa.RecordBatch.from_arrays([*changes.columns, *added], schema=into)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Have the workers add up what comes before, where they are to."""
+        if self._discards:
+            super().commit(end)
+
+
+class SnapshotReader(DataSourceReader):
+    """Reads a collection as of an epoch: its records, each with how often a worker has it."""
+
+    def __init__(self, access: Access, output: str, epoch: int | None) -> None:
+        self._access = access
+        self._output = output
+        self._epoch = epoch
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """One for each worker, all as of one epoch."""
+        upto = self._epoch
+        if upto is None:
+            upto = frontier_of(self._access, self._output)[1] - 1
+        return [EpochRange(worker, -1, upto) for worker in range(len(self._access.endpoints))]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """What a worker has."""
+        assert isinstance(partition, EpochRange)
+        request = ReadEpochs(self._output, None, partition.upto, TICK_S * 10, "snapshot")
+        with self._access.worker(partition.worker) as worker:
+            for _, batch in worker.stream(request):
+                yield batch

@@ -1,0 +1,86 @@
+"""MERGE of upserts into a table that has it, such as Delta's or Iceberg's.
+
+A batch of a stream may have several epochs: of each key its last row counts. Merged again, a batch
+finds what it has made, and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pointstamp.service.feed_columns import VERSION
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+def merge_statement(table: str, columns: Sequence[str], key: Sequence[str]) -> str:
+    """MERGE of `{rows}`, which are upserts with one row for each key, for `spark.sql`.
+
+    >>> print(merge_statement("report", ["city", "n"], ["city"]))
+    MERGE INTO report AS target USING {rows} AS source
+    ON target.`city` <=> source.`city`
+    WHEN MATCHED AND source.`_deleted` THEN DELETE
+    WHEN MATCHED THEN UPDATE SET target.`n` = source.`n`
+    WHEN NOT MATCHED AND NOT source.`_deleted` THEN INSERT (`city`, `n`)
+    VALUES (source.`city`, source.`n`)
+    """
+    names = {name: _quoted(name) for name in columns}
+    is_key = " AND ".join(f"target.{names[name]} <=> source.{names[name]}" for name in key)
+    others = [names[name] for name in columns if name not in key]
+    updated = ", ".join(f"target.{name} = source.{name}" for name in others)
+    lines = [
+        "MERGE INTO {table} AS target USING {rows} AS source",
+        f"ON {is_key}",
+        "WHEN MATCHED AND source.`_deleted` THEN DELETE",
+        f"WHEN MATCHED THEN UPDATE SET {updated}",
+        f"WHEN NOT MATCHED AND NOT source.`_deleted` THEN INSERT ({', '.join(names.values())})",
+        f"VALUES ({', '.join(f'source.{name}' for name in names.values())})",
+    ]
+    if not others:
+        del lines[3]  # a row that is there has nothing to be updated
+    # All but `{rows}` as it is, for `spark.sql` fills in what is in braces.
+    said = "\n".join(lines[:1] + [line.replace("{", "{{").replace("}", "}}") for line in lines[1:]])
+    return said.replace("{table}", table.replace("{", "{{").replace("}", "}}"), 1)
+
+
+def last_of_each(upserts: DataFrame, key: Sequence[str]) -> DataFrame:
+    """The last row of each key, of upserts of several epochs."""
+    from pyspark.sql import functions
+
+    row = functions.struct(*map(column_of, upserts.columns))
+    last = functions.max_by(row, column_of(VERSION)).alias("row")
+    return upserts.groupBy(*map(column_of, key)).agg(last).select("row.*")
+
+
+@dataclass(frozen=True)
+class Merge:
+    """The function for `foreachBatch`: merges a batch of upserts into a table."""
+
+    table: str
+    columns: Sequence[str]
+    key: Sequence[str]
+
+    def __call__(self, upserts: DataFrame, batch: int) -> None:
+        """Merge the last row of each key."""
+        # Once, as MERGE reads its source more often than once.
+        rows = last_of_each(upserts, self.key).persist()
+        try:
+            statement = merge_statement(self.table, self.columns, self.key)
+            upserts.sparkSession.sql(statement, rows=rows)
+        finally:
+            rows.unpersist()
+
+
+def column_of(name: str) -> Column:
+    """The column of a name, whatever is in it."""
+    from pyspark.sql import functions
+
+    return functions.col(_quoted(name))
+
+
+def _quoted(name: str) -> str:
+    """A name as SQL has it, whatever is in it."""
+    return "`" + name.replace("`", "``") + "`"
