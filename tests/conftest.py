@@ -71,7 +71,9 @@ ONCE = {
     for folder, names in {
         "communication": "authentication control event_sockets failure job_control processes "
         "segment_sharing simulated tcp threads",
-        "collections": "changing_graphs edges_of_collections mutants ordered",
+        "collections": "append_only assertions changing_graphs delta_joins durable_clocks "
+        "edges_of_collections event_windows mutants nested ordered row_errors shared_arrangements "
+        "snapshot_bytes stats temporal upserts user_aggregates",
         "containers": "convert flat frames user_kind_on_processes",
         "operators": "capture command",
         "runtime": "introspection tcp_workers watchdog",
