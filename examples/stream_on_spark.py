@@ -1,11 +1,11 @@
-"""Pointstamp in the middle of a Spark stream: files in, Parquet out, a graph kept in between.
+"""Pointstamp in the middle of a Spark stream: files in, Parquet out, two graphs kept in between.
 
 Spark parses the files that arrive, an epoch each. A service of Pointstamp, which is a job of
 the same session, counts the triangles of `edges`, which only come (growing_triangles.py), and
-keeps the components of `changes`, which come and go (changing_components.py). Both graphs are
-collections, and what comes out are the updates of their answers: rows with +1 or -1. Spark writes
-both to Parquet. Whoever runs it again with the files that are new goes on, on any number of
-workers: the service and the queries have checkpoints.
+keeps the components of `changes`, which come and go (changing_components.py). What changes of both
+answers is a change data feed, which Spark writes to Parquet. Whoever runs it again with the
+files that are new goes on, on any number of workers: the service and the queries have
+checkpoints.
 
     python examples/stream_on_spark.py [FOLDER [WORKERS]]
 
@@ -17,13 +17,11 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import changing_components
 import growing_triangles
-import pyarrow as pa
 
 import pointstamp as ps
 import pointstamp.spark
@@ -31,39 +29,17 @@ import pointstamp.spark
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-CHANGE = pa.schema({"src": pa.int64(), "dst": pa.int64(), "change": pa.int64()})
-COUNTED = pa.schema([(name, pa.int64()) for name in ("epoch", "triangles", "change")])
-MOVED = pa.schema([(name, pa.int64()) for name in ("epoch", "vertex", "component", "change")])
-INPUTS = {"edges": growing_triangles.EDGE, "changes": CHANGE}
-OUTPUTS = {"triangles": COUNTED, "components": MOVED}
+SCHEMAS = {"edges": "src long, dst long", "changes": "src long, dst long"}
+OUTPUTS = ("triangles", "components")
 
 
-def build(scope: ps.Scope, edges: ps.Stream[Any], changes: ps.Stream[Any]) -> dict[str, Any]:
-    growing = edges.as_collection("src long, dst long")
-    changing = changes.as_collection("src long, dst long", diff="change")
+def build(
+    scope: ps.Scope, edges: ps.Collection, changes: ps.Collection
+) -> dict[str, ps.Collection]:
     return {
-        "triangles": told(growing_triangles.triangles(scope, growing), COUNTED),
-        "components": told(changing_components.components(scope, changing), MOVED),
+        "triangles": growing_triangles.triangles(scope, edges),
+        "components": changing_components.components(scope, changes),
     }
-
-
-def told(answers: ps.Collection, schema: pa.Schema) -> ps.Stream[Any]:
-    """Columns of updates, with the epoch of each."""
-
-    def build(capability: ps.Capability, info: ps.OperatorInfo) -> Callable[..., None]:
-        capability.drop()
-        info.keeps_nothing()
-
-        def logic(input: ps.Input, output: ps.Output) -> None:
-            for time, batch in input:
-                rows = [(time.time, *row, change) for row, change in batch]
-                columns = [pa.array(column) for column in zip(*rows, strict=True)]
-                told = pa.RecordBatch.from_arrays(columns, schema=schema)
-                output.session(time).give_batch(told)
-
-        return logic
-
-    return answers.updates().unary(ps.Pipeline(), "WithEpoch", build)
 
 
 def arriving(spark: SparkSession, folder: Path, name: str) -> DataFrame:
@@ -71,31 +47,27 @@ def arriving(spark: SparkSession, folder: Path, name: str) -> DataFrame:
     third, separator = ("time", " ") if name == "edges" else ("change", ",")
     files = spark.readStream.schema(f"src long, dst long, {third} long").option("sep", separator)
     lines = files.option("maxFilesPerTrigger", 1).csv(str(folder / name))
-    return lines.select(INPUTS[name].names)
+    return lines.drop("time")
 
 
 def work_off(spark: SparkSession, folder: Path, workers: int) -> None:
     """Take in the files that are new; return when all that they change is written."""
     for module in (growing_triangles.__file__, changing_components.__file__, __file__):
         spark.sparkContext.addPyFile(str(module))  # the tasks import them as well
+    checkpoint = str(folder / "service")
     with pointstamp.spark.serve(
-        build,
-        spark,
-        workers,
-        inputs=INPUTS,
-        outputs=OUTPUTS,
-        checkpoint=str(folder / "service"),
-        snapshot_every=3,
+        build, spark, workers, collections=SCHEMAS, checkpoint=checkpoint, snapshot_every=3
     ) as service:
-        coming, going = [], []
-        for name in INPUTS:
-            to = arriving(spark, folder, name).writeStream.format("pointstamp")
-            to = to.option("service", service.name).option("input", name)
-            to = to.trigger(availableNow=True)
-            coming.append(to.option("checkpointLocation", str(folder / "queries" / name)).start())
+        now = {"availableNow": True}
+        edges = arriving(spark, folder, "edges")
+        changes = arriving(spark, folder, "changes")
+        coming = [
+            service.input("edges").follow(edges, "append", trigger=now),
+            service.input("changes").follow(changes, "diff", diff="change", trigger=now),
+        ]
+        going = []
         for name in OUTPUTS:
-            out = spark.readStream.format("pointstamp").option("service", service.name)
-            to = out.option("output", name).load().writeStream.format("parquet")
+            to = service.output(name).change_feed().writeStream.format("parquet")
             to = to.option("checkpointLocation", str(folder / "queries" / name))
             going.append(to.start(str(folder / name)))
         for query in coming:
@@ -107,7 +79,7 @@ def work_off(spark: SparkSession, folder: Path, workers: int) -> None:
 
 def make_files(folder: Path) -> None:
     """A small graph whose edges come in four files, and another one that changes four times."""
-    for name in INPUTS:
+    for name in SCHEMAS:
         (folder / name).mkdir()
     edges = growing_triangles.random_edges(50, 400).to_pylist()
     changes = changing_components.random_changes(30, 8, 4)
@@ -121,14 +93,15 @@ def make_files(folder: Path) -> None:
 
 
 def say(spark: SparkSession, folder: Path) -> None:
-    from pyspark.sql.functions import max_by
+    from pyspark.sql.functions import expr, max_by
 
-    counts = spark.read.parquet(str(folder / "triangles")).where("change > 0")
-    (last,) = counts.select(max_by("triangles", "epoch")).collect()[0]
+    counts = spark.read.parquet(str(folder / "triangles")).where("_change_type = 'insert'")
+    (last,) = counts.select(max_by("triangles", "_commit_version")).collect()[0]
     print(f"{last} triangles")
     moved = spark.read.parquet(str(folder / "components"))
-    labels = moved.groupBy("vertex", "component").sum("change").where("`sum(change)` > 0")
-    print(f"{labels.select('component').distinct().count()} components")
+    n = expr("sum(if(_change_type = 'insert', 1, -1))").alias("n")
+    labels = moved.groupBy("node", "label").agg(n).where("n > 0")
+    print(f"{labels.select('label').distinct().count()} components")
 
 
 def main(folder: str | None = None, workers: int | str = 2) -> None:
