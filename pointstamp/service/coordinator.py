@@ -221,6 +221,12 @@ class Coordinator:
                 if request.first <= epoch <= request.upto
             }
 
+    def batch(self, request: protocol.GetBatch) -> int | None:
+        """The number of the last batch that a feed has committed; None for none."""
+        self.worker.check_alive()
+        with self.deciding:
+            return self.feeds.get(request.commit, (None,))[0]
+
     def _collections_at(self) -> int | None:
         """The epoch that all collections are at; None if they are closed."""
         collections = self.worker.spec.collections

@@ -246,6 +246,12 @@ class GetEpochTimes(Verb[dict[str, int]], verb="epoch_times", answer="times"):
     upto: int
 
 
+class GetBatch(Verb[int | None], verb="batch", answer="batch"):
+    """The number of the last batch that a feed of collections has committed; None for none."""
+
+    commit: str
+
+
 class Abort(Verb[None], verb="abort"):
     """Drop what is staged, except what a commit has named; again is no error."""
 

@@ -27,7 +27,7 @@ class SparkFeed(CollectionFeed):
         super().__init__(feeds, name, schema)
         self._commits = FrameCommits(side, feeds, name, schema)
 
-    def load(self, frame: DataFrame) -> int:
+    def load(self, frame: DataFrame, *, once: str | None = None) -> int:
         """Insert the rows of a DataFrame, as one epoch of their own; which one.
 
         All tasks of the job that reads it send to the workers, in Arrow batches. What else was
@@ -37,6 +37,9 @@ class SparkFeed(CollectionFeed):
         ----------
         frame : pyspark.sql.DataFrame
             With the columns of the collection, of the same types, in any order.
+        once : str, optional
+            A name, under which the input loads once in all lives of the service's checkpoint:
+            again, nothing is read, and it is the epoch that it was.
 
         Raises
         ------
@@ -49,7 +52,7 @@ class SparkFeed(CollectionFeed):
         StoppedError
             If the collections are closed.
         """
-        return self._commits.load(frame, Append())
+        return self._commits.load(frame, Append(), once)
 
     def follow(
         self,
@@ -115,13 +118,13 @@ class SparkUpsertFeed(UpsertFeed):
         super().__init__(feeds, name, form)
         self._commits = FrameCommits(side, feeds, name, form.schema)
 
-    def load(self, frame: DataFrame) -> int:
+    def load(self, frame: DataFrame, *, once: str | None = None) -> int:
         """Have each row of a DataFrame in the place of that of its key, as one epoch; which one.
 
         Of two rows of one key it is not said which counts. Parameters and errors are those of
         `SparkFeed.load`.
         """
-        return self._commits.load(frame, Upserts(self.form.keys, required_of(self.form)))
+        return self._commits.load(frame, Upserts(self.form.keys, required_of(self.form)), once)
 
     def follow(
         self,

@@ -66,11 +66,18 @@ class FrameCommits:
         self._schema = schema
         self._where = f"input {name!r}"
 
-    def load(self, frame: DataFrame, form: FeedForm) -> int:
-        """Commit a DataFrame; at which epoch."""
+    def load(self, frame: DataFrame, form: FeedForm, once: str | None) -> int:
+        """Commit a DataFrame, under a name once; at which epoch."""
         check_frame(frame, self._where, streams=False)
         form.check(frame.schema, self._schema, self._where)
-        return self._commit(frame, form, self._where, uuid.uuid4().hex)
+        if once is None:
+            return self._commit(frame, form, self._where, uuid.uuid4().hex)
+        name, ask = f"load {self.name}: {once}", self.feeds.service.ask
+        if ask(protocol.GetBatch(name)) is None:
+            return self._commit(frame, form, self._where, name, 0)
+        epoch = ask(protocol.CommitEpoch(name, batch=0))
+        assert epoch is not None  # it is one that is over
+        return epoch
 
     def follow(
         self,
@@ -119,6 +126,7 @@ class FrameCommits:
                 committed = service.ask(protocol.CommitEpoch(commit, tuple(handles), batch))
             except TruncatedCheckpointError:
                 # Other feeds went on meanwhile, so far that what is staged has been pruned.
+                service.ask(protocol.Abort(tuple(handles)))
                 if not left:
                     raise
             else:

@@ -15,7 +15,7 @@ import pointstamp as ps
 from pointstamp.checkpoint import Checkpoint
 from pointstamp.errors import CheckpointError, PointstampError, ServiceError
 from pointstamp.service.checkpoint_config import COLLECTIONS
-from pointstamp.service.protocol import CommitEpoch
+from pointstamp.service.protocol import CommitEpoch, GetBatch
 from tests.collections.lives import renewed_texts
 from tests.service.collection_lives import SCHEMAS, build, changes_of
 from tests.service.direct import workers_of
@@ -151,6 +151,8 @@ def test_a_batch_of_a_feed_counts_once_however_often_others_commit_in_between(
             last = service.advance()
             service.output().probe.wait(last)
     with aborted(serve(tmp_path, 2, every, **one)) as service:
+        found = [workers_of(service)[0].worker.ask(GetBatch(name)) for name in ("x", "y", "z")]
+        assert found == [1, 9, None]
         assert [commit(service, *last) for last in (("x", 1), ("y", 9))] == [1, 3]
         assert commit(service, "x", 2) == last + 1
         assert service.output().snapshot(last + 1) == [(7,)] * 5

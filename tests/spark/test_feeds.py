@@ -138,14 +138,19 @@ def test_a_batch_that_is_repeated_changes_nothing_in_this_life_and_in_the_next(
     def follow(service: ps.Service) -> None:
         run(service.input("t").follow(changes.stream, "diff", diff="n", trigger=NOW))
 
+    def load(service: ps.Service) -> int:
+        epoch: int = service.input("t").load(spark.sql("select 9L as a"), once="nine")
+        return epoch
+
     changes.put((1, 2), (2, 1), (3, 0))
     changes.put((1, -1))
     first = pointstamp.spark.serve(build, spark, 1, **options)
+    assert (load(first), load(first)) == (0, 0)
     follow(first)
     forget_commit(tmp_path, "t", 1)
     follow(first)
-    assert first.input("t").time == 2
-    assert first.output().snapshot(1) == [(1, 1), (2, 1)]
+    assert first.input("t").time == 3
+    assert first.output().snapshot(2) == [(1, 1), (2, 1), (9, 1)]
     for _ in range(4):
         first.advance()
     assert first.await_snapshot(1)
@@ -153,10 +158,11 @@ def test_a_batch_that_is_repeated_changes_nothing_in_this_life_and_in_the_next(
     first.abort()
     with pointstamp.spark.serve(build, spark, 2, **options) as second:
         changes.put((5, 1))
+        assert load(second) == 0
         follow(second)
-        assert second.input("t").time == 7
-        assert second.output().snapshot(6) == [(1, 1), (2, 1), (5, 1)]
-        assert second.output().changes(6) == [((5, 1), 1)]
+        assert second.input("t").time == 8
+        assert second.output().snapshot(7) == [(1, 1), (2, 1), (5, 1), (9, 1)]
+        assert second.output().changes(7) == [((5, 1), 1)]
 
 
 def test_an_end_between_staging_and_commit_loses_nothing(
