@@ -27,7 +27,13 @@ from pointstamp.service.feed_columns import (
     feed_rows,
     feed_schema,
 )
-from pointstamp.service.protocol import TICK_S, AwaitEpoch, GetEpochTimes, ReadEpochs
+from pointstamp.service.protocol import (
+    TICK_S,
+    AwaitEpoch,
+    GetEpochTimes,
+    GetPosition,
+    ReadEpochs,
+)
 from pointstamp.spark.access import Access
 from pointstamp.spark.output_source import COMMIT_S, EpochRange, StreamReader, frontier_of
 
@@ -101,6 +107,29 @@ class CollectionStreamReader(StreamReader):
         """The first epoch that the workers have not discarded."""
         first, _ = frontier_of(self._access, self._output)
         return {"epoch": first, "whole": True} if first else {"epoch": first}
+
+    def latestOffset(  # noqa: N802  (Spark's name)
+        self, start: dict[str, Any], limit: Any
+    ) -> dict[str, Any]:
+        """The first epoch that is not complete; there is no limit to what is read at once.
+
+        Raises `EpochError` if the query is past all epochs that there are.
+        """
+        found = super().latestOffset(start, limit)
+        if found["epoch"] == start["epoch"]:
+            self._check_known(start["epoch"])
+        return found
+
+    def _check_known(self, epoch: int) -> None:
+        """Raise unless all epochs before this one were committed: else the query is of another."""
+        with self._access.worker(0) as worker:
+            at = worker.ask(GetPosition(min(self._access.collections)))
+        if at is not None and epoch > at:
+            raise EpochError(
+                f"the query has read output {self._output!r} up to epoch {epoch - 1}, and service "
+                f"{self._access.name!r} is at epoch {at}: it is another one than the query has "
+                "read, or has lost its checkpoint; begin the query anew"
+            )
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """One for each worker."""

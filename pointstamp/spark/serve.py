@@ -83,7 +83,8 @@ def serve(
     Returns
     -------
     Service
-        With `name`; its inputs take DataFrames, too.
+        With `name`; its inputs take DataFrames, too, and its outputs that are collections give
+        them: `to_spark`, `change_feed`, `upserts` and `merge_into`.
 
     Raises
     ------

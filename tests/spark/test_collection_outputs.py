@@ -168,6 +168,20 @@ def test_a_second_row_of_a_key_ends_the_query(spark: Any, service: Any, tmp_path
         service.output("totals").upserts("city")
 
 
+def test_a_query_of_another_service_is_not_gone_on_with(
+    spark: Any, service: Any, tmp_path: Path
+) -> None:
+    sink = Sink(spark, tmp_path)
+    sink.take(service.output("items").change_feed(discard=False))
+    with pointstamp.spark.serve(build, spark, 1, collections=SCHEMAS) as other:
+        feed(other, [0])
+        with pytest.raises(
+            StreamingQueryException,
+            match=r"has read output 'items' up to epoch 3, and service .* 1:",
+        ):
+            sink.take(other.output("items").change_feed())
+
+
 def test_what_is_no_form_is_refused(service: Any) -> None:
     def made(**options: str) -> Any:
         found = {"service": "outputs", "output": "totals", **options}

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql.types import StructType
 
 import pointstamp as ps
 import pointstamp.spark
+from pointstamp import col
 from pointstamp.errors import ColumnError, StoppedError, UsageError
 from pointstamp.spark.merging import Merge
 
@@ -169,6 +171,60 @@ def test_a_table_is_kept_up_to_date_over_the_lives_of_a_service(
     assert not query.isActive
     with pytest.raises(StoppedError):
         service.output("result").merge_into(name, key="city")
+
+
+def large(scope: Any, sales: Any, shops: Any) -> Any:
+    big = sales.filter(col("cents") >= 1_000).join(shops, on="shop")
+    return big.group_by("city").agg(n=ps.count(), cents=ps.sum("cents"), largest=ps.max("cents"))
+
+
+FEEDS: dict[str, tuple[str, list[list[Any]]]] = {
+    "sales": (
+        "shop BIGINT, item STRING, cents BIGINT",
+        [
+            [(1, "tea", 1_200, "insert"), (2, None, 3_000, "insert"), (2, "ink", 400, "insert")],
+            [
+                (2, None, 3_000, "update_preimage"),
+                (2, None, 5_000, "update_postimage"),
+                (1, "pen", 1_000, "insert"),
+            ],
+            [(2, None, 5_000, "delete")],
+        ],
+    ),
+    "shops": (
+        "shop BIGINT, city STRING",
+        [
+            [(1, "Rome", "insert"), (2, "Oslo", "insert")],
+            [(1, "Rome", "update_preimage"), (1, "Bern", "update_postimage")],
+        ],
+    ),
+}
+"""By table: its columns, and the files of its change data feed."""
+
+
+def test_change_data_feeds_go_in_and_a_table_is_merged(
+    spark: Any, table: Any, tmp_path: Path
+) -> None:
+    """The program of the documentation, with files for the feeds of tables."""
+    report, streams = table("city STRING, n BIGINT, cents BIGINT, largest BIGINT"), {}
+    for name, (columns, batches) in FEEDS.items():
+        of_feed = f"{columns}, _change_type STRING, _commit_version BIGINT"
+        for version, batch in enumerate(batches):
+            changes = spark.createDataFrame([(*row, version) for row in batch], of_feed)
+            changes.coalesce(1).write.mode("append").parquet(str(tmp_path / name))
+        files = spark.readStream.schema(of_feed).option("maxFilesPerTrigger", 1)
+        streams[name] = files.parquet(str(tmp_path / name))
+    schemas = {name: StructType.fromDDL(columns) for name, (columns, _) in FEEDS.items()}
+    folder = tmp_path / "service"
+    with pointstamp.spark.serve(
+        large, spark, workers=2, collections=schemas, checkpoint=folder
+    ) as service:
+        queries = [service.input(name).follow(streams[name], form="cdf") for name in schemas]
+        merging = service.output("result").merge_into(report, key="city")
+        for query in [*queries, merging]:
+            query.processAllAvailable()
+        assert rows(spark, report) == [("Bern", 2, 2_200, 1_200)]
+        assert rows(spark, report) == service.output("result").snapshot()[:]
 
 
 def test_a_table_is_not_merged_into_without_a_checkpoint(spark: Any) -> None:
