@@ -85,10 +85,16 @@ class LifePlan:
     """How many snapshots it leaves."""
 
 
-def check_lives(program: Any, lives: list[LifePlan], dead_part: int = 5, few: int = 4_096) -> None:
+def check_lives(
+    program: Any,
+    lives: list[LifePlan],
+    dead_part: int = 5,
+    few: int = 4_096,
+    schema: str = SCHEMA,
+) -> None:
     """Each life goes on from the last snapshot before, and gives what recomputing gives.
 
-    dead_part, few : see `keyed_updates`
+    dead_part, few : see `keyed_updates` · schema : of its inputs
     """
     expected = program.expected()
     with (
@@ -98,17 +104,19 @@ def check_lives(program: Any, lives: list[LifePlan], dead_part: int = 5, few: in
         checkpoint = Checkpoint(folder)
         for life in lives:
             with renewed_texts():
-                _live(program, life, checkpoint, expected)
+                _live(program, life, checkpoint, expected, schema)
             if (manifest := checkpoint.latest()) is not None:
                 checkpoint.prune(life.keeps)
                 _check_files(Path(folder), checkpoint, manifest)
 
 
-def _live(program: Any, life: LifePlan, checkpoint: Checkpoint, expected: list[Any]) -> None:
+def _live(
+    program: Any, life: LifePlan, checkpoint: Checkpoint, expected: list[Any], schema: str
+) -> None:
     manifest = checkpoint.latest()
     durable = Durable(checkpoint, manifest)
     cuts = tuple(sorted(cut for cut in life.cuts if durable.epoch < cut < len(expected)))
-    run = Run(program, durable, cuts, life.at_a_time)
+    run = Run(program, durable, cuts, life.at_a_time, schema)
     ran = ps.simulate(run, workers=life.workers, seed=len(cuts))
     now = Counter() if manifest is None else expected[manifest.epoch]
     check_updates([seen for seen, _ in ran], now, durable.epoch, expected)

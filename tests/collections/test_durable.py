@@ -5,9 +5,11 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -32,23 +34,21 @@ from tests.collections.lives import (
     renewed_texts,
 )
 from tests.collections.loops import Loop, LoopProgram, loop_programs
-from tests.collections.programs import SCHEMA, Program, Step, programs
+from tests.collections.programs import Program, Step, programs
 from tests.conftest import examples
 
 
-def check_restart(
-    program: Any, before: int, after: int, cut: int, at_a_time: int, schema: str = SCHEMA
-) -> None:
+def check_restart(program: Program, before: int, after: int, cut: int, at_a_time: int) -> None:
     """A program that goes on from a snapshot gives what recomputing gives."""
     expected = program.expected()
     cut %= len(expected)
     with tempfile.TemporaryDirectory() as folder:
         checkpoint = Checkpoint(folder)
-        run = Run(program, Durable(checkpoint), (cut,), at_a_time, schema)
+        run = Run(program, Durable(checkpoint), (cut,), at_a_time)
         ran = ps.simulate(run, workers=before, seed=cut)
         check_updates([seen for seen, _ in ran], Counter(), -1, expected)
         manifest = checkpoint.commit_manifest(cut, [part for _, (part,) in ran], {})
-        run = Run(program, Durable(checkpoint, manifest), (), at_a_time, schema)
+        run = Run(program, Durable(checkpoint, manifest), (), at_a_time)
         with renewed_texts():
             again = ps.simulate(run, workers=after, seed=cut)
         check_updates([seen for seen, _ in again], expected[cut], cut, expected)
@@ -150,6 +150,19 @@ AGGREGATES = {
     "median": ps.median("v"),
     "third": ps.quantile("v", 0.34, discrete=True),
     "mode of texts": ps.mode("t"),
+    "list of texts": ps.collect_list("t"),
+    "set of lists": ps.collect_set("v"),
+    "a sum of one's own": ps.linear_aggregate(
+        ("v", "f"),
+        zero=(0, 0, 0),
+        add=lambda s, pair, n: (
+            s[0] + n,
+            s[1] + n * pair[0] * (1 << 90),
+            s[2] + n * (Fraction(pair[1]) if pair[1] == pair[1] else 0),
+        ),
+        emit=lambda s: f"{s[1]} and {s[2]} of {s[0]}",
+        type="string",
+    ),
 }
 
 FORMS = {
@@ -159,6 +172,12 @@ FORMS = {
     "top": lambda t: t.group_by("k").top_k(2, ["t", "v"], descending=[True, False]),
     "reduce": lambda t: t.group_by("t").reduce(
         lambda key, rows: [(*key, len(rows))], "t string?, n long"
+    ),
+    "reduce by batches": lambda t: t.group_by("t").reduce_batches(
+        lambda batch, offsets: pa.table(
+            {"t": batch["t"].take(offsets[:-1]), "n": np.diff(offsets)}
+        ),
+        "t string?, n long",
     ),
     "rank": lambda t: t.select("t", r=ps.rank().over("k", order_by="t", descending=True)),
     "lag": lambda t: t.select("v", before=ps.lag("t").over("t", order_by=["v", "f"])),

@@ -34,7 +34,7 @@ def check_restart(program: Any, before: int, after: int, cut: int, at_a_time: in
             check_updates(updates, expected[cut], cut, expected)
 
 
-@settings(max_examples=examples(80))
+@settings(max_examples=examples(50))
 @given(stays(), WORKERS, WORKERS, st.integers(0, 9), AT_A_TIME)
 def test_temporal_filters_that_are_begun_again_give_what_recomputing_gives(
     program: Any, before: int, after: int, cut: int, at_a_time: int
@@ -42,7 +42,7 @@ def test_temporal_filters_that_are_begun_again_give_what_recomputing_gives(
     check_restart(program, before, after, cut, at_a_time)
 
 
-@settings(max_examples=examples(120))
+@settings(max_examples=examples(60))
 @given(windowed(), WORKERS, WORKERS, st.integers(0, 9), AT_A_TIME)
 def test_windows_that_are_begun_again_give_what_recomputing_gives(
     program: Any, before: int, after: int, cut: int, at_a_time: int
@@ -50,7 +50,7 @@ def test_windows_that_are_begun_again_give_what_recomputing_gives(
     check_restart(program, before, after, cut, at_a_time)
 
 
-@settings(max_examples=examples(80))
+@settings(max_examples=examples(50))
 @given(orders(), WORKERS, WORKERS, st.integers(0, 9), AT_A_TIME)
 def test_upserts_that_are_begun_again_give_what_recomputing_gives(
     program: Any, before: int, after: int, cut: int, at_a_time: int

@@ -25,7 +25,7 @@ from tests.conftest import examples
 HOUR = timedelta(hours=1)
 
 
-@settings(max_examples=examples(300))
+@settings(max_examples=examples(150))
 @given(windowed(), st.sampled_from([1, 2, 4]), st.sampled_from([1, 2, 7]), st.integers(0, 1 << 20))
 def test_windows_are_what_recomputing_gives(
     program: Windowed, workers: int, at_a_time: int, seed: int

@@ -22,9 +22,9 @@ from pointstamp.collections.changes import nulls_first
 from pointstamp.collections.schema import schema_of
 from pointstamp.containers.nested import NestedType, column_type_named, column_type_of_arrow
 from pointstamp.errors import DataError, SchemaError
+from tests.collections.lives import PLANS, LifePlan, check_lives
 from tests.collections.running import run_epochs
 from tests.collections.temporal_programs import accumulated
-from tests.collections.test_durable import WORKERS, check_restart
 from tests.conftest import examples
 
 ORDERS = "k long, tags array<string>, at struct<x: double, y: array<struct<n: long, t: string>>>?"
@@ -218,7 +218,7 @@ def nested_programs(draw: Any) -> NestedProgram:
     return NestedProgram(draw(st.integers(0, len(FORMS) - 1)), epochs)
 
 
-@settings(max_examples=examples(150))
+@settings(max_examples=examples(100))
 @given(nested_programs(), st.sampled_from([1, 2, 4]), st.sampled_from([1, 7]))
 def test_programs_of_nested_columns_give_what_recomputing_gives(
     program: NestedProgram, workers: int, at_a_time: int
@@ -235,11 +235,11 @@ def check_nested(program: NestedProgram, workers: int, at_a_time: int) -> None:
 
 
 @settings(max_examples=examples(60))
-@given(nested_programs(), WORKERS, WORKERS, st.integers(0, 9))
+@given(nested_programs(), PLANS)
 def test_programs_of_nested_columns_go_on_from_snapshots(
-    program: NestedProgram, before: int, after: int, cut: int
+    program: NestedProgram, plans: list[LifePlan]
 ) -> None:
-    check_restart(program, before, after, cut, 1, ORDERS)
+    check_lives(program, plans, 1, 100, ORDERS)
 
 
 def test_columns_go_in_and_come_out_as_arrow_has_them() -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,11 +16,10 @@ from hypothesis import strategies as st
 
 import pointstamp as ps
 from pointstamp import col
-from pointstamp.checkpoint import Checkpoint
 from pointstamp.errors import BuildError, OperatorError, SchemaError
+from tests.collections.lives import PLANS, LifePlan, check_lives
 from tests.collections.running import run_epochs
 from tests.collections.temporal_programs import accumulated
-from tests.collections.test_durable import Durable, Everything, renewed_texts, updates_of
 from tests.conftest import examples
 
 SALES = "k long, v long?, w double, t string?"
@@ -121,7 +119,22 @@ class Sales:
     """Epochs of changes, and what is computed of them."""
 
     which: int
-    epochs: list[list[tuple[Row, int]]]
+    epochs: list[list[list[tuple[Row, int]]]]
+    n_inputs: ClassVar = 1
+
+    def build(self, inputs: Any) -> Any:
+        """With the operators."""
+        return build(self.which)(inputs)
+
+    def expected(self) -> list[Counter[Row]]:
+        """In plain Python, at each epoch."""
+        there: Counter[Row] = Counter()
+        found = []
+        for (changes,) in self.epochs:
+            for row, diff in changes:
+                there[row] += diff
+            found.append(expected(self.which, there))
+        return found
 
 
 @st.composite
@@ -142,11 +155,11 @@ def sales(draw: Any) -> Sales:
         removed = [known[place] for place in gone]
         known = [row for place, row in enumerate(known) if place not in gone]
         known += [row for row, n in added for _ in range(n)]
-        epochs.append([*added, *((row, -1) for row in removed)])
+        epochs.append([[*added, *((row, -1) for row in removed)]])
     return Sales(draw(st.integers(0, 4)), epochs)
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(120))
 @given(sales(), st.sampled_from([1, 2, 4]), st.sampled_from([1, 7]), st.integers(0, 1 << 20))
 def test_what_functions_make_of_groups_is_what_recomputing_gives(
     program: Sales, workers: int, at_a_time: int, seed: int
@@ -156,53 +169,17 @@ def test_what_functions_make_of_groups_is_what_recomputing_gives(
 
 def check_sales(program: Sales, workers: int, at_a_time: int, seed: int) -> None:
     """The updates of all workers add up to what recomputing gives, at each epoch."""
-    epochs = [[changes] for changes in program.epochs]
-    given = ([SALES], build(program.which), epochs, at_a_time)
+    given = ([SALES], program.build, program.epochs, at_a_time)
     parts = ps.simulate(run_epochs, *given, workers=workers, seed=seed)
-    found = accumulated([update for part in parts for update in part], len(epochs))
-    there: Counter[Row] = Counter()
-    for epoch, changes in enumerate(program.epochs):
-        for row, diff in changes:
-            there[row] += diff
-        assert found[epoch] == expected(program.which, there), epoch
-    times = [time for part in parts for _, time, _ in part]
-    assert set(times) <= set(range(len(epochs)))
+    found = accumulated([update for part in parts for update in part], len(program.epochs))
+    assert found == program.expected()
+    assert {time for part in parts for _, time, _ in part} <= set(range(len(found)))
 
 
-FORMS = {
-    "linear": lambda t: t.group_by("k").agg(
-        a=ps.linear_aggregate(
-            ("v", "f"),
-            zero=(0, 0, 0),
-            add=lambda s, pair, n: (
-                s[0] + n,
-                s[1] + n * pair[0] * (1 << 90),
-                s[2] + n * (Fraction(pair[1]) if abs(pair[1]) < 1e308 else 0),
-            ),
-            emit=lambda s: f"{s[1]} and {s[2]} of {s[0]}",
-            type="string",
-        )
-    ),
-    "by batches": lambda t: t.group_by("t").reduce_batches(
-        lambda batch, offsets: pa.table(
-            {"t": batch["t"].take(offsets[:-1]), "n": np.diff(offsets)}
-        ),
-        "t string?, n long",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", FORMS)
-def test_what_functions_keep_comes_back(name: str) -> None:
-    program = Everything(FORMS[name])
-    with tempfile.TemporaryDirectory() as folder:
-        checkpoint = Checkpoint(folder)
-        whole, parts = updates_of(program, Durable(checkpoint), 3, 2)
-        manifest = checkpoint.commit_manifest(3, parts, {})
-        with renewed_texts():
-            again, _ = updates_of(program, Durable(checkpoint, manifest), None, 3)
-        assert again == [update for update in whole if update[0] > 3]
-        assert again, "the epochs after the snapshot change something"
+@settings(max_examples=examples(60))
+@given(sales(), PLANS)
+def test_what_functions_keep_goes_on_from_snapshots(program: Sales, plans: list[LifePlan]) -> None:
+    check_lives(program, plans, 1, 100, SALES)
 
 
 @pytest.mark.parametrize(
