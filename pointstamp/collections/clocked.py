@@ -20,7 +20,7 @@ from pointstamp.collections.clock_input import Clock
 from pointstamp.collections.durable_rows import StoredPart, restored_rows
 from pointstamp.collections.expression import Expression, as_expression, col
 from pointstamp.collections.schema import Schema
-from pointstamp.containers.updates import FirstWords, Rows
+from pointstamp.containers.updates import FirstWords, Rows, Updates
 from pointstamp.containers.words import LONG, WordType
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
@@ -40,6 +40,8 @@ class ClockedEngine(Protocol):
 
     now: int | None
     """The word of the clock; None before it has one."""
+    is_canonical: bool
+    """Whether what follows of a time never has two updates of a record."""
 
     def move(self, now: int) -> list[Rows]:
         """Move the clock to a later word; what changes by that, as updates."""
@@ -146,8 +148,7 @@ def _by_clock(
                 parts = []
                 if now is not None and (engine.now is None or now > engine.now):
                     parts = engine.move(now)
-                parts += [engine.add(batch.rows) for batch in batches]
-                _send(output, held, parts, texts, name)
+                _send(output, held, engine, [*parts, *_added(engine, batches)], texts, name)
 
         return logic
 
@@ -181,8 +182,7 @@ def _by_epoch(
             stash.take(records)
             for held, batches in stash:
                 parts = engine.move(held.time)
-                parts += [engine.add(batch.rows) for batch in batches]
-                _send(output, held, parts, texts, name)
+                _send(output, held, engine, [*parts, *_added(engine, batches)], texts, name)
                 await_following(held)
 
         return logic
@@ -205,9 +205,25 @@ def _begun(engine: ClockedEngine, info: OperatorInfo, n_key: int | None) -> Cloc
     return engine
 
 
+def _added(engine: ClockedEngine, batches: Iterable[Updates]) -> list[Rows]:
+    """What follows of all updates of a time."""
+    given = [batch.rows for batch in batches]
+    return [engine.add(given[0] if len(given) == 1 else np.concatenate(given))] if given else []
+
+
 def _send(
-    output: Output, held: Capability, parts: list[Rows], texts: tuple[int, ...], name: str
+    output: Output,
+    held: Capability,
+    engine: ClockedEngine,
+    parts: list[Rows],
+    texts: tuple[int, ...],
+    name: str,
 ) -> None:
-    parts = [np.ascontiguousarray(rows) for rows in parts if len(rows)]
-    if parts:
-        send_rows(output, held, consolidated(parts, name), texts)
+    parts = [rows for rows in parts if len(rows)]
+    if not parts:
+        return
+    if engine.is_canonical:
+        rows = np.ascontiguousarray(parts[0] if len(parts) == 1 else np.concatenate(parts))
+    else:
+        rows = consolidated([np.ascontiguousarray(rows) for rows in parts], name)
+    send_rows(output, held, rows, texts)

@@ -47,6 +47,7 @@ from pointstamp.containers.words import (
 )
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import BuildError, DataError, SchemaError
+from pointstamp.kernels.consolidation import consolidate
 from pointstamp.operators.transform import transform
 from pointstamp.operators.window_assigners import Sliding, check_lateness, span_number
 
@@ -132,6 +133,9 @@ class WindowedRecords:
     closes.
     """
 
+    is_canonical = True
+    """What closes is of other windows than what comes."""
+
     def __init__(self, windows: EventWindows, texts: tuple[int, ...] = NO_TEXTS) -> None:
         self._windows = windows
         self._texts = texts
@@ -153,7 +157,8 @@ class WindowedRecords:
         closed = self._closing.take(now)
         if closed is None:
             return []
-        gone = closed[:, 1:]
+        # Copies of a record that came at other times are in other batches.
+        gone = consolidate(np.ascontiguousarray(closed[:, 1:]))
         gone[:, -1] *= -1
         return [gone]
 
@@ -164,8 +169,9 @@ class WindowedRecords:
         if self.now is not None:
             is_open = closes > self.now
             rows, closes = rows[is_open], closes[is_open]
-        self._closing.add(np.column_stack([closes, rows]))
-        return rows
+        timed = consolidate(np.ascontiguousarray(np.column_stack([closes, rows])))
+        self._closing.add_consolidated(timed)
+        return timed[:, 1:]
 
     def contents(self) -> Iterable[StoredPart]:
         """The records, in each of their windows."""
@@ -180,6 +186,8 @@ class WindowedRecords:
 
 class KeepsNothing:
     """An engine that goes by the clock alone."""
+
+    is_canonical = False
 
     def __init__(self) -> None:
         self.now: int | None = None

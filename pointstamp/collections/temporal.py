@@ -54,7 +54,10 @@ class Calendar:
 
     def add(self, rows: Rows) -> None:
         """Enter rows, in any order; those whose diffs cancel go."""
-        rows = consolidate(np.ascontiguousarray(rows))
+        self.add_consolidated(consolidate(np.ascontiguousarray(rows)))
+
+    def add_consolidated(self, rows: Rows) -> None:
+        """The same of rows that are."""
         if len(rows):
             insert_batch(self._batches, rows)
 
@@ -96,6 +99,9 @@ class Presence:
     texts : tuple of int
         Which words of the rows are numbers of texts.
     """
+
+    is_canonical = False
+    """A record may come while another copy of it enters."""
 
     def __init__(
         self, interval: Interval, *, leaves: bool, texts: tuple[int, ...] = NO_TEXTS

@@ -52,9 +52,10 @@ def serve(
     inputs, outputs : mapping
         Of names to schemas: a `pyarrow.Schema`, or a dict of column names to types. Of streams.
     collections : mapping, optional
-        Of names to schemas: inputs that are collections, as of `View`. `build` is given a
-        `Collection` for each, and what it returns as collections are outputs, too, without being
-        declared; a single one is called "result". `service.input(name)` has `insert`, `delete` and
+        Of names to schemas: inputs that are collections, as of `View`; or to a `ClockInput`, which
+        may go by itself, with `every=`. `build` is given a `Collection` for each, or a `Clock`, and
+        what it returns as collections are outputs, too, without being declared; a single one is
+        called "result". `service.input(name)` has `insert`, `delete` and
         `update`, or `upsert` and `remove` where it is declared as an `UpsertInput`;
         `service.advance()` commits an epoch, and `service.output(name)` has `changes` and
         `snapshot`.

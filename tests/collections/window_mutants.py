@@ -40,6 +40,11 @@ WINDOW_MUTANTS = [
                 "gone[:, -1] *= 1",
             ),
             (
+                "Copies of a record that close are not added up.",
+                "gone = consolidate(np.ascontiguousarray(closed[:, 1:]))",
+                "gone = closed[:, 1:].copy()",
+            ),
+            (
                 "Results go when their window closes.",
                 "return lasting",
                 "return rows",

@@ -98,8 +98,8 @@ FORMS: list[tuple[Callable[[Any], Any], Callable[[Multiset], Multiset]]] = [
 class Windowed:
     """Epochs of changes and of a clock, the windows, and what follows them."""
 
-    is_canonical: ClassVar = False
-    """Equal rows are of several windows where these are selected away."""
+    is_canonical: ClassVar = (False, True, True)
+    """Equal rows of the result are of several windows where these are selected away."""
 
     windows: ps.Sliding
     lateness: int
