@@ -23,7 +23,6 @@ from pointstamp.collections.durable_rows import (
     is_restored,
     restored_rows,
 )
-from pointstamp.collections.group_answers import first_of_each
 from pointstamp.collections.groups import Groups
 from pointstamp.collections.reduce import FirstRecord, owner, reduce_groups
 from pointstamp.collections.seen_records import SeenRecords
@@ -63,7 +62,7 @@ def state_of(
 class SummedState:
     """What a worker keeps of its groups where sums suffice; see `GroupState`.
 
-    append_only : whether no record is ever deleted, so that of a least value none after it is kept
+    append_only : whether no record is ever deleted, so that of values the first one is kept alone
     """
 
     def __init__(
@@ -96,11 +95,6 @@ class SummedState:
     def __len__(self) -> int:
         return len(self._sums)
 
-    @property
-    def n_values(self) -> int:
-        """How many values are kept in order."""
-        return sum(len(rows) for batches in self._values for rows in batches)
-
     def contents(self, key_texts: tuple[int, ...]) -> list[StoredPart]:
         """The sums of each group."""
         sums = self._sums.dump()
@@ -132,16 +126,18 @@ class SummedState:
             values = [values_by_key(rows, self._n_key, value, flag, unit) for rows in parts]
             new = consolidated(values, self._name)
             if self._append_only:
-                new = first_of_each(new, self._n_key)
-            if len(new):
+                # Nothing goes, so what is first now was so before, or has come now.
+                batches[:] = [new]
+            elif len(new):
                 insert_batch(batches, new)
-                if self._append_only:
-                    # It may be one of several now, of which each had a first value.
-                    batches[-1] = first_of_each(batches[-1], self._n_key)
         try:
-            return self._sums.update(parts, self._values)
+            changes = self._sums.update(parts, self._values)
         except SumOverflow as error:
             raise self._refused(error) from None
+        if self._append_only:
+            for batches in self._values:
+                batches.clear()
+        return changes
 
     def _refused(self, error: SumOverflow) -> DataError:
         if error.place < 0:
@@ -330,7 +326,9 @@ def aggregate(
 
     pact = Exchange(FirstWords(n_key))
     interest = Interest.IF_CAPABILITY if always is None else Interest.ALWAYS
-    return operator([stream], [pact], name, build, interest)
+    # Of another name, as a snapshot of the one has not what the other would need.
+    called = f"{name} (append-only)" if append_only else name
+    return operator([stream], [pact], called, build, interest)
 
 
 class _AggregateLogic(BuiltInLogic):

@@ -6,7 +6,7 @@ operators do with the words is in the modules beside; here columns become words.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -17,16 +17,16 @@ from pointstamp.collections.arrange import Arrangement, arrange, as_updates
 from pointstamp.collections.arranged import ArrangedCollection
 from pointstamp.collections.assertions import AssertionMethods
 from pointstamp.collections.beside import beside_of
+from pointstamp.collections.by_record import RecordMethods, bound_columns
 from pointstamp.collections.casts import Bound
-from pointstamp.collections.chosen_columns import by_name, plain_words
+from pointstamp.collections.chosen_columns import plain_words
 from pointstamp.collections.counted import counted
 from pointstamp.collections.event_windows import WindowColumns, WindowedMethods, open_windows
-from pointstamp.collections.expression import Expression, as_expression, col
+from pointstamp.collections.expression import Expression, col
 from pointstamp.collections.fixpoint import LoopMethods, brought_together
 from pointstamp.collections.grouped import GroupedCollection, aggregated, check_keys
-from pointstamp.collections.linear import Change, changed, chosen_words, computing, keeping
-from pointstamp.collections.over import with_window_columns
-from pointstamp.collections.schema import Column, Schema, column_names, schema_of
+from pointstamp.collections.linear import Change, changed, chosen_words, computing
+from pointstamp.collections.schema import Column, Schema, column_names
 from pointstamp.collections.stats import CollectionStats, IndexedColumns, stats_of
 from pointstamp.collections.temporal import present
 from pointstamp.collections.trace_arrange import TraceArrangement, arrange_trace
@@ -46,7 +46,7 @@ How = Literal["inner", "left", "right", "full", "semi", "anti", "cross"]
 _HOWS = ("inner", "left", "right", "full", "semi", "anti", "cross")
 
 
-class Collection(LoopMethods, AssertionMethods):
+class Collection(RecordMethods, LoopMethods, AssertionMethods):
     """A multiset of records of one schema, which changes with time.
 
     Made by `Scope.new_collection`, and by operators on collections.
@@ -79,25 +79,7 @@ class Collection(LoopMethods, AssertionMethods):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.schema})"
 
-    # Records one by one.
-
-    def select(self, *columns: str | Expression, **named: Any) -> Collection:
-        """Records of these columns alone: by name, or computed, with the name of the argument.
-
-        >>> import pointstamp as ps
-        >>> view = ps.View(lambda scope, t: t.select("a", b=ps.col("a") * 2), t="a long, c long")
-        >>> view.insert("t", [(1, 7)])
-        >>> view.advance()
-        [((1, 2), 1)]
-        """
-        wide, found = with_window_columns(self, by_name(columns, named))
-        return wide.computed(found, "Select")
-
-    def with_columns(self, **named: Any) -> Collection:
-        """Records with more columns, or with columns computed anew."""
-        kept = {column: col(column) for column in self.schema.names}
-        wide, found = with_window_columns(self, {**kept, **by_name((), named)})
-        return wide.computed(found, "WithColumns")
+    # Columns and signs.
 
     def rename(self, mapping: dict[str, str]) -> Collection:
         """The same records, with columns of other names."""
@@ -114,14 +96,6 @@ class Collection(LoopMethods, AssertionMethods):
             self.schema.column(column, name)
         kept = {column: col(column) for column in self.schema.names if column not in columns}
         return self.computed(kept, name)
-
-    def filter(self, predicate: Expression, *, name: str = "Filter") -> Collection:
-        """The records for which `predicate` is true; null is not true."""
-        bound = as_expression(predicate).bind(self.schema)
-        if bound.type.name != "boolean":
-            raise SchemaError(f"operator {name!r}: {predicate} is {bound.type.name}, not boolean")
-
-        return self._changed(name, keeping(bound), self.schema)
 
     def concat(self, *others: Collection, name: str = "Concat") -> Collection:
         """The records of all, each as often as in all together; columns match by name."""
@@ -157,44 +131,6 @@ class Collection(LoopMethods, AssertionMethods):
             return rows
 
         return self.of(changed(self.stream, name, negated, self.schema.texts), self.schema)
-
-    def map(
-        self, function: Callable[[tuple[Any, ...]], Any], schema: Any, *, name: str = "Map"
-    ) -> Collection:
-        """Each record replaced by `function(row)`, a row of `schema`.
-
-        The function is called with each update, and has to give the same for the same row.
-        """
-        return self.flat_map(lambda row: [function(row)], schema, name=name)
-
-    def flat_map(
-        self,
-        function: Callable[[tuple[Any, ...]], Iterable[Any]],
-        schema: Any,
-        *,
-        name: str = "FlatMap",
-    ) -> Collection:
-        """Each record replaced by the rows of `function(row)`, which are of `schema`.
-
-        The function is called with each update, and has to give the same for the same row.
-
-        >>> import pointstamp as ps
-        >>> def words(scope, lines):
-        ...     split = lambda line: [(word,) for word in line[0].split()]
-        ...     return lines.flat_map(split, "word string").group_by("word").count()
-        >>> view = ps.View(words, lines="line string")
-        >>> view.insert("lines", [("to be or not to be",)])
-        >>> view.advance()[:2]
-        [(('be', 2), 1), (('not', 1), 1)]
-        """
-        result = schema_of(schema)
-
-        def each(rows: Rows) -> Rows:
-            pairs = zip(self.schema.to_rows(rows), rows[:, -1].tolist(), strict=True)
-            changes = ((made, diff) for row, diff in pairs for made in function(row))
-            return result.to_pairs(changes, f"operator {name!r}").rows
-
-        return self._changed(name, each, result)
 
     # Records together.
 
@@ -535,10 +471,7 @@ class Collection(LoopMethods, AssertionMethods):
 
     def computed(self, columns: dict[str, Expression], name: str) -> Collection:
         """Records of these columns, by name."""
-        if not columns:
-            raise SchemaError(f"operator {name!r} leaves no column; a collection has one at least")
-        bound = {column: expression.bind(self.schema) for column, expression in columns.items()}
-        schema = Schema(tuple(value.column(column) for column, value in bound.items()))
+        bound, schema = bound_columns(self.schema, columns, name)
         plain = plain_words(self.schema, columns)
         if plain is not None:
             change = chosen_words(plain, self.schema.n_words)
@@ -583,7 +516,9 @@ class Collection(LoopMethods, AssertionMethods):
 
     def kept(self, stream: StreamCore[Any], schema: Schema) -> Collection:
         """A collection in which something is deleted only where something is here."""
-        return Collection(stream, schema, append_only=self.append_only)
+        found = self.of(stream, schema)
+        found.append_only = self.append_only
+        return found
 
     def of(self, stream: StreamCore[Any], schema: Schema) -> Collection:
         """A collection of the scope."""

@@ -45,6 +45,7 @@ from pointstamp.containers.words import (
     DateType,
     WordType,
 )
+from pointstamp.dataflow.error_policy import OnError
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import BuildError, DataError, SchemaError
 from pointstamp.kernels.consolidation import consolidate
@@ -331,8 +332,12 @@ class WindowedMethods:
         """
         return self._late()
 
-    def filter(self, predicate: Expression, *, name: str = "Filter") -> Any:
-        """As of other collections; of the same windows."""
+    def filter(
+        self, predicate: Expression, *, on_error: OnError = "raise", name: str = "Filter"
+    ) -> Any:
+        """As of other collections; of the same windows, unless errors are left out or data."""
+        if on_error != "raise":
+            return self.plain().filter(predicate, on_error=on_error, name=name)
         return self._with(
             lambda records: records.filter(predicate, name=name),
             {column: column for column in self.schema.names},

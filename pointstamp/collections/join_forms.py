@@ -49,9 +49,13 @@ def _of_one_type(left: Collection, right: Collection, keys: Keys) -> tuple[Colle
     """Both, with keys that are integers of other widths as longs."""
     for one, two in zip(*keys, strict=True):
         if left.schema.column(one).type != right.schema.column(two).type:
-            left = left.with_columns(**{one: col(one).cast("long")})
-            right = right.with_columns(**{two: col(two).cast("long")})
+            left, right = _with_long(left, one), _with_long(right, two)
     return left, right
+
+
+def _with_long(side: Collection, column: str) -> Collection:
+    columns = {name: col(name) for name in side.schema.names}
+    return side.computed({**columns, column: col(column).cast("long")}, "KeyAsLong")
 
 
 def _inner(

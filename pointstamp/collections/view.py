@@ -121,6 +121,19 @@ class View:
         """The epoch of what is inserted and deleted now."""
         return self._epoch
 
+    @property
+    def dropped(self) -> dict[str, int]:
+        """By operator: on how many updates it failed that `on_error="drop"` left out.
+
+        >>> import pointstamp as ps
+        >>> one_over = lambda scope, t: t.select(x=1 / ps.col("n"), on_error="drop")
+        >>> view = ps.View(one_over, t="n long")
+        >>> view.insert("t", [(2,), (0,)])
+        >>> view.advance(), view.dropped
+        ([((0.5,), 1)], {'Select': 1})
+        """
+        return dict(self._worker.dropped)
+
     def insert(self, name: str, rows: Any) -> None:
         """Add each row once to an input.
 

@@ -97,8 +97,8 @@ class Failed(NamedTuple, Generic[T]):
 
     def __reduce__(self) -> tuple[Callable[..., Failed[Any]], tuple[Any, ...]]:
         record, error = self.record, self.error
-        stand_in = Unpicklable(type(record).__name__, _text(_SHORT.repr, record))
-        text = f"{type(error).__name__}: {_text(str, error)}".removesuffix(": ")
+        stand_in = Unpicklable(type(record).__name__, safe_text(_SHORT.repr, record))
+        text = f"{type(error).__name__}: {safe_text(str, error)}".removesuffix(": ")
         notes = tuple(map(str, getattr(error, "__notes__", ())))
         return _revived, (survivor(record), stand_in, self.operator, survivor(error), text, notes)
 
@@ -239,7 +239,7 @@ def _note(error: BaseException, note: str) -> None:
         error.add_note(note)
 
 
-def _text(said: Callable[[Any], str], value: Any) -> str:
+def safe_text(said: Callable[[Any], str], value: Any) -> str:
     """`repr` or `str`, also where the user's own code for that fails."""
     try:
         return said(value)

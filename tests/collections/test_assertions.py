@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import pytest
@@ -11,10 +10,9 @@ from hypothesis import strategies as st
 
 import pointstamp as ps
 from pointstamp import col
-from pointstamp.errors import BuildError, OperatorError, SchemaError, WorkerError
+from pointstamp.errors import BuildError, OperatorError, SchemaError
+from tests.collections.asserting import Changes, check_asserting, pairs_of_collections
 from tests.conftest import examples
-
-Changes = list[tuple[tuple[int, int], int]]
 
 
 def test_what_is_there_is_named_with_its_epoch_and_how_often() -> None:
@@ -110,60 +108,14 @@ def test_what_it_is_given_is_checked() -> None:
         ps.View(other_columns, t="a long")
 
 
-records = st.tuples(st.integers(0, 2), st.integers(0, 1))
-epochs = st.lists(
-    st.lists(st.tuples(records, st.sampled_from([-2, -1, 1, 1, 2])), max_size=5),
-    min_size=1,
-    max_size=4,
-)
-
-
-def first_difference(one: list[Changes], two: list[Changes]) -> int | None:
-    """The first epoch at whose end two multisets differ."""
-    now: Counter[Any] = Counter()
-    for epoch, (added, gone) in enumerate(zip(one, two, strict=True)):
-        for row, diff in added:
-            now[row] += diff
-        for row, diff in gone:
-            now[row] -= diff
-        if any(now.values()):
-            return epoch
-    return None
-
-
-def _run(worker: ps.Worker, sides: list[list[Changes]], at_a_time: int) -> None:
-    with worker.dataflow() as scope:
-        made = [scope.new_collection("a long, b long") for _ in sides]
-        probe = made[0][1].assert_equal(made[1][1]).probe()
-    for epoch in range(len(sides[0])):
-        for (input_, _), changes in zip(made, sides, strict=True):
-            input_.update(changes[epoch][worker.index :: worker.peers])
-            input_.advance_to(epoch + 1)
-        if epoch % at_a_time == at_a_time - 1:
-            worker.step_while(lambda epoch=epoch: probe.less_than(epoch + 1))  # type: ignore[misc]  # mypy knows no defaults of lambdas
-    for input_, _ in made:
-        input_.close()
-    worker.run()
-
-
 @settings(max_examples=examples(200))
 @given(
-    epochs,
-    st.data(),
+    pairs_of_collections(),
     st.sampled_from([1, 2, 3]),
     st.sampled_from([1, 3]),
     st.integers(0, 1 << 20),
 )
 def test_it_fails_at_the_first_epoch_that_differs_and_at_no_other(
-    one: list[Changes], data: Any, workers: int, at_a_time: int, seed: int
+    sides: list[list[Changes]], workers: int, at_a_time: int, seed: int
 ) -> None:
-    # The same in another order, with one more change that may come and go.
-    two = [data.draw(st.permutations(changes)) for changes in one]
-    more = data.draw(st.lists(st.tuples(records, st.sampled_from([1, -1])), max_size=2))
-    two[data.draw(st.integers(0, len(two) - 1))] += more
-    expected = first_difference(one, two)
-    if expected is None:
-        ps.simulate(_run, [one, two], at_a_time, workers=workers, seed=seed)
-        return
-    with pytest.raises(WorkerError, match=f"should be equal: at epoch {expected} there are"):
-        ps.simulate(_run, [one, two], at_a_time, workers=workers, seed=seed)
+    check_asserting(sides, workers, at_a_time, seed)

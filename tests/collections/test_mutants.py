@@ -16,6 +16,12 @@ from tests.collections.durable_mutants import (
 from tests.collections.hunting import CollectionMutant, by_views, by_workers
 from tests.collections.loop_mutants import LOOP_MUTANTS, by_loops
 from tests.collections.mutants import MUTANTS
+from tests.collections.policy_mutants import (
+    POLICY_MUTANTS,
+    by_asserting,
+    by_failing,
+    by_insertions,
+)
 from tests.collections.shared_mutants import (
     SHARED_MUTANTS,
     by_handles,
@@ -42,6 +48,7 @@ ALL = [
     *DURABLE_MUTANTS,
     *SNAPSHOT_MUTANTS,
     *USER_MUTANTS,
+    *POLICY_MUTANTS,
 ]
 
 
@@ -63,6 +70,7 @@ HUNTS = [
     *(by_views, by_workers, by_loops, by_joins, by_motifs, by_imports, by_handles),
     *(by_stays, by_orders, by_windows, by_restarts, by_clocks_again, by_upserts_again),
     *(by_functions, by_nested, by_tables, by_lives, by_lives_of_loops),
+    *(by_asserting, by_failing, by_insertions),
 ]
 
 
