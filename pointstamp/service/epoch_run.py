@@ -231,7 +231,15 @@ class EpochRuns:
         ------
         CheckpointStructureError
             If the inputs are not those that the first run had.
+        UsageError
+            If one is of upserts, or a clock.
         """
+        others = ", ".join(map(repr, {**spec.upserts, **spec.clocks}))
+        if others:
+            raise UsageError(
+                f"the input {others} is of upserts, or a clock, which only services have: give "
+                "rows that come and go, by a change data feed or with diffs"
+            )
         before = {name: str(schema) for name, schema in self.schemas.items()}
         now = {name: str(schema) for name, schema in spec.collections.items()}
         if before not in ({}, now):

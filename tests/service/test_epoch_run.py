@@ -175,6 +175,15 @@ def test_other_inputs_and_other_folders_are_refused(tmp_path: Path) -> None:
         EpochRuns(Checkpoint(tmp_path / "s"))
 
 
+def test_upserts_and_clocks_are_refused(tmp_path: Path) -> None:
+    for declared in (ps.UpsertInput("shop long, item string?", key="shop"), ps.ClockInput("long")):
+        inputs: Any = {"t": declared}
+        with pytest.raises(
+            UsageError, match="the input 't' is of upserts, or a clock, which only ser"
+        ):
+            prepared(tmp_path, lambda scope, t: scope.new_collection("a long")[1], inputs)
+
+
 def test_schemas_that_differ_in_nulls_alone_are_those_of_the_first_run(tmp_path: Path) -> None:
     odd = Schema(tuple(schema_of("a long, b string?").columns[::-1]))
     before = {"t": schema_of("a long, b string?")}
