@@ -107,6 +107,10 @@ class View:
                 )
             for name, result in found.items():
                 self._results[name] = _Result(result, self._probe)
+            given = dict(zip(inputs, collections, strict=True))
+            self._named: dict[str, Collection] = {
+                name: one for name, one in {**found, **given}.items() if isinstance(one, Collection)
+            }
             for checked in self._beside.checks:
                 probe_with(checked, self._probe, "Checked", lambda time, batch: None)
         self._all: list[CollectionInput | ClockHandle | UpsertHandle] = [
@@ -224,8 +228,19 @@ class View:
             raise InputError(f"there is no result {name!r}; there are {list(self._results)}")
         return self._results[name].snapshot(name)
 
-    def stats(self) -> CollectionStats:
+    def stats(self, name: str | None = None) -> CollectionStats:
         """How much is arranged, in all and by what is arranged and its key.
+
+        Parameters
+        ----------
+        name : str, optional
+            An input or a result, of which alone it is to be said. What is computed of an input, and
+            then arranged, is not that input.
+
+        Raises
+        ------
+        InputError
+            If there is none of that name.
 
         >>> import pointstamp as ps
         >>> view = ps.View(lambda scope, a, b: a.join(b, on="k"), a="k long, x long", b="k long")
@@ -235,7 +250,11 @@ class View:
         >>> [(index.columns, index.key, index.updates) for index in view.stats().indexes]
         [('k long, x long', ('k',), 2), ('k long', ('k',), 0)]
         """
-        return stats_of(self._beside.indexes)
+        if name is None:
+            return stats_of(self._beside.indexes)
+        if name not in self._named:
+            raise InputError(f"there is no input or result {name!r}; there are {list(self._named)}")
+        return self._named[name].stats()
 
     def explain(self) -> dict[str, dict[Any, list[int]]]:
         """By loop with `explain=True` and epoch: how many records changed, by round.

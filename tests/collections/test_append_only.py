@@ -99,7 +99,7 @@ def test_of_distinct_records_none_is_counted() -> None:
     assert len(state.take_in([rows[:500], rows[500:]])) == len(state) == 21
 
 
-@settings(max_examples=examples(150))
+@settings(max_examples=examples(80))
 @given(insertions, st.sampled_from([1, 2]), st.sampled_from([1, 3]), st.integers(0, 1 << 20))
 def test_the_same_is_computed_as_of_other_inputs(
     epochs: Any, workers: int, at_a_time: int, seed: int

@@ -108,7 +108,7 @@ def test_what_it_is_given_is_checked() -> None:
         ps.View(other_columns, t="a long")
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(120))
 @given(
     pairs_of_collections(),
     st.sampled_from([1, 2, 3]),

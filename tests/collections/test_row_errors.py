@@ -169,7 +169,7 @@ def test_errors_of_a_loop_leave_it_and_follow_its_rounds() -> None:
     assert [(row[2], n) for row, n in changes(view)["errors"]] == [("(0.0,)", -1)]
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(120))
 @given(
     failing_programs, st.sampled_from([1, 2, 3]), st.sampled_from([1, 3]), st.integers(0, 1 << 20)
 )

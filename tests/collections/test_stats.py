@@ -9,7 +9,7 @@ import pytest
 import pointstamp as ps
 from pointstamp import col
 from pointstamp.collections import explained_loop
-from pointstamp.errors import BuildError
+from pointstamp.errors import BuildError, InputError
 
 
 def joined(scope: Any, a: Any, b: Any) -> Any:
@@ -38,6 +38,17 @@ def test_sums_are_those_of_the_indexes_and_follow_what_is_there() -> None:
     assert all(index.upper == (2,) for index in view.stats().indexes)
     view.close()
     assert all(index.upper == () for index in view.stats().indexes)
+
+
+def test_of_one_input_or_result_its_own_indexes_count() -> None:
+    view = ps.View(joined, a="k long, x string?", b="k long, y long")
+    view.insert("a", [(1, "x"), (2, None)])
+    view.advance()
+    of_a = view.stats("a")
+    assert (of_a.updates, [index.key for index in of_a.indexes]) == (2, [("k",)])
+    assert view.stats("result").indexes == ()
+    with pytest.raises(InputError, match=r"no input or result 'c'; there are .*'result', 'a', 'b'"):
+        view.stats("c")
 
 
 def test_times_are_those_that_can_be_read() -> None:
