@@ -148,7 +148,7 @@ PLANS = st.lists(
         st.frozensets(st.integers(0, 12), min_size=1),
         st.booleans(),
         st.sampled_from([1, 2]),
-        st.just(None),
+        st.sampled_from([None, None, None, 4_000]),
     ),
     min_size=2,
     max_size=4,
