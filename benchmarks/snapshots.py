@@ -3,7 +3,8 @@
 The state is counts by key, in columns: a key of 8 bytes and a count of 8. It is cut and
 written to a folder of this machine (synced), sealed, and read back; whole, and where one key
 in a hundred has changed since the snapshot before. The baseline writes the same columns as
-one Arrow file, without bins, checksums or a sync: what the disk and Arrow take.
+one Arrow file, without bins, checksums or a sync: what the disk and Arrow take. Two more rows are
+of an arrangement of a collection, rows of two words and a diff.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from benchmarks.harness.memory import peaks
 KEYS = {"tiny": 1_000, "small": 1_000_000, "full": 10_000_000}
 CHANGED = 100
 """One key in so many has changed."""
+CHANGED_ROWS = 1_000
+"""And one row of a collection."""
 KEY = ("program/Count", "state")
 ARROW = "Arrow, one file"
 
@@ -64,6 +67,51 @@ def changes(folder: Path, n_keys: int) -> tuple[float, int]:
     rows = np.random.default_rng(0).choice(n_keys, n_keys // CHANGED, replace=False)
     table["count"][rows] += 1
     table.touch(rows)
+    began = perf_counter()
+    part = _written(checkpoint, 1, table, first)
+    return perf_counter() - began, part.n_bytes
+
+
+def _updates(n_rows: int) -> tuple[Any, Any]:
+    """A table of an arrangement of so many rows of two words, and a change of one in a thousand."""
+    from pointstamp.checkpoint.keyed_state import by_key
+    from pointstamp.checkpoint.keyed_updates import KeyedUpdates
+    from pointstamp.containers.updates import FirstWords, Updates
+
+    def rows(first: int, n: int, diff: int) -> Any:
+        keys = np.arange(first, first + n)
+        return np.column_stack([keys, keys, np.full(n, diff)])
+
+    everything = Updates(rows(0, n_rows, 1))
+    table = KeyedUpdates(
+        lambda: [("rows", everything)],
+        lambda name, updates: None,
+        by_key(FirstWords(1)),
+        lambda name, changed: Updates(changed),
+        lambda: n_rows,
+    )
+    n_changed = n_rows // CHANGED_ROWS
+    gone, come = rows(0, n_changed, -1), rows(n_rows, n_changed, 1)
+    return table, np.concatenate([gone, come])
+
+
+def all_of_collection(folder: Path, n_rows: int) -> tuple[float, int]:
+    """Cut, write and seal an arrangement of a collection."""
+    from pointstamp.checkpoint import Checkpoint
+
+    table, _ = _updates(n_rows)
+    began = perf_counter()
+    part = _written(Checkpoint(folder), 0, table)
+    return perf_counter() - began, part.n_bytes
+
+
+def changes_of_collection(folder: Path, n_rows: int) -> tuple[float, int]:
+    """The same of the second snapshot, after one row in a thousand has changed."""
+    from pointstamp.checkpoint import Checkpoint
+
+    checkpoint, (table, changed) = Checkpoint(folder), _updates(n_rows)
+    first = _written(checkpoint, 0, table)
+    table.add("rows", changed)
     began = perf_counter()
     part = _written(checkpoint, 1, table, first)
     return perf_counter() - began, part.n_bytes
@@ -127,6 +175,8 @@ def cases(size: Size) -> list[Case]:
             ("a snapshot of all", whole),
             ("a snapshot where 1 % has changed", changes),
             ("a restore", restored),
+            ("a snapshot of all of an arrangement", all_of_collection),
+            ("one where 0.1 % of its rows have changed", changes_of_collection),
         )
     ]
     return [*ours, Case(ARROW, measured(one_file, n_keys), samples=3)]

@@ -100,6 +100,11 @@ def arrange(
     """
     check_times(stream, name)
     spine = Spine(stream.scope.timestamp)
+    if (memory := stream.scope.environment.memory) is not None:
+        # Not above: few workers have a limit.
+        from pointstamp.collections.spine_memory import SpineMemory
+
+        spine.memory = SpineMemory(memory)
 
     def kept() -> list[StoredPart]:
         return stored_parts("rows", (rows for _, rows in spine.listed()), texts, form)

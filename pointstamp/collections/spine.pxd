@@ -43,6 +43,7 @@ cdef class Spine:
     cdef public bint outlasts
     cdef readonly object newest
     cdef public object log
+    cdef public object memory
 
     cpdef bint less_equal(self, object a, object b) except -1
     cpdef insert(self, object rows, object time)
@@ -57,6 +58,9 @@ cdef class Spine:
         batch=SpineBatch, first=SpineBatch,
     )
     cdef list _read_many(self, Py_ssize_t n)
+    @cython.locals(batch=SpineBatch)
+    cdef _count(self)
+    cdef object _merged(self, object left, object right)
     @cython.locals(
         batches=list, n_before=Py_ssize_t, at=Py_ssize_t, older=SpineBatch, newer=SpineBatch,
         n_all=Py_ssize_t,

@@ -22,6 +22,7 @@ from pointstamp.progress.timestamp import Timestamp
 
 if TYPE_CHECKING:
     from pointstamp.checkpoint.keyed_updates import KeyedUpdates
+    from pointstamp.collections.spine_memory import SpineMemory
 
 MOST_READ = 64
 """How many batches a loop reads side by side."""
@@ -121,6 +122,7 @@ class Spine:
         "_runs",
         "had_readers",
         "log",
+        "memory",
         "newest",
         "outlasts",
         "timestamp",
@@ -143,6 +145,8 @@ class Spine:
         """The time of the last insertion, also where what was inserted has cancelled."""
         self.log: KeyedUpdates | None = None
         """Is given each insertion, for snapshots."""
+        self.memory: SpineMemory | None = None
+        """Has large batches on disk, if the worker has a limit."""
 
     def reader(self) -> SpineReader:
         """A new reader, of all times."""
@@ -162,13 +166,18 @@ class Spine:
         """Add consolidated updates of a time that is after all before."""
         self.newest = time
         if self._readers or not self.had_readers:
-            self._batches.append(SpineBatch(rows, time))
             if self.log is not None:
                 self.log.add("rows", rows)
+            if self.memory is not None:
+                rows = self.memory.keep(rows)
+            self._batches.append(SpineBatch(rows, time))
+            self._count()
             self.maintain()
 
     def read(self, time: Any, through: bool) -> list[Rows]:
         """The rows of the batches before `time`, or `through` it, as at most `MOST_READ`."""
+        if self.memory is not None:
+            self.memory.trim()
         n = self._n_of(time, through)
         if n > _MOST_READ:
             return self._read_many(n)
@@ -209,14 +218,23 @@ class Spine:
                 if older.n > 2 * run.n and older.n > _FEW_ROWS:
                     break
                 runs.pop()
-                run = SpineRun(merge(older.rows, run.rows), older.n_batches + run.n_batches)
+                merged = self._merged(older.rows, run.rows)
+                run = SpineRun(merged, older.n_batches + run.n_batches)
             runs.append(run)
         found = [run.rows for run in runs]
         found += [batch.rows for batch in batches[self._n_in_runs : n]]
         while len(found) > _MOST_READ:
             newest = found.pop()
-            found[-1] = merge(found[-1], newest)
+            found[-1] = self._merged(found[-1], newest)
         return found
+
+    def _count(self) -> None:
+        """Have counted what is in memory."""
+        if self.memory is not None:
+            self.memory.note([batch.rows for batch in self._batches])
+
+    def _merged(self, left: Rows, right: Rows) -> Rows:
+        return merge(left, right) if self.memory is None else self.memory.merge(left, right)
 
     def maintain(self) -> None:
         """Merge what may be merged, and is to be."""
@@ -236,11 +254,12 @@ class Spine:
             if older.n > 2 * newer.n and older.n > _FEW_ROWS:
                 at -= 1
                 continue
-            rows = merge(older.rows, newer.rows)
+            rows = self._merged(older.rows, newer.rows)
             batches[at - 1 : at + 1] = [SpineBatch(rows, newer.time)] if len(rows) else []
             self._n_acknowledged -= 1 if len(rows) else 2
             at = min(at, self._n_acknowledged - 1)
         self._runs_have_fewer(n_all - len(batches), n_before)
+        self._count()
 
     def _runs_have_fewer(self, n_gone: int, n_merged: int) -> None:
         """Take note that of the first `n_merged` batches so many are gone, merged with others."""
@@ -273,6 +292,7 @@ class Spine:
             self._n_in_runs = 0
             if self.log is not None:
                 self.log.begin_anew()
+            self._count()
 
     def listed(self) -> list[tuple[Any, Rows]]:
         """The batches, oldest first: the last time that some of their rows have, and the rows."""

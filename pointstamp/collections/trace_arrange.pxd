@@ -13,5 +13,5 @@ cdef class _ArrangeTraceLogic(BuiltInLogic):
     cdef TimeEncoding _encoding
     cdef object _name
 
-    @cython.locals(output=Output, held=Capability, batch=Updates, batches=list)
+    @cython.locals(output=Output, held=Capability, batch=Updates, batches=object)
     cpdef run(self, list inputs, list outputs)

@@ -7,6 +7,8 @@ changes of the results that follow.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,7 @@ from pointstamp.errors import BuildError, DataError, InputError
 from pointstamp.kernels.consolidation import consolidate_all
 from pointstamp.operators.building import built, name_of, takes_names
 from pointstamp.operators.probe import Probe, probe_with
+from pointstamp.runtime.run_options import check_options, memory_budget
 from pointstamp.runtime.worker import Worker
 
 _RESULT = "result"
@@ -44,11 +47,21 @@ class View:
     inputs : schema, by name
         As a text, a `pyarrow.Schema` or a Spark `StructType`; a `ClockInput`, for which `build`
         gets a `Clock`; an `AppendInput`; or an `UpsertInput`.
+    memory_limit : int or str, optional
+        Bytes, or such as "512MB": how much of what waits, and of arrangements, is kept in memory.
+        Of arrangements large batches go to disk beyond half of it, and are read from there.
+    spill_directory : path, optional
+        Where on disk; the default is that of `tempfile`. The files have no names there, so
+        nothing is ever left over.
 
     Raises
     ------
     BuildError
         If `build` cannot be called with these inputs, or returns something else.
+    UsageError
+        If the limit is no size, or the directory no path.
+    SpillError
+        If there can be no files in the directory; by `advance`, if it is full.
 
     Examples
     --------
@@ -64,9 +77,22 @@ class View:
     ([((2, 1), -1)], [(1, 1)])
     """
 
-    def __init__(self, build: Callable[..., Any], /, **inputs: Any) -> None:
+    def __init__(
+        self,
+        build: Callable[..., Any],
+        /,
+        *,
+        memory_limit: int | str | None = None,
+        spill_directory: str | PathLike[str] | None = None,
+        **inputs: Any,
+    ) -> None:
         by_name = takes_names(build, list(inputs))
+        check_options("demand", None, memory_limit=memory_limit, spill_directory=spill_directory)
+        self._closers = ExitStack()
+        memory = self._closers.enter_context(memory_budget(memory_limit, spill_directory))
         self._worker = Worker(SingleCommunicator())
+        if memory is not None:
+            self._worker.environment.limit_memory(memory)
         self._inputs: dict[str, CollectionInput] = {}
         self._clocks: dict[str, ClockHandle] = {}
         self._upserts: dict[str, UpsertHandle] = {}
@@ -285,8 +311,11 @@ class View:
         """End the dataflow. Closing twice is closing once."""
         for input_ in self._all:
             input_.close()
-        self._worker.finish()
-        self._worker.close()
+        try:
+            self._worker.finish()
+        finally:
+            self._worker.close()
+            self._closers.close()
 
     def __enter__(self) -> View:
         return self

@@ -3,13 +3,15 @@
 What waits is what has come and is not taken: in channels, in stashes until its time is
 complete, and, in a service, until its epoch is. One budget counts all of it, for one worker.
 What does not fit goes to the worker's files (`spill_files`), and comes back when it is
-taken. What an operator keeps in tables of its own, and what it has taken, is not counted.
+taken. Of what operators keep, arrangements of collections are counted (`collections.spine_memory`);
+tables of their own, and what they have taken, are not.
 
 Rules
 -----
 1. `held_bytes` changes in `fits`, `hold` and `release`, and nowhere else.
 2. `peak_bytes` is at most `limit_bytes` and one container: `hold` is for one that has to be
-   in memory for a moment, anything else asks whether it `fits`.
+   in memory for a moment, and for small batches that are kept; anything else asks whether it
+   `fits`.
 3. Progress is not counted and does not spill: a message on disk is outstanding like any
    other.
 

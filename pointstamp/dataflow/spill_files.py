@@ -10,7 +10,8 @@ Another is begun when that is full: after `SEGMENT_BYTES`, or after an eighth of
 on disk, so that few files are open, and little is kept for the sake of its neighbours.
 
 Bytes are read into memory of their own. Maps of the file would spare that copy, but what is
-mapped counts as the worker's memory all the same, and would keep the disk from being freed.
+mapped counts as the worker's memory all the same, and would keep the disk from being freed. Only
+what is kept, and read again and again, is mapped: in a file of its own (`mapped_files`).
 
 Knows nothing of what the bytes mean, nor of when to spill. Any thread may call.
 """
@@ -18,11 +19,13 @@ Knows nothing of what the bytes mean, nor of when to spill. Any thread may call.
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
+from weakref import WeakSet
 
 from pointstamp.communication.framing import unset_bytes
 from pointstamp.containers.kind import Buffer
@@ -94,9 +97,16 @@ class SpillFiles:
         """What lies there and is not freed."""
         self.n_written = 0
         self.n_read = 0
+        self.maps: WeakSet[mmap.mmap] = WeakSet()
+        """What `mapped` gave, and something refers to."""
         self._segments: set[_Segment] = set()
         self._current: _Segment | None = None
         self._lock = threading.Lock()
+
+    @property
+    def mapped_bytes(self) -> int:
+        """How much is mapped."""
+        return sum(map(len, list(self.maps)))
 
     @property
     def n_files(self) -> int:
@@ -118,6 +128,30 @@ class SpillFiles:
             self.n_bytes += n_bytes
             self.n_written += n_bytes
             return SpilledBytes(segment, start, n_bytes)
+
+    def mapped(self, pieces: Iterable[Buffer]) -> mmap.mmap | None:
+        """These bytes in a file of their own, mapped to be read; None if there are none.
+
+        Without a name, as the others, and gone with the last reference. Pieces are asked for one
+        by one, and may change afterwards.
+        """
+        n_bytes = 0
+        fd = self._new_file()
+        try:
+            for piece in pieces:
+                _write(fd, [piece], n_bytes)
+                n_bytes += memoryview(piece).nbytes
+            if not n_bytes:
+                return None
+            found = mmap.mmap(fd, n_bytes, access=mmap.ACCESS_READ)
+            self.maps.add(found)
+            return found
+        except OSError as error:
+            raise self._error(error, f"{n_bytes} bytes and more cannot be written") from error
+        finally:
+            os.close(fd)
+            with self._lock:
+                self.n_written += n_bytes
 
     def read(self, place: SpilledBytes, start: int, n_bytes: int) -> memoryview:
         """`n_bytes` of a place from `start` on, in memory of their own."""
@@ -154,16 +188,19 @@ class SpillFiles:
         """The segment that takes more."""
         segment = self._current
         if segment is None or segment.n_bytes >= segment.most_bytes:
-            try:
-                with tempfile.TemporaryFile(
-                    prefix="pointstamp-spill-", dir=self.directory, buffering=0
-                ) as file:
-                    fd = os.dup(file.fileno())
-            except OSError as error:
-                raise self._error(error, "no file can be made") from error
+            fd = self._new_file()
             segment = self._current = _Segment(fd, max(SEGMENT_BYTES, self.n_bytes // 8))
             self._segments.add(segment)
         return segment
+
+    def _new_file(self) -> int:
+        try:
+            with tempfile.TemporaryFile(
+                prefix="pointstamp-spill-", dir=self.directory, buffering=0
+            ) as file:
+                return os.dup(file.fileno())
+        except OSError as error:
+            raise self._error(error, "no file can be made") from error
 
     def _close(self, segment: _Segment) -> None:
         self._segments.discard(segment)
@@ -175,9 +212,10 @@ class SpillFiles:
         where = f"in the spill directory {self.directory!r}"
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             return SpillError(
-                f"{what} {where}, which is full ({error.strerror}); {self.n_bytes} bytes of this "
-                "worker lie there: make room, give a spill_directory= on a larger disk, raise "
-                "memory_limit=, or have more workers"
+                f"{what} {where}, which is full ({error.strerror}); "
+                f"{self.n_bytes + self.mapped_bytes} bytes of this worker lie there: make room, "
+                "give a spill_directory= on a larger disk, raise memory_limit=, or have more "
+                "workers"
             )
         return SpillError(
             f"{what} {where}: {error}; give a spill_directory= that each worker can write to"

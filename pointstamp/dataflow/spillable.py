@@ -28,6 +28,7 @@ from pointstamp.communication.mailbox import message
 from pointstamp.containers.codec import decode, encode
 from pointstamp.containers.kind import Buffer, Kind
 from pointstamp.containers.registry import is_container, n_records, register
+from pointstamp.dataflow.mapped_files import MappedFiles
 from pointstamp.dataflow.memory_budget import (
     LIST_PART,
     QUEUE_PART,
@@ -483,6 +484,11 @@ class WorkerMemory(MemoryBudget):
     >>> memory.spilled_bytes > 0, memory.held_bytes
     (True, 0)
     """
+
+    def __init__(self, limit_bytes: int, directory: str | None = None) -> None:
+        super().__init__(limit_bytes, directory)
+        self.mapped = MappedFiles(self.files, limit_bytes // 4)
+        """What is kept, and does not fit."""
 
     def queue(self) -> SpillableQueue:
         """A queue of (time, batch)."""

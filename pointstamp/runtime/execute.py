@@ -72,7 +72,9 @@ def execute(
     memory_limit : int or str, optional
         How much of what waits (in channels, in stashes, in a service until an epoch is over)
         each worker keeps in memory: bytes, or such as "512MB". What is more goes to disk, and
-        comes back in order. Tables that operators keep are not counted, nor what they have taken.
+        comes back in order. Arrangements of collections have large batches on disk where they take
+        more than half of it; other tables that operators keep are not counted, nor what they have
+        taken.
     spill_directory : path, optional
         Where on disk; the default is that of `tempfile`. The files have no names there, so
         nothing is ever left over.

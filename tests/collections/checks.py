@@ -15,11 +15,15 @@ from tests.collections.programs import SCHEMA, Program
 from tests.collections.running import run_epochs
 
 
-def check_view(program: Program) -> None:
+def check_view(program: Program, memory_limit: int | None = None) -> None:
     """At each epoch a view's changes add up to what recomputing gives."""
     _set_limits(program)
     inputs = {f"in{number}": SCHEMA for number in range(program.n_inputs)}
-    view = View(lambda scope, **given: program.build(list(given.values())), **inputs)
+    view = View(
+        lambda scope, **given: program.build(list(given.values())),
+        memory_limit=memory_limit,
+        **inputs,
+    )
     now: Counter[Any] = Counter()
     for changes, expected in zip(program.epochs, program.expected(), strict=True):
         for name, pairs in zip(inputs, changes, strict=True):

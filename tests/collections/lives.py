@@ -83,6 +83,7 @@ class LifePlan:
     """Whether it ends before the manifest of its last snapshot is written."""
     keeps: int = 2
     """How many snapshots it leaves."""
+    memory_limit: int | None = None
 
 
 def check_lives(
@@ -117,7 +118,7 @@ def _live(
     durable = Durable(checkpoint, manifest)
     cuts = tuple(sorted(cut for cut in life.cuts if durable.epoch < cut < len(expected)))
     run = Run(program, durable, cuts, life.at_a_time, schema)
-    ran = ps.simulate(run, workers=life.workers, seed=len(cuts))
+    ran = ps.simulate(run, workers=life.workers, seed=len(cuts), memory_limit=life.memory_limit)
     now = Counter() if manifest is None else expected[manifest.epoch]
     check_updates([seen for seen, _ in ran], now, durable.epoch, expected)
     committed = cuts[:-1] if life.loses_last else cuts
@@ -155,6 +156,7 @@ PLANS = st.lists(
         st.frozensets(st.integers(0, 12), min_size=1),
         st.booleans(),
         st.sampled_from([1, 2]),
+        st.sampled_from([None, None, None, 4_000]),
     ),
     min_size=2,
     max_size=4,

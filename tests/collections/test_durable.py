@@ -84,7 +84,7 @@ def test_many_programs_that_are_begun_again_give_what_recomputing_gives(
     check_restart(program, before, after, cut, at_a_time)
 
 
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(25))
 @given(programs(), PLANS, st.sampled_from([1, 5]), st.sampled_from([0, 4]))
 def test_a_program_goes_on_from_a_chain_of_snapshots_in_each_life(
     program: Program, plans: list[LifePlan], dead_part: int, few: int
@@ -92,7 +92,7 @@ def test_a_program_goes_on_from_a_chain_of_snapshots_in_each_life(
     check_lives(longer(program), plans, dead_part, few)
 
 
-@settings(max_examples=examples(20))
+@settings(max_examples=examples(10))
 @given(loop_programs(), PLANS, st.sampled_from([1, 5]), st.sampled_from([0, 4]))
 def test_a_program_with_loops_goes_on_from_a_chain_of_snapshots_in_each_life(
     program: Program, plans: list[LifePlan], dead_part: int, few: int

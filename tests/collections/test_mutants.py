@@ -35,6 +35,7 @@ from tests.collections.snapshot_mutants import (
     by_lives_of_loops,
     by_tables,
 )
+from tests.collections.spill_mutants import SPILL_MUTANTS, by_merges
 from tests.collections.temporal_mutants import TEMPORAL_MUTANTS, by_orders, by_stays
 from tests.collections.user_mutants import USER_MUTANTS, by_functions, by_nested
 from tests.collections.window_mutants import WINDOW_MUTANTS, by_windows
@@ -49,6 +50,7 @@ ALL = [
     *SNAPSHOT_MUTANTS,
     *USER_MUTANTS,
     *POLICY_MUTANTS,
+    *SPILL_MUTANTS,
 ]
 
 
@@ -71,6 +73,7 @@ HUNTS = [
     *(by_stays, by_orders, by_windows, by_restarts, by_clocks_again, by_upserts_again),
     *(by_functions, by_nested, by_tables, by_lives, by_lives_of_loops),
     *(by_asserting, by_failing, by_insertions),
+    by_merges,
 ]
 
 
