@@ -188,7 +188,10 @@ class Schema:
                     f"column {column.name!r} for {where} is of Arrow's type {values.type}, and "
                     f"should be {column.type.name} ({column.type.arrow()}); cast it"
                 )
-            rows[:, place] = column.type.words_of(values)
+            try:
+                rows[:, place] = column.type.words_of(values)
+            except DataError as error:
+                raise DataError(f"column {column.name!r} for {where}: {error}") from None
             if column.nullable:
                 rows[:, place - 1] = 1
             if values.null_count:

@@ -143,6 +143,10 @@ class StructType(NestedType):
         pairs = zip(self.fields, given, strict=True)
         return b"".join(_encoded_or_null(kind, one) for (_, kind), one in pairs)
 
+    def to_value(self, word: int) -> Any:
+        """As a tuple; None for the word of nulls, whose bytes are of no struct."""
+        return super().to_value(word) if TEXTS.value(word) else None
+
     def decoded(self, data: bytes, at: int) -> tuple[Any, int]:
         """A tuple of the fields."""
         found = []

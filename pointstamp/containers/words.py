@@ -312,7 +312,9 @@ class DateType(WordType):
         """By widening."""
         import pyarrow as pa
 
-        return _numpy(column.cast(pa.int32()), "i4").astype(np.int64)
+        days = column.cast(pa.int32())
+        _refuse_beyond(days, FIRST_DAY, LAST_DAY, "days")
+        return _numpy(days, "i4").astype(np.int64)
 
     def column_of(self, words: Ints, is_null: npt.NDArray[np.bool_] | None) -> Any:
         """By narrowing."""
@@ -334,7 +336,10 @@ class TimestampType(WordType):
         if (value.tzinfo is not None) != self.in_utc:
             zone = "a zone" if self.in_utc else "no zone"
             raise DataError(f"{value!r} should have {zone}, as the column is {self.name}")
-        return (value - (_EPOCH_UTC if self.in_utc else _EPOCH)) // _MICROSECOND
+        word = (value - (_EPOCH_UTC if self.in_utc else _EPOCH)) // _MICROSECOND
+        if not FIRST_TIME <= word <= LAST_TIME:
+            raise DataError(f"{value!r} is beyond the years 1 to 9999 in UTC")
+        return word
 
     def to_value(self, word: int) -> dt.datetime:
         """The time."""
@@ -350,8 +355,9 @@ class TimestampType(WordType):
         """Microseconds."""
         import pyarrow as pa
 
-        unit = pa.timestamp("us", column.type.tz)
-        return _numpy(column.cast(unit).cast(pa.int64()), "i8")
+        times = _cast(column, pa.timestamp("us", column.type.tz)).cast(pa.int64())
+        _refuse_beyond(times, FIRST_TIME, LAST_TIME, "us")
+        return _numpy(times, "i8")
 
     def column_of(self, words: Ints, is_null: npt.NDArray[np.bool_] | None) -> Any:
         """Microseconds."""
@@ -368,7 +374,10 @@ class DurationType(WordType):
         """Microseconds."""
         if not isinstance(value, dt.timedelta):
             raise self.refuse(value)
-        return value // _MICROSECOND
+        word = value // _MICROSECOND
+        if not -_HIGHEST <= word < _HIGHEST:
+            raise DataError(f"{value!r} is beyond {self.name}, which has 64 bits of microseconds")
+        return word
 
     def to_value(self, word: int) -> dt.timedelta:
         """The duration."""
@@ -384,7 +393,7 @@ class DurationType(WordType):
         """Microseconds."""
         import pyarrow as pa
 
-        return _numpy(column.cast(pa.duration("us")).cast(pa.int64()), "i8")
+        return _numpy(_cast(column, pa.duration("us")).cast(pa.int64()), "i8")
 
     def column_of(self, words: Ints, is_null: npt.NDArray[np.bool_] | None) -> Any:
         """Microseconds."""
@@ -593,6 +602,25 @@ def _numpy(column: Any, dtype: str) -> npt.NDArray[Any]:
     if data is None or not len(column):
         return np.empty(0, dtype)
     return np.frombuffer(data, dtype)[column.offset : column.offset + len(column)]
+
+
+def _cast(column: Any, kind: Any) -> Any:
+    """To another unit of time; raises `DataError` where that has not all of the values."""
+    import pyarrow as pa
+
+    try:
+        return column.cast(kind)
+    except pa.ArrowInvalid as error:
+        raise DataError(str(error)) from None
+
+
+def _refuse_beyond(numbers: Any, first: int, last: int, unit: str) -> None:
+    """Raise `DataError` for what Python's calendar has not; nulls are left out."""
+    import pyarrow.compute as pc
+
+    for end in pc.min_max(numbers).as_py().values():
+        if end is not None and not first <= end <= last:
+            raise DataError(f"{end} {unit} since 1970-01-01 is beyond the years 1 to 9999")
 
 
 def _column(values: npt.NDArray[Any], is_null: npt.NDArray[np.bool_] | None, kind: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
@@ -265,6 +266,57 @@ def test_dates_beyond_the_calendar_are_refused() -> None:
     view.insert("t", pa.table({"d": pa.array([0], pa.int32()).cast(pa.date32()), "n": [10**10]}))
     with pytest.raises(OperatorError, match="beyond the years 1 to 9999"):
         view.advance()
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "said"),
+    [
+        ("duration", timedelta.max, "64 bits of microseconds"),
+        ("array<duration>", [timedelta.min], "64 bits of microseconds"),
+        ("timestamp_utc", datetime.max.replace(tzinfo=timezone(-timedelta(hours=5))), "9999 in UTC"),
+        ("timestamp_utc", datetime.min.replace(tzinfo=timezone(timedelta(hours=5))), "9999 in UTC"),
+    ],
+)
+def test_times_that_a_word_does_not_have_are_refused(kind: str, value: Any, said: str) -> None:
+    view = ps.View(lambda scope, t: t, t=f"a {kind}")
+    with pytest.raises(DataError, match=f"row 0 for the input 't', column 'a': .*{said}"):
+        view.insert("t", [(value,)])
+
+
+@pytest.mark.parametrize(
+    ("kind", "column", "said"),
+    [
+        ("date", pa.array([0, 2**31 - 1], pa.int32()).cast(pa.date32()), "2147483647 days since"),
+        ("timestamp", pa.array([-(2**62)], pa.timestamp("us")), "-4611686018427387904 us since"),
+        ("timestamp", pa.array([2**62], pa.timestamp("s")), "out of bounds"),
+        ("timestamp", pa.array([1], pa.timestamp("ns")), "lose data"),
+        ("duration", pa.array([2**62], pa.duration("s")), "out of bounds"),
+    ],
+)
+def test_times_of_arrow_that_a_word_does_not_have_are_refused(
+    kind: str, column: Any, said: str
+) -> None:
+    view = ps.View(lambda scope, t: t, t=f"a {kind}")
+    with pytest.raises(DataError, match=f"column 'a' for the input 't': .*{said}"):
+        view.insert("t", pa.table({"a": column}))
+
+
+def test_times_at_the_limits_come_out_as_they_went_in() -> None:
+    schema = "d date, t timestamp?, u timestamp_utc, l duration"
+    last = datetime.max.replace(tzinfo=UTC)
+    longest = timedelta(microseconds=2**63 - 1)
+    rows = [
+        (date.min, None, datetime.min.replace(tzinfo=UTC), timedelta(microseconds=-(2**63))),
+        (date.max, datetime.max, last, longest),
+    ]
+    view = ps.View(lambda scope, t: t, t=schema)
+    view.insert("t", rows)
+    view.advance()
+    assert view.snapshot() == rows
+    again = ps.View(lambda scope, t: t, t=schema)
+    again.insert("t", view.snapshot().to_arrow())
+    again.advance()
+    assert again.snapshot() == rows
 
 
 def test_what_is_no_column_is_refused_by_name() -> None:

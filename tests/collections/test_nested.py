@@ -98,6 +98,14 @@ def _bytes(value: Any) -> Any:
     return value.encode() if isinstance(value, str) else value
 
 
+@pytest.mark.parametrize("kind", ["string", "binary", "date", "timestamp", "struct<x: string>"])
+def test_a_null_beside_structs_that_have_no_empty_bytes(kind: str) -> None:
+    view = ps.View(lambda scope, t: t, t=f"k long, s struct<a: {kind}>?")
+    view.insert("t", [(1, None), (2, (None,))])
+    assert view.advance() == [((1, None), 1), ((2, (None,)), 1)]
+    assert view.snapshot().to_arrow().column("s").to_pylist() == [None, {"a": None}]
+
+
 def test_a_column_of_nulls_alone_and_one_of_nothing() -> None:
     kind = column_type_named("array<struct<a: long>>")
     assert kind.column_of(np.zeros(2, np.int64), np.ones(2, np.bool_)).to_pylist() == [None, None]
