@@ -72,8 +72,8 @@ MUTANTS = [
         [
             (
                 "A merge loses the first record.",
-                "rows = merge(older.rows, newer.rows)",
-                "rows = merge(older.rows, newer.rows)[1:]",
+                "return merge(left, right) if self.memory",
+                "return merge(left, right)[1:] if self.memory",
             ),
         ],
     ),
