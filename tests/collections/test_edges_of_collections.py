@@ -273,7 +273,11 @@ def test_dates_beyond_the_calendar_are_refused() -> None:
     [
         ("duration", timedelta.max, "64 bits of microseconds"),
         ("array<duration>", [timedelta.min], "64 bits of microseconds"),
-        ("timestamp_utc", datetime.max.replace(tzinfo=timezone(-timedelta(hours=5))), "9999 in UTC"),
+        (
+            "timestamp_utc",
+            datetime.max.replace(tzinfo=timezone(-timedelta(hours=5))),
+            "9999 in UTC",
+        ),
         ("timestamp_utc", datetime.min.replace(tzinfo=timezone(timedelta(hours=5))), "9999 in UTC"),
     ],
 )
