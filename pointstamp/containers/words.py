@@ -618,7 +618,8 @@ def _refuse_beyond(numbers: Any, first: int, last: int, unit: str) -> None:
     """Raise `DataError` for what Python's calendar has not; nulls are left out."""
     import pyarrow.compute as pc
 
-    for end in pc.min_max(numbers).as_py().values():
+    ends: Any = pc.min_max(numbers)
+    for end in ends.as_py().values():
         if end is not None and not first <= end <= last:
             raise DataError(f"{end} {unit} since 1970-01-01 is beyond the years 1 to 9999")
 
