@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -129,6 +129,11 @@ class Expression:
 
     def is_in(self, values: Sequence[Any]) -> Expression:
         """Whether it is one of `values`. Of a null, and where one of several is null, as in SQL."""
+        if isinstance(values, str) or not isinstance(values, Iterable):
+            raise SchemaError(
+                f"{self}.is_in is given {values!r}, and needs a list of values; whether a value is "
+                "in another collection says join(other, how='semi')"
+            )
         listed = [as_expression(value) for value in values]
 
         def bind(schema: Schema, bounds: list[Bound], what: Expression) -> Bound:
@@ -588,7 +593,8 @@ def _type_of_value(value: Any) -> WordType:
         _, digits, exponent = value.as_tuple()
         scale = max(0, -int(exponent))
         return decimal_type(max(len(digits) + max(0, int(exponent)), scale, 1), scale)
-    raise SchemaError(f"{value!r} of type {type(value).__name__} is no value of a column")
+    hint = "; write an expression of col(name); map takes functions of rows" * callable(value)
+    raise SchemaError(f"{value!r} of type {type(value).__name__} is no value of a column{hint}")
 
 
 def _logic(left: Expression, sign: str, right: Any) -> Expression:

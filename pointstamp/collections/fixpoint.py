@@ -184,8 +184,13 @@ def brought_into(collection: Any, scope: Any) -> Any:
     Raises
     ------
     BuildError
-        If it is neither.
+        If it is neither, or `scope` is a loop that is complete.
     """
+    if scope.closed and scope.parent is not None:
+        raise BuildError(
+            f"a collection of {scope.path} is used outside of it; "
+            "take it out of its loop by leave()"
+        )
     path = [scope]
     while path[-1] is not collection.scope:
         if path[-1].parent is None:

@@ -17,6 +17,7 @@ from pointstamp.collections.beside import beside_of
 from pointstamp.collections.changes import Changes, CollectionSnapshot, missing_row
 from pointstamp.collections.clock_input import Clock, ClockHandle, ClockInput, new_clock
 from pointstamp.collections.collection import Collection
+from pointstamp.collections.fixpoint import brought_into
 from pointstamp.collections.inputs import AppendInput, CollectionInput, new_collection
 from pointstamp.collections.spine import as_one, insert_batch
 from pointstamp.collections.stats import CollectionStats, stats_of
@@ -132,7 +133,7 @@ class View:
                     f"returned {made!r}"
                 )
             for name, result in found.items():
-                self._results[name] = _Result(result, self._probe)
+                self._results[name] = _Result(brought_into(result, scope), self._probe)
             given = dict(zip(inputs, collections, strict=True))
             self._named: dict[str, Collection] = {
                 name: one for name, one in {**found, **given}.items() if isinstance(one, Collection)

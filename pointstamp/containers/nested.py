@@ -184,6 +184,8 @@ def column_type_named(text: str) -> WordType:
         return list_type(column_type_named(matched[1]))
     matched = _STRUCT.fullmatch(text)
     if matched is None:
+        if text.endswith("?"):
+            raise SchemaError(f"elements and fields may be null as it is: write {text[:-1]!r}")
         return type_named(text)
     fields = [_FIELD.fullmatch(part) for part in split_at_commas(matched[1])]
     if not all(fields):

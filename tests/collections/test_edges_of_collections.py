@@ -323,6 +323,35 @@ def test_times_at_the_limits_come_out_as_they_went_in() -> None:
     assert again.snapshot() == rows
 
 
+def _used_outside(scope: Any, t: Any) -> Any:
+    inside: list[Any] = []
+    return t.iterate(lambda found: (inside.append(found), found)[1]).concat(inside[0])
+
+
+def _not_left(scope: Any, t: Any) -> Any:
+    with scope.iterative() as inner:
+        found = inner.variable("n long")
+        found.set(t.distinct())
+        return found
+
+
+@pytest.mark.parametrize(
+    ("build", "said"),
+    [
+        (lambda scope, t: t.filter(lambda row: row[0] > 1), "map takes functions of rows"),
+        (lambda scope, t: t.filter(col("n").is_in(1)), "needs a list of values"),
+        (lambda scope, t: t.filter(col("n").is_in("ab")), "needs a list of values"),
+        (lambda scope, t: t.filter(col("n").is_in(t)), "semi"),
+        (lambda scope, t: t.map(lambda row: row, "n array<long?>"), "may be null as it is"),
+        (_used_outside, r"take it out of its loop by leave\(\)"),
+        (_not_left, r"take it out of its loop by leave\(\)"),
+    ],
+)
+def test_what_is_often_meant_is_named(build: Any, said: str) -> None:
+    with pytest.raises((BuildError, SchemaError), match=said):
+        ps.View(build, t="n long")
+
+
 def test_what_is_no_column_is_refused_by_name() -> None:
     for make, error in [
         (lambda t: ps.count(1), BuildError),  # type: ignore[arg-type]  # as is to be seen
