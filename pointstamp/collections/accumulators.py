@@ -22,6 +22,7 @@ from pointstamp.collections.groups import Numbers, grown
 from pointstamp.containers.updates import Rows
 from pointstamp.containers.words import WordType, float_words, words_float
 from pointstamp.errors import DataError
+from pointstamp.kernels.group_sums import SumOverflow
 
 Flags = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
@@ -180,8 +181,10 @@ class IntegerSum(Accumulator):
 
         Raises
         ------
-        DataError
+        SumOverflow
             If one is beyond 64 bits.
+        DataError
+            If one has more digits than a decimal.
         """
         there = self._counts.counts(numbers) != 0
         upper, lower = self._upper[numbers], self._lower[numbers]
@@ -189,10 +192,7 @@ class IntegerSum(Accumulator):
         if beyond.any():
             at = int(beyond.argmax())
             total = (int(upper[at]) << 32) + int(lower[at])
-            raise DataError(
-                f"{self._what} is {total} for the group of the key words {keys[at].tolist()}, "
-                "which is beyond 64 bits"
-            )
+            raise SumOverflow(0, total, keys[at].tolist())
         sums = (upper << _HALF) | lower
         if self._most is not None and (np.abs(sums) >= self._most).any():
             total = sums[np.abs(sums).argmax()]

@@ -25,6 +25,7 @@ from pointstamp.collections.durable_rows import (
 )
 from pointstamp.collections.groups import Groups
 from pointstamp.collections.reduce import FirstRecord, owner, reduce_groups
+from pointstamp.collections.schema import Column, Schema
 from pointstamp.collections.seen_records import SeenRecords
 from pointstamp.collections.spine import insert_batch
 from pointstamp.containers.updates import FirstWords, Rows, Updates
@@ -46,17 +47,30 @@ if TYPE_CHECKING:
 
 
 def state_of(
-    n_key: int, aggregates: Sequence[BoundAggregate], name: str, append_only: bool = False
+    n_key: int,
+    aggregates: Sequence[BoundAggregate],
+    name: str,
+    append_only: bool = False,
+    key_columns: Sequence[Column] = (),
 ) -> GroupState | SummedState | SeenRecords:
     """What is kept for some aggregates: sums where those suffice for all.
 
     append_only : whether no record is ever deleted, so that less suffices
+    key_columns : those of the key, to name a group in an error; none where there is one group
     """
     if append_only and not aggregates:
         return SeenRecords(n_key)
     if all(aggregate.summed is not None for aggregate in aggregates):
-        return SummedState(n_key, aggregates, name, append_only)
-    return GroupState(n_key, aggregates, name)
+        return SummedState(n_key, aggregates, name, append_only, key_columns)
+    return GroupState(n_key, aggregates, name, key_columns)
+
+
+def _group_of(key: Sequence[int], key_columns: Sequence[Column]) -> str:
+    """A group by its key, for messages to people."""
+    if not key_columns:
+        return "the group of all records"
+    (values,) = Schema(tuple(key_columns)).to_rows(np.array([key], np.int64))
+    return f"the group of the key {values!r}"
 
 
 class SummedState:
@@ -71,7 +85,9 @@ class SummedState:
         aggregates: Sequence[BoundAggregate],
         name: str,
         append_only: bool = False,
+        key_columns: Sequence[Column] = (),
     ) -> None:
+        self._key_columns = key_columns
         places = _value_places(n_key, aggregates)
         plan = []
         for aggregate, place in zip(aggregates, places, strict=True):
@@ -140,20 +156,17 @@ class SummedState:
         return changes
 
     def _refused(self, error: SumOverflow) -> DataError:
+        group = _group_of(error.key, self._key_columns)
         if error.place < 0:
             return DataError(
-                f"operator {self._name!r}: the sum of the diffs of the group of the key words "
-                f"{error.key} is beyond 64 bits"
+                f"operator {self._name!r}: the sum of the diffs of {group} is beyond 64 bits"
             )
         aggregate = self._aggregates[error.place]
         if isinstance(aggregate.column.type, DecimalType):
             return DataError(
                 f"{aggregate.what} has more digits than a decimal can: {error.total} of the last"
             )
-        return DataError(
-            f"{aggregate.what} is {error.total} for the group of the key words {error.key}, which "
-            "is beyond 64 bits"
-        )
+        return DataError(f"{aggregate.what} is {error.total} for {group}, which is beyond 64 bits")
 
 
 class GroupState:
@@ -169,9 +182,14 @@ class GroupState:
     """
 
     def __init__(
-        self, n_key: int, aggregates: Sequence[BoundAggregate], name: str = "Aggregate"
+        self,
+        n_key: int,
+        aggregates: Sequence[BoundAggregate],
+        name: str = "Aggregate",
+        key_columns: Sequence[Column] = (),
     ) -> None:
         self._name = name
+        self._key_columns = key_columns
         self._n_key = n_key
         self._groups = Groups(n_key)
         self._rows = CountAccumulator()
@@ -253,7 +271,13 @@ class GroupState:
         # Only of those that are there: a sum of those that are not may be beyond all bounds.
         chosen, chosen_keys = numbers[is_there], keys[is_there]
         for aggregate, kept in zip(self._aggregates, self._kept, strict=True):
-            words, there = kept.answers(chosen, chosen_keys)
+            try:
+                words, there = kept.answers(chosen, chosen_keys)
+            except SumOverflow as error:
+                group = _group_of(error.key, self._key_columns)
+                raise DataError(
+                    f"{aggregate.what} is {error.total} for {group}, which is beyond 64 bits"
+                ) from None
             if aggregate.column.nullable:
                 answers[is_there, place] = there
                 answers[~is_there, place] = 0
@@ -291,6 +315,7 @@ def aggregate(
     name: str,
     always: Rows | None = None,
     append_only: bool = False,
+    key_columns: Sequence[Column] = (),
 ) -> StreamCore[Any]:
     """Updates of the groups' rows.
 
@@ -301,12 +326,14 @@ def aggregate(
         The key of a group of which there is a row even if it has no records.
     append_only : bool
         Whether no record is ever deleted.
+    key_columns : sequence of Column
+        Those of the key, for messages to people; none where there is one group.
     """
     if not stream.scope.timestamp.total:
-        return _in_loops(stream, n_key, aggregates, texts, name, always)
+        return _in_loops(stream, n_key, aggregates, texts, name, always, key_columns)
 
     def build(capability: Capability, info: OperatorInfo) -> _AggregateLogic:
-        state = state_of(n_key, aggregates, name, append_only)
+        state = state_of(n_key, aggregates, name, append_only, key_columns)
         key_texts = tuple(place for place in texts if place < n_key)
         stored = as_stored((*key_texts, *_value_texts(n_key, aggregates)))
         restored, log = restored_rows(info, n_key, lambda: state.contents(key_texts), stored)
@@ -409,6 +436,7 @@ def _in_loops(
     texts: tuple[int, ...],
     name: str,
     always: Rows | None,
+    key_columns: Sequence[Column],
 ) -> StreamCore[Any]:
     """The same at the times of a loop: from the whole group at each of them."""
     n_words = (
@@ -421,7 +449,8 @@ def _in_loops(
         empty[:, :n_key] = always
 
     def answer(records: Rows) -> Rows:
-        found = state_of(n_key, aggregates, name).take_in([records])
+        state = state_of(n_key, aggregates, name, key_columns=key_columns)
+        found = state.take_in([records])
         return found if always is None or len(found) else empty
 
     # The least or the greatest of values whose words have their order is a record of the group,

@@ -142,8 +142,9 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
     def distinct(self, *, name: str = "Distinct") -> Collection:
         """Each record once that is there."""
         # A group for each record, of which there are no aggregates.
-        n_words, texts = self.schema.n_words, self.schema.texts
-        rows = aggregate(self.stream, n_words, (), texts, name, append_only=self.append_only)
+        schema, only = self.schema, self.append_only
+        columns = schema.columns
+        rows = aggregate(self.stream, schema.n_words, (), schema.texts, name, None, only, columns)
         return self.kept(rows, self.schema)
 
     def threshold(self, function: Callable[[Any], Any], *, name: str = "Threshold") -> Collection:

@@ -270,7 +270,7 @@ def aggregated(
         if choose is not None:
             stream = changed(stream, f"{name}Values", choose, inner.texts)
         rows = aggregate(
-            stream, n_key, bound, result.texts, name, append_only=collection.append_only
+            stream, n_key, bound, result.texts, name, None, collection.append_only, key_columns
         )
         return collection.of(rows, result)
 

@@ -31,7 +31,8 @@ from pointstamp.collections.order import ALL, Ints, RecordOrder, from_first, ord
 from pointstamp.collections.schema import Column, Schema, column_names
 from pointstamp.containers.updates import Rows
 from pointstamp.containers.words import LONG
-from pointstamp.errors import BuildError
+from pointstamp.errors import BuildError, DataError
+from pointstamp.kernels.group_sums import SumOverflow
 from pointstamp.kernels.matches import read_groups
 
 if TYPE_CHECKING:
@@ -360,7 +361,13 @@ def _rolled(bound: BoundAggregate, partitions: SortedPartitions, n_rows: int) ->
         words = places
     numbers, diffs = frames.astype(np.int32), np.ones(len(frames), np.int64)
     kept.add(numbers, frames[:, None], words[members], diffs)
-    answers, is_there = kept.answers(places, places[:, None])
+    try:
+        answers, is_there = kept.answers(places, places[:, None])
+    except SumOverflow as error:
+        raise DataError(
+            f"{bound.what} is {error.total} for a frame of {n_rows} records or less, which is "
+            "beyond 64 bits"
+        ) from None
     if bound.column.nullable:
         return np.column_stack([is_there.astype(np.int64), answers])
     return answers[:, None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import re
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
@@ -152,6 +153,46 @@ def test_sums_beyond_what_is_kept_are_refused() -> None:
     view = ps.View(lambda scope, t: t.agg(s=ps.sum("a")), t="a decimal(18,0)")
     view.insert("t", [(Decimal(10**18 - 1),)] * 5)
     with pytest.raises(OperatorError, match="more digits than a decimal can"):
+        view.advance()
+
+
+KEY = ("Rome", None, (1, "x"), date(2026, 1, 1))
+
+
+@pytest.mark.parametrize("beside", [{}, {"m": ps.median("n")}])
+@pytest.mark.parametrize("in_loop", [False, True])
+def test_the_group_of_a_sum_that_does_not_fit_is_named(beside: Any, in_loop: bool) -> None:
+    schema = "t string, l long?, s struct<a: long, b: string>, d date"
+
+    def build(scope: Any, t: Any) -> Any:
+        def total(found: Any) -> Any:
+            return found.group_by("t", "l", "s", "d").agg(n=ps.sum("n"), **beside).drop(*beside)
+
+        return t.iterate(total, limit=2) if in_loop else total(t)
+
+    view = ps.View(build, t=f"{schema}, n long?")
+    view.update("t", [((*KEY, 2**63 - 1), 2), (("Oslo", *KEY[1:], 1), 1)])
+    said = f"is {2**64 - 2} for the group of the key {KEY!r}, which is beyond 64 bits"
+    with pytest.raises(OperatorError, match=re.escape(said)):
+        view.advance()
+
+
+def test_the_record_of_diffs_that_do_not_fit_is_named() -> None:
+    view = ps.View(lambda scope, t: t.distinct(), t="t string, n long")
+    view.update("t", [(("Rome", 7), 2**62)])
+    view.advance()
+    view.update("t", [(("Rome", 7), 2**62)])
+    with pytest.raises(
+        OperatorError, match=r"the group of the key \('Rome', 7\) is beyond 64 bits"
+    ):
+        view.advance()
+
+
+def test_a_frame_whose_sum_does_not_fit_is_an_error() -> None:
+    rolled = ps.rolling(ps.sum("n"), 2).over("t", order_by="n")
+    view = ps.View(lambda scope, t: t.select(x=rolled), t="t string, n long")
+    view.insert("t", [("Rome", 2**63 - 1), ("Rome", 2**63 - 2)])
+    with pytest.raises(OperatorError, match="for a frame of 2 records or less"):
         view.advance()
 
 
