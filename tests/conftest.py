@@ -73,7 +73,7 @@ ONCE = {
         "segment_sharing simulated tcp threads",
         "collections": "append_only assertions changing_graphs delta_joins durable_clocks "
         "edges_of_collections event_windows mutants nested ordered row_errors shared_arrangements "
-        "snapshot_bytes stats temporal upserts user_aggregates",
+        "snapshot_bytes spine_memory stats temporal upserts user_aggregates",
         "containers": "convert flat frames user_kind_on_processes",
         "operators": "capture command",
         "runtime": "introspection tcp_workers watchdog",

@@ -19,6 +19,7 @@ from pointstamp.collections.accumulators import (
     Moments,
 )
 from pointstamp.collections.casts import Bound
+from pointstamp.collections.comparison_refused import ComparisonRefused
 from pointstamp.collections.expression import Expression, col
 from pointstamp.collections.groups import Numbers
 from pointstamp.collections.ordered import FirstValue
@@ -79,12 +80,16 @@ _OF_NONE_TOO = ("count", "count_distinct", "collect_list", "collect_set")
 """Aggregates that have an answer of no records, whose word is 0."""
 
 
-class Aggregate:
+class Aggregate(ComparisonRefused):
     """What is computed of each group. Made by `count`, `sum` and the others of this module.
 
     >>> count(), sum("cents")
     (count(), sum(col('cents')))
     """
+
+    instead = (
+        "name it in agg(n=...), and compute with that column behind, as in filter(col('n') > 1)"
+    )
 
     def __init__(
         self,

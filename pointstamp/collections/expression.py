@@ -19,6 +19,7 @@ import numpy as np
 from pointstamp.collections import dates, numeric
 from pointstamp.collections.arithmetic import arithmetic
 from pointstamp.collections.casts import NULL, Bound, cast_to, null_of
+from pointstamp.collections.comparison_refused import ComparisonRefused
 from pointstamp.collections.conditions import (
     boolean,
     choice,
@@ -481,12 +482,14 @@ def coalesce(*values: Any) -> Expression:
     return Expression(operands, bind, lambda *texts: f"coalesce({', '.join(texts)})")
 
 
-class When:
+class When(ComparisonRefused):
     """`when(condition).then(value)`, to which more conditions, and `otherwise`, may be added.
 
     >>> when(col("n") > 1).then("many").otherwise("few")
     when((col('n') > 1)).then('many').otherwise('few')
     """
+
+    instead = "go on with .otherwise(other)"
 
     def __init__(self, cases: Sequence[tuple[Expression, Expression]]) -> None:
         self._cases = list(cases)
@@ -524,8 +527,10 @@ class When:
         return found
 
 
-class Then:
+class Then(ComparisonRefused):
     """A condition of `when`, of which the value is to be said."""
+
+    instead = "go on with .then(value).otherwise(other)"
 
     def __init__(self, cases: Sequence[tuple[Expression, Expression]], condition: Any) -> None:
         self._cases = list(cases)

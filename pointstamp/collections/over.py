@@ -17,6 +17,7 @@ import numpy as np
 
 from pointstamp.collections.aggregates import Aggregate, BoundAggregate, expression_given
 from pointstamp.collections.casts import Bound
+from pointstamp.collections.comparison_refused import ComparisonRefused
 from pointstamp.collections.durable_rows import StoredForm
 from pointstamp.collections.expression import Expression, col, lit
 from pointstamp.collections.group_answers import (
@@ -62,12 +63,14 @@ Compute = Callable[[SortedPartitions], Rows]
 """The words of a column of each record, int64[n, its number of words]."""
 
 
-class PartitionFunction:
+class PartitionFunction(ComparisonRefused):
     """What is computed of a record and those around it. Made by `rank`, `lag` and others.
 
     >>> lag("cents").over("shop", order_by="day")
     lag(col('cents'), 1).over(['shop'], order_by=['day'])
     """
+
+    instead = "write .over(keys, order_by=...) behind it, and name that in with_columns(n=...)"
 
     def __init__(self, text: str, bind: Callable[[Schema, str], tuple[Column, Compute]]) -> None:
         self._text = text
@@ -99,8 +102,12 @@ class PartitionFunction:
         return self._text
 
 
-class WindowColumn:
+class WindowColumn(ComparisonRefused):
     """A window function over partitions, as a column."""
+
+    instead = (
+        "name it in with_columns(n=...), and use that column behind, as in filter(col('n') == 1)"
+    )
 
     def __init__(
         self,

