@@ -31,6 +31,7 @@ from pointstamp.collections.evaluation import Evaluated, Values, both_there, com
 from pointstamp.collections.instructions import combined
 from pointstamp.containers.text_functions import joined_texts
 from pointstamp.containers.words import (
+    DAY_US,
     DOUBLE,
     LONG,
     MOST_DIGITS,
@@ -44,8 +45,6 @@ from pointstamp.containers.words import (
     type_named,
 )
 from pointstamp.errors import SchemaError
-
-_DAY = 86_400_000_000
 
 _FLOATS: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,
@@ -166,7 +165,7 @@ def _days(duration: Bound, what: object) -> Bound:
     def whole(column: Evaluated) -> Evaluated:
         values, there = column
         unfit = "us are no whole number of days, which a date can be moved by, in"
-        refuse_where(values % _DAY != 0, there, values, unfit, what)
-        return values // _DAY, there
+        refuse_where(values % DAY_US != 0, there, values, unfit, what)
+        return values // DAY_US, there
 
     return Bound(LONG, duration.nullable, computed(whole, duration.evaluate))

@@ -27,11 +27,8 @@ from pointstamp.collections.schema import Column
 from pointstamp.containers.updates import Rows
 from pointstamp.containers.words import (
     BOOLEAN,
+    DAY_US,
     DOUBLE,
-    FIRST_DAY,
-    FIRST_TIME,
-    LAST_DAY,
-    LAST_TIME,
     LONG,
     MOST_DIGITS,
     DateType,
@@ -40,6 +37,7 @@ from pointstamp.containers.words import (
     WordType,
     decimal_type,
     float_words,
+    word_bounds,
 )
 from pointstamp.errors import DataError, SchemaError
 from pointstamp.kernels.evaluate import Do
@@ -47,7 +45,6 @@ from pointstamp.kernels.evaluate import Do
 NULL = WordType("null")
 """The type of a null that takes the type of its context."""
 
-_DAY = 86_400_000_000
 _WIDE = decimal.Context(prec=60)
 
 
@@ -163,11 +160,11 @@ def cast_to(bound: Bound, wanted: WordType, what: object) -> Bound:
     if bound.type == wanted:
         return bound
     if isinstance(have, TimestampType) and isinstance(wanted, DateType):
-        days = only(Do.FLOOR_DIVIDE, _DAY)
-        return _converted(bound, wanted, lambda values, there: values // _DAY, days)
+        days = only(Do.FLOOR_DIVIDE, DAY_US)
+        return _converted(bound, wanted, lambda values, there: values // DAY_US, days)
     if isinstance(have, DateType) and isinstance(wanted, TimestampType):
-        times = (*only(Do.CONSTANT, _DAY), *only(Do.MULTIPLY))
-        return _converted(bound, wanted, lambda values, there: values * _DAY, times)
+        times = (*only(Do.CONSTANT, DAY_US), *only(Do.MULTIPLY))
+        return _converted(bound, wanted, lambda values, there: values * DAY_US, times)
     if _is_wider(wanted, have):
         return replace(bound, type=wanted)
     if have == BOOLEAN and wanted.is_integer:
@@ -223,24 +220,17 @@ def _converted(
 def fitting(values: Values, there: Mask, kind: WordType) -> Values:
     """The values, if the type has them all."""
     unfit = f"does not fit {kind.name}"
-    if kind.is_integer and kind.name != "long":
-        bits = kind.n_bits  # type: ignore[attr-defined]  # it is an IntegerType
-        signed = kind.signed  # type: ignore[attr-defined]  # as above
-        least, beyond = (-(1 << bits - 1), 1 << bits - 1) if signed else (0, 1 << bits)
-        refuse_where(((values < least) | (values >= beyond)), there, values, unfit)
     if kind.is_float and kind.n_bits == 32:  # type: ignore[attr-defined]  # it is a FloatType
         with np.errstate(over="ignore"):
             narrow: Values = values.astype(np.float32).astype(np.float64)
         refuse_where(np.isinf(narrow) & ~np.isinf(values), there, values, unfit)
         return narrow
-    if isinstance(kind, DateType):
-        wrong = (values < FIRST_DAY) | (values > LAST_DAY)
-        refuse_where(wrong, there, values, "days since 1970-01-01 is beyond the years 1 to 9999")
-    if isinstance(kind, TimestampType):
-        wrong = (values < FIRST_TIME) | (values > LAST_TIME)
-        refuse_where(wrong, there, values, "us since 1970-01-01 is beyond the years 1 to 9999")
-    if isinstance(kind, DecimalType):
-        refuse_where(np.abs(values) >= 10**kind.precision, there, values, unfit)
+    if isinstance(kind, (DateType, TimestampType)):
+        unit = "days" if isinstance(kind, DateType) else "us"
+        unfit = f"{unit} since 1970-01-01 is beyond the years 1 to 9999"
+    bounds = word_bounds(kind)
+    if not kind.is_float and bounds != word_bounds(LONG):
+        refuse_where((values < bounds[0]) | (values > bounds[1]), there, values, unfit)
     return values
 
 

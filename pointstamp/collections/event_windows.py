@@ -37,14 +37,7 @@ from pointstamp.collections.grouped import GroupedCollection, check_keys
 from pointstamp.collections.schema import Column, Schema
 from pointstamp.collections.temporal import Calendar
 from pointstamp.containers.updates import Rows, Updates
-from pointstamp.containers.words import (
-    FIRST_DAY,
-    FIRST_TIME,
-    LAST_DAY,
-    LAST_TIME,
-    DateType,
-    WordType,
-)
+from pointstamp.containers.words import DAY_US, DateType, WordType, word_bounds
 from pointstamp.dataflow.error_policy import OnError
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import BuildError, DataError, SchemaError
@@ -58,8 +51,7 @@ if TYPE_CHECKING:
 
 Words = npt.NDArray[np.int64]
 
-_LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
-_DAY = 86_400_000_000
+_GREATEST = (1 << 63) - 1
 
 START, END = "window_start", "window_end"
 """The columns that windows add."""
@@ -118,7 +110,7 @@ class EventWindows:
 
     def _check(self, first: int, last: int) -> None:
         start, end = self._windows.outermost(first, last)
-        least, greatest = _bounds(self._kind)
+        least, greatest = word_bounds(self._kind)
         if start < least or end > greatest:
             value = self._kind.to_value(first if start < least else last)
             raise DataError(
@@ -412,13 +404,6 @@ def open_windows(
     return records, WindowColumns(event_windows, clock, name), late
 
 
-def _bounds(kind: WordType) -> tuple[int, int]:
-    """The least and the greatest word that a clock of that type has."""
-    if kind.is_integer:
-        return kind.bounds or (_LEAST, _GREATEST)
-    return (FIRST_DAY, LAST_DAY) if isinstance(kind, DateType) else (FIRST_TIME, LAST_TIME)
-
-
 def _in_words(length: int, windows: Sliding, kind: WordType, name: str) -> int:
     """A length in units of the clock.
 
@@ -435,9 +420,9 @@ def _in_words(length: int, windows: Sliding, kind: WordType, name: str) -> int:
         )
     if not isinstance(kind, DateType):
         return length
-    if length % _DAY:
+    if length % DAY_US:
         raise SchemaError(
             f"operator {name!r} is given {windows}, and its clock is date: windows and lateness "
             "are of whole days"
         )
-    return length // _DAY
+    return length // DAY_US

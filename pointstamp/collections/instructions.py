@@ -12,16 +12,7 @@ from typing import TypeAlias
 import numpy as np
 
 from pointstamp.compiled import build_info
-from pointstamp.containers.words import (
-    FIRST_DAY,
-    FIRST_TIME,
-    LAST_DAY,
-    LAST_TIME,
-    DateType,
-    DecimalType,
-    TimestampType,
-    WordType,
-)
+from pointstamp.containers.words import LONG, WordType, word_bounds
 from pointstamp.kernels.evaluate import MOST_DEPTH, N_OPERANDS, Do, Rows
 
 Instruction: TypeAlias = tuple[Do, int, int]
@@ -92,20 +83,10 @@ def fitted(kind: WordType) -> Instructions | None:
     """Refuse what the type has not; None where it may become another value."""
     if kind.is_float:
         return () if kind.n_bits == 64 else None  # type: ignore[attr-defined]  # it is a FloatType
-    if kind.is_integer:
-        if kind.name == "long":
-            return ()
-        bits, signed = kind.n_bits, kind.signed  # type: ignore[attr-defined]  # an IntegerType
-        least, beyond = (-(1 << bits - 1), 1 << bits - 1) if signed else (0, 1 << bits)
-        return only(Do.RANGE, least, beyond - 1) if beyond <= 1 << 63 else None
-    if isinstance(kind, DateType):
-        return only(Do.RANGE, FIRST_DAY, LAST_DAY)
-    if isinstance(kind, TimestampType):
-        return only(Do.RANGE, FIRST_TIME, LAST_TIME)
-    if isinstance(kind, DecimalType):
-        beyond = 10**kind.precision
-        return only(Do.RANGE, 1 - beyond, beyond - 1)
-    return ()
+    if kind.is_integer and kind.bounds is None:  # its words are moved
+        return None
+    bounds = word_bounds(kind)
+    return () if bounds == word_bounds(LONG) else only(Do.RANGE, *bounds)
 
 
 def stored(place: int, kind: WordType, nullable: bool) -> Instructions:

@@ -46,8 +46,10 @@ _EXACTLY = decimal.Context(
 FIRST_DAY, LAST_DAY = dt.date.min.toordinal() - _EPOCH_DAY, dt.date.max.toordinal() - _EPOCH_DAY
 """The words of dates."""
 
-FIRST_TIME = FIRST_DAY * 86_400_000_000
-LAST_TIME = (LAST_DAY + 1) * 86_400_000_000 - 1
+DAY_US = 86_400_000_000
+
+FIRST_TIME = FIRST_DAY * DAY_US
+LAST_TIME = (LAST_DAY + 1) * DAY_US - 1
 """The words of timestamps."""
 
 
@@ -558,6 +560,21 @@ def table_with(batch: Any, name: str, values: Ints) -> Any:
     import pyarrow as pa
 
     return pa.Table.from_batches([batch]).append_column(name, pa.array(values))
+
+
+def word_bounds(kind: WordType) -> tuple[int, int]:
+    """The least and the greatest word of a type; all of 64 bits where nothing less is known.
+
+    >>> word_bounds(type_named("short")), word_bounds(decimal_type(3, 1))
+    ((-32768, 32767), (-999, 999))
+    """
+    if isinstance(kind, DateType):
+        return FIRST_DAY, LAST_DAY
+    if isinstance(kind, TimestampType):
+        return FIRST_TIME, LAST_TIME
+    if isinstance(kind, DecimalType):
+        return 1 - 10**kind.precision, 10**kind.precision - 1
+    return kind.bounds or (-(1 << 63), (1 << 63) - 1)
 
 
 def float_word(value: float) -> int:

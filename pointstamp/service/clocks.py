@@ -18,14 +18,12 @@ import pyarrow as pa
 
 from pointstamp.collections.clock_input import ClockInput
 from pointstamp.collections.schema import Schema
-from pointstamp.containers.words import DateType
+from pointstamp.containers.words import DAY_US, DateType
 from pointstamp.errors import InputError, PointstampError, StoppedError, UsageError, WorkerError
 from pointstamp.service.changes_columns import to_columns
 
 if TYPE_CHECKING:
     from pointstamp.service.collection_handles import CollectionFeeds
-
-DAY_US = 86_400_000_000
 
 
 class ClockFeed:
