@@ -22,7 +22,7 @@ from pointstamp.collections.durable_rows import (
     stored_parts,
 )
 from pointstamp.collections.linear import changed
-from pointstamp.collections.order import ALL, RecordOrder, from_first
+from pointstamp.collections.order import ALL, RecordOrder, beside, from_first
 from pointstamp.collections.reduce import reduce_groups
 from pointstamp.collections.spine import insert_batch
 from pointstamp.containers.updates import Rows, Updates
@@ -156,13 +156,10 @@ def answers_in_loops(
 
     def whole(records: Rows) -> Rows:
         encoded = consolidate(order.encode(records[records[:, -1] > 0]))
-        rows = answer(order.words.sorted(encoded))
-        given = order.decode_by_key(np.ascontiguousarray(rows[:, [*range(n_ordered), -1]]))
-        return np.concatenate([given[:, :-1], rows[:, n_ordered:]], axis=1)
+        return beside(answer(order.words.sorted(encoded)), n_ordered, order.decode_by_key)
 
     def by_schema(rows: Rows) -> Rows:
-        given = order.by_schema(np.ascontiguousarray(rows[:, [*range(n_given), -1]]))
-        return np.concatenate([given[:, :-1], rows[:, n_given:]], axis=1)
+        return beside(rows, n_given, order.by_schema)
 
     by_key = changed(stream, f"{name}Order", order.by_key, order.given_texts)
     n_words = (n_given, n_given + n_more)

@@ -16,7 +16,7 @@ Umbra's "German string".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -257,6 +257,16 @@ def order_given(
             f"{len(names)} columns of the order: {names}"
         )
     return [(name, one) for name, one in zip(names, turned, strict=True) if name not in keys]
+
+
+def beside(rows: Rows, n_words: int, change: Callable[[Rows], Rows]) -> Rows:
+    """Rows whose first words are a record: that changed, with the words behind it as they are.
+
+    >>> beside(np.array([[7, 8, 9, 1]]), 2, lambda rows: rows[:, [1, 0, 2]]).tolist()
+    [[8, 7, 9, 1]]
+    """
+    records = change(np.ascontiguousarray(rows[:, [*range(n_words), -1]]))
+    return np.concatenate([records[:, :-1], rows[:, n_words:]], axis=1)
 
 
 def from_first(keys: Rows) -> Rows:

@@ -28,7 +28,7 @@ from pointstamp.collections.group_answers import (
     is_first,
 )
 from pointstamp.collections.linear import changed
-from pointstamp.collections.order import ALL, Ints, RecordOrder, from_first, order_given
+from pointstamp.collections.order import ALL, Ints, RecordOrder, beside, from_first, order_given
 from pointstamp.collections.schema import Column, Schema, column_names
 from pointstamp.containers.updates import Rows
 from pointstamp.containers.words import LONG
@@ -273,8 +273,7 @@ def _over(
         return np.concatenate([copies[:, :-1], *computed, copies[:, -1:]], axis=1)
 
     def restored(rows: Rows) -> Rows:
-        records = order.decode(rows[:, [*range(n_words), -1]])
-        return np.concatenate([records[:, :-1], rows[:, n_words:]], axis=1)
+        return beside(rows, n_words, order.decode)
 
     more = [place for place in result.texts if place >= schema.n_words]
     if not collection.scope.timestamp.total:
@@ -292,10 +291,6 @@ def _over(
 def _stored(order: RecordOrder, n_more: int, texts: tuple[int, ...]) -> StoredForm:
     """Records by key in place of those in order, each with the words of its columns behind it."""
     n_ordered, n_given = order.words.n_words, order.words.n_given
-
-    def beside(rows: Rows, n: int, change: Callable[[Rows], Rows]) -> Rows:
-        records = change(np.ascontiguousarray(rows[:, [*range(n), -1]]))
-        return np.concatenate([records[:, :-1], rows[:, n:]], axis=1)
 
     more = [place - n_ordered + n_given for place in texts if place >= n_ordered]
     return StoredForm(
