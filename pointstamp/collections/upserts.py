@@ -308,7 +308,8 @@ def from_debezium(
 
 DIFFS_OF_CHANGES = {"insert": 1, "delete": -1, "update_preimage": -1, "update_postimage": 1}
 """By `_change_type` of a change data feed: how often the row is there more."""
-_OF_FEED = ("_change_type", "_commit_version", "_commit_timestamp")
+OF_FEED = CHANGE_TYPE, VERSION, TIMESTAMP = "_change_type", "_commit_version", "_commit_timestamp"
+"""The columns that a change data feed has beside those of its table."""
 
 
 def from_cdf(stream: StreamCore[Any], schema: Any, name: str) -> Collection:
@@ -317,13 +318,13 @@ def from_cdf(stream: StreamCore[Any], schema: Any, name: str) -> Collection:
     where = f"operator {name!r}"
 
     def pair(record: Any) -> tuple[dict[str, Any], int]:
-        change = record.get("_change_type") if isinstance(record, Mapping) else None
+        change = record.get(CHANGE_TYPE) if isinstance(record, Mapping) else None
         if change not in DIFFS_OF_CHANGES:
             raise DataError(
                 f"{where} is given {record!r}, and needs dicts with '_change_type', which is one "
                 f"of {', '.join(DIFFS_OF_CHANGES)}"
             )
-        row = {column: value for column, value in record.items() if column not in _OF_FEED}
+        row = {column: value for column, value in record.items() if column not in OF_FEED}
         return row, DIFFS_OF_CHANGES[change]
 
     def updates(time: Any, batch: Any) -> Updates | None:

@@ -27,6 +27,7 @@ from pointstamp.checkpoint.input_log import Staged
 from pointstamp.checkpoint.manifest import Manifest, SnapshotPart
 from pointstamp.collections.collection import Collection
 from pointstamp.collections.schema import Column, Schema
+from pointstamp.collections.upserts import VERSION
 from pointstamp.containers.updates import Updates
 from pointstamp.containers.words import type_named
 from pointstamp.errors import CheckpointError, CheckpointStructureError, DataError, UsageError
@@ -34,7 +35,6 @@ from pointstamp.operators.probe import Probe
 from pointstamp.runtime.worker import Worker
 from pointstamp.service.changes_columns import to_columns, to_updates
 from pointstamp.service.checkpoint_config import OUTPUT
-from pointstamp.service.feed_columns import VERSION
 from pointstamp.service.spec import ServiceSpec
 
 LOGGER = logging.getLogger("pointstamp.service")

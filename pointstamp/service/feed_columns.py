@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,13 +16,11 @@ import pyarrow as pa
 
 from pointstamp.collections.changes import diff_column
 from pointstamp.collections.schema import Schema
+from pointstamp.collections.upserts import CHANGE_TYPE, TIMESTAMP, VERSION
 from pointstamp.containers.builder import PREFERRED_RECORDS
 from pointstamp.containers.convert import arrow_array, numbers
 from pointstamp.errors import DataError, SchemaError
 from pointstamp.service.changes_columns import no_rows
-
-CHANGE_TYPE, VERSION, TIMESTAMP = "_change_type", "_commit_version", "_commit_timestamp"
-"""The columns that a change data feed has beside those of its table."""
 
 FEED_TIME = pa.timestamp("us", tz="UTC")
 """The type of `_commit_timestamp`."""
@@ -37,16 +36,38 @@ def feed_schema(schema: Schema, output: str) -> pa.Schema:
     SchemaError
         If the output has a column that is called as one of a feed.
     """
-    taken = [name for name in schema.names if name in (CHANGE_TYPE, VERSION, TIMESTAMP)]
-    if taken:
-        raise SchemaError(
-            f"output {output!r} has the column {taken[0]!r}, which its change data feed has for "
-            "itself: rename it"
-        )
+    return with_columns_of_epochs(
+        schema,
+        CHANGE_TYPE,
+        pa.string(),
+        f"output {output!r}",
+        "its change data feed has for itself",
+    )
+
+
+def with_columns_of_epochs(
+    schema: Schema, name: str, kind: pa.DataType, where: str, whose: str
+) -> pa.Schema:
+    """The columns of a collection, one more, and the epoch and its time.
+
+    where, whose : for the error
+
+    Raises
+    ------
+    SchemaError
+        If the collection has a column of one of these names.
+    """
     columns: pa.Schema = schema.to_arrow(no_rows(schema)).schema
-    for name, kind in ((CHANGE_TYPE, pa.string()), (VERSION, pa.int64()), (TIMESTAMP, FEED_TIME)):
-        columns = columns.append(pa.field(name, kind, nullable=False))
+    for added, of_kind in ((name, kind), (VERSION, pa.int64()), (TIMESTAMP, FEED_TIME)):
+        if added in schema.names:
+            raise SchemaError(f"{where} has the column {added!r}, which {whose}: rename it")
+        columns = columns.append(pa.field(added, of_kind, nullable=False))
     return columns
+
+
+def epoch_columns(epoch: int, time: dt.datetime, n: int) -> list[pa.Array[Any]]:
+    """The columns of an epoch and its time, of so many rows."""
+    return [pa.repeat(pa.scalar(epoch, pa.int64()), n), pa.repeat(pa.scalar(time, FEED_TIME), n)]
 
 
 def feed_rows(
@@ -68,9 +89,8 @@ def feed_rows(
     for of in _repeated(np.abs(diffs)):
         rows = changes.select(schema.names).take(arrow_array(of))
         kinds = _KINDS.take(arrow_array((diffs[of] < 0).astype(np.int8)))
-        version = pa.repeat(pa.scalar(epoch, pa.int64()), len(of))
-        when = pa.repeat(pa.scalar(time, FEED_TIME), len(of))
-        yield pa.RecordBatch.from_arrays([*rows.columns, kinds, version, when], schema=into)
+        columns = [*rows.columns, kinds, *epoch_columns(epoch, time, len(of))]
+        yield pa.RecordBatch.from_arrays(columns, schema=into)
 
 
 def copies(schema: Schema, rows: pa.RecordBatch, output: str) -> Iterator[pa.RecordBatch]:

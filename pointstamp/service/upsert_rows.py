@@ -13,15 +13,14 @@ import numpy as np
 import pyarrow as pa
 
 from pointstamp.collections.schema import Schema
+from pointstamp.collections.upserts import TIMESTAMP, VERSION
 from pointstamp.containers.convert import arrow_array, numbers
 from pointstamp.containers.updates import Rows
 from pointstamp.errors import DataError, SchemaError
 from pointstamp.kernels.consolidation import consolidate_all
-from pointstamp.service.changes_columns import no_rows, to_rows
-from pointstamp.service.feed_columns import FEED_TIME, TIMESTAMP, VERSION
-
-DELETED = "_deleted"
-"""The column that says whether a row is there no more."""
+from pointstamp.service.changes_columns import to_rows
+from pointstamp.service.event_columns import DELETED
+from pointstamp.service.feed_columns import FEED_TIME, with_columns_of_epochs
 
 
 def upsert_schema(schema: Schema, key: Sequence[str], output: str) -> pa.Schema:
@@ -38,16 +37,9 @@ def upsert_schema(schema: Schema, key: Sequence[str], output: str) -> pa.Schema:
         raise SchemaError(f"upserts of output {output!r} need a key, of one column or more")
     for name in key:
         schema.column(name, f"the key of the upserts of output {output!r}")
-    added = (DELETED, pa.bool_()), (VERSION, pa.int64()), (TIMESTAMP, FEED_TIME)
-    columns: pa.Schema = schema.to_arrow(no_rows(schema)).schema
-    for name, kind in added:
-        if name in schema.names:
-            raise SchemaError(
-                f"output {output!r} has the column {name!r}, which its upserts have for "
-                "themselves: rename it"
-            )
-        columns = columns.append(pa.field(name, kind, nullable=False))
-    return columns
+    return with_columns_of_epochs(
+        schema, DELETED, pa.bool_(), f"output {output!r}", "its upserts have for themselves"
+    )
 
 
 def upserts_of(

@@ -12,30 +12,34 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
-from time import monotonic
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from pointstamp.collections.schema import Schema, schema_of
+from pointstamp.collections.upserts import TIMESTAMP, VERSION
 from pointstamp.errors import EpochError, UsageError
 from pointstamp.service.feed_columns import (
     FEED_TIME,
-    TIMESTAMP,
-    VERSION,
+    epoch_columns,
     feed_rows,
     feed_schema,
 )
 from pointstamp.service.protocol import (
     TICK_S,
-    AwaitEpoch,
     GetEpochTimes,
     GetPosition,
     ReadEpochs,
 )
 from pointstamp.spark.access import Access
-from pointstamp.spark.output_source import COMMIT_S, EpochRange, StreamReader, frontier_of
+from pointstamp.spark.output_source import (
+    COMMIT_S,
+    EpochRange,
+    StreamReader,
+    await_epoch,
+    frontier_of,
+)
 
 CDF, DIFF, SNAPSHOT = "cdf", "diff", "snapshot"
 """The forms of what is read: two of streams, and one of batches."""
@@ -163,11 +167,7 @@ class CollectionStreamReader(StreamReader):
     def _pairs(self, part: CollectionRange) -> Iterator[tuple[int, pa.RecordBatch]]:
         """(epoch, changes)."""
         with self._access.worker(part.worker) as worker:
-            until = monotonic() + COMMIT_S
-            while monotonic() < until and not worker.ask(
-                AwaitEpoch(part.upto, self._output, TICK_S)
-            ):
-                pass
+            await_epoch(worker, self._output, part.upto, COMMIT_S)
             wait_s = TICK_S * 10
             if part.is_whole:
                 request = ReadEpochs(self._output, None, part.after, wait_s, "snapshot")
@@ -177,11 +177,7 @@ class CollectionStreamReader(StreamReader):
                 yield from worker.stream(ReadEpochs(self._output, part.after, part.upto, wait_s))
 
     def _versioned(self, changes: pa.RecordBatch, epoch: int, time: dt.datetime) -> pa.RecordBatch:
-        n = changes.num_rows
-        added: Any = [
-            pa.repeat(pa.scalar(epoch, pa.int64()), n),
-            pa.repeat(pa.scalar(time, FEED_TIME), n),
-        ]
+        added = epoch_columns(epoch, time, changes.num_rows)
         into = schema_in_form(self._access, self._output, self._form)
         return pa.RecordBatch.from_arrays([*changes.columns, *added], schema=into)
 

@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 from pointstamp.checkpoint.checkpoint import Checkpoint
 from pointstamp.checkpoint.input_log import Staged
 from pointstamp.collections.schema import Schema, schema_of
+from pointstamp.collections.upserts import CHANGE_TYPE, TIMESTAMP
 from pointstamp.communication.authentication import new_secret
 from pointstamp.communication.control import WorkerConfig
 from pointstamp.communication.tls import Certificates
@@ -25,14 +26,20 @@ from pointstamp.errors import SchemaError, UsageError
 from pointstamp.runtime.introspection import registered
 from pointstamp.runtime.worker import Worker
 from pointstamp.service.changes_columns import columns_of_changes
-from pointstamp.service.epoch_run import CommittedRun, EpochPart, EpochRun, EpochRuns, with_schemas
-from pointstamp.service.feed_columns import TIMESTAMP, feed_rows, feed_schema
+from pointstamp.service.epoch_run import (
+    CommittedRun,
+    EpochPart,
+    EpochRun,
+    EpochRuns,
+    stored_changes,
+    with_schemas,
+)
+from pointstamp.service.feed_columns import feed_rows, feed_schema
 from pointstamp.service.spec import service_spec
 from pointstamp.spark import packed_batches
 from pointstamp.spark.driver_control import worker_config
 from pointstamp.spark.failures import error_of, remember
 from pointstamp.spark.feed_forms import (
-    CHANGE_TYPE,
     OF_COMMITS,
     Append,
     ChangeFeed,
@@ -205,8 +212,8 @@ class _StoredFeed:
         staged, committed = self.staged, self.committed
         for batch in rows:
             numbers: list[Any] = batch.column(0).to_pylist()
-            for number in numbers[: len(staged)]:
-                for changes in self.checkpoint.read(staged[number]):
-                    yield from feed_rows(
-                        self.schema, changes, committed.epoch, committed.time, self.output
-                    )
+            pieces = [staged[number] for number in numbers if number < len(staged)]
+            for changes in stored_changes(self.checkpoint, pieces):
+                yield from feed_rows(
+                    self.schema, changes, committed.epoch, committed.time, self.output
+                )

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 
 from pointstamp.collections.schema import Schema, schema_of
-from pointstamp.collections.upserts import DIFFS_OF_CHANGES
+from pointstamp.collections.upserts import CHANGE_TYPE, DIFFS_OF_CHANGES
 from pointstamp.errors import DataError, SchemaError, UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-CHANGE_TYPE = "_change_type"
 INTEGERS = ("bigint", "int", "smallint", "tinyint")
 FORMS = ("append", "cdf", "diff")
 OF_COMMITS = "_commit_"

@@ -118,7 +118,7 @@ class FrameCommits:
         """Stage the changes that a DataFrame says, and commit them by a name; at which epoch."""
         service = self.feeds.service
         for left in reversed(range(N_TRIES)):
-            epoch = self.feeds.service.ask(protocol.GetPosition(self.name))
+            epoch = service.ask(protocol.GetPosition(self.name))
             if epoch is None:
                 raise StoppedError(f"{where} is closed, and takes nothing more")
             handles = self._staged(frame, form, where, epoch)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pointstamp.service.feed_columns import VERSION
+from pointstamp.collections.upserts import VERSION
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

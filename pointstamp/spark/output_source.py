@@ -34,12 +34,17 @@ def read_epochs(
     """The batches of a part, for whose epochs it waits; in a task."""
     assert isinstance(part, EpochRange)
     with access.worker(part.worker) as worker:
-        until = monotonic() + patience_s
-        while monotonic() < until and not worker.ask(AwaitEpoch(part.upto, output, TICK_S)):
-            pass
+        await_epoch(worker, output, part.upto, patience_s)
         # One worker said that these epochs are complete; another may still have to hear of it.
         for _, batch in worker.stream(ReadEpochs(output, part.after, part.upto, TICK_S * 10)):
             yield batch
+
+
+def await_epoch(worker: Any, output: str, epoch: int, patience_s: float) -> None:
+    """Wait for an epoch to be complete at a worker, but not longer than is said."""
+    until = monotonic() + patience_s
+    while monotonic() < until and not worker.ask(AwaitEpoch(epoch, output, TICK_S)):
+        pass
 
 
 def frontier_of(access: Access, output: str) -> tuple[int, int]:
