@@ -14,6 +14,7 @@ from pointstamp.dataflow.stream_core import StreamCore
 if TYPE_CHECKING:
     from pointstamp.collections.explained_loop import ExplainedLoop
     from pointstamp.collections.stats import IndexedColumns
+    from pointstamp.operators.feedback import Loop
 
 
 @dataclass
@@ -26,6 +27,8 @@ class BesideResults:
     """What is arranged."""
     loops: list[ExplainedLoop] = field(default_factory=list)
     """Loops whose rounds are counted."""
+    closing: dict[Any, Loop] = field(default_factory=dict)
+    """By scope: the loop through which what enters it goes."""
 
 
 def beside_of(scope: Any) -> BesideResults:

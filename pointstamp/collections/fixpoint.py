@@ -18,6 +18,7 @@ import numpy as np
 
 from pointstamp.collections.beside import beside_of
 from pointstamp.collections.explained_loop import ExplainedLoop
+from pointstamp.collections.lattice import TimeEncoding
 from pointstamp.containers.updates import Rows, Updates
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import BuildError, LoopWarning, SchemaError
@@ -65,7 +66,11 @@ class LoopMethods:
             If `inner` is not directly in this collection's scope.
         """
         if inner not in self._entered:
-            self._entered[inner] = self.of(self.stream.enter(inner), self.schema)
+            entering: Any = self.stream.enter(inner)
+            loop = beside_of(inner).closing.get(inner)
+            if loop is not None and not loop.connected:
+                entering = loop.admit(entering)
+            self._entered[inner] = self.of(entering, self.schema)
         entered: Self = self._entered[inner]
         return entered
 
@@ -241,9 +246,10 @@ def _iterated(
         # In the body of a loop a loop is one of that loop, whatever it starts from.
         start = brought_into(start, around)
     with start.scope.iterative(name=name) as inner:
+        loop, stream = inner.feedback(1, limit, name)
+        admits_epochs(loop)
         entered = start.enter(inner)
         # At round 0 there is the start; then what the body makes, in place of it.
-        loop, stream = inner.feedback(1, limit, name)
         token = _LOOP.set(inner)
         try:
             made: Any = body(entered.concat(entered.of(stream, start.schema)))
@@ -261,6 +267,13 @@ def _iterated(
         if explained is not None:
             beside_of(start.scope).loops.append(explained)
         return outside
+
+
+def admits_epochs(loop: Loop) -> None:
+    """Have what enters the loop's scope from now on wait for epochs that are under way there."""
+    scope = loop.scope
+    if TimeEncoding(scope.timestamp, scope.path).depth == 2:
+        beside_of(scope).closing.setdefault(scope, loop)
 
 
 def of_schema(collection: Collection, schema: Schema, name: str) -> Collection:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from pointstamp.collections.collection import Collection
-from pointstamp.collections.fixpoint import brought_into, connect, of_schema
+from pointstamp.collections.fixpoint import admits_epochs, brought_into, connect, of_schema
 from pointstamp.collections.lattice import TimeEncoding
 from pointstamp.collections.schema import Schema, schema_of
 from pointstamp.errors import BuildError
@@ -58,4 +58,5 @@ def variable(scope: Any, schema: Any, name: str, limit: int | None, expect: int 
     if expect is not None and (type(expect) is not int or expect < 1):
         raise BuildError(f"variable {name!r} is given expect={expect!r}, and needs 1 or more")
     loop, _ = scope.feedback(1, limit, name)
+    admits_epochs(loop)
     return Variable(loop, schema_of(schema), expect, name)

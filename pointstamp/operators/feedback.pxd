@@ -11,3 +11,13 @@ cdef class _GoRound(BuiltInLogic):
 
     @cython.locals(input_=Input, output=Output, item=tuple, has_later=bint)
     cpdef run(self, list inputs, list outputs)
+
+
+cdef class _Admit(BuiltInLogic):
+    cdef _GoRound _go_round
+    cdef list _waiting
+
+    @cython.locals(has_later=bint, port=Py_ssize_t, came=list)
+    cpdef run(self, list inputs, list outputs)
+
+    cdef _let_in(self, list waiting, list around, list outputs)

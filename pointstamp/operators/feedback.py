@@ -3,6 +3,11 @@
 A loop is made in two steps: `scope.feedback` gives a stream to build on and a
 handle; `handle.connect` says what flows around. On the way time advances by the
 summary, which is what keeps a loop from waiting for itself.
+
+What enters a loop may go through the operator that closes it (`Loop.admit`): it lets in the records
+of a few epochs only, and of the next when the first of those has come to its end. Epochs that go
+round together make updates at the times of any two of them, which come one epoch at a time are
+those of one.
 """
 
 from __future__ import annotations
@@ -10,8 +15,9 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import BuiltInLogic, Input, Output
-from pointstamp.dataflow.operator import OperatorBuilder
+from pointstamp.dataflow.operator import OperatorBuilder, OperatorInfo
 from pointstamp.dataflow.pact import Pipeline
 from pointstamp.dataflow.scope_core import ScopeCore
 from pointstamp.dataflow.stream_core import StreamCore
@@ -22,6 +28,9 @@ from pointstamp.progress.timestamp import Int, Product, Summary, Timestamp
 
 if TYPE_CHECKING:
     from pointstamp.operators.stream import Stream
+
+AHEAD = 4
+"""How many epochs are in a loop at most, of those that are admitted one after the other."""
 
 FAR = 2
 """A loop is far beyond what was expected when it has gone round so many times as often."""
@@ -39,7 +48,21 @@ class Loop:
         self._summary = summary
         self._builder = OperatorBuilder(scope, name)
         self.connected = False
+        self._n_admitted = 0
         self.stream: Stream[Any] = self._builder.new_output(initial=False)
+
+    def admit(self, stream: StreamCore[Any]) -> Stream[Any]:
+        """A stream of the loop's scope, of which later epochs wait for those under way.
+
+        To be called before the loop is connected, of a loop whose times are pairs of an epoch, an
+        integer, and a round.
+        """
+        builder = self._builder
+        port = builder.new_input(stream, Pipeline(), Interest.NEVER, summaries={})
+        admitted: Stream[Any] = builder.new_output(initial=False, summaries={})
+        self._n_admitted += 1
+        builder.connect(port, self._n_admitted)
+        return admitted
 
     def connect(self, stream: StreamCore[Any]) -> None:
         """Let `stream` flow around, at later times."""
@@ -57,10 +80,18 @@ class Loop:
         summary = self._summary
         watch = _watch(self.scope, self.name, summary, self._expect)
         has_rounds = _has_rounds(self.scope.timestamp)
-        self._builder.new_input(stream, Pipeline(), Interest.NEVER)
-        self._builder.connect(0, 0, summary)
+        interest = Interest.IF_CAPABILITY if self._n_admitted else Interest.NEVER
+        port = self._builder.new_input(stream, Pipeline(), interest, summaries={})
+        self._builder.connect(port, 0, summary)
 
-        self._builder.build(lambda capabilities, info: _GoRound(summary, watch, has_rounds))
+        def build(capabilities: list[Capability], info: OperatorInfo) -> BuiltInLogic:
+            go_round = _GoRound(summary, watch, has_rounds)
+            if not self._n_admitted:
+                return go_round
+            info.keeps_nothing()
+            return _Admit(go_round)
+
+        self._builder.build(build)
 
     def check_connected(self) -> None:
         """Raise unless it was connected."""
@@ -88,7 +119,7 @@ class _GoRound(BuiltInLogic):
         self._has_rounds = has_rounds
 
     def run(self, inputs: list[Input], outputs: list[Output]) -> bool:
-        input_, output = inputs[0], outputs[0]
+        input_, output = inputs[-1], outputs[0]
         # Records of a later round wait for those that are behind, and go on with
         # them: each round that is under way has to be counted by itself.
         has_later = self._has_rounds and input_.put_off_later_rounds()
@@ -99,6 +130,43 @@ class _GoRound(BuiltInLogic):
                     self._watch.see(time)
                 output.push(time, item[1])
         return has_later
+
+
+class _Admit(BuiltInLogic):
+    """The logic of a loop that what enters goes through; the last input is what goes round."""
+
+    __slots__ = ("_go_round", "_waiting")
+
+    def __init__(self, go_round: _GoRound) -> None:
+        self._go_round = go_round
+        self._waiting: list[tuple[Capability, int, Any]] = []
+
+    def run(self, inputs: list[Input], outputs: list[Output]) -> bool:
+        has_later = self._go_round.run(inputs, outputs)
+        came = [
+            (held.retain(port + 1), port + 1, batch)
+            for port in range(len(inputs) - 1)
+            for held, batch in inputs[port]
+        ]
+        if came or self._waiting:
+            self._let_in(self._waiting + came, inputs[-1].frontier.elements, outputs)
+        return has_later
+
+    def _let_in(
+        self, waiting: list[tuple[Capability, int, Any]], around: list[Any], outputs: list[Output]
+    ) -> None:
+        """Send what may enter now.
+
+        What waits holds its own times back: the least of them is among those that go round.
+        """
+        until = min((epoch for epoch, _ in around), default=None)
+        self._waiting = []
+        for capability, port, batch in waiting:
+            if until is None or capability.time[0] < until + AHEAD:
+                with capability:
+                    outputs[port].session(capability).give_batch(batch)
+            else:
+                self._waiting.append((capability, port, batch))
 
 
 def _has_rounds(timestamp: Timestamp) -> bool:

@@ -10,6 +10,7 @@ from pointstamp.collections import order, trace
 from pointstamp.collections.view import View
 from pointstamp.containers.dictionary import TEXTS
 from pointstamp.containers.text_order import TextOrder
+from pointstamp.operators import feedback
 from tests.collections import ordered_programs  # noqa: F401  (its steps are drawn, too)
 from tests.collections.programs import SCHEMA, Program
 from tests.collections.running import run_epochs
@@ -44,10 +45,14 @@ def check_workers(program: Program, workers: int, at_a_time: int, seed: int) -> 
 
 
 def _set_limits(program: Program) -> None:
-    """Of every other program small ones: labels that texts share, and batches merged at once."""
+    """Of every other program small ones.
+
+    Labels that texts share, batches that are merged at once, epochs one by one in loops.
+    """
     is_small = len(program.steps) % 2
     order.TEXT_ORDER = TextOrder(TEXTS, 1 if is_small else 1 << 62)
     trace.LET_BE = 1 if is_small else 8
+    feedback.AHEAD = 1 if is_small else 100
 
 
 def _run(worker: ps.Worker, program: Program, at_a_time: int) -> list[tuple[Any, int, int]]:

@@ -260,6 +260,22 @@ LOOP_MUTANTS = [
         ],
     ),
     *planted_in(
+        "operators.feedback",
+        by_workers_of_loops,
+        [
+            (
+                "What waits to enter a loop is let go of.",
+                "self._waiting.append((capability, port, batch))",
+                "capability.drop()",
+            ),
+            (
+                "What waits enters by the first way in.",
+                "outputs[port].session(capability).give_batch(batch)",
+                "outputs[1].session(capability).give_batch(batch)",
+            ),
+        ],
+    ),
+    *planted_in(
         "collections.counted",
         by_loops,
         [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 import pointstamp as ps
 from pointstamp import col
 from pointstamp.errors import BuildError, LoopWarning, SchemaError
+from pointstamp.operators import feedback
 from tests.collections.checks import check_view, check_workers
 from tests.collections.lattice_programs import LatticeProgram, check_lattice, lattice_programs
 from tests.collections.loops import LoopProgram, loop_programs
@@ -97,6 +100,36 @@ def test_values_beside_others_go_round() -> None:
     assert view.advance() == [((1, 2, "two"), 1), ((2, 5, None), 1)]
     view.delete("t", [(1, 2, "two")])
     assert view.advance() == [((1, 2, "two"), -1), ((1, 3, "three"), 1)]
+
+
+@pytest.mark.parametrize("ahead", [1, 4])
+def test_few_epochs_are_in_a_loop(ahead: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feedback, "AHEAD", ahead)
+    n_epochs, seen, out = 20, list[tuple[int, int]](), set[Any]()
+
+    def main(worker: ps.Worker) -> None:
+        with worker.dataflow("few") as scope:
+            numbers, collection = scope.new_collection("k long, a long")
+
+            def step(found: ps.Collection) -> ps.Collection:
+                further = found.filter(col("a") > 0).select("k", a=col("a") - 1)
+                entered = further.concat(collection).distinct()
+                return entered.inspect(lambda row, time, diff: seen.append(time))
+
+            reached = collection.iterate(step)
+            reached.inspect(lambda row, time, diff: out.add((row, time, diff)))
+            probe = reached.probe()
+        for epoch in range(n_epochs):
+            numbers.insert([(epoch, 3)])
+            numbers.advance_to(epoch + 1)
+        worker.step_while(lambda: probe.less_than(n_epochs))
+
+    ps.execute(main)
+    last = {epoch: at for at, (epoch, _) in enumerate(seen)}
+    assert len(last) == n_epochs
+    for at, (epoch, _) in enumerate(seen):
+        assert all(last[before] < at for before in range(epoch - ahead + 1))
+    assert {time for _, time, _ in out} == set(range(n_epochs))
 
 
 @settings(max_examples=examples(300))
