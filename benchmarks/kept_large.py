@@ -84,18 +84,13 @@ def epochs_of_ten(worker: ps.Worker, n_epochs: int) -> Run:
     epochs = [
         list(map(tuple, rows.tolist())) for rows in choose.integers(0, 100, (n_epochs, 10, 2))
     ]
-    counted = 0
-
-    def add(row: Any, time: int, diff: int) -> None:
-        nonlocal counted
-        counted += row[1] * diff
+    seen: list[Any] = []
 
     with worker.dataflow("epochs of ten") as scope:
         updates, collection = scope.new_collection("k long, v long")
         collection.arrange("k")
         result = collection.group_by("k").count()
-        result.inspect(add)
-        probe = result.probe()
+        probe = result.each_batch(lambda time, batch: seen.append(batch.rows)).probe()
 
     def run() -> int:
         for epoch, rows in enumerate(epochs):
@@ -103,7 +98,7 @@ def epochs_of_ten(worker: ps.Worker, n_epochs: int) -> Run:
                 updates.insert(rows)
             updates.advance_to(epoch + 1)
             worker.step_while(lambda: probe.less_than(updates.time))
-        return counted
+        return sum(int(rows[:, 1] @ rows[:, -1]) for rows in seen)
 
     return run
 

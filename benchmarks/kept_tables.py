@@ -16,6 +16,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 import pointstamp as ps
 from benchmarks.harness import rust
@@ -43,6 +44,7 @@ AS_COLUMNS = 100
 """So many changes, or more, are given as columns; fewer as rows."""
 
 Build = Callable[..., Any]
+Ints = npt.NDArray[np.int64]
 
 
 def count(scope: ps.Scope, a: ps.Collection) -> ps.Collection:
@@ -62,14 +64,22 @@ def kept(
     changes: int,
     rounds: int,
     n_keys: int | None = None,
+    *,
+    of: Callable[[list[Ints]], list[Ints]] = list,
 ) -> Measure:
-    """Seconds of a round of so many changes each way; without `n_keys` as many keys as records."""
+    """Seconds of a round of so many changes each way; without `n_keys` as many keys as records.
+
+    Columns of random keys are `of` what is drawn.
+    """
 
     def measure(effort: Effort) -> Reading:
         choose = np.random.default_rng(1)
 
         def made(columns: list[str], n: int) -> Any:
-            arrays = [arrow_array(choose.integers(0, n_keys or n_records, n)) for _ in columns]
+            arrays = [
+                arrow_array(column)
+                for column in of([choose.integers(0, n_keys or n_records, n) for _ in columns])
+            ]
             return record_batch([(name, LONG, False) for name in columns], arrays)
 
         schemas = {name: ", ".join(f"{c} long" for c in cs) for name, cs in inputs.items()}

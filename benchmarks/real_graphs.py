@@ -30,7 +30,8 @@ CHOSEN = {"tiny": 1, "small": 2, "full": 4}
 NUMBA, NETWORKIT = "Numba, one thread", "NetworKit"
 
 
-def _data() -> Path:
+def data() -> Path:
+    """The folder of real graphs, which may not be there."""
     return Path(os.environ.get("POINTSTAMP_DATA") or ROOT.parent / "shared" / "data")
 
 
@@ -44,7 +45,7 @@ def prepare(size: Size) -> None:
     from pointstamp.formats.edge_files import read_edges
 
     for name in chosen(size):
-        path = _data() / FILES[name]
+        path = data() / FILES[name]
         if not path.exists():
             raise FileNotFoundError(f"no {FILES[name]} in POINTSTAMP_DATA: it is needed here")
         ends = [

@@ -42,7 +42,7 @@ ORDER = (
     "pagerank", "bfs", "union_find", "triangles", "directed_triangles", "real_graphs",
     "algorithms", "skew",
     # Collections.
-    "arranged", "kept_tables", "kept_large", "kept_graphs", "tpch",
+    "arranged", "kept_tables", "kept_large", "kept_graphs", "kept_motifs", "tpch",
     # How cost grows, and what starting costs.
     "idle_operators", "many_ports", "outstanding_times", "flow_control", "spill",
     "fairness", "simulated_workers", "startup",
