@@ -50,5 +50,6 @@ ORDER = (
     "service_latency", "service_throughput", "service_loop",
     "service_recovery", "service_soak",
     # Minutes for each case: only when it is named.
-    "accumulated_progress", "event_driven", "spark_triangles", "spark_real_graphs", "large_graphs",
+    "accumulated_progress", "event_driven", "kept_on_spark", "spark_triangles",
+    "spark_real_graphs", "large_graphs",
 )  # fmt: skip
