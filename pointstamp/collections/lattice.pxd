@@ -4,8 +4,7 @@ cdef class TimeEncoding:
 
     cpdef tuple words(self, object time)
     cpdef object time(self, tuple words)
-    cpdef object frontier(self, object times)
+    cpdef list frontier(self, object times)
 
 
 cpdef tuple join_of(tuple a, tuple b)
-cpdef tuple representative(tuple time, list frontier)

@@ -8,15 +8,12 @@ Source: differential-dataflow `lattice.rs`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 
 from pointstamp.errors import BuildError
 from pointstamp.progress.timestamp import Int, Product, Timestamp
 
-Times = npt.NDArray[np.int64]
 TimeWords = tuple[int, ...]
 
 _NEVER = (1 << 62) - 1
@@ -59,6 +56,8 @@ class TimeEncoding:
 
     def words(self, time: Any) -> TimeWords:
         """The coordinates, the epoch first."""
+        if self.depth == 2:  # as most loops have them
+            return time  # type: ignore[no-any-return]
         rounds = []
         for _ in range(self.depth - 1):
             time, last = time
@@ -67,26 +66,28 @@ class TimeEncoding:
 
     def time(self, words: TimeWords) -> Any:
         """The time of these coordinates."""
+        if self.depth == 2:
+            return words
         time: Any = words[0]
         for word in words[1:]:
             time = (time, word)
         return time
 
-    def least(self, words: Times) -> list[Any]:
+    def least(self, words: Iterable[TimeWords]) -> list[Any]:
         """The times of some words that none of the others is before.
 
-        >>> TimeEncoding(Product(Int, Int), "a test").least(np.array([[3, 1], [2, 4], [3, 5]]))
+        >>> TimeEncoding(Product(Int, Int), "a test").least([(3, 1), (2, 4), (3, 5)])
         [(2, 4), (3, 1)]
         """
-        known = sorted({tuple(row) for row in words.tolist() if row[0] < _NEVER})
+        known = sorted({row for row in words if row[0] < _NEVER})
         return [
             self.time(row)
             for row in known
             if not any(other != row and less_equal(other, row) for other in known)
         ]
 
-    def frontier(self, times: Any) -> Times:
-        """Of some times, int64[m, depth]; where state outlasts a program, also of an epoch to come.
+    def frontier(self, times: Iterable[Any]) -> list[TimeWords]:
+        """Of some times; where state outlasts a program, also of an epoch to come.
 
         Otherwise rounds of which no more comes would be let go before a snapshot has them: an
         input that closes is open again in the program that begins with it.
@@ -94,8 +95,7 @@ class TimeEncoding:
         found = [self.words(time) for time in times]
         if self.outlasts:
             found.append((_NEVER, *[0] * (self.depth - 1)))
-        words = np.array(found, np.int64)
-        return words.reshape(len(words), self.depth)
+        return found
 
 
 def join_of(a: TimeWords, b: TimeWords) -> TimeWords:
@@ -114,20 +114,3 @@ def less_equal(a: TimeWords, b: TimeWords) -> bool:
     (True, False)
     """
     return all(one <= two for one, two in zip(a, b, strict=True))
-
-
-def representative(time: TimeWords, frontier: list[list[int]]) -> TimeWords:
-    """A time that is `time` for all that is at or after `frontier`, and the same for many times.
-
-    It is the meet of the joins of `time` with the elements of the frontier: it is at or before each
-    time at or after the frontier exactly if `time` is.
-
-    frontier : of at least one time
-
-    >>> representative((0, 3), [[5, 0], [4, 2]])
-    (4, 3)
-    """
-    found = list(map(max, time, frontier[0]))
-    for element in frontier[1:]:
-        found = list(map(min, found, map(max, time, element)))
-    return tuple(found)

@@ -2,7 +2,7 @@ cimport cython
 
 from pointstamp.collections.arrange cimport send_rows
 from pointstamp.collections.lattice cimport TimeEncoding
-from pointstamp.collections.trace cimport Trace, TraceBatch, TraceReader
+from pointstamp.collections.trace cimport Trace, TraceReader
 from pointstamp.containers.updates cimport Updates
 from pointstamp.dataflow.capability cimport Capability, InputCapability
 from pointstamp.dataflow.handles cimport BuiltInLogic, Input, Output
@@ -17,15 +17,13 @@ cdef class History:
     cdef Py_ssize_t _n_words
     cdef Trace _trace
     cdef TraceReader _reader
-    cdef tuple _no_time
 
     cpdef insert(self, object rows, tuple time)
-    cpdef advance(self, object frontier)
-    @cython.locals(batch=TraceBatch)
+    cpdef advance(self, list frontier)
     cpdef tuple batches(self)
     cpdef object contents(self)
     cpdef restore(self, object rows)
-    cpdef tuple read(self, object keys, object time)
+    cpdef tuple read(self, object keys, tuple time)
 
 
 cdef class Reduction:
@@ -37,15 +35,13 @@ cdef class Reduction:
     cdef History _input
     cdef History _output
 
-    @cython.locals(batch=Updates)
+    @cython.locals(batch=Updates, parts=list)
     cpdef tuple at(self, tuple time, Touched touched)
-    cdef tuple _revised(self, object keys, object now)
-    cpdef advance(self, object frontier)
+    cdef tuple _revised(self, object keys, tuple now)
+    cpdef advance(self, list frontier)
 
 
-cpdef distinct_keys(object rows, Py_ssize_t n_key)
 cdef _with_one(object keys)
-cdef _distinct(list parts)
 
 
 cdef class _ReduceLogic(BuiltInLogic):

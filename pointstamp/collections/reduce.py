@@ -24,9 +24,9 @@ import numpy as np
 
 from pointstamp.collections.arrange import consolidated, send_rows
 from pointstamp.collections.durable_rows import StoredPart, is_restored, restored_rows
-from pointstamp.collections.lattice import TimeEncoding, Times, TimeWords
+from pointstamp.collections.lattice import TimeEncoding, TimeWords
 from pointstamp.collections.spine import MOST_READ
-from pointstamp.collections.trace import Trace, split_by_first
+from pointstamp.collections.trace import Trace
 from pointstamp.containers.updates import FirstWords, Rows, Updates
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import BuiltInLogic, Input, Output
@@ -36,7 +36,7 @@ from pointstamp.dataflow.stash import Stash
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.kernels.consolidation import consolidate
 from pointstamp.kernels.group_states import hash_words
-from pointstamp.kernels.histories import read_history, revise_firsts
+from pointstamp.kernels.histories import distinct, read_history, revise_firsts, split_by_first
 from pointstamp.operators.generic import operator
 from pointstamp.progress.operate import Interest
 
@@ -71,13 +71,12 @@ class History:
     n_words, depth : of a record and a time
     """
 
-    __slots__ = ("_n_words", "_no_time", "_reader", "_trace")
+    __slots__ = ("_n_words", "_reader", "_trace")
 
     def __init__(self, n_words: int, depth: int) -> None:
         self._n_words = n_words
         self._trace = Trace(depth)
         self._reader = self._trace.reader()
-        self._no_time = (0,) * depth
 
     @property
     def n_updates(self) -> int:
@@ -89,21 +88,15 @@ class History:
         if len(rows):
             self._reader.known = self._trace.insert(rows, time)
 
-    def advance(self, frontier: Times) -> None:
+    def advance(self, frontier: list[TimeWords]) -> None:
         """Never again read as of a time that is not at or after `frontier`."""
         self._reader.advance(self._reader.known, frontier)
 
-    def batches(self) -> tuple[list[Rows], Times]:
-        """All batches, and the time of each, int64[b, depth]."""
-        batches = self._trace.batches
-        if len(batches) > MOST_READ:
-            batches = self._trace.as_few(MOST_READ)
-        rows: list[Rows] = []
-        times: list[TimeWords] = []
-        for batch in batches:
-            rows.append(batch.rows)
-            times.append(self._no_time if batch.time is None else batch.time)
-        return rows, np.array(times, np.int64).reshape(-1, len(self._no_time))
+    def batches(self) -> tuple[list[Rows], list[TimeWords | None]]:
+        """All batches, and the time of each; None where rows have times of their own."""
+        if len(self._trace.batches) > MOST_READ:
+            self._trace.as_few(MOST_READ)
+        return self._reader.read()
 
     def contents(self) -> Rows | None:
         """All updates with their rounds; None of none."""
@@ -117,7 +110,7 @@ class History:
         """See `Trace.logs`."""
         self._trace.logs(log, name)
 
-    def read(self, keys: Rows, time: Times) -> tuple[Rows, Rows]:
+    def read(self, keys: Rows, time: TimeWords) -> tuple[Rows, Rows]:
         """The records of some groups as of a time, and later times; see `read_history`."""
         return read_history(*self.batches(), keys, time, self._n_words)
 
@@ -155,21 +148,21 @@ class Reduction:
 
     def at(self, time: TimeWords, touched: Touched) -> tuple[Rows, list[tuple[TimeWords, Rows]]]:
         """Take in what waited for a time: the changes of the answers, and later visits."""
-        parts = list(touched.keys)
+        parts = touched.keys
         if touched.batches:
             rows = consolidated([batch.rows for batch in touched.batches], self._name)
             self._input.insert(rows, time)
-            parts.append(distinct_keys(rows, self._n_key))
-        keys = parts[0] if len(parts) == 1 else _distinct(parts)
+            parts = [rows, *parts]
+        keys = distinct(parts, self._n_key)
         if not len(keys):  # all that came has cancelled
             return np.empty((0, self._n_words[1] + 1), np.int64), []
-        changes, joins = self._revised(keys, np.array(time, np.int64))
+        changes, joins = self._revised(keys, time)
         self._output.insert(changes, time)
         if len(joins) > 1:
-            joins = _distinct([joins])
-        return changes, list(split_by_first(joins, self._depth))
+            joins = distinct([joins], self._depth + self._n_key)
+        return changes, split_by_first(joins, self._depth)
 
-    def _revised(self, keys: Rows, now: Times) -> tuple[Rows, Rows]:
+    def _revised(self, keys: Rows, now: TimeWords) -> tuple[Rows, Rows]:
         """How the answers of some groups change, and the later times to look again, with keys."""
         answer = self._answer
         if isinstance(answer, FirstRecord):
@@ -204,7 +197,7 @@ class Reduction:
     def _histories(self) -> tuple[tuple[str, History], tuple[str, History]]:
         return ("input", self._input), ("output", self._output)
 
-    def advance(self, frontier: Times) -> None:
+    def advance(self, frontier: list[TimeWords]) -> None:
         """Times that are not at or after `frontier` are over."""
         self._input.advance(frontier)
         self._output.advance(frontier)
@@ -214,26 +207,6 @@ def _with_one(keys: Rows) -> Rows:
     found = np.ones((len(keys), keys.shape[1] + 1), np.int64)
     found[:, :-1] = keys
     return found
-
-
-def distinct_keys(rows: Rows, n_key: int) -> Rows:
-    """The distinct first words of rows in order, each with a 1 behind.
-
-    >>> distinct_keys(np.array([[7, 3, 1], [7, 4, 1], [8, 1, 1]]), 1).tolist()
-    [[7, 1], [8, 1]]
-    """
-    if len(rows) < 2:
-        return _with_one(rows[:, :n_key])
-    first = np.ones(len(rows), np.bool_)
-    first[1:] = (rows[1:, :n_key] != rows[:-1, :n_key]).any(axis=1)
-    return _with_one(rows[first, :n_key])
-
-
-def _distinct(parts: list[Rows]) -> Rows:
-    """The distinct rows of several that have a 1 behind them."""
-    rows = consolidate(np.concatenate(parts))
-    rows[:, -1] = 1
-    return rows
 
 
 def reduce_groups(

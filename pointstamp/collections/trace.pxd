@@ -11,11 +11,13 @@ cdef class TraceBatch:
 cdef class TraceReader:
     cdef Trace _trace
     cdef public Py_ssize_t known
-    cdef public object frontier
+    cdef public list frontier
 
     @cython.locals(batch=TraceBatch)
     cpdef list batches(self)
-    cpdef advance(self, Py_ssize_t known, object frontier)
+    @cython.locals(batch=TraceBatch, rows=list, times=list)
+    cpdef tuple read(self)
+    cpdef advance(self, Py_ssize_t known, list frontier)
 
 
 cdef class Trace:
@@ -24,6 +26,8 @@ cdef class Trace:
     cdef readonly Py_ssize_t n_inserted
     cdef list _readers
     cdef Py_ssize_t _let_be
+    cdef Py_ssize_t _n_known
+    cdef Py_ssize_t _n_looked_at
     cdef object _log
     cdef object _name
 
@@ -40,6 +44,6 @@ cdef class Trace:
     cpdef object timed(self, TraceBatch batch)
     @cython.locals(reader=TraceReader)
     cdef bint _is_read(self) except -1
-    @cython.locals(reader=TraceReader, batch=TraceBatch)
+    @cython.locals(batch=TraceBatch, part=TraceBatch, batches=list, parts=list, small=list)
     cdef _merge(self, Py_ssize_t begin, Py_ssize_t end)
-    cdef TraceBatch _advanced(self, TraceBatch batch, object frontier)
+    cdef TraceBatch _advanced(self, TraceBatch batch, list frontier)

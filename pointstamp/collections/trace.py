@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pointstamp.collections.lattice import Times, TimeWords, representative
+from pointstamp.collections.lattice import TimeWords
 from pointstamp.containers.updates import Rows
 from pointstamp.kernels.consolidation import consolidate_all, merge
-from pointstamp.kernels.histories import advance_times
+from pointstamp.kernels.histories import advance_times, advance_together, representative
 
 if TYPE_CHECKING:
     from pointstamp.checkpoint.keyed_updates import KeyedUpdates
@@ -62,14 +62,23 @@ class TraceReader:
         self._trace = trace
         self.known = trace.n_inserted
         """Of so many insertions."""
-        self.frontier = np.zeros((1, trace.depth), np.int64)
+        self.frontier: list[TimeWords] = [(0,) * trace.depth]
         """It asks for times at or after one of these; where there are none, for nothing."""
 
     def batches(self) -> list[TraceBatch]:
         """What it knows of."""
         return [batch for batch in self._trace.batches if batch.last <= self.known]
 
-    def advance(self, known: int, frontier: Times) -> None:
+    def read(self) -> tuple[list[Rows], list[TimeWords | None]]:
+        """The rows of what it knows of, and their times."""
+        rows, times = [], []
+        for batch in self._trace.batches:
+            if batch.last <= self.known:
+                rows.append(batch.rows)
+                times.append(batch.time)
+        return rows, times
+
+    def advance(self, known: int, frontier: list[TimeWords]) -> None:
         """Know of more insertions, and never again ask for times before `frontier`."""
         self.known = known
         self.frontier = frontier
@@ -88,6 +97,9 @@ class Trace:
         self._let_be = LET_BE if let_be is None else let_be
         self.batches: list[TraceBatch] = []
         self.n_inserted = 0
+        self._n_known = 0
+        self._n_looked_at = 0
+        """Of so many insertions all readers knew, and there were, when it was last maintained."""
         self._readers: list[TraceReader] = []
         self._log: KeyedUpdates | None = None
         self._name = ""
@@ -142,6 +154,9 @@ class Trace:
         for reader in self._readers:
             if len(reader.frontier) and reader.known < known:
                 known = reader.known
+        if known == self._n_known and self.n_inserted == self._n_looked_at:
+            return
+        self._n_known, self._n_looked_at = known, self.n_inserted
         n = len(batches)
         while n and batches[n - 1].last > known:
             n -= 1
@@ -175,10 +190,12 @@ class Trace:
         return sum(batch.last > min(known) for batch in self.batches) if known else 0
 
     @property
-    def asked_for(self) -> Times:
-        """The times of which the readers may ask for those at or after one, int64[m, depth]."""
-        none = np.empty((0, self.depth), np.int64)
-        return np.concatenate([none, *(reader.frontier for reader in self._readers)])
+    def asked_for(self) -> list[TimeWords]:
+        """The times of which the readers may ask for those at or after one."""
+        found: list[TimeWords] = []
+        for reader in self._readers:
+            found += reader.frontier
+        return found
 
     def timed(self, batch: TraceBatch) -> Rows:
         """The rows of a batch with the time of each."""
@@ -196,28 +213,35 @@ class Trace:
         """Put one batch in the place of some, with the representatives of their times."""
         if end - begin < 2:
             return
-        frontier = np.concatenate([reader.frontier for reader in self._readers])
-        advanced = [self._advanced(batch, frontier) for batch in self.batches[begin:end]]
-        time = advanced[0].time
-        for batch in advanced:
-            if batch.time != time:
-                time = None
-        parts = [batch.rows if time is not None else self.timed(batch) for batch in advanced]
+        frontier, batches = self.asked_for, self.batches[begin:end]
+        last = batches[-1].last
         # The small ones at once, then each larger one with what there is so far.
-        small = [part for part in parts if len(part) < SMALL]
-        large = [part for part in parts if len(part) >= SMALL]
-        merged = consolidate_all(small) if small else large.pop()
-        while large:
-            merged = merge(large.pop(), merged)
-        last = advanced[-1].last
+        small = [batch for batch in batches if batch.n < SMALL]
+        parts = [self._advanced(batch, frontier) for batch in batches if batch.n >= SMALL]
+        if small:
+            rows, time = advance_together(
+                [batch.rows for batch in small], [batch.time for batch in small], frontier
+            )
+            parts.append(TraceBatch(rows, time, last))
+        parts = [part for part in parts if part.n]
+        if not parts:
+            self.batches[begin:end] = []
+            return
+        time = parts[0].time
+        for part in parts:
+            if part.time != time:
+                time = None
+        timed = [part.rows if time is not None else self.timed(part) for part in parts]
+        merged = timed.pop()
+        while timed:
+            merged = merge(timed.pop(), merged)
         self.batches[begin:end] = [TraceBatch(merged, time, last)] if len(merged) else []
 
-    def _advanced(self, batch: TraceBatch, frontier: Times) -> TraceBatch:
+    def _advanced(self, batch: TraceBatch, frontier: list[TimeWords]) -> TraceBatch:
         """With the representatives of its times."""
         depth = self.depth
         if batch.time is not None:
-            time = representative(batch.time, frontier.tolist())
-            return TraceBatch(batch.rows, time, batch.last)
+            return TraceBatch(batch.rows, representative(batch.time, frontier), batch.last)
         rows = advance_times(batch.rows, frontier)
         times = rows[:, -1 - depth : -1]
         if not len(rows) or (times != times[0]).any():
@@ -248,24 +272,3 @@ def without_time(rows: Rows, depth: int) -> Rows:
     plain[:, :-1] = rows[:, : -1 - depth]
     plain[:, -1] = rows[:, -1]
     return plain
-
-
-def split_by_first(rows: Rows, depth: int) -> list[tuple[TimeWords, Rows]]:
-    """The rows behind each distinct start of `depth` words, of rows in order.
-
-    >>> [(words, part.tolist()) for words, part in split_by_first(np.array([[0, 7], [2, 8]]), 1)]
-    [((0,), [[7]]), ((2,), [[8]])]
-    """
-    n = len(rows)
-    if not n:
-        return []
-    ends = [n]
-    if n > 1:
-        differs = (rows[1:, :depth] != rows[:-1, :depth]).any(axis=1)
-        ends = [*(np.flatnonzero(differs) + 1).tolist(), n]
-    begin, found = 0, []
-    for end in ends:
-        words = tuple(rows[begin, :depth].tolist())
-        found.append((words, np.ascontiguousarray(rows[begin:end, depth:])))
-        begin = end
-    return found

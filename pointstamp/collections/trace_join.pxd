@@ -14,8 +14,10 @@ cdef class Matcher:
     cdef tuple _plain
     cdef tuple _timed
 
+    @cython.locals(rows=list, times=list)
+    cpdef list pairs(self, object changes, tuple time, TraceReader kept)
     @cython.locals(batch=TraceBatch, by_time=dict, found=list)
-    cpdef list pairs(self, object changes, tuple time, list kept)
+    cdef list _pairs_of_many(self, object changes, tuple time, list kept)
     cdef _matched(self, object changes, object batch, tuple recipes)
 
 
@@ -31,6 +33,6 @@ cdef class _JoinTracesLogic(BuiltInLogic):
     )
     cpdef run(self, list inputs, list outputs)
     @cython.locals(matcher=Matcher)
-    cdef list _pairs(self, Py_ssize_t side, object rows, tuple time, list kept)
+    cdef list _pairs(self, Py_ssize_t side, object rows, tuple time, TraceReader kept)
     @cython.locals(output=Output, later=Capability)
     cdef _send(self, list found, object held, list outputs)

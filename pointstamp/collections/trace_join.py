@@ -16,7 +16,7 @@ import numpy as np
 
 from pointstamp.collections.arrange import send_rows
 from pointstamp.collections.lattice import TimeEncoding, TimeWords, join_of
-from pointstamp.collections.trace import TraceBatch, TraceReader, split_by_first
+from pointstamp.collections.trace import TraceBatch, TraceReader
 from pointstamp.collections.trace_arrange import TraceArrangement
 from pointstamp.containers.updates import Rows, Updates
 from pointstamp.dataflow.capability import Capability
@@ -25,10 +25,14 @@ from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import DataError
 from pointstamp.kernels.consolidation import consolidate
+from pointstamp.kernels.histories import match_times, split_by_first
 from pointstamp.kernels.matches import match_batches
 from pointstamp.operators.generic import operator
 from pointstamp.operators.transform import PIPELINE
 from pointstamp.progress.operate import Interest
+
+FEW = 64
+"""So many changes look into all batches at once, and their pairs are sorted."""
 
 
 class Matcher:
@@ -56,9 +60,17 @@ class Matcher:
         self._timed = timed, ~timed
 
     def pairs(
-        self, changes: Rows, time: TimeWords, kept: list[TraceBatch]
+        self, changes: Rows, time: TimeWords, kept: TraceReader
     ) -> list[tuple[TimeWords, Rows]]:
         """The pairs of updates of one time, by the time from which on they are there."""
+        if len(changes) <= FEW:
+            rows, times = kept.read()
+            return match_times(changes, time, rows, times, self._n_key, self._plain[0])
+        return self._pairs_of_many(changes, time, kept.batches())
+
+    def _pairs_of_many(
+        self, changes: Rows, time: TimeWords, kept: list[TraceBatch]
+    ) -> list[tuple[TimeWords, Rows]]:
         by_time: dict[TimeWords, list[Rows]] = {}
         mixed = []
         for batch in kept:
@@ -140,7 +152,7 @@ class _JoinTracesLogic(BuiltInLogic):
             for held, messages in input_:
                 time = encoding.words(held.time)
                 for number, rows in messages:
-                    found = self._pairs(side, rows, time, other.batches())
+                    found = self._pairs(side, rows, time, other)
                     self._send(found, held, outputs)
                     reader.known = number
         for side in range(2):
@@ -148,7 +160,7 @@ class _JoinTracesLogic(BuiltInLogic):
             reader.advance(reader.known, encoding.frontier(input_.frontier.elements))
 
     def _pairs(
-        self, side: int, rows: Rows, time: TimeWords, kept: list[TraceBatch]
+        self, side: int, rows: Rows, time: TimeWords, kept: TraceReader
     ) -> list[tuple[TimeWords, Rows]]:
         try:
             return self._matchers[side].pairs(rows, time, kept)

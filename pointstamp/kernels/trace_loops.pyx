@@ -4,43 +4,150 @@ What each function does, and of which shapes, is said by its plain twin, of the 
 `histories`.
 """
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcpy
 
 import numpy as np
 
-from pointstamp.kernels.update_loops cimport compare, copy, seek
+from pointstamp.kernels.update_loops cimport (
+    Table,
+    compare,
+    copy,
+    insert_sorted,
+    look_at,
+    seek,
+    sort_rows,
+    sum_sorted,
+)
 
 cdef extern from *:
     bint __builtin_add_overflow(int64_t, int64_t, int64_t *) noexcept nogil
+    bint __builtin_mul_overflow(int64_t, int64_t, int64_t *) noexcept nogil
 
 ctypedef const int64_t[:, ::1] Rows
 
 cdef enum:
     MOST_BATCHES = 64  # how many batches are read side by side
+    FEW = 32  # so many rows are sorted by insertion alone
+
+cdef object empty = np.empty, int64 = np.int64
 
 
 cdef class Buffer:
-    """Rows that become more: those of `array` up to `n`."""
+    """Rows that become more: `n` of `width` words."""
 
-    cdef object array
-    cdef int64_t[:, ::1] rows
+    cdef int64_t *rows
     cdef Py_ssize_t n, capacity, width
 
     def __cinit__(self, Py_ssize_t capacity, Py_ssize_t width):
-        self.array = np.empty((capacity, width), np.int64)
-        self.rows = self.array
+        self.rows = <int64_t *>malloc(capacity * width * sizeof(int64_t))
+        if self.rows == NULL:
+            raise MemoryError
         self.n, self.capacity, self.width = 0, capacity, width
+
+    def __dealloc__(self):
+        free(self.rows)
 
     cdef int64_t *next(self) except NULL:
         """Where the next row is to be written."""
+        cdef int64_t *larger
         if self.n == self.capacity:
+            larger = <int64_t *>realloc(self.rows, 2 * self.capacity * self.width * sizeof(int64_t))
+            if larger == NULL:
+                raise MemoryError
+            self.rows = larger
             self.capacity *= 2
-            array = np.empty((self.capacity, self.width), np.int64)
-            array[: self.n] = self.array
-            self.array = array
-            self.rows = array
         self.n += 1
-        return &self.rows[self.n - 1, 0]
+        return self.rows + (self.n - 1) * self.width
+
+    cdef inline int64_t *row(self, Py_ssize_t i) noexcept:
+        return self.rows + i * self.width
+
+    cdef int consolidate(self) except -1:
+        """Sort the rows, and make equal ones one."""
+        cdef int64_t *spare
+        cdef Py_ssize_t n
+        if self.n <= FEW:
+            insert_sorted(self.rows, self.n, self.width)
+        else:
+            spare = <int64_t *>malloc(self.n * self.width * sizeof(int64_t))
+            if spare == NULL:
+                raise MemoryError
+            if sort_rows(self.rows, spare, self.n, self.width):
+                free(self.rows)
+                self.rows = spare
+                self.capacity = self.n
+            else:
+                free(spare)
+        n = sum_sorted(self.rows, self.n, self.width)
+        if n < 0:
+            raise OverflowError("the sum of the diffs of equal records is beyond 64 bits")
+        self.n = n
+        return 0
+
+    cdef object array(self):
+        """All rows, as an array of their own."""
+        return words_of(self.rows, self.n, self.width)
+
+
+cdef object words_of(const int64_t *rows, Py_ssize_t n, Py_ssize_t width):
+    """Rows as an array."""
+    cdef Table table
+    array = empty((n, width), int64)
+    if n:
+        look_at(array, &table)
+        memcpy(<int64_t *>table.rows, rows, n * width * sizeof(int64_t))
+    return array
+
+
+cdef int write_time(object time, int64_t *into, Py_ssize_t depth) except -1:
+    cdef Py_ssize_t k
+    for k in range(depth):
+        into[k] = time[k]
+    return 0
+
+
+cdef tuple time_of(const int64_t *words, Py_ssize_t depth):
+    if depth == 2:
+        return words[0], words[1]
+    return tuple([words[k] for k in range(depth)])
+
+
+cdef class Times:
+    """Times as words, one behind the other; what is None is left out."""
+
+    cdef int64_t *words
+    cdef Py_ssize_t n, depth
+
+    def __cinit__(self, times, Py_ssize_t depth):
+        cdef Py_ssize_t i = 0
+        self.n, self.depth = len(times), depth
+        self.words = <int64_t *>malloc(max(self.n * depth, 1) * sizeof(int64_t))
+        if self.words == NULL:
+            raise MemoryError
+        for time in times:
+            if time is not None:
+                write_time(time, self.words + i * depth, depth)
+            i += 1
+
+    def __dealloc__(self):
+        free(self.words)
+
+    cdef inline const int64_t *at(self, Py_ssize_t i) noexcept:
+        return self.words + i * self.depth
+
+    cdef void represent(self, const int64_t *time, int64_t *into) noexcept nogil:
+        """Write the meet of the joins of a time with each of these; both may be one place."""
+        cdef Py_ssize_t k, f
+        cdef int64_t word, other
+        for k in range(self.depth):
+            word = max(time[k], self.words[k])
+            for f in range(1, self.n):
+                other = max(time[k], self.words[f * self.depth + k])
+                if other < word:
+                    word = other
+            into[k] = word
 
 
 cdef bint is_before(const int64_t *one, const int64_t *other, Py_ssize_t depth) noexcept nogil:
@@ -59,31 +166,25 @@ cdef class Histories:
     begin : where in a batch the next group is looked for
     """
 
-    cdef const int64_t *data[MOST_BATCHES]
+    cdef Table tables[MOST_BATCHES]
     cdef const int64_t *fixed[MOST_BATCHES]
-    cdef Py_ssize_t size[MOST_BATCHES]
-    cdef Py_ssize_t width[MOST_BATCHES]
     cdef Py_ssize_t begin[MOST_BATCHES]
     cdef Py_ssize_t n_batches, n_words, depth
-    cdef const int64_t[:, ::1] times
-    cdef list views
+    cdef Times times
+    cdef list kept
 
-    def __cinit__(self, batches, times, Py_ssize_t n_words):
+    def __cinit__(self, list batches, times, Py_ssize_t n_words, Py_ssize_t depth):
         cdef Py_ssize_t b
-        cdef Rows view
-        self.n_batches, self.n_words = len(batches), n_words
+        self.n_batches, self.n_words, self.depth = len(batches), n_words, depth
         if self.n_batches > MOST_BATCHES:
             raise ValueError(
                 f"{self.n_batches} batches, where at most {MOST_BATCHES} are read at a time"
             )
-        self.times = times
-        self.depth = self.times.shape[1]
-        self.views = batches if isinstance(batches, list) else list(batches)
+        self.times, self.kept = Times(times, depth), batches
         for b in range(self.n_batches):
-            view = self.views[b]
-            self.size[b], self.width[b], self.begin[b] = view.shape[0], view.shape[1], 0
-            self.data[b] = &view[0, 0] if self.size[b] else NULL
-            self.fixed[b] = &self.times[b, 0] if self.width[b] == n_words + 1 else NULL
+            look_at(batches[b], &self.tables[b])
+            self.begin[b] = 0
+            self.fixed[b] = self.times.at(b) if self.tables[b].width == n_words + 1 else NULL
 
     cdef int read(
         self,
@@ -100,45 +201,44 @@ cdef class Histories:
         cdef Py_ssize_t at[MOST_BATCHES]
         cdef Py_ssize_t b, best, k, j, first_join = joins.n
         cdef const int64_t *row
+        cdef const int64_t *first
         cdef const int64_t *its_time
         cdef int64_t *into
         cdef int64_t *join
         cdef int64_t total
+        cdef Table *table
         cdef bint is_there = False
         for b in range(self.n_batches):
-            at[b] = seek(
-                self.data[b], self.begin[b], self.size[b], self.width[b], key, n_key, False
-            )
+            table = &self.tables[b]
+            at[b] = seek(table.rows, self.begin[b], table.n, table.width, key, n_key, False)
             self.begin[b] = at[b]
-            is_there |= at[b] < self.size[b]
+            is_there |= at[b] < table.n
         if not is_there:
             return 0
         while True:
-            best = -1
+            first = NULL
             for b in range(self.n_batches):
-                if at[b] < self.size[b]:
-                    row = self.data[b] + at[b] * self.width[b]
+                table = &self.tables[b]
+                if at[b] < table.n:
+                    row = table.rows + at[b] * table.width
                     if compare(row, key, n_key) == 0 and (
-                        best < 0
-                        or compare(
-                            row, self.data[best] + at[best] * self.width[best], self.n_words
-                        )
-                        < 0
+                        first == NULL or compare(row, first, self.n_words) < 0
                     ):
-                        best = b
-            if best < 0:
+                        first = row
+            if first == NULL:
                 return 0
             into = found.next()
-            copy(into, self.data[best] + at[best] * self.width[best], self.n_words)
+            copy(into, first, self.n_words)
             total = 0
             for b in range(self.n_batches):
-                while at[b] < self.size[b]:
-                    row = self.data[b] + at[b] * self.width[b]
+                table = &self.tables[b]
+                while at[b] < table.n:
+                    row = table.rows + at[b] * table.width
                     if compare(row, into, self.n_words) != 0:
                         break
                     its_time = row + self.n_words if self.fixed[b] == NULL else self.fixed[b]
                     if is_before(its_time, time, self.depth):
-                        total += row[self.width[b] - 1]
+                        total += row[table.width - 1]
                     else:
                         join = joins.next()
                         for k in range(self.depth):
@@ -147,7 +247,7 @@ cdef class Histories:
                         join[self.depth + n_key] = 1
                         # Most are those of the rows before.
                         for j in range(max(first_join, joins.n - 9), joins.n - 1):
-                            if compare(&joins.rows[j, 0], join, self.depth) == 0:
+                            if compare(joins.row(j), join, self.depth) == 0:
                                 joins.n -= 1
                                 break
                     at[b] += 1
@@ -156,76 +256,83 @@ cdef class Histories:
                 found.n -= 1
 
 
-def read_history(batches, times, Rows keys, const int64_t[::1] time, Py_ssize_t n_words):
-    cdef Histories histories = Histories(batches, times, n_words)
-    cdef Py_ssize_t n_keys = keys.shape[0], n_key = keys.shape[1] - 1, depth = time.shape[0], i
+def read_history(list batches, times, Rows keys, tuple time, Py_ssize_t n_words):
+    cdef Py_ssize_t n_keys = keys.shape[0], n_key = keys.shape[1] - 1, depth = len(time), i
+    cdef Histories histories = Histories(batches, times, n_words, depth)
+    cdef Times now = Times((time,), depth)
     cdef Buffer found = Buffer(2 * n_keys + 8, n_words + 1)
     cdef Buffer joins = Buffer(8, depth + n_key + 1)
     for i in range(n_keys):
-        histories.read(&keys[i, 0], n_key, &time[0], found, joins)
-    return found.array[: found.n], joins.array[: joins.n]
+        histories.read(&keys[i, 0], n_key, now.words, found, joins)
+    return found.array(), joins.array()
 
 
 cdef Py_ssize_t first_there(Buffer records, Py_ssize_t n_words, bint greatest) noexcept:
     """The first record of a group that is there, from the one end or the other; -1 of an empty one."""
     cdef Py_ssize_t i, found = -1
-    cdef int64_t total = 0
+    cdef int64_t total = 0, diff
     for i in range(records.n):
-        total += records.rows[i, n_words]
-        if records.rows[i, n_words] > 0 and (found < 0 or greatest):
+        diff = records.row(i)[n_words]
+        total += diff
+        if diff > 0 and (found < 0 or greatest):
             found = i
     return found if total > 0 else -1
 
 
 def revise_firsts(
-    batches, times, kept, kept_times, Rows keys, const int64_t[::1] time, Py_ssize_t n_words,
+    list batches, times, list kept, kept_times, Rows keys, tuple time, Py_ssize_t n_words,
     bint greatest,
 ):
-    cdef Histories inputs = Histories(batches, times, n_words)
-    cdef Histories outputs = Histories(kept, kept_times, n_words)
-    cdef Py_ssize_t n_keys = keys.shape[0], n_key = keys.shape[1] - 1, depth = time.shape[0]
+    cdef Py_ssize_t n_keys = keys.shape[0], n_key = keys.shape[1] - 1, depth = len(time)
+    cdef Histories inputs = Histories(batches, times, n_words, depth)
+    cdef Histories outputs = Histories(kept, kept_times, n_words, depth)
+    cdef Times now = Times((time,), depth)
     cdef Py_ssize_t i, j, first
     cdef Buffer records = Buffer(16, n_words + 1)
     cdef Buffer left = Buffer(4, n_words + 1)
     cdef Buffer changes = Buffer(2 * n_keys + 2, n_words + 1)
     cdef Buffer joins = Buffer(8, depth + n_key + 1)
     cdef const int64_t *answer
+    cdef const int64_t *before
     cdef int64_t *into
     cdef int order
     cdef int64_t diff
     for i in range(n_keys):
         records.n = left.n = 0
-        inputs.read(&keys[i, 0], n_key, &time[0], records, joins)
-        outputs.read(&keys[i, 0], n_key, &time[0], left, joins)
+        inputs.read(&keys[i, 0], n_key, now.words, records, joins)
+        outputs.read(&keys[i, 0], n_key, now.words, left, joins)
         first = first_there(records, n_words, greatest)
-        answer = NULL if first < 0 else &records.rows[first, 0]
+        answer = NULL if first < 0 else records.row(first)
         for j in range(left.n):
-            diff = -left.rows[j, n_words]
+            before = left.row(j)
+            diff = -before[n_words]
             if answer != NULL:
-                order = compare(answer, &left.rows[j, 0], n_words)
+                order = compare(answer, before, n_words)
                 if order < 0:
-                    copy(changes.next(), answer, n_words)
-                    changes.rows[changes.n - 1, n_words] = 1
+                    into = changes.next()
+                    copy(into, answer, n_words)
+                    into[n_words] = 1
                     answer = NULL
                 elif order == 0:
                     diff += 1
                     answer = NULL
             if diff:
                 into = changes.next()
-                copy(into, &left.rows[j, 0], n_words)
+                copy(into, before, n_words)
                 into[n_words] = diff
         if answer != NULL:
             into = changes.next()
             copy(into, answer, n_words)
             into[n_words] = 1
-    return changes.array[: changes.n], joins.array[: joins.n]
+    return changes.array(), joins.array()
 
 
-def advance_times(Rows rows, const int64_t[:, ::1] frontier):
-    cdef Py_ssize_t n = rows.shape[0], width = rows.shape[1], depth = frontier.shape[1]
-    cdef Py_ssize_t n_frontier = frontier.shape[0], n_words = width - depth - 1
+def advance_times(Rows rows, list frontier):
+    cdef Py_ssize_t n = rows.shape[0], width = rows.shape[1], depth = len(frontier[0])
+    cdef Times asked = Times(frontier, depth)
+    cdef Py_ssize_t n_words = width - depth - 1
     cdef Py_ssize_t i = 0, start, kept = 0, j, k, f
-    cdef int64_t word, other
+    cdef int64_t word
     cdef bint overflows = False
     array = np.empty((n, width), np.int64)
     cdef int64_t[:, ::1] found = array
@@ -239,13 +346,7 @@ def advance_times(Rows rows, const int64_t[:, ::1] frontier):
             ):
                 row = &found[kept, 0]
                 copy(row, &rows[i, 0], width)
-                for k in range(n_words, n_words + depth):
-                    word = max(row[k], frontier[0, k - n_words])
-                    for f in range(1, n_frontier):
-                        other = max(row[k], frontier[f, k - n_words])
-                        if other < word:
-                            word = other
-                    row[k] = word
+                asked.represent(row + n_words, row + n_words)
                 i += 1
                 j = kept
                 while j > start and compare(&found[j - 1, n_words], &found[j, n_words], depth) > 0:
@@ -277,3 +378,141 @@ def advance_times(Rows rows, const int64_t[:, ::1] frontier):
     if overflows:
         raise OverflowError("the sum of the diffs of equal records is beyond 64 bits")
     return array[:kept]
+
+
+def advance_together(list batches, times, list frontier):
+    cdef Py_ssize_t depth = len(frontier[0]), n_words = 0, n = 0, b = 0, i, k
+    cdef Times own = Times(times, depth), asked = Times(frontier, depth)
+    cdef Table table
+    cdef Buffer found
+    cdef int64_t *row
+    cdef const int64_t *time
+    cdef bint is_one = True
+    for b in range(own.n):
+        look_at(batches[b], &table)
+        n += table.n
+        n_words = table.width - 1 - (depth if times[b] is None else 0)
+    found = Buffer(n + 1, n_words + depth + 1)
+    for b in range(own.n):
+        look_at(batches[b], &table)
+        for i in range(table.n):
+            row = found.next()
+            copy(row, table.rows + i * table.width, n_words)
+            time = table.rows + i * table.width + n_words if times[b] is None else own.at(b)
+            asked.represent(time, row + n_words)
+            row[n_words + depth] = table.rows[(i + 1) * table.width - 1]
+            is_one = is_one and compare(row + n_words, found.rows + n_words, depth) == 0
+    if not n or not is_one:
+        found.consolidate()
+        return found.array(), None
+    first = time_of(found.rows + n_words, depth)
+    # Behind the words of each there is its diff, and no time.
+    found.width -= depth
+    for i in range(n):
+        row = found.rows + i * (n_words + depth + 1)
+        for k in range(n_words):
+            found.row(i)[k] = row[k]
+        found.row(i)[n_words] = row[n_words + depth]
+    found.consolidate()
+    return found.array(), first
+
+
+def match_times(
+    changes, tuple time, list batches, times, Py_ssize_t n_key, const int32_t[::1] recipe
+):
+    cdef Py_ssize_t depth = len(time), n_words = recipe.shape[0], b, k, begin, end, first, i
+    cdef Times own = Times(times, depth), now = Times((time,), depth)
+    cdef Buffer pairs = Buffer(8, depth + n_words + 1)
+    cdef Table mine, table
+    cdef const int64_t *key
+    cdef const int64_t *change
+    cdef const int64_t *other
+    cdef const int64_t *its_time
+    cdef int64_t *pair
+    cdef bint is_fixed
+    look_at(changes, &mine)
+    for b in range(own.n):
+        look_at(batches[b], &table)
+        is_fixed = times[b] is not None
+        begin = first = 0
+        while begin < mine.n and first < table.n:
+            key = mine.rows + begin * mine.width
+            end = begin + 1
+            while end < mine.n and compare(mine.rows + end * mine.width, key, n_key) == 0:
+                end += 1
+            first = seek(table.rows, first, table.n, table.width, key, n_key, False)
+            while first < table.n and (
+                compare(table.rows + first * table.width, key, n_key) == 0
+            ):
+                other = table.rows + first * table.width
+                its_time = own.at(b) if is_fixed else other + table.width - 1 - depth
+                for i in range(begin, end):
+                    change = mine.rows + i * mine.width
+                    pair = pairs.next()
+                    for k in range(depth):
+                        pair[k] = max(its_time[k], now.words[k])
+                    for k in range(n_words):
+                        pair[depth + k] = (
+                            change[recipe[k]] if recipe[k] >= 0 else other[~recipe[k]]
+                        )
+                    if __builtin_mul_overflow(
+                        change[mine.width - 1], other[table.width - 1], &pair[depth + n_words]
+                    ):
+                        raise OverflowError(
+                            "the product of the diffs of two records is beyond 64 bits"
+                        )
+                first += 1
+            begin = end
+    pairs.consolidate()
+    return split(pairs.rows, pairs.n, pairs.width, depth)
+
+
+def distinct(list parts, Py_ssize_t n_words):
+    cdef Table table
+    cdef Py_ssize_t n = 0, i
+    cdef Buffer found
+    cdef int64_t *row
+    for part in parts:
+        look_at(part, &table)
+        n += table.n
+    found = Buffer(n + 1, n_words + 1)
+    for part in parts:
+        look_at(part, &table)
+        for i in range(table.n):
+            row = found.row(found.n)
+            copy(row, table.rows + i * table.width, n_words)
+            row[n_words] = 1
+            # Of rows in order equal ones follow each other.
+            found.n += found.n == 0 or compare(row, row - found.width, n_words) != 0
+    found.consolidate()
+    for i in range(found.n):
+        found.row(i)[n_words] = 1
+    return found.array()
+
+
+def split_by_first(rows, Py_ssize_t depth):
+    cdef Table table
+    look_at(rows, &table)
+    return split(table.rows, table.n, table.width, depth)
+
+
+cdef list split(const int64_t *rows, Py_ssize_t n, Py_ssize_t width, Py_ssize_t depth):
+    """See `split_by_first`."""
+    cdef Py_ssize_t begin = 0, end, i
+    cdef Table table
+    cdef list found = []
+    while begin < n:
+        end = begin + 1
+        while end < n and compare(rows + begin * width, rows + end * width, depth) == 0:
+            end += 1
+        part = empty((end - begin, width - depth), int64)
+        look_at(part, &table)
+        for i in range(begin, end):
+            copy(
+                <int64_t *>table.rows + (i - begin) * table.width,
+                rows + i * width + depth,
+                table.width,
+            )
+        found.append((time_of(rows + begin * width, depth), part))
+        begin = end
+    return found

@@ -1,5 +1,6 @@
 """Rows of updates one by one: compared, copied, hashed, looked for."""
 
+from cpython.buffer cimport PyBUF_ND, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int64_t, uint64_t
 
 ctypedef const int64_t[:, ::1] Rows
@@ -38,6 +39,30 @@ cdef inline uint64_t hash_row(const int64_t *row, Py_ssize_t n) noexcept nogil:
     return hash
 
 
+cdef struct Table:
+    # Rows that an array holds, which is kept elsewhere.
+    const int64_t *rows
+    Py_ssize_t n
+    Py_ssize_t width
+
+
+cdef inline int look_at(object array, Table *table) except -1:
+    """Where the rows of an array are: as a memoryview has it, at a third of the time."""
+    cdef Py_buffer view
+    PyObject_GetBuffer(array, &view, PyBUF_ND)
+    cdef bint is_table = view.ndim == 2 and view.itemsize == sizeof(int64_t)
+    if is_table:
+        table.rows = <const int64_t *>view.buf
+        table.n, table.width = view.shape[0], view.shape[1]
+    PyBuffer_Release(&view)
+    if not is_table:
+        raise ValueError("rows of updates are arrays of 64-bit words in two dimensions")
+    return 0
+
+
+cdef void insert_sorted(int64_t *rows, Py_ssize_t n, Py_ssize_t width) noexcept nogil
+cdef bint sort_rows(int64_t *rows, int64_t *spare, Py_ssize_t n, Py_ssize_t width) noexcept nogil
+cdef Py_ssize_t sum_sorted(int64_t *rows, Py_ssize_t n, Py_ssize_t width) noexcept nogil
 cdef Py_ssize_t seek(
     const int64_t *rows,
     Py_ssize_t begin,

@@ -64,7 +64,7 @@ def by_readers(steps: list[Any], asked: Any) -> None:
 
 LOOP_MUTANTS = [
     *planted_in(
-        "collections.lattice",
+        "kernels.histories",
         by_readers,
         [
             (
@@ -95,8 +95,9 @@ LOOP_MUTANTS = [
             ),
             (
                 "Times are merged by what one reader asks for.",
-                "np.concatenate([reader.frontier for reader in self._readers])",
-                "next(r.frontier for r in reversed(self._readers) if len(r.frontier))",
+                "frontier, batches = self.asked_for, self.batches[begin:end]",
+                "frontier = next(r.frontier for r in reversed(self._readers) if r.frontier)\n"
+                "        batches = self.batches[begin:end]",
             ),
         ],
     ),
@@ -106,8 +107,8 @@ LOOP_MUTANTS = [
         [
             (
                 "Batches of several times are merged as of one.",
-                "if batch.time != time:",
-                "if batch.time is None:",
+                "if part.time != time:",
+                "if part.time is None:",
             ),
             (
                 "A merge loses the first record.",
@@ -175,13 +176,13 @@ LOOP_MUTANTS = [
         [
             (
                 "No group is looked at again at a later round.",
-                "return changes, list(split_by_first(joins, self._depth))",
+                "return changes, split_by_first(joins, self._depth)",
                 "return changes, []",
             ),
             (
                 "A group is looked at again at the last of the later rounds alone.",
-                "return changes, list(split_by_first(joins, self._depth))",
-                "return changes, list(split_by_first(joins, self._depth))[-1:]",
+                "return changes, split_by_first(joins, self._depth)",
+                "return changes, split_by_first(joins, self._depth)[-1:]",
             ),
         ],
     ),
@@ -201,18 +202,18 @@ LOOP_MUTANTS = [
         by_times,
         [
             (
-                "Each time of a batch becomes its representative at one that is asked for.",
-                "np.minimum(found, np.maximum(times, element), out=found)",
-                "pass",
+                "Pairs are there from the time of the change on.",
+                "found[tuple(map(max, time, own))].append([*words, row[-1] * other[-1]])",
+                "found[time].append([*words, row[-1] * other[-1]])",
             ),
             (
                 "Times are compared as they are sorted.",
-                "if all(one <= other for one, other in zip(own, now, strict=True)):",
-                "if list(own) <= now:",
+                "if all(one <= other for one, other in zip(own, time, strict=True)):",
+                "if own <= time:",
             ),
             (
                 "A later time is not joined with the one that is looked at.",
-                "joins[(*map(max, own, now), *key, 1)] = None",
+                "joins[(*map(max, own, time), *key, 1)] = None",
                 "joins[(*own, *key, 1)] = None",
             ),
             (

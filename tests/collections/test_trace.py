@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pointstamp.collections.lattice import TimeEncoding, join_of, less_equal, representative
+from pointstamp.collections.lattice import TimeEncoding, join_of, less_equal
 from pointstamp.collections.trace import Trace
 from pointstamp.errors import BuildError
+from pointstamp.kernels.histories import representative
 from pointstamp.progress.timestamp import Int, Product, Unit
 from tests.collections.traces import DEPTH, check_trace, insertions, moves, trace_times
 from tests.conftest import examples
@@ -32,7 +33,7 @@ def test_what_comes_and_goes_leaves_nothing_but_a_few_small_batches(let_be: int)
         # Inserted in an even epoch, deleted in the next, in the same round.
         rows = np.array([[epoch // 2, -1 if epoch % 2 else 1]])
         time = (epoch, epoch // 2 % 3)
-        reader.advance(trace.insert(rows, time), np.array([[epoch + 1, 0]]))
+        reader.advance(trace.insert(rows, time), [(epoch + 1, 0)])
         n_most = max(n_most, trace.n_updates)
     assert n_most <= let_be
     assert trace.n_updates < let_be
@@ -42,7 +43,7 @@ def test_without_readers_nothing_is_kept() -> None:
     trace = Trace(DEPTH)
     reader = trace.reader()
     trace.insert(np.array([[1, 1]]), (0, 0))
-    reader.advance(1, np.empty((0, DEPTH), np.int64))
+    reader.advance(1, [])
     trace.insert(np.array([[2, 1]]), (0, 0))
     assert (trace.batches, trace.n_updates) == ([], 0)
 
@@ -52,7 +53,7 @@ def test_without_readers_nothing_is_kept() -> None:
 )
 def test_representatives_are_not_told_apart(old: Any, frontier: Any, asked: Any) -> None:
     for time in old:
-        new = representative(time, [list(element) for element in frontier])
+        new = representative(time, frontier)
         for element in frontier:
             later = join_of(asked, element)
             assert less_equal(time, later) == less_equal(new, later)

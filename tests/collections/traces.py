@@ -42,8 +42,8 @@ def check(trace: Any, readers: list[Any], inserted: list[Any], asked: Any) -> No
         assert len(batch.rows)
     for reader in readers:
         parts = [(batch.rows, batch.time) for batch in reader.batches()]
-        for element in reader.frontier.tolist():
-            time = join_of(asked, tuple(element))
+        for element in reader.frontier:
+            time = join_of(asked, element)
             assert accumulated(parts, time) == accumulated(inserted[: reader.known], time)
 
 
@@ -62,11 +62,7 @@ def check_trace(steps: list[Any], asked: Any, let_be: int = 1) -> None:
             _, which, more, elements = step
             reader = readers[which]
             # It asks for times at or after what it asked for before.
-            frontier = [
-                join_of(element, tuple(old))
-                for element in elements
-                for old in reader.frontier.tolist()
-            ]
+            frontier = [join_of(element, old) for element in elements for old in reader.frontier]
             known = min(reader.known + more, len(inserted))
-            reader.advance(known, np.array(frontier, np.int64))
+            reader.advance(known, frontier)
         check(trace, readers, inserted, asked)
