@@ -6,7 +6,9 @@ words and the argument of operators on streams.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from pointstamp.collections.casts import Bound
@@ -99,21 +101,24 @@ class RecordMethods:
 
     @overload
     def filter(
-        self, predicate: Expression, *, on_error: RaiseOrDrop = ..., name: str = ...
+        self, *predicates: Expression, on_error: RaiseOrDrop = ..., name: str = ...
     ) -> Collection: ...
 
     @overload
     def filter(
-        self, predicate: Expression, *, on_error: Literal["route"], name: str = ...
+        self, *predicates: Expression, on_error: Literal["route"], name: str = ...
     ) -> tuple[Collection, Collection]: ...
 
     def filter(
-        self, predicate: Expression, *, on_error: OnError = "raise", name: str = "Filter"
+        self, *predicates: Expression, on_error: OnError = "raise", name: str = "Filter"
     ) -> Any:
-        """The records for which `predicate` is true; null is not true.
+        """The records for which each of `predicates` is true; null is not true.
 
         `on_error` is as of `select`.
         """
+        if not predicates:
+            raise BuildError(f"operator {name!r} is given no predicate, such as col('n') > 0")
+        predicate = reduce(operator.and_, map(as_expression, predicates))
         bound = as_expression(predicate).bind(self.schema)
         if bound.type.name != "boolean":
             raise SchemaError(f"operator {name!r}: {predicate} is {bound.type.name}, not boolean")

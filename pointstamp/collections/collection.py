@@ -24,7 +24,7 @@ from pointstamp.collections.counted import counted
 from pointstamp.collections.event_windows import WindowColumns, WindowedMethods, open_windows
 from pointstamp.collections.expression import Expression, col
 from pointstamp.collections.fixpoint import LoopMethods, brought_together
-from pointstamp.collections.grouped import GroupedCollection, aggregated, check_keys
+from pointstamp.collections.grouped import GroupedCollection, aggregated, with_keys
 from pointstamp.collections.linear import Change, changed, chosen_words, computing
 from pointstamp.collections.schema import Column, Schema, column_names
 from pointstamp.collections.stats import CollectionStats, IndexedColumns, stats_of
@@ -271,10 +271,13 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
         """
         return WindowedCollection(*open_windows(self, windows, time, lateness, clock, name))
 
-    def group_by(self, *keys: str) -> GroupedCollection:
-        """Groups of records of equal columns, of which nulls are one; `agg` or `top_k` follows."""
-        check_keys(keys, self.schema)
-        return GroupedCollection(self, keys)
+    def group_by(self, *keys: str | Expression) -> GroupedCollection:
+        """Groups of records of equal columns, of which nulls are one; `agg` or `top_k` follows.
+
+        keys : columns, or expressions with names, `col("day").truncate("month").alias("month")`,
+            which are then columns of the records
+        """
+        return GroupedCollection(*with_keys(self, keys))
 
     def agg(self, **aggregates: Aggregate) -> Collection:
         """One row of aggregates of all records, also if there are none."""

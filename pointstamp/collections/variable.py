@@ -58,4 +58,5 @@ def variable(scope: Any, schema: Any, name: str, limit: int | None, expect: int 
     if expect is not None and (type(expect) is not int or expect < 1):
         raise BuildError(f"variable {name!r} is given expect={expect!r}, and needs 1 or more")
     loop, _ = scope.feedback(1, limit, name)
+    loop.remedy = "it is a variable: call set(collection) on it"
     return Variable(loop, schema_of(schema), expect, name)
