@@ -481,8 +481,8 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
             change = chosen_words(plain, self.schema.n_words)
             if change is None:
                 return self.kept(self.stream, schema)
-            return self._changed(name, change, schema)
-        return self._changed(name, computing(bound, schema), schema)
+            return self.changed_by(name, change, schema)
+        return self.changed_by(name, computing(bound, schema), schema)
 
     def as_schema(self, schema: Schema, name: str) -> Collection:
         """With the columns in the order of `schema`, and nullable where it says so."""
@@ -492,7 +492,7 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
         for column in schema.columns:
             value = col(column.name).bind(self.schema)
             bound[column.name] = Bound(column.type, column.nullable, value.evaluate)
-        return self._changed(f"{name}Order", computing(bound, schema), schema)
+        return self.changed_by(f"{name}Order", computing(bound, schema), schema)
 
     def _counted(self, inputs: list[Collection], multiplicity: Any, name: str) -> Collection:
         for other in inputs[1:]:
@@ -513,9 +513,10 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
 
     def with_bound(self, bound: dict[str, Bound], schema: Schema, name: str) -> Collection:
         """With each column computed by what is bound to this schema."""
-        return self._changed(name, computing(bound, schema), schema)
+        return self.changed_by(name, computing(bound, schema), schema)
 
-    def _changed(self, name: str, change: Change, schema: Schema) -> Collection:
+    def changed_by(self, name: str, change: Change, schema: Schema) -> Collection:
+        """With the rows of each batch replaced by `change(rows)`, of another schema."""
         return self.kept(changed(self.stream, name, change, schema.texts), schema)
 
     def kept(self, stream: StreamCore[Any], schema: Schema) -> Collection:
