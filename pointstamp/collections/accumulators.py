@@ -182,9 +182,7 @@ class IntegerSum(Accumulator):
         Raises
         ------
         SumOverflow
-            If one is beyond 64 bits.
-        DataError
-            If one has more digits than a decimal.
+            If one is beyond 64 bits, or has more digits than a decimal.
         """
         there = self._counts.counts(numbers) != 0
         upper, lower = self._upper[numbers], self._lower[numbers]
@@ -195,8 +193,8 @@ class IntegerSum(Accumulator):
             raise SumOverflow(0, total, keys[at].tolist())
         sums = (upper << _HALF) | lower
         if self._most is not None and (np.abs(sums) >= self._most).any():
-            total = sums[np.abs(sums).argmax()]
-            raise DataError(f"{self._what} has more digits than a decimal can: {total} of the last")
+            at = int(np.abs(sums).argmax())
+            raise SumOverflow(0, int(sums[at]), keys[at].tolist())
         return np.where(there, sums, 0), there
 
     def totals(self, numbers: Ints) -> list[int]:

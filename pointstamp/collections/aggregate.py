@@ -73,6 +73,15 @@ def _group_of(key: Sequence[int], key_columns: Sequence[Column]) -> str:
     return f"the group of the key {values!r}"
 
 
+def beyond(aggregate: BoundAggregate, total: int, group: str) -> DataError:
+    """For a sum that its column cannot hold."""
+    if isinstance(aggregate.column.type, DecimalType):
+        return DataError(
+            f"{aggregate.what} has more digits than a decimal can for {group}: {total} of the last"
+        )
+    return DataError(f"{aggregate.what} is {total} for {group}, which is beyond 64 bits")
+
+
 class SummedState:
     """What a worker keeps of its groups where sums suffice; see `GroupState`.
 
@@ -161,12 +170,7 @@ class SummedState:
             return DataError(
                 f"operator {self._name!r}: the sum of the diffs of {group} is beyond 64 bits"
             )
-        aggregate = self._aggregates[error.place]
-        if isinstance(aggregate.column.type, DecimalType):
-            return DataError(
-                f"{aggregate.what} has more digits than a decimal can: {error.total} of the last"
-            )
-        return DataError(f"{aggregate.what} is {error.total} for {group}, which is beyond 64 bits")
+        return beyond(self._aggregates[error.place], error.total, group)
 
 
 class GroupState:
@@ -275,9 +279,7 @@ class GroupState:
                 words, there = kept.answers(chosen, chosen_keys)
             except SumOverflow as error:
                 group = _group_of(error.key, self._key_columns)
-                raise DataError(
-                    f"{aggregate.what} is {error.total} for {group}, which is beyond 64 bits"
-                ) from None
+                raise beyond(aggregate, error.total, group) from None
             if aggregate.column.nullable:
                 answers[is_there, place] = there
                 answers[~is_there, place] = 0

@@ -4,6 +4,9 @@ Decimals have at most 18 digits. A sum and a difference have the places of the o
 more of them, and a digit more than both before the point; a product has the places of both
 together, and 18 digits; a quotient is a double. What takes more than 18 digits is an error, and
 never rounded.
+
+`//` and `%` are Python's, and those of pandas and Polars: the quotient is rounded down, and what
+is left has the sign of the divisor. SQL's would be rounded towards 0.
 """
 
 from __future__ import annotations
@@ -51,11 +54,14 @@ _FLOATS: dict[str, Callable[[Any, Any], Any]] = {
     "-": operator.sub,
     "*": operator.mul,
     "/": operator.truediv,
+    "//": np.floor_divide,
+    "%": np.mod,
 }
+_DIVISIONS = ("/", "//", "%")
 
 
 def arithmetic(one: Bound, sign: str, two: Bound, what: object) -> Bound:
-    """`one sign two`, of which `sign` is one of + - * /.
+    """`one sign two`, of which `sign` is one of + - * / // %.
 
     Raises
     ------
@@ -73,6 +79,11 @@ def arithmetic(one: Bound, sign: str, two: Bound, what: object) -> Bound:
         raise SchemaError(f"{what}: {one.type.name} {sign} {two.type.name} is not defined{hint}")
     if sign == "/":
         one, two = cast_to(one, DOUBLE, what), cast_to(two, DOUBLE, what)
+    elif sign in _DIVISIONS and not all(_divides(bound.type) for bound in (one, two)):
+        raise SchemaError(
+            f"{what}: {one.type.name} {sign} {two.type.name} is not defined; cast both to long or "
+            "double"
+        )
     elif sign == "*" and not (one.type.is_float or two.type.is_float):
         return _product(one, two, what)
     else:
@@ -80,6 +91,11 @@ def arithmetic(one: Bound, sign: str, two: Bound, what: object) -> Bound:
         if one.type.is_integer:
             one, two = as_long(one, what), as_long(two, what)
     return _computed(_with_a_carry(one.type), one, sign, two, what)
+
+
+def _divides(kind: WordType) -> bool:
+    """Whether a quotient of such values is rounded down: of integers, and of floats."""
+    return kind.is_signed or kind.is_float
 
 
 def _with_a_carry(kind: WordType) -> WordType:
@@ -114,7 +130,7 @@ def _product(one: Bound, two: Bound, what: object) -> Bound:
 def _computed(kind: WordType, one: Bound, sign: str, two: Bound, what: object) -> Bound:
     def of_floats(a: Values, b: Values, there: Any) -> Values:
         with np.errstate(all="ignore"):
-            if sign == "/":
+            if sign in _DIVISIONS:
                 refuse_where(b == 0, there, a, "is divided by 0, in", what)
             found: Values = _FLOATS[sign](a, b)
             return found
@@ -122,6 +138,8 @@ def _computed(kind: WordType, one: Bound, sign: str, two: Bound, what: object) -
     def of_integers(a: Values, b: Values, there: Any) -> Values:
         if sign == "*":
             return checked_product(a, b, there, what)
+        if sign in _DIVISIONS:
+            return _quotient(a, sign, b, there, what)
         result: Values = a + b if sign == "+" else a - b
         turned = (a ^ result) & ((b if sign == "+" else ~b) ^ result)
         refuse_where(turned < 0, there, a, "and another value do not fit 64 bits, in", what)
@@ -136,6 +154,20 @@ def _computed(kind: WordType, one: Bound, sign: str, two: Bound, what: object) -
     nullable = one.nullable or two.nullable
     few = combined(one.instructions, sign, two.instructions, kind)
     return Bound(kind, nullable, computed(evaluate, one.evaluate, two.evaluate), few)
+
+
+def _quotient(a: Values, sign: str, b: Values, there: Any, what: object) -> Values:
+    """`a // b` or `a % b` of integers."""
+    refuse_where(b == 0, there, a, "is divided by 0, in", what)
+    if sign == "//":
+        beyond = (a == LONG.bounds[0]) & (b == -1)  # type: ignore[index]  # a long has bounds
+        refuse_where(beyond, there, a, "divided by -1 does not fit 64 bits, in", what)
+    # Of nulls, whose words are 0, nothing is divided; nor by -1, where the least has no quotient.
+    turned = b == -1
+    divisor = np.where((b == 0) | turned, 1, b)
+    if sign == "//":
+        return np.where(turned, -a, a // divisor)
+    return a % divisor
 
 
 def _of_times(one: Bound, sign: str, two: Bound, what: object) -> Bound | None:

@@ -6,11 +6,14 @@ words and the argument of operators on streams.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from pointstamp.collections.casts import Bound
 from pointstamp.collections.chosen_columns import by_name
+from pointstamp.collections.exploding import exploding
 from pointstamp.collections.expression import Expression, as_expression, col
 from pointstamp.collections.linear import computing, keeping
 from pointstamp.collections.over import with_window_columns
@@ -99,26 +102,62 @@ class RecordMethods:
 
     @overload
     def filter(
-        self, predicate: Expression, *, on_error: RaiseOrDrop = ..., name: str = ...
+        self, *predicates: Expression, on_error: RaiseOrDrop = ..., name: str = ...
     ) -> Collection: ...
 
     @overload
     def filter(
-        self, predicate: Expression, *, on_error: Literal["route"], name: str = ...
+        self, *predicates: Expression, on_error: Literal["route"], name: str = ...
     ) -> tuple[Collection, Collection]: ...
 
     def filter(
-        self, predicate: Expression, *, on_error: OnError = "raise", name: str = "Filter"
+        self, *predicates: Expression, on_error: OnError = "raise", name: str = "Filter"
     ) -> Any:
-        """The records for which `predicate` is true; null is not true.
+        """The records for which each of `predicates` is true; null is not true.
 
         `on_error` is as of `select`.
         """
+        if not predicates:
+            raise BuildError(f"operator {name!r} is given no predicate, such as col('n') > 0")
+        predicate = reduce(operator.and_, map(as_expression, predicates))
         bound = as_expression(predicate).bind(self.schema)
         if bound.type.name != "boolean":
             raise SchemaError(f"operator {name!r}: {predicate} is {bound.type.name}, not boolean")
         collection: Any = self
         return tried(collection, name, keeping(bound), self.schema, on_error)
+
+    def explode(self, column: str, *, outer: bool = False, name: str = "Explode") -> Collection:
+        """Each record replaced by one for each element of a list that it has.
+
+        The column has the elements then, of which some may be null. What a change costs is the
+        length of its lists.
+
+        Parameters
+        ----------
+        column : str
+            Of lists, such as `array<string>`.
+        outer : bool
+            Whether a record whose list is empty or null is there once, with a null, as by Spark's
+            `explode_outer` and in Polars. Without it such a record is left out, as by Spark's
+            `explode`.
+
+        Raises
+        ------
+        SchemaError
+            If the column is no list.
+
+        >>> import pointstamp as ps
+        >>> view = ps.View(lambda scope, t: t.explode("tags"), t="id long, tags array<string>?")
+        >>> view.insert("t", [(1, ["a", None, "a"]), (2, []), (3, None)])
+        >>> view.advance()
+        [((1, None), 1), ((1, 'a'), 2)]
+        >>> view.delete("t", [(1, ["a", None, "a"])])
+        >>> view.advance()
+        [((1, None), -1), ((1, 'a'), -2)]
+        """
+        change, schema = exploding(self.schema, column, outer, name)
+        collection: Any = self
+        return collection.changed_by(name, change, schema)
 
     @overload
     def map(

@@ -168,7 +168,8 @@ def cast_to(bound: Bound, wanted: WordType, what: object) -> Bound:
     if _is_wider(wanted, have):
         return replace(bound, type=wanted)
     if have == BOOLEAN and wanted.is_integer:
-        return _converted(bound, wanted, lambda values, there: values.astype(np.int64), ())
+        zero = wanted.to_word(0)  # the words of uint64 are moved
+        return _converted(bound, wanted, lambda values, there: values.astype(np.int64) + zero, ())
     if not (is_number(have) and is_number(wanted)) or "uint64" in (have.name, wanted.name):
         raise SchemaError(f"{what} is {have.name}, which cannot be cast to {wanted.name}")
     if wanted.is_float:

@@ -24,7 +24,7 @@ from pointstamp.collections.counted import counted
 from pointstamp.collections.event_windows import WindowColumns, WindowedMethods, open_windows
 from pointstamp.collections.expression import Expression, col
 from pointstamp.collections.fixpoint import LoopMethods, brought_together
-from pointstamp.collections.grouped import GroupedCollection, aggregated, check_keys
+from pointstamp.collections.grouped import GroupedCollection, aggregated, with_keys
 from pointstamp.collections.linear import Change, changed, chosen_words, computing
 from pointstamp.collections.schema import Column, Schema, column_names
 from pointstamp.collections.stats import CollectionStats, IndexedColumns, stats_of
@@ -271,10 +271,13 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
         """
         return WindowedCollection(*open_windows(self, windows, time, lateness, clock, name))
 
-    def group_by(self, *keys: str) -> GroupedCollection:
-        """Groups of records of equal columns, of which nulls are one; `agg` or `top_k` follows."""
-        check_keys(keys, self.schema)
-        return GroupedCollection(self, keys)
+    def group_by(self, *keys: str | Expression) -> GroupedCollection:
+        """Groups of records of equal columns, of which nulls are one; `agg` or `top_k` follows.
+
+        keys : columns, or expressions with names, `col("day").truncate("month").alias("month")`,
+            which are then columns of the records
+        """
+        return GroupedCollection(*with_keys(self, keys))
 
     def agg(self, **aggregates: Aggregate) -> Collection:
         """One row of aggregates of all records, also if there are none."""
@@ -478,8 +481,8 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
             change = chosen_words(plain, self.schema.n_words)
             if change is None:
                 return self.kept(self.stream, schema)
-            return self._changed(name, change, schema)
-        return self._changed(name, computing(bound, schema), schema)
+            return self.changed_by(name, change, schema)
+        return self.changed_by(name, computing(bound, schema), schema)
 
     def as_schema(self, schema: Schema, name: str) -> Collection:
         """With the columns in the order of `schema`, and nullable where it says so."""
@@ -489,7 +492,7 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
         for column in schema.columns:
             value = col(column.name).bind(self.schema)
             bound[column.name] = Bound(column.type, column.nullable, value.evaluate)
-        return self._changed(f"{name}Order", computing(bound, schema), schema)
+        return self.changed_by(f"{name}Order", computing(bound, schema), schema)
 
     def _counted(self, inputs: list[Collection], multiplicity: Any, name: str) -> Collection:
         for other in inputs[1:]:
@@ -510,9 +513,10 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
 
     def with_bound(self, bound: dict[str, Bound], schema: Schema, name: str) -> Collection:
         """With each column computed by what is bound to this schema."""
-        return self._changed(name, computing(bound, schema), schema)
+        return self.changed_by(name, computing(bound, schema), schema)
 
-    def _changed(self, name: str, change: Change, schema: Schema) -> Collection:
+    def changed_by(self, name: str, change: Change, schema: Schema) -> Collection:
+        """With the rows of each batch replaced by `change(rows)`, of another schema."""
         return self.kept(changed(self.stream, name, change, schema.texts), schema)
 
     def kept(self, stream: StreamCore[Any], schema: Schema) -> Collection:

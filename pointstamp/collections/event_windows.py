@@ -33,7 +33,7 @@ from pointstamp.collections.casts import Bound
 from pointstamp.collections.clock_input import Clock
 from pointstamp.collections.clocked import bound_by_clock, check_clock, clock_type_of, clocked
 from pointstamp.collections.durable_rows import NO_TEXTS, StoredPart
-from pointstamp.collections.grouped import GroupedCollection, check_keys
+from pointstamp.collections.grouped import GroupedCollection, with_keys
 from pointstamp.collections.schema import Column, Schema
 from pointstamp.collections.temporal import Calendar
 from pointstamp.containers.updates import Rows, Updates
@@ -325,13 +325,13 @@ class WindowedMethods:
         return self._late()
 
     def filter(
-        self, predicate: Expression, *, on_error: OnError = "raise", name: str = "Filter"
+        self, *predicates: Expression, on_error: OnError = "raise", name: str = "Filter"
     ) -> Any:
         """As of other collections; of the same windows, unless errors are left out or data."""
         if on_error != "raise":
-            return self.plain().filter(predicate, on_error=on_error, name=name)
+            return self.plain().filter(*predicates, on_error=on_error, name=name)
         return self._with(
-            lambda records: records.filter(predicate, name=name),
+            lambda records: records.filter(*predicates, name=name),
             {column: column for column in self.schema.names},
         )
 
@@ -347,12 +347,14 @@ class WindowedMethods:
         plain = {new: value.column for new, value in columns.items() if value.column is not None}
         return self._with(lambda records: records.computed(columns, name), plain)
 
-    def group_by(self, *keys: str) -> GroupedCollection:
+    def group_by(self, *keys: str | Expression) -> GroupedCollection:
         """As of other collections; if a bound of windows is a key, closed ones are let go."""
-        check_keys(keys, self.schema)
-        if self._columns.are_among(keys):
-            return GroupedCollection(self._open, keys, self._columns.lasting)
-        return self.plain().group_by(*keys)
+        collection, names = with_keys(self, keys)
+        if collection is not self:
+            return collection.group_by(*names)  # type: ignore[no-any-return]  # it is a collection
+        if self._columns.are_among(names):
+            return GroupedCollection(self._open, names, self._columns.lasting)
+        return self.plain().group_by(*names)
 
     def plain(self) -> Collection:
         """The same records, as a collection that knows nothing of windows."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -48,7 +48,7 @@ from pointstamp.containers.words import (
     type_named,
     words_float,
 )
-from pointstamp.errors import BuildError, SchemaError
+from pointstamp.errors import BuildError, DataError, SchemaError
 
 Found = TypeVar("Found")
 Bind = Callable[[Schema, "list[Bound]", "Expression"], Bound]
@@ -122,7 +122,7 @@ class Expression:
             return first_not_null(values, what)
 
         return Expression(
-            (self, as_expression(value)),
+            _operands(self, "fill_null", value),
             bind,
             lambda inner, other: f"{inner}.fill_null({other})",
             name=self.name,
@@ -360,40 +360,64 @@ class Expression:
         return _arithmetic(self, "+", other)
 
     def __radd__(self, other: Any) -> Expression:
-        return _arithmetic(as_expression(other), "+", self)
+        return _arithmetic(other, "+", self)
 
     def __sub__(self, other: Any) -> Expression:
         return _arithmetic(self, "-", other)
 
     def __rsub__(self, other: Any) -> Expression:
-        return _arithmetic(as_expression(other), "-", self)
+        return _arithmetic(other, "-", self)
 
     def __mul__(self, other: Any) -> Expression:
         return _arithmetic(self, "*", other)
 
     def __rmul__(self, other: Any) -> Expression:
-        return _arithmetic(as_expression(other), "*", self)
+        return _arithmetic(other, "*", self)
 
     def __truediv__(self, other: Any) -> Expression:
         return _arithmetic(self, "/", other)
 
     def __rtruediv__(self, other: Any) -> Expression:
-        return _arithmetic(as_expression(other), "/", self)
+        return _arithmetic(other, "/", self)
+
+    def __mod__(self, other: Any) -> Expression:
+        return _arithmetic(self, "%", other)
+
+    def __rmod__(self, other: Any) -> Expression:
+        return _arithmetic(other, "%", self)
+
+    def __floordiv__(self, other: Any) -> Expression:
+        return _arithmetic(self, "//", other)
+
+    def __rfloordiv__(self, other: Any) -> Expression:
+        return _arithmetic(other, "//", self)
+
+    def __pow__(self, other: Any) -> NoReturn:
+        raise _undefined(self, "**", other, "write a product, or map with a function of rows")
+
+    def __rpow__(self, other: Any) -> NoReturn:
+        raise _undefined(other, "**", self, "map with a function of rows")
+
+    def __xor__(self, other: Any) -> NoReturn:
+        raise _undefined(self, "^", other, "write != of two booleans")
+
+    def __rxor__(self, other: Any) -> NoReturn:
+        raise _undefined(other, "^", self, "write != of two booleans")
 
     def __neg__(self) -> Expression:
-        return _arithmetic(lit(0), "-", self)
+        return _arithmetic(0, "-", self)
 
     def __and__(self, other: Any) -> Expression:
         return _logic(self, "&", other)
 
     def __rand__(self, other: Any) -> Expression:
-        return _logic(as_expression(other), "&", self)
+        return _logic(other, "&", self)
 
     def __or__(self, other: Any) -> Expression:
         return _logic(self, "|", other)
 
     def __ror__(self, other: Any) -> Expression:
-        return _logic(as_expression(other), "|", self)
+        return _logic(other, "|", self)
 
     def __invert__(self) -> Expression:
         def bind(schema: Schema, operands: list[Bound], what: Expression) -> Bound:
@@ -602,30 +626,42 @@ def _type_of_value(value: Any) -> WordType:
     raise SchemaError(f"{value!r} of type {type(value).__name__} is no value of a column{hint}")
 
 
-def _logic(left: Expression, sign: str, right: Any) -> Expression:
-    other = as_expression(right)
+def _logic(left: Any, sign: str, right: Any) -> Expression:
+    one, two = _operands(left, sign, right)
 
     def bind(schema: Schema, operands: list[Bound], what: Expression) -> Bound:
-        one, two = operands
-        return logic(boolean(one, left), sign, boolean(two, other))
+        first, second = operands
+        return logic(boolean(first, one), sign, boolean(second, two))
 
-    return Expression((left, other), bind, _binary(sign))
+    return Expression((one, two), bind, _binary(sign))
 
 
-def _comparison(left: Expression, sign: str, right: Any) -> Expression:
+def _comparison(left: Any, sign: str, right: Any) -> Expression:
     def bind(schema: Schema, operands: list[Bound], what: Expression) -> Bound:
         one, two = operands
         return comparison(one, sign, two, what)
 
-    return Expression((left, as_expression(right)), bind, _binary(sign))
+    return Expression(_operands(left, sign, right), bind, _binary(sign))
 
 
-def _arithmetic(left: Expression, sign: str, right: Any) -> Expression:
+def _arithmetic(left: Any, sign: str, right: Any) -> Expression:
     def bind(schema: Schema, operands: list[Bound], what: Expression) -> Bound:
         one, two = operands
         return arithmetic(one, sign, two, what)
 
-    return Expression((left, as_expression(right)), bind, _binary(sign))
+    return Expression(_operands(left, sign, right), bind, _binary(sign))
+
+
+def _operands(left: Any, sign: str, right: Any) -> tuple[Expression, Expression]:
+    """Both as expressions; an error of a value that can be none says where it stands."""
+    try:
+        return as_expression(left), as_expression(right)
+    except (DataError, SchemaError) as error:
+        raise type(error)(f"({left!r} {sign} {right!r}): {error}") from None
+
+
+def _undefined(left: Any, sign: str, right: Any, instead: str) -> SchemaError:
+    return SchemaError(f"({left!r} {sign} {right!r}) is not defined for expressions: {instead}")
 
 
 def _binary(sign: str) -> Callable[[str, str], str]:

@@ -11,7 +11,7 @@ import numpy as np
 from pointstamp.collections.aggregate import aggregate
 from pointstamp.collections.aggregates import Aggregate, count
 from pointstamp.collections.arrange import Arrangement
-from pointstamp.collections.expression import col
+from pointstamp.collections.expression import Expression, col
 from pointstamp.collections.general_reduce import (
     GroupForm,
     Lasting,
@@ -26,7 +26,7 @@ from pointstamp.collections.order import RecordOrder, order_given
 from pointstamp.collections.schema import Schema, column_names, schema_of
 from pointstamp.collections.top_k import first_rows, first_rows_in_loops
 from pointstamp.containers.updates import Rows
-from pointstamp.errors import BuildError
+from pointstamp.errors import BuildError, ColumnError
 
 if TYPE_CHECKING:
     from pointstamp.collections.collection import Collection
@@ -217,20 +217,38 @@ class GroupedCollection:
         return rows.of(self._lasting(rows.stream, schema.places, schema.texts), schema)
 
 
-def check_keys(keys: Sequence[str], schema: Schema) -> None:
-    """Refuse keys that are no columns.
+def with_keys(given: Any, keys: Sequence[Any]) -> tuple[Any, list[str]]:
+    """A collection, with a column for each key that is an expression, and what the keys are called.
 
     Raises
     ------
     BuildError
         If there are none, or something else is given.
     ColumnError
-        If there is no such column.
+        If there is no such column, or an expression has no name, or that of another column.
     """
     if not keys:
         raise BuildError("group_by is given no column; agg alone has one row for all records")
-    for key in column_names(keys, "group_by"):
-        schema.column(key, "group_by")
+    computed = {}
+    names = []
+    for key in keys:
+        if not isinstance(key, Expression):
+            names += column_names([key], "group_by")
+            continue
+        if key.name is None:
+            raise ColumnError(f"group_by is given {key}, which has no name: add .alias('name')")
+        if key.column != key.name:
+            if key.name in given.schema.names:
+                raise ColumnError(
+                    f"group_by is given {key} as {key.name!r}, and there is a column of that name: "
+                    "add .alias() with another one"
+                )
+            computed[key.name] = key
+        names.append(key.name)
+    keyed = given.with_columns(**computed) if computed else given
+    for name in names:
+        keyed.schema.column(name, "group_by")
+    return keyed, names
 
 
 def aggregated(

@@ -118,18 +118,20 @@ class CollectionInput:
 
     def _send(self, updates: Updates) -> None:
         if self.append_only:
-            self._check_insertions(updates)
+            check_insertions(self.schema, updates, self._where)
         if len(updates):
             self._handle.send_batch(updates)
 
-    def _check_insertions(self, updates: Updates) -> None:
-        deletions = updates.rows[updates.rows[:, -1] < 0]
-        if len(deletions):
-            row, diff = self.schema.to_rows(deletions[:1])[0], int(deletions[0, -1])
-            raise DataError(
-                f"{self._where} is append-only, and is given the diff {diff} of the row {row!r}: "
-                "insert alone, or make the input without append_only"
-            )
+
+def check_insertions(schema: Schema, updates: Updates, where: str) -> None:
+    """Raise `DataError` if something is deleted from an input that is append-only."""
+    deletions = updates.rows[updates.rows[:, -1] < 0]
+    if len(deletions):
+        row, diff = schema.to_rows(deletions[:1])[0], int(deletions[0, -1])
+        raise DataError(
+            f"{where} is append-only, and is given the diff {diff} of the row {row!r}: "
+            "insert alone, or make the input without append_only"
+        )
 
 
 def new_collection(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pointstamp.collections.aggregate import beyond
 from pointstamp.collections.aggregates import Aggregate, BoundAggregate, expression_given
 from pointstamp.collections.casts import Bound
 from pointstamp.collections.comparison_refused import ComparisonRefused
@@ -32,7 +33,7 @@ from pointstamp.collections.order import ALL, Ints, RecordOrder, beside, from_fi
 from pointstamp.collections.schema import Column, Schema, column_names
 from pointstamp.containers.updates import Rows
 from pointstamp.containers.words import LONG
-from pointstamp.errors import BuildError, DataError
+from pointstamp.errors import BuildError
 from pointstamp.kernels.group_sums import SumOverflow
 from pointstamp.kernels.matches import read_groups
 
@@ -366,10 +367,7 @@ def _rolled(bound: BoundAggregate, partitions: SortedPartitions, n_rows: int) ->
     try:
         answers, is_there = kept.answers(places, places[:, None])
     except SumOverflow as error:
-        raise DataError(
-            f"{bound.what} is {error.total} for a frame of {n_rows} records or less, which is "
-            "beyond 64 bits"
-        ) from None
+        raise beyond(bound, error.total, f"a frame of {n_rows} records or less") from None
     if bound.column.nullable:
         return np.column_stack([is_there.astype(np.int64), answers])
     return answers[:, None]

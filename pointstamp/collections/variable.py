@@ -59,4 +59,5 @@ def variable(scope: Any, schema: Any, name: str, limit: int | None, expect: int 
         raise BuildError(f"variable {name!r} is given expect={expect!r}, and needs 1 or more")
     loop, _ = scope.feedback(1, limit, name)
     admits_epochs(loop)
+    loop.remedy = "it is a variable: call set(collection) on it"
     return Variable(loop, schema_of(schema), expect, name)

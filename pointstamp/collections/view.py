@@ -351,6 +351,12 @@ class View:
         return self._inputs[name]
 
     def _upsert_handle(self, name: str) -> UpsertHandle:
+        if name in self._inputs:
+            raise InputError(
+                f"the input {name!r} has no key, and takes no upserts: change it by "
+                f"insert({name!r}, rows) and delete({name!r}, rows), or declare it as "
+                "ps.UpsertInput(schema, key=...)"
+            )
         if name not in self._upserts:
             raise InputError(
                 f"there is no input of upserts {name!r}; there are {list(self._upserts)}"

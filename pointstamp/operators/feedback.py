@@ -47,6 +47,8 @@ class Loop:
         self.name = name
         self._summary = summary
         self._builder = OperatorBuilder(scope, name)
+        self.remedy = "call connect(stream) on its handle"
+        """What to do where it was never connected."""
         self.connected = False
         self._n_admitted = 0
         self.stream: Stream[Any] = self._builder.new_output(initial=False)
@@ -97,8 +99,8 @@ class Loop:
         """Raise unless it was connected."""
         if not self.connected:
             raise FeedbackError(
-                f"feedback {self.name!r} of {self.scope.path} was never connected; call "
-                "connect(stream) on its handle before the scope ends"
+                f"feedback {self.name!r} of {self.scope.path} was never connected; {self.remedy} "
+                "before the scope ends"
             )
 
     def _changes_epoch(self) -> bool:

@@ -11,15 +11,16 @@ import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
 
 from pointstamp.collections.changes import Changes, CollectionSnapshot, missing_row
+from pointstamp.collections.inputs import check_insertions
 from pointstamp.collections.schema import Schema
 from pointstamp.collections.upserts import EventForm
 from pointstamp.containers.updates import Rows, Updates
-from pointstamp.errors import DataError, EpochError, StoppedError
+from pointstamp.errors import DataError, EpochError, InputError, StoppedError
 from pointstamp.service import protocol
 from pointstamp.service.changes_columns import added_up, to_columns
 from pointstamp.service.clocks import ClockFeed, ClockTicker
@@ -76,10 +77,21 @@ class CollectionFeed:
         """
         self._send(self.schema.to_pairs(changes, self._where))
 
+    def upsert(self, rows: Any) -> NoReturn:
+        """Raises `InputError`: an input without a key has no upserts."""
+        raise InputError(
+            f"{self._where} has no key, and takes no upserts: change it by insert and delete, or "
+            f"declare it as ps.UpsertInput({str(self.schema)!r}, key=...)"
+        )
+
+    remove = upsert
+
     def __repr__(self) -> str:
         return f"CollectionFeed({self.name!r}, {self.schema})"
 
     def _send(self, updates: Updates) -> None:
+        if self.name in self.feeds.append_only:
+            check_insertions(self.schema, updates, self._where)
         if len(updates):
             self.feeds.hold(self.name, to_columns(self.schema, updates.rows))
 
@@ -111,6 +123,8 @@ class CollectionFeeds:
                 self.by_name[name] = new_upserts(self, name, spec.upserts[name])
             else:
                 self.by_name[name] = new_feed(self, name, schema)
+        self.append_only = spec.append_only
+        """Inputs from which nothing is ever deleted."""
         self.ticker = ClockTicker(self, spec.clocks)
         self._held: dict[str, list[pa.RecordBatch]] = {}
         self._pending: _PendingCommit | None = None

@@ -80,6 +80,14 @@ class Status:
         frontier = self.outputs[output]
         return NEVER if frontier is None else frontier - 1
 
+    def last_committed(self) -> int:
+        """The last epoch to which all inputs that are not closed have been committed.
+
+        >>> Status({"words": None, "shops": 3}, {"counts": 3}, {"counts": -1}).last_committed()
+        2
+        """
+        return min((time - 1 for time in self.inputs.values() if time is not None), default=NEVER)
+
     def __str__(self) -> str:
         """What holds epochs back, in words.
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import _thread
 import contextlib
+import logging
 import math
 import threading
 import time
@@ -50,6 +51,11 @@ Answer = TypeVar("Answer")
 
 Stager = Callable[[str, int, Any], list[StagingHandle] | None]
 """Stages data of a kind that the service does not know; None if it does not know it either."""
+
+LOGGER = logging.getLogger("pointstamp.service")
+
+SOON_S = 5.0
+"""So long an epoch is waited for without a word."""
 
 NewOutput = Callable[["Service", str, Schema], CollectionOutput]
 """Makes what a program holds of an output that is a collection."""
@@ -615,9 +621,23 @@ class ServiceProbe:
         ------
         EpochError
             If it is not in time; None is as long as it takes.
+
+        After some seconds a warning of the logger "pointstamp.service" says which epochs are
+        committed.
         """
         service, output, epoch = self._service, self._output, epoch_of(epoch)
-        if not service.wait(protocol.AwaitEpoch(epoch, output), timeout_s):
+        request = protocol.AwaitEpoch(epoch, output)
+        soon_s = SOON_S if timeout_s is None else min(SOON_S, timeout_s)
+        is_complete = service.wait(request, soon_s)
+        if not is_complete and timeout_s != soon_s:
+            status = service.status()
+            LOGGER.warning(
+                "service %r: epoch %d is waited for, and not complete after %g s; epochs up to %d "
+                "are committed: %s",
+                *(service.name, epoch, soon_s, status.last_committed(), status),
+            )
+            is_complete = service.wait(request, None if timeout_s is None else timeout_s - soon_s)
+        if not is_complete:
             where = "" if output is None else f" of output {output!r}"
             raise EpochError(
                 f"epoch {epoch}{where} is not complete after {timeout_s:g} s: {service.status()}"

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from pointstamp.checkpoint.input_log import Staged
 from pointstamp.collections.collection import Collection
+from pointstamp.collections.inputs import check_insertions
 from pointstamp.collections.schema import Schema
 from pointstamp.containers.builder import PREFERRED_RECORDS
 from pointstamp.containers.conform import conform
@@ -420,7 +421,11 @@ class ServiceWorker:
         if input in self.spec.upserts:
             to_events(self.spec.upserts[input], batch, f"the input {input!r}")
         elif input in self.spec.collections:
-            check_nulls(batch, f"the input {input!r}")
+            where = f"the input {input!r}"
+            check_nulls(batch, where)
+            if input in self.spec.append_only:
+                schema = self.spec.collections[input]
+                check_insertions(schema, to_updates(schema, batch, where), where)
 
     def read(self, request: protocol.ReadEpochs) -> list[tuple[int, pa.RecordBatch]]:
         """This worker's batches of a range of epochs, for which it waits to be complete.

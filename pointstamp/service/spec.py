@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from pointstamp.collections.clock_input import Clock, ClockInput, clock_of_changes
 from pointstamp.collections.collection import Collection
+from pointstamp.collections.inputs import AppendInput
 from pointstamp.collections.schema import Schema, schema_of
 from pointstamp.collections.upserts import EventForm, UpsertInput, current
 from pointstamp.communication.single import SingleCommunicator
@@ -50,6 +51,8 @@ class ServiceSpec:
     """Which of those are upserts."""
     clocks: Mapping[str, ClockInput] = field(default_factory=dict)
     """Which are clocks."""
+    append_only: frozenset[str] = frozenset()
+    """From which nothing is ever deleted."""
     maintained: Mapping[str, Schema] = field(default_factory=dict)
     """Which outputs are collections."""
 
@@ -60,7 +63,9 @@ class ServiceSpec:
         if name in self.upserts:
             return current(stream, self.upserts[name], "Upserts")
         schema = self.collections.get(name)
-        return stream if schema is None else Collection(stream, schema)
+        if schema is None:
+            return stream
+        return Collection(stream, schema, append_only=name in self.append_only)
 
     def results(self, scope: Scope, given: Sequence[Any]) -> dict[str, Stream[Any] | Collection]:
         """Each output, made of the inputs in their order.
@@ -178,6 +183,7 @@ def service_spec(
     spec = ServiceSpec(
         *(build, {**of_inputs, **wire}, of_outputs, by_name, run_options, of_collections),
         *(upserts, clocks),
+        append_only=frozenset(n for n, one in declared.items() if isinstance(one, AppendInput)),
     )
     return spec if collections is None else _with_maintained(spec)
 
@@ -209,7 +215,7 @@ def _collections(given: Any, inputs: Mapping[str, Any]) -> dict[str, Schema]:
     return {
         name: schema.schema
         if isinstance(schema, ClockInput)
-        else schema_of(schema.schema if isinstance(schema, UpsertInput) else schema)
+        else schema_of(schema.schema if isinstance(schema, UpsertInput | AppendInput) else schema)
         for name, schema in given.items()
     }
 

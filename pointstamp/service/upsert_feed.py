@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
 
 from pointstamp.collections.upserts import EventForm
+from pointstamp.errors import InputError
 from pointstamp.service import protocol
 from pointstamp.service.event_columns import event_batch
 
@@ -59,6 +60,12 @@ class UpsertFeed:
         tuples = [key if isinstance(key, tuple) else (key,) for key in keys]
         updates = self.form.key_schema.to_updates(tuples, 1, self._where)
         self._send(self.form.key_schema.to_arrow(updates.rows), is_deleted=True)
+
+    def insert(self, rows: Any) -> NoReturn:
+        """Raises `InputError`: rows of an input of upserts replace those of their keys."""
+        raise InputError(f"{self._where} is of upserts: change it by upsert(rows) and remove(keys)")
+
+    delete = update = insert
 
     def _send(self, columns: pa.RecordBatch, *, is_deleted: bool) -> None:
         n = columns.num_rows

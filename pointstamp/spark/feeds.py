@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pointstamp.collections.schema import Schema
 from pointstamp.collections.upserts import EventForm
+from pointstamp.errors import UsageError
 from pointstamp.service.collection_handles import CollectionFeed, CollectionFeeds
 from pointstamp.service.upsert_feed import UpsertFeed
 from pointstamp.spark.feed_forms import Append, form_of
@@ -92,7 +93,8 @@ class SparkFeed(CollectionFeed):
         Raises
         ------
         UsageError
-            If it is no stream, or the service has no checkpoint, or the form is none.
+            If it is no stream, or the service has no checkpoint, or the form is none, or another
+            than "append" for an `AppendInput`.
         SchemaError
             If its columns are others.
 
@@ -107,6 +109,11 @@ class SparkFeed(CollectionFeed):
         A row that does not fit has the query fail, with a `DataError` that says the input, the
         query and the batch; nothing of the batch is committed.
         """
+        if self.name in self.feeds.append_only and form != "append":
+            raise UsageError(
+                f'input {self.name!r} is append-only, and follows form="append" alone; given is '
+                f"{form!r}, whose rows may be deletions: declare it by its schema"
+            )
         found = form_of(form, f"input {self.name!r}", diff=diff)
         return self._commits.follow(stream, found, name, trigger, timeout_s)
 

@@ -147,7 +147,13 @@ def _choice(draw: Any, kind: str, depth: int) -> Both:
 
 
 def _long(draw: Any, part: Callable[[str], Both]) -> Both:
-    form = draw(st.sampled_from(["+", "-", "*", "abs", "length", "date", "time", "days", "round"]))
+    form = draw(
+        st.sampled_from(
+            ["+", "-", "*", "abs", "length", "date", "time", "days", "round", "//", "%"]
+        )
+    )
+    if form in ("//", "%"):
+        return _divided(draw, part("long"), form, [2, -3, 7])
     if form in "+-*":
         one, other = part("long"), part("long")
         function = {"+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b}[form]
@@ -174,6 +180,13 @@ def _long(draw: Any, part: Callable[[str], Both]) -> Both:
     return Both(one.expression.abs(), of_values(abs, one))
 
 
+def _divided(draw: Any, one: Both, sign: str, divisors: list[Any]) -> Both:
+    """Rounded down, or what is left, as Python has it."""
+    divisor = draw(st.sampled_from(divisors))
+    function = (lambda a: a // divisor) if sign == "//" else (lambda a: a % divisor)
+    return Both(function(one.expression), of_values(function, one))
+
+
 def _part_of(name: str) -> Callable[[Any], int]:
     if name == "quarter":
         return lambda value: (value.month + 2) // 3
@@ -183,12 +196,16 @@ def _part_of(name: str) -> Callable[[Any], int]:
 
 
 def _double(draw: Any, part: Callable[[str], Both]) -> Both:
-    form = draw(st.sampled_from(["+", "*", "sqrt", "log2", "floor", "ceil", "round", "abs", "/"]))
+    form = draw(
+        st.sampled_from(["+", "*", "sqrt", "log2", "floor", "ceil", "round", "abs", "/", "//", "%"])
+    )
     one = part("double")
     if form in "+*":
         other = part("double")
         function = (lambda a, b: a + b) if form == "+" else (lambda a, b: a * b)
         return Both(function(one.expression, other.expression), of_values(function, one, other))
+    if form in ("//", "%"):
+        return _divided(draw, one, form, [2.0, -0.75, 3])
     if form == "/":
         divisor = draw(st.sampled_from([2, -4, 10]))
         return Both(one.expression / divisor, of_values(lambda a: a / divisor, one))

@@ -11,7 +11,7 @@ import pytest
 
 import pointstamp as ps
 from pointstamp import col
-from pointstamp.errors import BuildError, OperatorError, SchemaError
+from pointstamp.errors import BuildError, ColumnError, DataError, OperatorError, SchemaError
 
 
 def values(expression: Any, schema: str, *rows: Any) -> list[Any]:
@@ -30,6 +30,105 @@ def type_of(expression: Any, schema: str) -> str:
         t=schema,
     )
     return types[0].removeprefix("x ")
+
+
+# Names of what cannot be, and quotients.
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: col("v") < 2**63, r"\(col\('v'\) < 9223372036854775808\): .* is beyond long"),
+        (lambda: 2**63 - col("v"), r"\(9223372036854775808 - col\('v'\)\): .* is beyond long"),
+        (lambda: col("v") & {}, r"\(col\('v'\) & \{\}\): \{\} of type dict is no value"),
+        (lambda: col("v") ** 2, r"\(col\('v'\) \*\* 2\) is not defined .*: write a product"),
+        (lambda: 2 ** col("v"), r"\(2 \*\* col\('v'\)\) is not defined"),
+        (lambda: col("v") ^ True, "write != of two booleans"),
+        (lambda: ps.sum("v") % 2, "is no column to compute with"),
+    ],
+)  # fmt: skip
+def test_what_is_no_expression_is_named(make: Any, message: str) -> None:
+    with pytest.raises((BuildError, DataError, SchemaError), match=message):
+        make()
+
+
+def test_quotients_are_rounded_down_as_those_of_python() -> None:
+    pairs = [
+        (a, b) for a in (-7, 0, 7, -(2**63)) for b in (-2, -1, 2, 3) if (a, b) != (-(2**63), -1)
+    ]
+    assert values(col("a") // col("b"), "a long, b int", *pairs) == [a // b for a, b in pairs]
+    assert values(col("a") % col("b"), "a long, b int", *pairs) == [a % b for a, b in pairs]
+    assert values(7 % col("b"), "b long?", (None,), (-4,)) == [None, -1]
+    assert values(7.5 // col("b"), "b double?", (None,), (-2.0,)) == [None, -4.0]
+    assert values(col("a") % -1, "a long", (-(2**63),)) == [0]
+
+
+@pytest.mark.parametrize(
+    ("expression", "schema", "row", "message"),
+    [
+        (col("a") % col("b"), "a long, b long", (3, 0), "3 is divided by 0, in"),
+        (col("a") // col("b"), "a double, b long", (3.0, 0), r"3\.0 is divided by 0, in"),
+        (col("a") // -1, "a long", (-(2**63),), "divided by -1 does not fit 64 bits"),
+    ],
+    ids=str,
+)
+def test_a_quotient_that_is_none_is_refused(
+    expression: Any, schema: str, row: Any, message: str
+) -> None:
+    with pytest.raises(OperatorError, match=message):
+        values(expression, schema, row)
+
+
+@pytest.mark.parametrize("kind", ["decimal(9,2)", "uint64", "string"])
+def test_quotients_of_other_types_are_refused(kind: str) -> None:
+    with pytest.raises(SchemaError, match=r"% .* is not defined"):
+        values(col("a") % 2, f"a {kind}")
+
+
+def test_booleans_are_integers_of_any_type() -> None:
+    for kind in ("byte", "long", "uint8", "uint64"):
+        assert values(col("b").cast(kind), "b boolean?", (True,), (None,), (False,)) == [1, None, 0]
+
+
+def test_filter_takes_several_predicates() -> None:
+    view = ps.View(lambda scope, t: t.filter(col("a") > 1, col("a") < 4), t="a long")
+    view.insert("t", [(n,) for n in range(6)])
+    assert view.advance() == [((2,), 1), ((3,), 1)]
+    with pytest.raises(BuildError, match="'Filter' is given no predicate"):
+        ps.View(lambda scope, t: t.filter(), t="a long")
+
+
+def test_groups_of_expressions() -> None:
+    def build(scope: Any, t: Any) -> Any:
+        half = (col("a") // 2).alias("half")
+        return {
+            "sums": t.group_by(half, "b").agg(n=ps.count(), a=ps.sum("a")),
+            "plain": t.group_by(col("b")).count(),
+            "windows": t.window(ps.Tumbling(4), time="a")
+            .group_by("window_start", (col("a") % 2).alias("odd"))
+            .count(),
+        }
+
+    view = ps.View(build, t="a long, b string")
+    view.insert("t", [(2, "x"), (3, "x"), (4, "y")])
+    found = view.advance()
+    assert found["sums"] == [((1, "x", 2, 5), 1), ((2, "y", 1, 4), 1)]
+    assert found["plain"] == [(("x", 2), 1), (("y", 1), 1)]
+    assert found["windows"] == [((0, 0, 1), 1), ((0, 1, 1), 1), ((4, 0, 1), 1)]
+    for key, message in [
+        (col("a") // 2, "which has no name: add .alias"),
+        ((col("a") // 2).alias("b"), "there is a column of that name"),
+    ]:
+        with pytest.raises(ColumnError, match=message):
+            ps.View(lambda scope, t, key=key: t.group_by(key).count(), t="a long, b string")
+
+
+def test_a_decimal_sum_that_does_not_fit_names_its_group() -> None:
+    view = ps.View(lambda scope, t: t.group_by("k").agg(s=ps.sum("d")), t="k long, d decimal(18,2)")
+    most = Decimal("9999999999999999.99")
+    view.insert("t", [(1, most), (7, most), (7, most)])
+    with pytest.raises(OperatorError, match=r"more digits .* the group of the key \(7,\): 19999"):
+        view.advance()
 
 
 # Nulls.

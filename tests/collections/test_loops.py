@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import pointstamp as ps
 from pointstamp import col
-from pointstamp.errors import BuildError, LoopWarning, SchemaError
+from pointstamp.errors import BuildError, FeedbackError, LoopWarning, SchemaError
 from pointstamp.operators import feedback
 from tests.collections.checks import check_view, check_workers
 from tests.collections.lattice_programs import LatticeProgram, check_lattice, lattice_programs
@@ -143,3 +143,14 @@ def test_operators_are_right_as_of_each_epoch_and_round(
     program: LatticeProgram, workers: int, at_a_time: int, seed: int
 ) -> None:
     check_lattice(program, workers, at_a_time, seed)
+
+
+def test_a_variable_that_is_never_set_says_so() -> None:
+    def build(scope: Any, t: Any) -> Any:
+        with scope.iterative() as inner:
+            return inner.variable("n long", name="Reached").leave()
+
+    with pytest.raises(
+        FeedbackError, match=r"'Reached' .* it is a variable: call set\(collection\)"
+    ):
+        ps.View(build, t="n long")

@@ -188,6 +188,18 @@ FORMS: list[tuple[Any, Any]] = [
             for found in groups(rows, 1).values()
         ),
     ),
+    (
+        lambda t: t.explode("tags"),
+        lambda rows: Counter((k, tag, at) for k, tags, at in rows.elements() for tag in tags),
+    ),
+    (
+        lambda t: t.select(
+            tags=ps.when(col("k") == 1).then(col("tags")).otherwise(None), k="k"
+        ).explode("tags", outer=True),
+        lambda rows: Counter(
+            (tag, k) for k, tags, _ in rows.elements() for tag in (k == 1 and tags) or [None]
+        ),
+    ),
 ]
 
 
@@ -363,3 +375,30 @@ def test_expressions_that_there_are_not_of_nested_columns_are_named(build: Any, 
 def test_a_type_that_is_none_is_named(text: str, said: str) -> None:
     with pytest.raises(SchemaError, match=said):
         schema_of(text)
+
+
+def test_lists_of_lists_and_structs_become_rows() -> None:
+    schema = "id long, places array<struct<x: double, names array<string>>>?"
+    view = ps.View(lambda scope, t: t.explode("places"), t=schema)
+    view.insert("t", [(1, [(0.5, ["a", "b"]), None]), (2, None)])
+    assert view.advance() == [((1, None), 1), ((1, (0.5, ("a", "b"))), 1)]
+    view.update("t", [((2, None), -1), ((1, [(0.5, ["a", "b"]), None]), -1), ((3, [None]), 2)])
+    assert view.advance() == [
+        ((1, None), -1),
+        ((1, (0.5, ("a", "b"))), -1),
+        ((3, None), 2),
+    ]
+
+
+def test_explode_needs_a_list_and_keeps_what_is_append_only() -> None:
+    with pytest.raises(SchemaError, match="'Explode': column 'id' is long, and explode needs a"):
+        ps.View(lambda scope, t: t.explode("id"), t="id long")
+    schemas = []
+
+    def build(scope: Any, t: Any) -> Any:
+        found = t.explode("days")
+        schemas.append((str(found.schema), found.append_only))
+        return found
+
+    ps.View(build, t=ps.AppendInput("days array<date>, n long"))
+    assert schemas == [("days date?, n long", True)]

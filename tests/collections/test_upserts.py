@@ -65,6 +65,12 @@ def message(op: str, before: int | None, after: int | None) -> dict[str, Any]:
     return {"op": op, "before": rows[0], "after": rows[1]}
 
 
+def test_upserts_of_an_input_without_a_key_say_what_to_call() -> None:
+    view = ps.View(lambda scope, t: t, t="n long")
+    with pytest.raises(InputError, match=r"'t' has no key, .* insert\('t', rows\)"):
+        view.upsert("t", [(1,)])
+
+
 def test_a_key_of_several_columns() -> None:
     found = updates_of(
         upserts,
@@ -169,7 +175,7 @@ def test_a_view_of_upserts() -> None:
     assert view.advance() == [((1, 7, "open", "Rome"), -1)]
     with pytest.raises(InputError, match="is of upserts: change it by upsert"):
         view.insert("orders", [(1, 1, "open")])
-    with pytest.raises(InputError, match="no input of upserts 'shops'"):
+    with pytest.raises(InputError, match="'shops' has no key"):
         view.upsert("shops", [(1, "Oslo")])
     with pytest.raises(DataError, match="'orders'"):
         view.remove("orders", ["x"])

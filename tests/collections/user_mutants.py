@@ -45,6 +45,27 @@ USER_MUTANTS = [
         ],
     ),
     *_of(
+        "collections.exploding",
+        by_nested,
+        [
+            (
+                "An element is of the list before.",
+                "starts = np.cumsum(lengths) - lengths",
+                "starts = np.cumsum(lengths) - lengths[::-1]",
+            ),
+            (
+                "A list that is empty or null gives no row where it should.",
+                "n_copies = np.maximum(counts, 1) if outer else counts",
+                "n_copies = counts",
+            ),
+            (
+                "An empty list gives a null.",
+                "n_copies = np.maximum(counts, 1) if outer else counts",
+                "n_copies = np.maximum(counts, 1)",
+            ),
+        ],
+    ),
+    *_of(
         "containers.nested",
         by_nested,
         [

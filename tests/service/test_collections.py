@@ -15,6 +15,7 @@ from pointstamp.errors import (
     BuildError,
     DataError,
     EpochError,
+    InputError,
     SchemaError,
     StoppedError,
     UsageError,
@@ -282,3 +283,51 @@ def test_a_value_that_the_dataflow_could_not_take_is_refused_when_it_is_staged()
         worker.stage("u", 0, [batch.slice(0, 1)])
     with pytest.raises(SchemaError, match="upserts cannot have a column '_place'"):
         ps.serve(lambda s, u: u, 1, collections={"u": ps.UpsertInput("_place long", key="_place")})
+
+
+def test_an_input_that_is_append_only_refuses_deletions() -> None:
+    seen: list[bool] = []
+
+    def build(scope: Any, t: Any) -> Any:
+        seen.append(t.append_only)
+        return t.distinct()
+
+    collections = {"t": ps.AppendInput("n long")}
+    with ps.serve(build, 2, collections=collections, threads=True) as service:
+        feed = service.input("t")
+        feed.insert([(1,), (1,)])
+        with pytest.raises(
+            DataError, match=r"input 't' is append-only, .* diff -1 of the row \(1,\)"
+        ):
+            feed.delete([(1,)])
+        with pytest.raises(DataError, match="diff -2"):
+            feed.update([((1,), -2)])
+        # Other clients stage columns, and are checked by the worker before anything is committed.
+        columns = pa.record_batch([pa.array([1]), pa.array([-1])], names=["n", "diff"])
+        with pytest.raises(DataError, match="input 't' is append-only"):
+            service.stage_at(0, "t", 0, [columns])
+        assert service.advance() == 0
+        assert service.output().changes(0) == [((1,), 1)]
+    assert set(seen) == {True}
+
+
+def test_what_an_input_does_not_take_says_what_it_does() -> None:
+    collections = {"t": "n long", "u": ps.UpsertInput("n long, x long", key="n")}
+    with ps.serve(lambda scope, t, u: t, 1, collections=collections, threads=True) as service:
+        for change in (service.input("u").insert, service.input("u").delete):
+            with pytest.raises(InputError, match=r"'u' is of upserts: .*upsert\(rows\)"):
+                change([(1, 2)])
+        for change in (service.input("t").upsert, service.input("t").remove):
+            with pytest.raises(InputError, match=r"'t' has no key, .* insert and delete, or"):
+                change([(1,)])
+
+
+def test_an_epoch_that_is_not_committed_is_said_to_be_waited_for(monkeypatch, caplog) -> None:
+    monkeypatch.setattr("pointstamp.service.service.SOON_S", 0.01)
+    with serve_report() as service:
+        service.advance()
+        service.output().snapshot(0)
+        with pytest.raises(EpochError, match="epoch 9 of output 'result' is not complete"):
+            service.output().snapshot(9, timeout_s=0.05)
+        assert "epoch 9 is waited for, and not complete after 0.01 s" in caplog.text
+        assert "epochs up to 0 are committed" in caplog.text
