@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 import pointstamp as ps
+from benchmarks import kept_in_pathway
 from benchmarks.harness import rust
 from benchmarks.harness.case import (
     OURS,
@@ -165,6 +166,9 @@ def cases(size: Size) -> list[Case]:
             found.append(Case(OURS, ours(max(1, rounds_of_ours)), at=at))
             peer = in_rust(program, n_records, changes, rounds)
             found.append(Case(f"{RUST} differential", peer, at=at, samples=3, absent=rust.absent))
+            if question == COUNT:
+                peer = kept_in_pathway.kept(n_records, changes, max(2, rounds // 10))
+                found.append(Case("Pathway", peer, at=at, samples=2, needs=("pathway",)))
     return found
 
 
