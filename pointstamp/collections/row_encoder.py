@@ -1,4 +1,4 @@
-"""Rows of Python's values as words: what an input of a collection does with each record.
+"""Rows of Python's values as words, and back: what is done with each record of a collection.
 
 Integers, which most keys are, become words here; of other types the type says the word.
 """
@@ -23,12 +23,22 @@ class RowEncoder:
     """Makes words of rows, which are tuples in the order of the columns, or dicts by name.
 
     >>> from pointstamp.collections.schema import schema_of
-    >>> schema_of("a long, b string?").encoder.updates([(7, None), {"a": 8, "b": ""}], 1, "it")
-    array([[7, 0, 0, 1],
-           [8, 1, 0, 1]])
+    >>> encoder = schema_of("a long, b string?").encoder
+    >>> words = encoder.updates([(7, None), {"a": 8, "b": ""}], 1, "it")
+    >>> words.tolist(), encoder.rows(words)
+    ([[7, 0, 0, 1], [8, 1, 0, 1]], [(7, None), (8, '')])
     """
 
-    __slots__ = ("_are_nullable", "_bounds", "_names", "_schema", "_to_words", "_types", "_width")
+    __slots__ = (
+        "_are_nullable",
+        "_bounds",
+        "_names",
+        "_schema",
+        "_to_values",
+        "_to_words",
+        "_types",
+        "_width",
+    )
 
     def __init__(self, columns: Sequence[Column], schema: Any) -> None:
         self._schema = schema
@@ -36,6 +46,7 @@ class RowEncoder:
         self._names = [column.name for column in columns]
         self._types = [column.type.name for column in columns]
         self._to_words = [column.type.to_word for column in columns]
+        self._to_values = [column.type.to_value for column in columns]
         self._are_nullable = [column.nullable for column in columns]
         self._bounds = [column.type.bounds for column in columns]
         self._width = sum(column.n_words for column in columns) + 1
@@ -72,6 +83,24 @@ class RowEncoder:
             self._write(words, place, row, where)
             words[place, self._width - 1] = diff
         return encoded
+
+    def rows(self, updates: Rows) -> list[tuple[Any, ...]]:
+        """The records of updates as tuples of Python's values."""
+        words, found = updates, []
+        for place in range(len(updates)):
+            row, at = [], 0
+            for column in range(len(self._names)):
+                if self._are_nullable[column]:
+                    at += 1
+                    if words[place, at - 1] == 0:
+                        row.append(None)
+                        at += 1
+                        continue
+                word = int(words[place, at])
+                row.append(word if self._bounds[column] else self._to_values[column](word))
+                at += 1
+            found.append(tuple(row))
+        return found
 
     def _write(self, words: Rows, place: int, given: Any, where: str) -> None:
         row = given if type(given) is tuple else self._as_sequence(given, place, where)

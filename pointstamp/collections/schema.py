@@ -152,15 +152,7 @@ class Schema:
 
     def to_rows(self, rows: Rows) -> list[tuple[Any, ...]]:
         """The records of updates as tuples of Python's values."""
-        columns: list[Sequence[Any]] = []
-        for column in self.columns:
-            place = self.places[column.name]
-            values = list(map(column.type.to_value, rows[:, place].tolist()))
-            if column.nullable:
-                present = rows[:, place - 1].tolist()
-                values = [v if there else None for v, there in zip(values, present, strict=True)]
-            columns.append(values)
-        return list(zip(*columns, strict=True)) if columns else [()] * len(rows)
+        return self.encoder.rows(rows)
 
     def to_arrow(self, rows: Rows) -> Any:
         """The records of updates as a `pyarrow.RecordBatch`."""
