@@ -60,13 +60,12 @@ def motifs(edges: Any, pattern: str, distinct: bool = False) -> Any:
         If the pattern cannot be understood, or names no vertex.
     SchemaError
         If the edges have not two columns of one type.
-    BuildError
-        If it is a collection of a loop.
 
     Notes
     -----
     The work of a change is within a logarithm of the most matches that it can bring or take
-    (worst-case optimal). What is kept is the edges, arranged by either end.
+    (worst-case optimal). What is kept is the edges, arranged by either end. In a loop the edges of
+    a pattern meet one after the other, and what they give on the way is kept.
 
     >>> import pointstamp as ps
     >>> triangle = "(a)-[]->(b); (b)-[]->(c); (a)-[]->(c)"

@@ -51,11 +51,15 @@ def delta_join(
     Raises
     ------
     BuildError
-        If there are fewer than two, one shares no column with the others, or in a loop.
+        If there are fewer than two, or one shares no column with the others.
     ColumnError
         If a column is not there, or two that are not equal are called the same.
     SchemaError
         If columns of different types are to be equal.
+
+    Notes
+    -----
+    In a loop the relations meet one after the other, and what they give on the way is kept.
 
     >>> import pointstamp as ps
     >>> def build(scope, **tables):
@@ -119,8 +123,8 @@ def generic_join(
     Raises
     ------
     BuildError
-        If there is none, the variables are not as many as the columns, a relation shares
-        none with the others, or in a loop.
+        If there is none, the variables are not as many as the columns, or a relation shares
+        none with the others.
     SchemaError
         If a variable stands for columns of different types.
 
@@ -128,7 +132,8 @@ def generic_join(
     -----
     What is kept is arrangements of the relations, by what they are asked by, shared with all
     that reads the same. Of a relation with columns beyond those that are bound at a step also
-    its distinct records of the fewer columns are kept.
+    its distinct records of the fewer columns are kept. In a loop two relations meet at a time, as
+    in `delta_join`.
 
     >>> import pointstamp as ps
     >>> def build(scope, r, s, t):

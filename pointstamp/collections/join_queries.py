@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pointstamp.collections.arrange import Arrangement, as_updates, check_times
+from pointstamp.collections.arrange import Arrangement, as_updates
 from pointstamp.collections.casts import Bound
 from pointstamp.collections.collection import Collection
 from pointstamp.collections.delta_plan import (
@@ -31,6 +31,7 @@ from pointstamp.collections.half_join import (
     WeighTactic,
     delta_join_of,
 )
+from pointstamp.collections.loop_joins import joined_in_turn
 from pointstamp.collections.schema import Column, Schema
 from pointstamp.errors import SchemaError
 
@@ -58,7 +59,7 @@ def join_by_plans(
     name: str,
     differ: bool = False,
 ) -> Collection:
-    """A join by a delta query for each relation.
+    """A join by a delta query for each relation; in a loop, of two at a time.
 
     Parameters
     ----------
@@ -70,9 +71,10 @@ def join_by_plans(
         Whether all variables are to have different values.
     """
     first = relations[0]
-    check_times(first.collection.stream, name)
     atoms = [relation.atom for relation in relations]
     check_connected(atoms, f"operator {name!r}")
+    if not first.collection.scope.timestamp.total:
+        return joined_in_turn(relations, outputs, name, differ)
     columns = {v: _result_column(relations, v) for v in outputs}
     schema = Schema(tuple(columns.values()))
     if len(relations) == 1:

@@ -31,7 +31,11 @@ def check(
     at_a_time: int,
     seed: int,
 ) -> None:
-    """At each epoch what left adds up to what is expected of what came."""
+    """At each epoch what left adds up to what is expected of what came; every third time in a loop.
+
+    workers, at_a_time : of the run
+    """
+    build = build if seed % 3 else in_loop(build)
     parts = ps.simulate(run_epochs, schemas, build, epochs, at_a_time, workers=workers, seed=seed)
     found = [update for part in parts for update in part]
     assert len({(row, time) for row, time, _ in found}) == len(found), "not consolidated"
@@ -46,6 +50,20 @@ def check(
                 now[row] += diff
         wanted = expected([Counter({row: n for row, n in t.items() if n}) for t in came])
         assert {row: n for row, n in now.items() if n} == {r: n for r, n in wanted.items() if n}
+
+
+def in_loop(build: Build) -> Build:
+    """The same in a loop, in which the first collection comes at the second round."""
+
+    def inside(collections: Sequence[ps.Collection]) -> ps.Collection:
+        scope: Any = collections[0].scope
+        with scope.iterative() as inner:
+            late = inner.variable(collections[0].schema)
+            late.set(collections[0])
+            found = build([late, *(collection.enter(inner) for collection in collections[1:])])
+            return found.leave().consolidate()
+
+    return inside
 
 
 def spines() -> list[Spine]:

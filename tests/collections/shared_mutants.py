@@ -83,6 +83,22 @@ SHARED_MUTANTS = [
         ],
     ),
     *planted_in(
+        "collections.loop_joins",
+        by_motifs,
+        [
+            (
+                "In a loop what is to be absent may be there.",
+                "for relation in missing:",
+                "for relation in []:",
+            ),
+            (
+                "In a loop vertices that are to differ may be the same.",
+                "if variable not in known:",
+                "if False:",
+            ),
+        ],
+    ),
+    *planted_in(
         "collections.delta_plan",
         by_joins,
         [

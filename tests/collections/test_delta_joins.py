@@ -159,11 +159,22 @@ def test_what_does_not_fit_is_refused_when_it_is_built() -> None:
     )
 
 
-def test_in_a_loop_they_are_refused() -> None:
-    def body(found: ps.Collection) -> ps.Collection:
-        return ps.motifs(found, "(a)-[]->(b); (b)-[]->(c)").select(x="a", y="c")
+def test_a_rule_of_a_loop_has_several_relations() -> None:
+    def build(scope: Any, up: ps.Collection, flat: ps.Collection, down: ps.Collection) -> Any:
+        def same_generation(found: ps.Collection) -> ps.Collection:
+            relations = {"up": (up, "a p"), "found": (found, "p q"), "down": (down, "q b")}
+            further = ps.generic_join(relations).select(x="a", y="b")
+            return further.concat(flat).distinct()
 
-    refused(lambda scope, r: r.iterate(body), "not there in loops yet", r=LONGS)
+        return flat.iterate(same_generation)
+
+    view = ps.View(build, up=LONGS, flat=LONGS, down=LONGS)
+    view.insert("up", [(3, 1), (4, 2), (5, 3), (6, 4)])
+    view.insert("down", [(1, 3), (2, 4), (3, 5), (4, 6)])
+    view.insert("flat", [(1, 2)])
+    assert view.advance() == [((1, 2), 1), ((3, 4), 1), ((5, 6), 1)]
+    view.delete("up", [(3, 1)])
+    assert view.advance() == [((3, 4), -1), ((5, 6), -1)]
 
 
 def test_a_diff_beyond_64_bits_is_an_error() -> None:
