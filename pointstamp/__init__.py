@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from pointstamp.collections.over import rank as rank
     from pointstamp.collections.over import rolling as rolling
     from pointstamp.collections.over import row_number as row_number
+    from pointstamp.collections.records import RecordCollection as RecordCollection
     from pointstamp.collections.upserts import UpsertHandle as UpsertHandle
     from pointstamp.collections.upserts import UpsertInput as UpsertInput
     from pointstamp.collections.view import View as View
@@ -132,6 +133,7 @@ _HOMES = {
     "ClockInput": "pointstamp.collections.clock_input",
     "Collection": "pointstamp.collections.collection",
     "WindowedCollection": "pointstamp.collections.collection",
+    "RecordCollection": "pointstamp.collections.records",
     "UpsertHandle": "pointstamp.collections.upserts",
     "UpsertInput": "pointstamp.collections.upserts",
     "CollectionInput": "pointstamp.collections.inputs",

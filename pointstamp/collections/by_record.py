@@ -156,8 +156,9 @@ class RecordMethods:
         [((1, None), -1), ((1, 'a'), -2)]
         """
         change, schema = exploding(self.schema, column, outer, name)
-        collection: Any = self
-        return collection.changed_by(name, change, schema)
+        given: Any = self
+        found: Collection = given.changed_by(name, change, schema)
+        return found
 
     @overload
     def map(

@@ -71,7 +71,7 @@ class Changes(Sequence[tuple[tuple[Any, ...], int]]):
     def _all(self) -> list[tuple[tuple[Any, ...], int]]:
         if self._pairs is None:
             pairs = zip(self.schema.to_rows(self._rows), self._rows[:, -1].tolist(), strict=True)
-            self._pairs = sorted(pairs, key=_order)
+            self._pairs = self.schema.in_order(pairs)
         return self._pairs
 
 
@@ -129,7 +129,7 @@ class CollectionSnapshot(Sequence[tuple[Any, ...]]):
     def _listed(self) -> list[tuple[Any, ...]]:
         if self._all is None:
             pairs = zip(self.schema.to_rows(self._rows), self._rows[:, -1].tolist(), strict=True)
-            self._all = [row for row, n in sorted(pairs, key=_order) for _ in range(n)]
+            self._all = [row for row, n in self.schema.in_order(pairs) for _ in range(n)]
         return self._all
 
 
@@ -139,21 +139,6 @@ def _changes(schema: Schema, updates: Updates) -> Changes:
 
 def _snapshot(schema: Schema, updates: Updates) -> CollectionSnapshot:
     return CollectionSnapshot(schema, updates.rows)
-
-
-def _order(pair: tuple[tuple[Any, ...], int]) -> list[tuple[bool, bool, Any]]:
-    return list(map(nulls_first, pair[0]))
-
-
-def nulls_first(value: Any) -> tuple[bool, bool, Any]:
-    """What a value of a row is sorted by: nulls first, and NaN last; also in lists and structs.
-
-    >>> sorted([(2, None), (1, 5), None, (1, None), (1,)], key=nulls_first)
-    [None, (1,), (1, None), (1, 5), (2, None)]
-    """
-    if value is None or value != value:
-        return value is not None, value is not None, None
-    return True, False, tuple(map(nulls_first, value)) if type(value) is tuple else value
 
 
 def diff_column(schema: Schema) -> str:

@@ -7,6 +7,7 @@ operators do with the words is in the modules beside; here columns become words.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -116,11 +117,12 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
                     )
                 nullable = column.nullable or fellow.nullable
                 columns[place] = Column(column.name, column.type, nullable)
-        schema = Schema(tuple(columns))
+        schema = replace(self.schema, columns=tuple(columns))
         parts = brought_together((self, *others))
         streams = [part.as_schema(schema, name).stream for part in parts]
-        append_only = all(part.append_only for part in parts)
-        return Collection(concatenate(streams), schema, append_only=append_only)
+        found = self.of(concatenate(streams), schema)
+        found.append_only = all(part.append_only for part in parts)
+        return found
 
     def negate(self, *, name: str = "Negate") -> Collection:
         """The same records with their diffs negated."""
@@ -507,7 +509,7 @@ class Collection(RecordMethods, LoopMethods, AssertionMethods):
             Column(c.name, c.type, any(part.schema.column(c.name).nullable for part in inputs))
             for c in self.schema.columns
         ]
-        schema = Schema(tuple(columns))
+        schema = replace(self.schema, columns=tuple(columns))
         streams = [part.as_schema(schema, name).stream for part in brought_together(inputs)]
         return self.of(counted(streams, schema.n_words, schema.texts, multiplicity, name), schema)
 

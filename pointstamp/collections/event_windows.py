@@ -350,11 +350,12 @@ class WindowedMethods:
     def group_by(self, *keys: str | Expression) -> GroupedCollection:
         """As of other collections; if a bound of windows is a key, closed ones are let go."""
         collection, names = with_keys(self, keys)
-        if collection is not self:
-            return collection.group_by(*names)  # type: ignore[no-any-return]  # it is a collection
-        if self._columns.are_among(names):
-            return GroupedCollection(self._open, names, self._columns.lasting)
-        return self.plain().group_by(*names)
+        if collection is self:
+            if self._columns.are_among(names):
+                return GroupedCollection(self._open, names, self._columns.lasting)
+            collection = self.plain()
+        found: GroupedCollection = collection.group_by(*names)
+        return found
 
     def plain(self) -> Collection:
         """The same records, as a collection that knows nothing of windows."""

@@ -55,7 +55,7 @@ def exploding(schema: Schema, name: str, outer: bool, where: str) -> tuple[Chang
         within = np.arange(len(of)) - np.repeat(np.cumsum(n_copies) - n_copies, n_copies)
         starts = np.cumsum(lengths) - lengths
         made = np.zeros((len(of), result.n_words + 1), np.int64)
-        made[:, write] = rows[np.ix_(of, read)]
+        made[:, write] = rows[of][:, read]
         there = within < counts[of]
         made[there, into - 1 : into + 1] = elements[(starts[at][of] + within)[there]]
         return made

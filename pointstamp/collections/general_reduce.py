@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 
 from pointstamp.collections.arrange import Arrangement, arrange
-from pointstamp.collections.changes import nulls_first
 from pointstamp.collections.group_answers import TouchedGroups, answers_kept, is_first
 from pointstamp.collections.linear import changed, chosen_words
 from pointstamp.collections.order import ALL, from_first
 from pointstamp.collections.reduce import reduce_groups
-from pointstamp.collections.schema import Schema
+from pointstamp.collections.schema import Schema, nulls_first
 from pointstamp.containers.updates import Rows
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import DataError

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pointstamp.collections.collection import Collection
+from pointstamp.collections.records import RecordCollection, record_schema
 from pointstamp.collections.schema import Schema, schema_of
 from pointstamp.containers.updates import Updates
 from pointstamp.errors import DataError
@@ -138,7 +139,8 @@ def new_collection(
     scope: Scope, schema: Any, name: str, append_only: bool = False
 ) -> tuple[CollectionInput, Collection]:
     """See `Scope.new_collection`."""
-    found = schema_of(schema)
+    found = record_schema(scope, name) if schema is None else schema_of(schema)
     handle, stream = scope.new_input(name)
-    collection = Collection(stream, found, append_only=append_only)
+    kind = Collection if schema is not None else RecordCollection
+    collection = kind(stream, found, append_only=append_only)
     return CollectionInput(handle, found, append_only), collection

@@ -154,6 +154,10 @@ class Schema:
         """The records of updates as tuples of Python's values."""
         return self.encoder.rows(rows)
 
+    def in_order(self, pairs: Iterable[tuple[Any, int]]) -> list[tuple[Any, int]]:
+        """Pairs of a row and its diff, sorted by row, nulls first."""
+        return sorted(pairs, key=lambda pair: [nulls_first(value) for value in pair[0]])
+
     def to_arrow(self, rows: Rows) -> Any:
         """The records of updates as a `pyarrow.RecordBatch`."""
         arrays = []
@@ -195,6 +199,17 @@ class Schema:
                 is_null = np.array(values.is_null().to_pylist())
                 rows[is_null, place - 1 : place + 1] = 0
         return rows
+
+
+def nulls_first(value: Any) -> tuple[bool, bool, Any]:
+    """What a value of a row is sorted by: nulls first, and NaN last; also in lists and structs.
+
+    >>> sorted([(2, None), (1, 5), None, (1, None), (1,)], key=nulls_first)
+    [None, (1,), (1, None), (1, 5), (2, None)]
+    """
+    if value is None or value != value:
+        return value is not None, value is not None, None
+    return True, False, tuple(map(nulls_first, value)) if type(value) is tuple else value
 
 
 def schema_of(given: Any) -> Schema:

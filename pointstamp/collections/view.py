@@ -46,8 +46,9 @@ class View:
         `build(scope, **inputs)` gets a `Collection` for each input, and returns a
         `Collection`, or a dict of them.
     inputs : schema, by name
-        As a text, a `pyarrow.Schema` or a Spark `StructType`; a `ClockInput`, for which `build`
-        gets a `Clock`; an `AppendInput`; or an `UpsertInput`.
+        As a text, a `pyarrow.Schema` or a Spark `StructType`; None for records that are values of
+        Python, a `RecordCollection`; a `ClockInput`, for which `build` gets a `Clock`; an
+        `AppendInput`; or an `UpsertInput`.
     memory_limit : int or str, optional
         Bytes, or such as "512MB": how much of what waits, and of arrangements, is kept in memory.
         Of arrangements large batches go to disk beyond half of it, and are read from there.

@@ -1,11 +1,12 @@
-"""Texts and binaries as numbers: one dictionary for all workers of a process.
+"""Texts, binaries and other values as numbers: one dictionary for all workers of a process.
 
 Loops see words of 64 bits and nothing else, so the value of a text is a number, the same for
 equal texts wherever in the process. Numbers differ between processes: what leaves one is the
 text, and what records are exchanged by is the hash of its bytes. The order of numbers is that
 in which texts came, and says nothing; 0 is the empty text, which is also the word of a null.
 
-Entries stay as long as the process.
+Entries stay as long as the process. Those that are no bytes are values of records without a schema
+(`values.py`); they have a table of their own, since hashes of texts and of their bytes are equal.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pointstamp.kernels.hashing import hash_text
+from pointstamp.containers.key_hashes import stable_hash
+from pointstamp.containers.keys import canonical_key
 
 Ints = npt.NDArray[np.int64]
 
@@ -32,7 +34,8 @@ class Dictionary:
 
     def __init__(self) -> None:
         self._numbers: dict[bytes, int] = {b"": 0}
-        self._values: list[bytes] = [b""]
+        self._others: dict[Any, int] = {}
+        self._values: list[Any] = [b""]
         self._hashes = np.empty(0, np.int64)
         self._n_hashed = 0
         self._lock = threading.Lock()
@@ -45,15 +48,27 @@ class Dictionary:
         number = self._numbers.get(value)
         return self._enter(value) if number is None else number
 
-    def numbers(self, values: Iterable[bytes]) -> list[int]:
-        """The number of each value."""
-        return [self.number(value) for value in values]
+    def number_of_known(self, value: Any) -> int | None:
+        """The number of a hashable value that is there; None of one that is not."""
+        return (self._numbers if type(value) is bytes else self._others).get(value)
 
-    def value(self, number: int) -> bytes:
+    def number_of(self, value: Any) -> int:
+        """The number of a hashable value, which is entered if it is new; all NaN are one."""
+        number = self.number_of_known(value)
+        return self._enter(canonical_key(value)) if number is None else number
+
+    def numbers(self, values: Iterable[Any]) -> list[int]:
+        """The number of each value."""
+        return [
+            self.number(value) if type(value) is bytes else self.number_of(value)
+            for value in values
+        ]
+
+    def value(self, number: int) -> Any:
         """The value of a number."""
         return self._values[number]
 
-    def values(self, numbers: Iterable[int]) -> list[bytes]:
+    def values(self, numbers: Iterable[int]) -> list[Any]:
         """The value of each number."""
         return [self._values[number] for number in numbers]
 
@@ -71,13 +86,14 @@ class Dictionary:
         rank = {number: place for place, number in enumerate(by_bytes)}
         return np.array([rank[number] for number in numbers.tolist()], np.int64)
 
-    def _enter(self, value: bytes) -> int:
+    def _enter(self, value: Any) -> int:
+        table: dict[Any, int] = self._numbers if type(value) is bytes else self._others
         with self._lock:
-            number = self._numbers.get(value)
+            number = table.get(value)
             if number is None:
                 number = len(self._values)
                 self._values.append(value)
-                self._numbers[value] = number
+                table[value] = number
             return number
 
     def _hash_new(self) -> None:
@@ -89,7 +105,7 @@ class Dictionary:
                 larger = np.empty(2 * n, np.int64)
                 larger[: self._n_hashed] = self._hashes[: self._n_hashed]
                 self._hashes = larger
-            hashes = np.array([hash_text(value) for value in new], np.uint64)
+            hashes = np.array(list(map(stable_hash, new)), np.uint64)
             self._hashes[self._n_hashed : n] = hashes.view(np.int64)
             self._n_hashed = n
 

@@ -252,7 +252,8 @@ def _encoded_or_null(kind: WordType, value: Any) -> bytes:
         return _VALUE + kind.encoded(value)
     word = kind.to_word(value)
     if isinstance(kind, TextType):
-        return _VALUE + TEXTS.value(word).replace(_END, _ESCAPED) + _END
+        text: bytes = TEXTS.value(word)
+        return _VALUE + text.replace(_END, _ESCAPED) + _END
     # Words have the order of values, and are moved so that bytes have it, too.
     return _VALUE + (word + _HIGHEST).to_bytes(8, "big")
 

@@ -262,7 +262,7 @@ class TextType(WordType):
 
     def to_value(self, word: int) -> str | bytes:
         """The text, or the bytes."""
-        value = TEXTS.value(word)
+        value: bytes = TEXTS.value(word)
         return value if self.is_binary else value.decode()
 
     def arrow(self) -> Any:

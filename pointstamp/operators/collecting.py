@@ -15,7 +15,7 @@ class CollectionMethods(ScopeCore[Any]):
     """Collections. Methods of `Scope`."""
 
     def new_collection(
-        self, schema: Any, *, append_only: bool = False, name: str = "Input"
+        self, schema: Any = None, *, append_only: bool = False, name: str = "Input"
     ) -> tuple[Any, Any]:
         """A collection to be changed by this program: its input and the collection.
 
@@ -23,7 +23,7 @@ class CollectionMethods(ScopeCore[Any]):
         ----------
         schema : str, pyarrow.Schema or Spark StructType
             As a text, names and types as in Spark's DDL, with `?` behind the type of a column
-            that may be null.
+            that may be null. None for records that are hashable values of Python.
         append_only : bool
             Whether nothing is ever deleted, so that some operators keep less. A deletion is a
             `DataError` at the input.
@@ -32,7 +32,7 @@ class CollectionMethods(ScopeCore[Any]):
         -------
         input : CollectionInput
             With `insert`, `delete`, `update`, and `advance_to` and `close` as of `new_input`.
-        collection : Collection
+        collection : Collection, or a RecordCollection without a schema
 
         >>> import pointstamp as ps
         >>> def main(worker):

@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 
 import pointstamp as ps
 from pointstamp import col
-from pointstamp.collections.changes import nulls_first
-from pointstamp.collections.schema import schema_of
+from pointstamp.collections.schema import nulls_first, schema_of
 from pointstamp.containers.nested import NestedType, column_type_named, column_type_of_arrow
 from pointstamp.errors import DataError, SchemaError
 from tests.collections.lives import PLANS, LifePlan, check_lives

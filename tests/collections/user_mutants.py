@@ -71,8 +71,8 @@ USER_MUTANTS = [
         [
             (
                 "A zero in a text ends it.",
-                ".replace(_END, _ESCAPED) + _END",
-                " + _END",
+                "text.replace(_END, _ESCAPED) + _END",
+                "text + _END",
             ),
             (
                 "A null in a list is at its end.",

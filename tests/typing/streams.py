@@ -97,6 +97,7 @@ def sources(scope: ps.Scope) -> None:
     assert_type(scope.batches_to_stream([[1, 2]]), ps.Stream[Any])
     assert_type(scope.new_input()[1], ps.Stream[Any])
     assert_type(scope.new_collection("a long"), tuple[Any, Any])
+    assert_type(scope.new_collection(), tuple[Any, Any])
     assert_type(scope.new_clock(), tuple[Any, Any])
     assert_type(scope.from_upserts(scope.new_input()[1], "a long", "a"), Any)
     assert_type(scope.from_debezium(scope.new_input()[1], "a long", "a"), Any)

@@ -1,0 +1,181 @@
+"""Collections without a schema: values of Python as records, functions as keys."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pointstamp as ps
+from pointstamp.containers.dictionary import Dictionary
+from pointstamp.errors import BuildError, DataError, OperatorError, SchemaError
+from tests.collections.record_programs import (
+    RecordProgram,
+    check_records,
+    check_records_in_view,
+    record_programs,
+)
+from tests.conftest import examples
+
+
+@settings(max_examples=examples(200))
+@given(record_programs())
+def test_a_view_of_records_is_what_recomputing_gives(program: RecordProgram) -> None:
+    check_records_in_view(program)
+
+
+@settings(max_examples=examples(150))
+@given(
+    record_programs(), st.sampled_from([1, 2, 4]), st.sampled_from([1, 7]), st.integers(0, 1 << 20)
+)
+def test_records_on_workers_are_what_recomputing_gives(
+    program: RecordProgram, workers: int, at_a_time: int, seed: int
+) -> None:
+    check_records(program, workers, at_a_time, seed)
+
+
+def test_equal_values_are_one_record_as_in_a_set() -> None:
+    view = ps.View(lambda scope, t: t.distinct(), t=None)
+    view.insert("t", [("equal", 1), ("equal", 1.0), ("equal", True)])
+    assert view.advance() == [(("equal", 1), 1)]
+    view.delete("t", [("equal", True)] * 2)
+    assert view.advance() == []
+    view.delete("t", [("equal", 1.0)])
+    assert view.advance() == [(("equal", 1), -1)]
+    view.insert("t", ["1", b"1", (1,), 1])
+    assert len(view.advance()) == 4
+    nans = [float("nan"), (float("nan"), 1), float("nan"), (float("nan"), 1), -0.0, 0]
+    view.insert("t", nans)
+    assert len(view.advance()) == 3
+    view.delete("t", [float("nan"), math.nan, 0.0, 0])
+    assert len(view.advance()) == 2
+
+
+def test_changes_of_records_that_have_no_order_are_in_some() -> None:
+    view = ps.View(lambda scope, t: t, t=None)
+    view.insert("t", ["a", 2, None, (1, None), 1])
+    in_order = [None, 1, 2, "a", (1, None)]  # by the names of their types
+    assert [record for record, _ in view.advance()] == in_order
+    assert view.snapshot() == in_order
+    with pytest.raises(SchemaError, match=r"no columns for Arrow, .* map\(function, schema\)"):
+        view.snapshot().to_arrow()
+
+
+def test_columns_are_made_of_records() -> None:
+    def build(scope: Any, sales: Any) -> Any:
+        rows = sales.map(lambda sale: (sale.shop, sale.cents), "shop string, cents long")
+        return rows.group_by("shop").agg(cents=ps.sum("cents"))
+
+    view = ps.View(build, sales=None)
+    view.insert("sales", [Sale("Rome", 3), Sale("Oslo", 4), Sale("Rome", 5)])
+    assert view.advance() == [(("Oslo", 4), 1), (("Rome", 8), 1)]
+    with pytest.raises(DataError, match=r"record 0 .* no hash that is the same on every worker"):
+        view.insert("sales", [object()])
+    with pytest.raises(DataError, match=r"record 1 .* unhashable type: 'list'"):
+        view.insert("sales", [("Rome", 3), [1]])
+    with pytest.raises(DataError, match=r"diff of record 0 for the input 'sales' is no integer"):
+        view.update("sales", [("Rome", 1.5)])
+
+
+@dataclass(frozen=True)
+class Sale:
+    shop: str
+    cents: int
+
+
+def totals(worker: ps.Worker) -> list[Any]:
+    seen: list[Any] = []
+    with worker.dataflow() as scope:
+        sales, records = scope.new_collection(None)
+        by_shop = records.group_by(lambda sale: sale.shop)
+        found = by_shop.agg(cents=lambda group: sum(sale.cents for sale in group))
+        found.join(records, left_on=lambda pair: pair[0], right_on=lambda sale: sale.shop).inspect(
+            lambda record, time, diff: seen.append((record, time, diff))
+        )
+    for number in range(worker.index, 8, worker.peers):
+        sales.insert([Sale("Rome" if number % 2 else "Oslo", number)])
+    sales.advance_to(1)
+    if worker.index == 0:
+        sales.delete([Sale("Rome", 1)])
+    sales.close()
+    worker.run()
+    return seen
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_records_of_classes_go_between_processes(processes: int) -> None:
+    options: dict[str, Any] = {"threads": True} if processes == 1 else {}
+    found: dict[Any, int] = {}
+    for part in ps.execute(totals, workers=2, **options):
+        for record, _, diff in part:
+            found[record] = found.get(record, 0) + diff
+    rome = {((("Rome", 15)), Sale("Rome", n)): 1 for n in (3, 5, 7)}
+    oslo = {((("Oslo", 12)), Sale("Oslo", n)): 1 for n in (0, 2, 4, 6)}
+    assert {record: n for record, n in found.items() if n} == rome | oslo
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda t: t.select("a"), "select is for collections with a schema, .* use map"),
+        (lambda t: t.window(ps.Tumbling(3), time="a"), r"window .* map\(function, schema\) before"),
+        (lambda t: t.agg(n=ps.count()), "agg is for collections with a schema"),
+        (lambda t: t.arrange("a"), "arrange is for"),
+        (lambda t: t.filter("a"), "'Filter' is given .*, and needs functions"),
+        (lambda t: t.group_by("a"), "group_by is given .*, and needs functions of a record"),
+        (lambda t: t.group_by(len).agg(n=ps.count()), "an aggregate is a function of the list"),
+        (lambda t: t.group_by(len).agg(), "agg is given no function"),
+        (lambda t: t.group_by(len).top_k(0, by=len), "should be given 1 or more"),
+        (lambda t: t.group_by(len).top_k(1, by="a"), "needs a function"),
+        (lambda t: t.join(t), "needs on=, or both"),
+        (lambda t: t.join(t, on=len, how="cross"), "a cross join has no key"),
+        (lambda t: t.join(t.map(len, "n long"), on=len), "joins collections without a schema"),
+    ],
+)
+def test_what_needs_columns_is_refused_by_name(build: Any, message: str) -> None:
+    with pytest.raises(BuildError, match=message):
+        ps.View(lambda scope, t: build(t), t=None)
+
+
+def test_records_and_columns_do_not_concat() -> None:
+    with pytest.raises(SchemaError, match="their columns should have the same names"):
+        ps.View(lambda scope, t, u: t.concat(u), t=None, u="a long")
+
+
+def test_a_service_and_a_durable_dataflow_refuse_them(tmp_path: Any) -> None:
+    with pytest.raises(SchemaError, match="and None is none"):
+        ps.serve(lambda scope, t: t, 1, collections={"t": None}, threads=True)
+    with pytest.raises(SchemaError, match="no columns for Arrow, services"):
+        ps.serve(
+            lambda scope, t: scope.new_collection(None)[1],
+            1,
+            collections={"t": "a long"},
+            threads=True,
+        )
+
+
+def test_functions_that_fail_name_the_group() -> None:
+    view = ps.View(lambda scope, t: t.group_by(str.upper).agg(x=lambda found: found[1]), t=None)
+    view.insert("t", ["a", "A", "b"])
+    with pytest.raises(OperatorError, match="the group of the key 'B': IndexError: list index"):
+        view.advance()
+
+
+def test_an_input_of_records_may_be_append_only() -> None:
+    view = ps.View(lambda scope, t: t.distinct(), t=ps.AppendInput(None))
+    view.insert("t", [1, 1])
+    assert view.advance() == [(1, 1)]
+    with pytest.raises(DataError, match="is append-only, and is given the diff -1 of the row 1"):
+        view.delete("t", [1])
+
+
+def test_values_and_texts_have_numbers_of_their_own() -> None:
+    dictionary = Dictionary()
+    assert dictionary.numbers(["a", b"a", 1, True, (), b"", math.nan, float("nan")]) == [
+        *(1, 2, 3, 3, 4, 0, 5, 5)
+    ]
+    assert dictionary.values([1, 2, 3]) == ["a", b"a", 1]
