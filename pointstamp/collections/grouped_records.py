@@ -9,11 +9,13 @@ import numpy as np
 
 from pointstamp.collections.general_reduce import GroupForm, OfGroups, reduced
 from pointstamp.collections.group_answers import is_first
+from pointstamp.collections.linear import changed
 from pointstamp.collections.record_schema import RECORDS
 from pointstamp.collections.schema import Column, Schema
 from pointstamp.containers.dictionary import TEXTS
 from pointstamp.containers.updates import Rows
 from pointstamp.containers.values import ANY
+from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import BuildError, DataError
 
 if TYPE_CHECKING:
@@ -40,9 +42,8 @@ class GroupedRecords:
 
     def count(self) -> RecordCollection:
         """A record (key, n) for each group: how many records it has."""
-        from pointstamp.collections.records import of_rows
-
-        return of_rows(self._keyed.group_by("key").count(), lambda row: row, "Count")
+        counts = records_of_rows(self._keyed.group_by("key").count(), tuple, "Count")
+        return self._found(counts)
 
     def agg(self, **functions: Callable[[list[Any]], Any]) -> RecordCollection:
         """A record for each group: its key, and what each function gives of its records.
@@ -97,9 +98,23 @@ class GroupedRecords:
         key.
         """
         form = GroupForm(KEYED, ["key"], RECORDS)
-        stream = reduced(self._keyed.stream, form, _by_group(function, name), name)
+        return self._found(reduced(self._keyed.stream, form, _by_group(function, name), name))
+
+    def _found(self, stream: StreamCore[Any]) -> RecordCollection:
         found: RecordCollection = self._records.of(stream, RECORDS)
         return found
+
+
+def records_of_rows(
+    collection: Collection, function: Callable[[Any], Any], name: str
+) -> StreamCore[Any]:
+    """Updates of the records that a function makes of the rows of columns."""
+
+    def change(rows: Rows) -> Rows:
+        words = ANY.words(list(map(function, collection.schema.to_rows(rows))))
+        return np.column_stack([words, rows[:, -1]])
+
+    return changed(collection.stream, f"{name}Records", change, RECORDS.texts)
 
 
 def _by_group(function: GroupFunction, name: str) -> OfGroups:

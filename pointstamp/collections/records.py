@@ -13,7 +13,7 @@ import numpy as np
 
 from pointstamp.collections.aggregates import count
 from pointstamp.collections.collection import Collection, How
-from pointstamp.collections.grouped_records import KEYED, GroupedRecords
+from pointstamp.collections.grouped_records import KEYED, GroupedRecords, records_of_rows
 from pointstamp.collections.linear import Change
 from pointstamp.collections.record_schema import RECORDS, RecordSchema
 from pointstamp.collections.schema import Column, Schema, schema_of
@@ -120,7 +120,7 @@ class RecordCollection(Collection):
     def count(self) -> RecordCollection:
         """One record: how many there are."""
         total = self.of(self.stream, _ALONE).agg(count=count())
-        return of_rows(total, lambda row: row[0], "Count")
+        return _of_rows(total, lambda row: row[0], "Count")
 
     def join(  # type: ignore[override]  # functions, and no columns
         self,
@@ -172,8 +172,8 @@ class RecordCollection(Collection):
         one, two = self._keyed(keys[0], _LEFT), other._keyed(keys[1], _RIGHT)
         found = one.join(two, on="key", how="inner" if how == "cross" else how, name=name)
         if how in ("semi", "anti"):
-            return of_rows(found, lambda row: row[1], f"{name}Records")
-        return of_rows(found, lambda row: row[1:], f"{name}Records")
+            return _of_rows(found, lambda row: row[1], name)
+        return _of_rows(found, lambda row: row[1:], name)
 
     def of(self, stream: StreamCore[Any], schema: Schema) -> Any:
         """Of values, or of columns, as the schema says."""
@@ -209,14 +209,9 @@ class RecordCollection(Collection):
         return found
 
 
-def of_rows(collection: Collection, function: Callable[[Any], Any], name: str) -> RecordCollection:
+def _of_rows(collection: Collection, function: Callable[[Any], Any], name: str) -> RecordCollection:
     """Records that a function makes of the rows of columns."""
-
-    def change(rows: Rows) -> Rows:
-        words = ANY.words(list(map(function, collection.schema.to_rows(rows))))
-        return np.column_stack([words, rows[:, -1]])
-
-    stream = collection.changed_by(name, change, RECORDS).stream
+    stream = records_of_rows(collection, function, name)
     return RecordCollection(stream, RECORDS, append_only=collection.append_only)
 
 

@@ -396,7 +396,7 @@ def test_what_is_often_meant_is_named(build: Any, said: str) -> None:
 def test_what_is_no_column_is_refused_by_name() -> None:
     for make, error in [
         (lambda t: ps.count(1), BuildError),  # type: ignore[arg-type]  # as is to be seen
-        (lambda t: t.group_by(col("a")), BuildError),
+        (lambda t: t.group_by(1), BuildError),
         (lambda t: t.drop(col("a")), BuildError),
         (lambda t: t.join(t, on=col("a")), BuildError),
         (lambda t: t.group_by("a").top_k(1, by=col("a")), BuildError),

@@ -22,6 +22,7 @@ from tests.collections.policy_mutants import (
     by_failing,
     by_insertions,
 )
+from tests.collections.record_mutants import RECORD_MUTANTS, by_records, by_records_of_workers
 from tests.collections.shared_mutants import (
     SHARED_MUTANTS,
     by_handles,
@@ -51,6 +52,7 @@ ALL = [
     *USER_MUTANTS,
     *POLICY_MUTANTS,
     *SPILL_MUTANTS,
+    *RECORD_MUTANTS,
 ]
 
 
@@ -73,7 +75,7 @@ HUNTS = [
     *(by_stays, by_orders, by_windows, by_restarts, by_clocks_again, by_upserts_again),
     *(by_functions, by_nested, by_tables, by_lives, by_lives_of_loops),
     *(by_asserting, by_failing, by_insertions),
-    by_merges,
+    *(by_merges, by_records, by_records_of_workers),
 ]
 
 
