@@ -88,7 +88,8 @@ class RowEncoder:
         """The records of updates as tuples of Python's values."""
         words, found = updates, []
         for place in range(len(updates)):
-            row, at = [], 0
+            row: list[Any] = []
+            at = 0
             for column in range(len(self._names)):
                 if self._are_nullable[column]:
                     at += 1

@@ -14,6 +14,7 @@ from pointstamp.kernels.update_loops cimport (
     Table,
     compare,
     copy,
+    fetch,
     insert_sorted,
     look_at,
     seek,
@@ -29,6 +30,7 @@ ctypedef const int64_t[:, ::1] Rows
 
 cdef enum:
     MOST_BATCHES = 64  # how many batches are read side by side
+    AHEAD = 4  # so many groups ahead the memory is asked for
     FEW = 32  # so many rows are sorted by insertion alone
 
 cdef object empty = np.empty, int64 = np.int64
@@ -186,6 +188,12 @@ cdef class Histories:
             self.begin[b] = 0
             self.fixed[b] = self.times.at(b) if self.tables[b].width == n_words + 1 else NULL
 
+    cdef void fetch(self, const int64_t *key) noexcept:
+        """Have at hand where a group that is read next is looked for first."""
+        cdef Py_ssize_t b
+        for b in range(self.n_batches):
+            fetch(self.tables[b].rows, self.tables[b].n, self.tables[b].width, key, False)
+
     cdef int read(
         self,
         const int64_t *key,
@@ -208,6 +216,9 @@ cdef class Histories:
         cdef int64_t total
         cdef Table *table
         cdef bint is_there = False
+        for b in range(self.n_batches):
+            table = &self.tables[b]
+            fetch(table.rows, table.n, table.width, key, True)
         for b in range(self.n_batches):
             table = &self.tables[b]
             at[b] = seek(table.rows, self.begin[b], table.n, table.width, key, n_key, False)
@@ -262,7 +273,11 @@ def read_history(list batches, times, Rows keys, tuple time, Py_ssize_t n_words)
     cdef Times now = Times((time,), depth)
     cdef Buffer found = Buffer(2 * n_keys + 8, n_words + 1)
     cdef Buffer joins = Buffer(8, depth + n_key + 1)
+    for i in range(min(n_keys, AHEAD)):
+        histories.fetch(&keys[i, 0])
     for i in range(n_keys):
+        if i + AHEAD < n_keys:
+            histories.fetch(&keys[i + AHEAD, 0])
         histories.read(&keys[i, 0], n_key, now.words, found, joins)
     return found.array(), joins.array()
 
@@ -297,8 +312,14 @@ def revise_firsts(
     cdef int64_t *into
     cdef int order
     cdef int64_t diff
+    for i in range(min(n_keys, AHEAD)):
+        inputs.fetch(&keys[i, 0])
+        outputs.fetch(&keys[i, 0])
     for i in range(n_keys):
         records.n = left.n = 0
+        if i + AHEAD < n_keys:
+            inputs.fetch(&keys[i + AHEAD, 0])
+            outputs.fetch(&keys[i + AHEAD, 0])
         inputs.read(&keys[i, 0], n_key, now.words, records, joins)
         outputs.read(&keys[i, 0], n_key, now.words, left, joins)
         first = first_there(records, n_words, greatest)
@@ -430,7 +451,13 @@ def match_times(
     cdef const int64_t *its_time
     cdef int64_t *pair
     cdef bint is_fixed
+    cdef int again
     look_at(changes, &mine)
+    for again in range(2):
+        for b in range(own.n):
+            look_at(batches[b], &table)
+            for i in range(min(mine.n, AHEAD)):
+                fetch(table.rows, table.n, table.width, mine.rows + i * mine.width, again)
     for b in range(own.n):
         look_at(batches[b], &table)
         is_fixed = times[b] is not None

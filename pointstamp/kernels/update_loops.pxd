@@ -72,6 +72,9 @@ cdef Py_ssize_t seek(
     Py_ssize_t n_key,
     bint after,
 ) noexcept nogil
+cdef void fetch(
+    const int64_t *rows, Py_ssize_t n, Py_ssize_t width, const int64_t *key, bint again
+) noexcept nogil
 cdef bint next_there(
     const int64_t **data,
     const Py_ssize_t *size,

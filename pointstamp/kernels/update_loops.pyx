@@ -13,11 +13,13 @@ import numpy as np
 cdef extern from *:
     bint __builtin_add_overflow(int64_t, int64_t, int64_t *) noexcept nogil
     bint __builtin_mul_overflow(int64_t, int64_t, int64_t *) noexcept nogil
+    void __builtin_prefetch(const void *) noexcept nogil
 
 cdef enum:
     RUN = 12  # so many rows are sorted by insertion, and then merged
     FEW = 32  # so many are sorted by insertion alone
     EVENLY = 1024  # among more rows a key is looked for where it would be
+    AHEAD = 6  # so many keys ahead the memory is asked for
     MOST_BATCHES = 64  # how many batches are read side by side
 
 
@@ -238,13 +240,12 @@ cdef Py_ssize_t seek(
     cdef Py_ssize_t low = begin, high, step = 1, middle
     cdef int before = 1 if after else 0
     if n - begin > EVENLY:
-        middle = begin
         high = n - 1
-        step = near(rows, middle, high, width, key[0])
+        step = max(near(rows, 0, high, width, key[0]), begin)
         if compare(rows + step * width, key, n_key) < before:
             step = near(rows, step, high, width, key[0])
         else:
-            step = near(rows, middle, step, width, key[0])
+            step = max(near(rows, 0, step, width, key[0]), begin)
         if compare(rows + step * width, key, n_key) >= before:
             # It is before the row that was found, or is that row.
             high = step
@@ -275,6 +276,24 @@ cdef Py_ssize_t seek(
         else:
             high = middle
     return low
+
+
+cdef void fetch(
+    const int64_t *rows, Py_ssize_t n, Py_ssize_t width, const int64_t *key, bint again
+) noexcept nogil:
+    """Have the memory at hand into which `seek` steps first or, `again`, where it steps then.
+
+    So that it waits once for several keys or batches, and not for one after the other.
+    """
+    cdef Py_ssize_t step
+    if n > EVENLY:
+        step = near(rows, 0, n - 1, width, key[0])
+        if again:
+            if rows[step * width] < key[0]:
+                step = near(rows, step, n - 1, width, key[0])
+            else:
+                step = near(rows, 0, step, width, key[0])
+        __builtin_prefetch(rows + step * width)
 
 
 cdef inline Py_ssize_t near(
@@ -309,7 +328,7 @@ def match_batches(Rows changes, list batches, int n_key, const int32_t[::1] reci
     cdef Side sides[MOST_BATCHES]
     cdef Py_ssize_t n = changes.shape[0], width = changes.shape[1], n_words = recipe.shape[0]
     cdef Py_ssize_t n_batches = 0, batch_width = 0, n_runs = 0, room = 0, total = 0, n_pairs = 0
-    cdef Py_ssize_t begin = 0, end, first, b
+    cdef Py_ssize_t begin = 0, end, first, b, ahead
     cdef Run *runs = NULL
     cdef Run *larger
     cdef const int64_t *key
@@ -329,8 +348,21 @@ def match_batches(Rows changes, list batches, int n_key, const int32_t[::1] reci
     if not n or not n_batches:
         return np.empty((0, n_words + 1), np.int64)
     with nogil:
+        for b in range(n_batches):
+            for ahead in range(min(2 * AHEAD, n)):
+                fetch(sides[b].rows, sides[b].n, batch_width, &changes[ahead, 0], False)
         while begin < n:
             key = &changes[begin, 0]
+            for b in range(n_batches):
+                if begin + 2 * AHEAD < n:
+                    fetch(
+                        sides[b].rows, sides[b].n, batch_width, &changes[begin + 2 * AHEAD, 0],
+                        False,
+                    )
+                if begin + AHEAD < n:
+                    fetch(
+                        sides[b].rows, sides[b].n, batch_width, &changes[begin + AHEAD, 0], True
+                    )
             end = begin + 1
             if end < n and compare(key + width, key, n_key) == 0:
                 end = seek(&changes[0, 0], end, n, width, key, n_key, True)

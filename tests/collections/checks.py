@@ -6,14 +6,14 @@ from collections import Counter
 from typing import Any
 
 import pointstamp as ps
-from pointstamp.collections import order, trace
+from pointstamp.collections import order
 from pointstamp.collections.view import View
 from pointstamp.containers.dictionary import TEXTS
 from pointstamp.containers.text_order import TextOrder
 from pointstamp.operators import feedback
 from tests.collections import ordered_programs  # noqa: F401  (its steps are drawn, too)
 from tests.collections.programs import SCHEMA, Program
-from tests.collections.running import run_epochs
+from tests.collections.running import run_epochs, set_limits_of_loops
 
 
 def check_view(program: Program, memory_limit: int | None = None) -> None:
@@ -51,8 +51,8 @@ def _set_limits(program: Program) -> None:
     """
     is_small = len(program.steps) % 2
     order.TEXT_ORDER = TextOrder(TEXTS, 1 if is_small else 1 << 62)
-    trace.LET_BE = 1 if is_small else 8
     feedback.AHEAD = 1 if is_small else 100
+    set_limits_of_loops(bool(is_small))
 
 
 def _run(worker: ps.Worker, program: Program, at_a_time: int) -> list[tuple[Any, int, int]]:

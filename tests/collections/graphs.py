@@ -12,6 +12,7 @@ import networkx as nx
 
 import pointstamp as ps
 from pointstamp.collections import changing_graphs as graphs
+from tests.collections.running import set_limits_of_loops
 
 Edge = tuple[int, int]
 Rows = Counter[Any]
@@ -85,6 +86,7 @@ def expected(epochs: list[list[tuple[Edge, int]]], compute: Callable[[nx.DiGraph
 
 def check_graph(name: str, seed: int, n_epochs: int, workers: int, at_a_time: int) -> None:
     """On simulated workers, with several epochs under way, each state is that of networkx."""
+    set_limits_of_loops(bool(seed % 2))
     epochs = histories(seed, n_epochs)
     parts = ps.simulate(_run, name, epochs, at_a_time, workers=workers, seed=seed)
     now: Rows = Counter()

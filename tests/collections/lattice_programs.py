@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 import pointstamp as ps
 from pointstamp import col
-from pointstamp.collections import trace
-from tests.collections.running import run_epochs
+from tests.collections.running import run_epochs, set_limits_of_loops
 
 N_ROUNDS = 4
 SCHEMA = "k long, v long, r long"
@@ -167,7 +166,7 @@ def _as_of(rows: Rows, last: int) -> Rows:
 
 def check_lattice(program: LatticeProgram, workers: int, at_a_time: int, seed: int) -> None:
     """The output of all workers is right as of each epoch and round."""
-    trace.LET_BE = 1 if seed % 2 else 8
+    set_limits_of_loops(bool(seed % 2))
     parts = ps.simulate(_run, program, at_a_time, workers=workers, seed=seed)
     updates = [update for part in parts for update in part]
     assert all(diff for _, _, diff in updates)

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import pointstamp as ps
+from pointstamp.collections import trace, trace_join
 
 Build = Callable[[Sequence[ps.Collection]], ps.Collection]
 
@@ -35,3 +36,9 @@ def run_epochs(
         input_.close()
     worker.run()
     return seen
+
+
+def set_limits_of_loops(small: bool) -> None:
+    """Have what keeps or joins updates with times begin early with what it does with many."""
+    trace.LET_BE, trace.SMALL = (1, 4) if small else (8, 256)
+    trace_join.FEW = 1 if small else 64
