@@ -6,13 +6,16 @@ from collections import Counter
 from typing import Any
 
 import pointstamp as ps
-from pointstamp.collections import order, trace
+from pointstamp.collections import batch_merges, order, trace
 from pointstamp.collections.view import View
 from pointstamp.containers.dictionary import TEXTS
 from pointstamp.containers.text_order import TextOrder
 from tests.collections import ordered_programs  # noqa: F401  (its steps are drawn, too)
 from tests.collections.programs import SCHEMA, Program
 from tests.collections.running import run_epochs
+
+MERGES = [(4, 4_096, 64), (1, 0, 1), (4, 0, 1), (0, 4, 1)]
+"""Fuel, what is merged at once, and after how many updates: the defaults, and small ones."""
 
 
 def check_view(program: Program, memory_limit: int | None = None) -> None:
@@ -48,6 +51,9 @@ def _set_limits(program: Program) -> None:
     is_small = len(program.steps) % 2
     order.TEXT_ORDER = TextOrder(TEXTS, 1 if is_small else 1 << 62)
     trace.LET_BE = 1 if is_small else 8
+    batch_merges.FUEL, batch_merges.AT_ONCE, batch_merges.LUMP = MERGES[
+        len(program.steps) % len(MERGES)
+    ]
 
 
 def _run(worker: ps.Worker, program: Program, at_a_time: int) -> list[tuple[Any, int, int]]:

@@ -95,7 +95,7 @@ LOOP_MUTANTS = [
             ),
             (
                 "Times are merged by what one reader asks for.",
-                "np.concatenate([reader.frontier for reader in self._readers])",
+                "np.concatenate([none, *(reader.frontier for reader in self._readers)])",
                 "next(r.frontier for r in reversed(self._readers) if len(r.frontier))",
             ),
         ],
