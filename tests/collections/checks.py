@@ -36,12 +36,14 @@ def check_view(program: Program, memory_limit: int | None = None) -> None:
             now[row] += diff
         assert Counter({row: n for row, n in now.items() if n}) == expected
     view.close()
+    _set_merges(MERGES[0])
 
 
 def check_workers(program: Program, workers: int, at_a_time: int, seed: int) -> None:
     """So do the updates of all workers, of which each changes its share."""
     _set_limits(program)
     parts = ps.simulate(_run, program, at_a_time, workers=workers, seed=seed)
+    _set_merges(MERGES[0])
     found = [update for part in parts for update in part]
     assert _multisets(found, len(program.epochs)) == program.expected()
 
@@ -51,9 +53,11 @@ def _set_limits(program: Program) -> None:
     is_small = len(program.steps) % 2
     order.TEXT_ORDER = TextOrder(TEXTS, 1 if is_small else 1 << 62)
     trace.LET_BE = 1 if is_small else 8
-    batch_merges.FUEL, batch_merges.AT_ONCE, batch_merges.LUMP = MERGES[
-        len(program.steps) % len(MERGES)
-    ]
+    _set_merges(MERGES[len(program.steps) % len(MERGES)])
+
+
+def _set_merges(limits: tuple[int, int, int]) -> None:
+    batch_merges.FUEL, batch_merges.AT_ONCE, batch_merges.LUMP = limits
 
 
 def _run(worker: ps.Worker, program: Program, at_a_time: int) -> list[tuple[Any, int, int]]:
