@@ -81,6 +81,7 @@ MODULES = (
     "pointstamp.operators.scope",
     "pointstamp.collections.row_encoder",
     "pointstamp.collections.lattice",
+    "pointstamp.collections.batch_merges",
     "pointstamp.collections.spine",
     "pointstamp.collections.trace",
     "pointstamp.collections.arrange",

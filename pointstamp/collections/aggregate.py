@@ -16,6 +16,7 @@ import numpy as np
 from pointstamp.collections.accumulators import VALUES, CountAccumulator, Flags, Ints
 from pointstamp.collections.aggregates import BoundAggregate
 from pointstamp.collections.arrange import consolidated, send_rows
+from pointstamp.collections.batch_merges import BatchSeries
 from pointstamp.collections.durable_rows import (
     AGAIN,
     StoredPart,
@@ -27,7 +28,6 @@ from pointstamp.collections.groups import Groups
 from pointstamp.collections.reduce import FirstRecord, owner, reduce_groups
 from pointstamp.collections.schema import Column, Schema
 from pointstamp.collections.seen_records import SeenRecords
-from pointstamp.collections.spine import insert_batch
 from pointstamp.containers.updates import FirstWords, Rows, Updates
 from pointstamp.containers.words import DecimalType
 from pointstamp.dataflow.capability import Capability
@@ -110,7 +110,7 @@ class SummedState:
         self._sums = GroupSums(n_key, n_words, table)
         self._firsts = [place for place, row in enumerate(plan) if row[0] == SumForm.FIRST]
         self._plan = plan
-        self._values: list[list[Rows]] = [[] for _ in self._firsts]
+        self._values = [BatchSeries() for _ in self._firsts]
         """Of each first value: all values by key, as `GroupSums.update` is given them."""
         self._n_key = n_key
         self._aggregates = aggregates
@@ -127,7 +127,7 @@ class SummedState:
             StoredPart("sums", np.column_stack([sums, np.ones(len(sums), np.int64)]), key_texts)
         ]
         for place, batches in zip(self._firsts, self._values, strict=True):
-            parts += [StoredPart((place, VALUES), rows, key_texts) for rows in batches]
+            parts += [StoredPart((place, VALUES), rows, key_texts) for rows in batches.rows]
         return parts
 
     def restore(self, parts: dict[Any, Rows]) -> None:
@@ -136,7 +136,7 @@ class SummedState:
             self._sums.load(np.ascontiguousarray(parts["sums"][:, :-1]))
         for place, batches in zip(self._firsts, self._values, strict=True):
             if (place, VALUES) in parts:
-                batches.append(parts[place, VALUES])
+                batches.restart([parts[place, VALUES]])
 
     def take_in(self, parts: list[Rows]) -> Rows:
         """Take in the updates of a time, in any order; the changes of the answers.
@@ -152,16 +152,16 @@ class SummedState:
             new = consolidated(values, self._name)
             if self._append_only:
                 # Nothing goes, so what is first now was so before, or has come now.
-                batches[:] = [new]
+                batches.restart([new])
             elif len(new):
-                insert_batch(batches, new)
+                batches.insert(new)
         try:
-            changes = self._sums.update(parts, self._values)
+            changes = self._sums.update(parts, [batches.rows for batches in self._values])
         except SumOverflow as error:
             raise self._refused(error) from None
         if self._append_only:
             for batches in self._values:
-                batches.clear()
+                batches.restart([])
         return changes
 
     def _refused(self, error: SumOverflow) -> DataError:

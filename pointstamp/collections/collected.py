@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from pointstamp.collections.accumulators import VALUES, Accumulator, Answer, Flags, Ints, Parts
+from pointstamp.collections.batch_merges import BatchSeries
 from pointstamp.collections.groups import Numbers
 from pointstamp.collections.order import ALL, from_first
-from pointstamp.collections.spine import insert_batch
 from pointstamp.containers.nested import ListType
 from pointstamp.containers.updates import Rows
 from pointstamp.kernels.consolidation import consolidate
@@ -23,12 +23,12 @@ class CollectedValues(Accumulator):
     def __init__(self, kind: ListType, *, once: bool) -> None:
         self._kind = kind
         self._once = once
-        self._batches: list[Rows] = []
+        self._kept = BatchSeries()
         """The words of a key, a value, and how often it is there."""
 
     def contents(self, keys: Rows) -> Parts:
         """The values."""
-        for rows in self._batches:
+        for rows in self._kept.rows:
             yield VALUES, rows
 
     def restore(self, part: str, numbers: Numbers, keys: Rows, words: Rows, diffs: Ints) -> None:
@@ -42,13 +42,13 @@ class CollectedValues(Accumulator):
         """Keep the values."""
         new = consolidate(np.ascontiguousarray(np.column_stack([keys, words, diffs])))
         if len(new):
-            insert_batch(self._batches, new)
+            self._kept.insert(new)
 
     def answers(self, numbers: Ints, keys: Rows) -> Answer:
         """The lists, which are always there."""
         in_order = np.lexsort(keys.T[::-1])
         sorted_keys = np.ascontiguousarray(keys[in_order])
-        rows, ends = read_groups(self._batches, sorted_keys, from_first(sorted_keys), ALL)
+        rows, ends = read_groups(self._kept.rows, sorted_keys, from_first(sorted_keys), ALL)
         words = np.zeros(len(keys), np.int64)
         begin = 0
         for place, end in zip(in_order.tolist(), ends.tolist(), strict=True):

@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pointstamp.collections.arrange import Arrangement
+from pointstamp.collections.batch_merges import as_one
 from pointstamp.collections.changes import CollectionSnapshot, missing_row
 from pointstamp.collections.schema import Column, Schema
-from pointstamp.collections.spine import Spine, SpineReader, as_one
+from pointstamp.collections.spine import Spine, SpineReader
 from pointstamp.containers.updates import Rows, Updates
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Frontier, Input, Output

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pointstamp.collections.arrange import Arrangement, arrange
+from pointstamp.collections.batch_merges import BatchSeries
 from pointstamp.collections.durable_rows import (
     StoredForm,
     StoredPart,
@@ -24,7 +25,6 @@ from pointstamp.collections.durable_rows import (
 from pointstamp.collections.linear import changed
 from pointstamp.collections.order import ALL, RecordOrder, beside, from_first
 from pointstamp.collections.reduce import reduce_groups
-from pointstamp.collections.spine import insert_batch
 from pointstamp.containers.updates import Rows, Updates
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import Input, Output
@@ -85,21 +85,21 @@ def answers_kept(
     def build(capability: Capability, info: OperatorInfo) -> Callable[[Input, Output], None]:
         capability.drop()
         stash: Stash[list[Any]] = Stash(info)
-        given: list[Rows] = []
+        given = BatchSeries()
 
         def kept() -> list[StoredPart]:
-            return stored_parts("answers", given, texts, form)
+            return stored_parts("answers", given.rows, texts, form)
 
         stored = as_stored(texts, form)
-        restored, log = restored_rows(info, n_key, kept, stored, lambda: sum(map(len, given)))
+        restored, log = restored_rows(info, n_key, kept, stored, lambda: given.n_updates)
         if (rows := restored.get("answers")) is not None:
-            given.append(rows if form is None else consolidate(form.encode(rows)))
+            given.restart([rows if form is None else consolidate(form.encode(rows))])
 
         def changed_by(rows: Rows, time: Any) -> Rows:
             keys = first_of_each(rows, n_key)[:, :n_key].copy()
             before = np.empty((0, n_words + 1), np.int64)
-            if given:
-                before, _ = read_groups(given, keys, from_first(keys), ALL)
+            if given.rows:
+                before, _ = read_groups(given.rows, keys, from_first(keys), ALL)
             after = answer(TouchedGroups(keys, rows, before, reader.through(time)))
             taken_back = before.copy()
             taken_back[:, -1] *= -1
@@ -111,7 +111,7 @@ def answers_kept(
                 for (rows,) in messages:
                     changes = changed_by(rows, held.time)
                     if len(changes):
-                        insert_batch(given, changes)
+                        given.insert(changes)
                         if log is not None:
                             log.add("answers", changes)
                         output.session(held).give_batch(Updates(changes, texts))

@@ -25,12 +25,12 @@ from pointstamp.collections.accumulators import (
     Ints,
     Parts,
 )
+from pointstamp.collections.batch_merges import BatchSeries
 from pointstamp.collections.counted import RecordCounts
 from pointstamp.collections.group_answers import first_of_each
 from pointstamp.collections.groups import Numbers, grown
 from pointstamp.collections.order import ALL, WordOrder, from_first
 from pointstamp.collections.schema import Column
-from pointstamp.collections.spine import insert_batch
 from pointstamp.containers.updates import Rows
 from pointstamp.containers.words import LONG
 from pointstamp.kernels.consolidation import consolidate
@@ -56,7 +56,7 @@ class FirstValue(Accumulator):
         self._number = number
         self._order = WordOrder(n_key, columns)
         self._may_be_null = columns[-1][0].nullable
-        self._batches: list[Rows] = []
+        self._kept = BatchSeries()
         self._starts = np.zeros((0, self._order.n_words - n_key), np.int64)
         """By group: the words behind the key from which on something is there."""
         self._known = np.zeros(0, np.bool_)
@@ -66,7 +66,7 @@ class FirstValue(Accumulator):
 
     def contents(self, keys: Rows) -> Parts:
         """The values."""
-        for rows in self._batches:
+        for rows in self._kept.rows:
             yield VALUES, self._order.decode(rows)
 
     def restore(self, part: str, numbers: Numbers, keys: Rows, words: Rows, diffs: Ints) -> None:
@@ -90,9 +90,9 @@ class FirstValue(Accumulator):
         starts = order.first_alike(heads)[:, n_key:]
         before = self._known[groups] & _is_less(self._starts[groups], starts)
         starts[before] = self._starts[groups][before]
-        insert_batch(self._batches, new)
+        self._kept.insert(new)
         group_keys = np.ascontiguousarray(heads[:, :n_key])
-        rows = order.read(self._batches, group_keys, np.ascontiguousarray(starts), 1)
+        rows = order.read(self._kept.rows, group_keys, np.ascontiguousarray(starts), 1)
         self._known[groups] = self._there[groups] = False
         self._answers[groups] = 0
         if len(rows):
@@ -207,8 +207,8 @@ class Quantile(Accumulator):
         self._number = number
         self._share = share
         self._between = between
-        self._upward: list[Rows] = []
-        self._downward: list[Rows] = []
+        self._upward = BatchSeries()
+        self._downward = BatchSeries()
         """The same with all words of values turned round."""
         self._n = np.zeros(0, np.int64)
         """By group: how many values there are."""
@@ -220,7 +220,7 @@ class Quantile(Accumulator):
 
     def contents(self, keys: Rows) -> Parts:
         """The values."""
-        for rows in self._upward:
+        for rows in self._upward.rows:
             yield VALUES, rows
 
     def restore(self, part: str, numbers: Numbers, keys: Rows, words: Rows, diffs: Ints) -> None:
@@ -268,10 +268,10 @@ class Quantile(Accumulator):
         n_key = self._n_key
         values = np.ascontiguousarray(new[:, :-1])
         before = self._totals(values)
-        insert_batch(self._upward, new)
+        self._upward.insert(new)
         turned = new.copy()
         turned[:, n_key] = ~turned[:, n_key]
-        insert_batch(self._downward, consolidate(turned))
+        self._downward.insert(consolidate(turned))
         came = self._totals(values) - before
         groups = self._number(new)
         np.add.at(self._n, groups, came)
@@ -281,8 +281,8 @@ class Quantile(Accumulator):
     def _totals(self, values: Rows) -> Ints:
         """How often each value of a group is there."""
         totals = np.zeros(len(values), np.int64)
-        if self._upward:
-            rows, ends = read_groups(self._upward, values, from_first(values), ALL)
+        if self._upward.rows:
+            rows, ends = read_groups(self._upward.rows, values, from_first(values), ALL)
             totals[np.diff(ends, prepend=0) > 0] = rows[:, -1]
         return totals
 
@@ -293,7 +293,7 @@ class Quantile(Accumulator):
         back = np.flatnonzero(goals < self._n_below[groups])
         n_back = (self._n_below[groups] - goals)[back]
         # Those less than x are, turned round, from ~x + 1 on.
-        for which, rows in self._walk(self._downward, groups, keys, back, n_back, down=True):
+        for which, rows in self._walk(self._downward.rows, groups, keys, back, n_back, down=True):
             passed = np.cumsum(rows[:, -1])
             last = int(np.searchsorted(passed, self._n_below[groups[which]] - goals[which]))
             self._at[groups[which]] = ~rows[last, self._n_key]
@@ -301,7 +301,7 @@ class Quantile(Accumulator):
         every = np.arange(len(groups))
         # And one more, which may be the next value.
         n_forth = goals - self._n_below[groups] + 2
-        for which, rows in self._walk(self._upward, groups, keys, every, n_forth, down=False):
+        for which, rows in self._walk(self._upward.rows, groups, keys, every, n_forth, down=False):
             group, value = groups[which], rows[:, self._n_key]
             passed = np.cumsum(rows[:, -1]) + self._n_below[group]
             at = int(np.searchsorted(passed, goals[which], "right"))

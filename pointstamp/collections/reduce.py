@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pointstamp.collections.arrange import consolidated, send_rows
+from pointstamp.collections.batch_merges import MOST_READ
 from pointstamp.collections.durable_rows import StoredPart, is_restored, restored_rows
 from pointstamp.collections.lattice import TimeEncoding, TimeWords
-from pointstamp.collections.spine import MOST_READ
 from pointstamp.collections.trace import Trace
 from pointstamp.containers.updates import FirstWords, Rows, Updates
 from pointstamp.dataflow.capability import Capability
@@ -42,6 +42,7 @@ from pointstamp.progress.operate import Interest
 
 if TYPE_CHECKING:
     from pointstamp.checkpoint.keyed_updates import KeyedUpdates
+    from pointstamp.dataflow.idle_work import IdleWork
 
 Answer = Callable[[Rows], Rows]
 """Of the consolidated records of some groups: what the output has of those groups."""
@@ -109,6 +110,10 @@ class History:
     def logs(self, log: KeyedUpdates | None, name: str) -> None:
         """See `Trace.logs`."""
         self._trace.logs(log, name)
+
+    def merges_when(self, idle: IdleWork) -> None:
+        """Merge what can wait when there is time, too."""
+        self._trace.idle = idle
 
     def read(self, keys: Rows, time: TimeWords) -> tuple[Rows, Rows]:
         """The records of some groups as of a time, and later times; see `read_history`."""
@@ -194,6 +199,11 @@ class Reduction:
                 history.restore(parts[name])
             history.logs(log, name)
 
+    def merges_when(self, idle: IdleWork) -> None:
+        """See `History.merges_when`."""
+        self._input.merges_when(idle)
+        self._output.merges_when(idle)
+
     def _histories(self) -> tuple[tuple[str, History], tuple[str, History]]:
         return ("input", self._input), ("output", self._output)
 
@@ -234,6 +244,7 @@ def reduce_groups(
     def build(capability: Capability, info: OperatorInfo) -> _ReduceLogic:
         stash: Stash[Touched] = Stash(info, Touched)
         reduction = Reduction(n_words, n_key, encoding.depth, answer, name)
+        reduction.merges_when(stream.scope.environment.idle)
         encoding.outlasts = info.states.durable_state is not None
 
         def kept() -> list[StoredPart]:

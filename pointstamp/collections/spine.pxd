@@ -8,7 +8,10 @@ cdef Py_ssize_t _MOST_NEW
 cdef class SpineBatch:
     cdef readonly object rows
     cdef readonly Py_ssize_t n
+    cdef readonly Py_ssize_t n_new
     cdef readonly object time
+    cdef public object merge
+    cdef public bint is_merging
 
 
 cdef class SpineRun:
@@ -44,8 +47,16 @@ cdef class Spine:
     cdef readonly object newest
     cdef public object log
     cdef public object memory
+    cdef public object idle
+    cdef Py_ssize_t _fuel
+    cdef Py_ssize_t _at_once
+    cdef Py_ssize_t _lump
+    cdef Py_ssize_t _n_merges
+    cdef Py_ssize_t _owed
+    cdef bint _is_idle_known
 
     cpdef bint less_equal(self, object a, object b) except -1
+    @cython.locals(n=Py_ssize_t)
     cpdef insert(self, object rows, object time)
     @cython.locals(n=Py_ssize_t, batch=SpineBatch)
     cpdef list read(self, object time, bint through)
@@ -61,11 +72,19 @@ cdef class Spine:
     @cython.locals(batch=SpineBatch)
     cdef _count(self)
     cdef object _merged(self, object left, object right)
-    @cython.locals(
-        batches=list, n_before=Py_ssize_t, at=Py_ssize_t, older=SpineBatch, newer=SpineBatch,
-        n_all=Py_ssize_t,
-    )
+    @cython.locals(batches=list, n_before=Py_ssize_t, batch=SpineBatch)
     cpdef maintain(self)
+    @cython.locals(
+        batches=list, at=Py_ssize_t, older=SpineBatch, newer=SpineBatch, is_longer=bint
+    )
+    cdef _tidy(self)
+    cdef _begin(self, SpineBatch older, SpineBatch newer)
+    @cython.locals(batch=SpineBatch)
+    cdef _publish(self, Py_ssize_t at, object rows)
+    @cython.locals(batch=SpineBatch, is_complete=bint)
+    cdef _spend(self, Py_ssize_t fuel)
+    @cython.locals(n=Py_ssize_t, at=Py_ssize_t, batch=SpineBatch, first=Py_ssize_t)
+    cpdef bint work(self, Py_ssize_t budget) except -1
     @cython.locals(run=SpineRun)
     cdef _runs_have_fewer(self, Py_ssize_t n_gone, Py_ssize_t n_merged)
     @cython.locals(reader=SpineReader)

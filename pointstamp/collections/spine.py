@@ -2,7 +2,8 @@
 
 Each batch holds the updates of some times, those that came later fewer of them: two that
 follow each other are made one when the older is not twice as long. So a record is merged a
-number of times that grows with the logarithm of all, and as many batches are looked into.
+number of times that grows with the logarithm of all, and as many batches are looked into. A merge
+goes on by pieces (`batch_merges.py`), and is there for readers when it is complete, not before.
 
 Readers lag behind what is added. A batch of a time that a reader has not acknowledged is left
 as it is, so that the reader can leave it out; what all have acknowledged is merged, and
@@ -16,6 +17,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pointstamp.collections import batch_merges
+from pointstamp.collections.batch_merges import FEW_ROWS, MOST_READ, BatchMerge, first_to_merge
 from pointstamp.containers.updates import Rows
 from pointstamp.kernels.consolidation import merge
 from pointstamp.progress.timestamp import Timestamp
@@ -23,13 +26,7 @@ from pointstamp.progress.timestamp import Timestamp
 if TYPE_CHECKING:
     from pointstamp.checkpoint.keyed_updates import KeyedUpdates
     from pointstamp.collections.spine_memory import SpineMemory
-
-MOST_READ = 64
-"""How many batches a loop reads side by side."""
-
-FEW_ROWS = 64
-"""A batch of no more takes the next one in, whatever that costs: to look into one more costs as
-much, each time."""
+    from pointstamp.dataflow.idle_work import IdleWork
 
 MOST_NEW = 32
 """Of many batches the newest so many are read as they are: their readers differ by a few."""
@@ -39,14 +36,27 @@ _MOST_READ, _FEW_ROWS, _MOST_NEW = MOST_READ, FEW_ROWS, MOST_NEW
 
 
 class SpineBatch:
-    """Consolidated updates, and the last time that some of them have."""
+    """Consolidated updates, and the last time that some of them have.
 
-    __slots__ = ("n", "rows", "time")
+    Attributes
+    ----------
+    n_new : int
+        How many came with it, and were not merged before.
+    merge : BatchMerge, optional
+        With the batch behind it, under way.
+    is_merging : bool
+        Whether it is part of a merge that is under way.
+    """
 
-    def __init__(self, rows: Rows, time: Any) -> None:
+    __slots__ = ("is_merging", "merge", "n", "n_new", "rows", "time")
+
+    def __init__(self, rows: Rows, time: Any, n_new: int) -> None:
         self.rows = rows
         self.n = len(rows)
+        self.n_new = n_new
         self.time = time
+        self.merge: Any = None
+        self.is_merging = False
 
 
 class SpineRun:
@@ -111,16 +121,25 @@ class Spine:
     ----------
     timestamp : Timestamp
         Of their times, which are in one line.
+    fuel, at_once, lump : int, optional
+        See `batch_merges`, where the defaults are.
     """
 
     __slots__ = (
+        "_at_once",
         "_batches",
+        "_fuel",
+        "_is_idle_known",
         "_is_natural",
+        "_lump",
         "_n_acknowledged",
         "_n_in_runs",
+        "_n_merges",
+        "_owed",
         "_readers",
         "_runs",
         "had_readers",
+        "idle",
         "log",
         "memory",
         "newest",
@@ -128,8 +147,21 @@ class Spine:
         "timestamp",
     )
 
-    def __init__(self, timestamp: Timestamp) -> None:
+    def __init__(
+        self,
+        timestamp: Timestamp,
+        fuel: int | None = None,
+        at_once: int | None = None,
+        lump: int | None = None,
+    ) -> None:
         self.timestamp = timestamp
+        self._fuel = batch_merges.FUEL if fuel is None else fuel
+        self._at_once = batch_merges.AT_ONCE if at_once is None else at_once
+        self._lump = batch_merges.LUMP if lump is None else lump
+        self._n_merges = 0
+        """So many are under way."""
+        self._owed = 0
+        """So many updates came for which no fuel was spent on those."""
         self._is_natural = bool(timestamp.total and timestamp.natural)
         self._batches: list[SpineBatch] = []
         self._n_acknowledged = 0
@@ -147,6 +179,9 @@ class Spine:
         """Is given each insertion, for snapshots."""
         self.memory: SpineMemory | None = None
         """Has large batches on disk, if the worker has a limit."""
+        self.idle: IdleWork | None = None
+        """Where it says that there is something to merge when there is time."""
+        self._is_idle_known = False
 
     def reader(self) -> SpineReader:
         """A new reader, of all times."""
@@ -170,9 +205,17 @@ class Spine:
                 self.log.add("rows", rows)
             if self.memory is not None:
                 rows = self.memory.keep(rows)
-            self._batches.append(SpineBatch(rows, time))
+            n = len(rows)
+            if self._n_merges:
+                self._owed += n
+                if self._owed >= self._lump:
+                    self._spend(self._fuel * self._owed)
+            self._batches.append(SpineBatch(rows, time, n))
             self._count()
             self.maintain()
+            if self.idle is not None and not self._is_idle_known:
+                self._is_idle_known = True
+                self.idle.add(self.work)
 
     def read(self, time: Any, through: bool) -> list[Rows]:
         """The rows of the batches before `time`, or `through` it, as at most `MOST_READ`."""
@@ -231,35 +274,94 @@ class Spine:
     def _count(self) -> None:
         """Have counted what is in memory."""
         if self.memory is not None:
-            self.memory.note([batch.rows for batch in self._batches])
+            kept = [batch.rows for batch in self._batches]
+            under_way = [batch.merge.nbytes for batch in self._batches if batch.merge is not None]
+            self.memory.note(kept, sum(under_way))
 
     def _merged(self, left: Rows, right: Rows) -> Rows:
         return merge(left, right) if self.memory is None else self.memory.merge(left, right)
 
     def maintain(self) -> None:
-        """Merge what may be merged, and is to be."""
+        """Begin the merges of what may be merged, and is to be."""
         batches = self._batches
         n_before = self._n_acknowledged
         while self._n_acknowledged < len(batches) and not self._is_needed_apart(
             batches[self._n_acknowledged].time
         ):
             self._n_acknowledged += 1
-        if self._n_acknowledged == n_before:
-            return
-        n_all, n_before = len(batches), self._n_acknowledged
+        if self._n_acknowledged != n_before:
+            self._tidy()
+
+    def _tidy(self) -> None:
+        """Begin merges, and put those that are complete in the place of their batches."""
+        batches = self._batches
         # From the newest of those that may be, which are the first so many.
         at = self._n_acknowledged - 1
         while at > 0:
             older, newer = batches[at - 1], batches[at]
-            if older.n > 2 * newer.n and older.n > _FEW_ROWS:
+            if older.merge is None:
+                is_longer = older.n > 2 * newer.n and older.n > _FEW_ROWS
+                if is_longer or older.is_merging or newer.is_merging:
+                    at -= 1
+                    continue
+                if older.n + newer.n <= self._at_once:
+                    self._publish(at, self._merged(older.rows, newer.rows))
+                    at = min(at, self._n_acknowledged - 1)
+                    continue
+                # What comes pays for its own merge.
+                self._begin(older, newer).advance(self._fuel * newer.n_new)
+            if older.merge.is_complete:
+                self._n_merges -= 1
+                self._publish(at, older.merge.rows)
+                at = min(at, self._n_acknowledged - 1)
+            else:
                 at -= 1
-                continue
-            rows = self._merged(older.rows, newer.rows)
-            batches[at - 1 : at + 1] = [SpineBatch(rows, newer.time)] if len(rows) else []
-            self._n_acknowledged -= 1 if len(rows) else 2
-            at = min(at, self._n_acknowledged - 1)
-        self._runs_have_fewer(n_all - len(batches), n_before)
         self._count()
+
+    def _begin(self, older: SpineBatch, newer: SpineBatch) -> Any:
+        """Begin a merge of two that follow each other."""
+        if self.memory is None:
+            older.merge = BatchMerge(older.rows, newer.rows)
+        else:
+            older.merge = self.memory.begin(older.rows, newer.rows)
+        older.is_merging = newer.is_merging = True
+        self._n_merges += 1
+        return older.merge
+
+    def _publish(self, at: int, rows: Rows) -> None:
+        """Have merged rows in the place of a batch and that before it."""
+        self._runs_have_fewer(1 if len(rows) else 2, at + 1)
+        time = self._batches[at].time
+        self._batches[at - 1 : at + 1] = [SpineBatch(rows, time, 0)] if len(rows) else []
+        self._n_acknowledged -= 1 if len(rows) else 2
+
+    def _spend(self, fuel: int) -> None:
+        """Have all merges that are under way go on."""
+        self._owed = 0
+        is_complete = False
+        for batch in self._batches:
+            if batch.merge is not None and batch.merge.advance(fuel):
+                is_complete = True
+        if is_complete:
+            self._tidy()
+
+    def work(self, budget: int) -> bool:
+        """Merge by so many rows, when idle; whether more is to be merged."""
+        n = self._n_acknowledged
+        for at in range(n - 2, -1, -1):
+            batch = self._batches[at]
+            if batch.merge is not None:
+                if batch.merge.advance(budget):
+                    self._tidy()
+                return True
+        sizes = [kept.n for kept in self._batches[:n]]
+        first = first_to_merge(sizes, self._at_once)
+        if first >= 0 and not self._batches[n - 1].is_merging:
+            self._begin(self._batches[n - 2], self._batches[n - 1])
+            self._count()
+            return True
+        self._is_idle_known = False
+        return False
 
     def _runs_have_fewer(self, n_gone: int, n_merged: int) -> None:
         """Take note that of the first `n_merged` batches so many are gone, merged with others."""
@@ -287,12 +389,17 @@ class Spine:
             self.maintain()
         else:
             self._batches.clear()
-            self._n_acknowledged = 0
+            self._n_acknowledged = self._n_merges = 0
             self._runs.clear()
             self._n_in_runs = 0
             if self.log is not None:
                 self.log.begin_anew()
             self._count()
+
+    @property
+    def merges(self) -> list[Any]:
+        """Those that are under way."""
+        return [batch.merge for batch in self._batches if batch.merge is not None]
 
     def listed(self) -> list[tuple[Any, Rows]]:
         """The batches, oldest first: the last time that some of their rows have, and the rows."""
@@ -326,26 +433,7 @@ class Spine:
 
     @property
     def n_bytes(self) -> int:
-        """Of the batches, and of the runs beside them."""
+        """Of the batches, of the runs beside them, and of merges that are under way."""
+        merges: int = sum(one.nbytes for one in self.merges)
         runs = sum(run.rows.nbytes for run in self._runs if run.n_batches > 1)
-        return sum(batch.rows.nbytes for batch in self._batches) + runs
-
-
-def as_one(batches: list[Rows], none: Rows) -> Rows:
-    """Merge batches, in place, and give what they come to; `none` where there are none."""
-    while len(batches) > 1:
-        last = batches.pop()
-        batches[-1] = merge(batches[-1], last)
-    return batches[0] if batches else none
-
-
-def insert_batch(batches: list[Rows], new: Rows) -> None:
-    """Put consolidated rows behind others, and merge the last ones while they are alike long."""
-    batches.append(new)
-    while len(batches) > 1 and (
-        len(batches[-2]) <= 2 * len(batches[-1]) or len(batches) > MOST_READ
-    ):
-        last = batches.pop()
-        merged = merge(batches.pop(), last)
-        if len(merged):
-            batches.append(merged)
+        return sum(batch.rows.nbytes for batch in self._batches) + runs + merges

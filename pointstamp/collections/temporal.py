@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pointstamp.collections.batch_merges import BatchSeries
 from pointstamp.collections.casts import Bound
 from pointstamp.collections.clock_input import Clock
 from pointstamp.collections.clocked import bound_by_clock, check_clock, clocked
 from pointstamp.collections.durable_rows import NO_TEXTS, StoredPart
 from pointstamp.collections.schema import Schema
-from pointstamp.collections.spine import insert_batch
 from pointstamp.containers.updates import Rows
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import BuildError
@@ -40,17 +40,17 @@ class Calendar:
     """
 
     def __init__(self) -> None:
-        self._batches: list[Rows] = []
+        self._kept = BatchSeries()
         self._n_taken = 0
         """So many rows are still in memory, in front of those that are not taken."""
 
     def __len__(self) -> int:
-        return sum(map(len, self._batches))
+        return self._kept.n_updates
 
     @property
     def batches(self) -> list[Rows]:
         """What is in it, each batch sorted."""
-        return self._batches
+        return self._kept.rows
 
     def add(self, rows: Rows) -> None:
         """Enter rows, in any order; those whose diffs cancel go."""
@@ -59,16 +59,16 @@ class Calendar:
     def add_consolidated(self, rows: Rows) -> None:
         """The same of rows that are."""
         if len(rows):
-            insert_batch(self._batches, rows)
+            self._kept.insert(rows)
 
     def first(self) -> int | None:
         """The least word that is due."""
-        return min((int(rows[0, 0]) for rows in self._batches), default=None)
+        return min((int(rows[0, 0]) for rows in self._kept.rows), default=None)
 
     def take(self, now: int) -> Rows | None:
         """The rows that are due at `now` or before, which are kept no longer; None of none."""
         due, rest = [], []
-        for rows in self._batches:
+        for rows in self._kept.rows:
             n = int(np.searchsorted(rows[:, 0], now, side="right"))
             if n:
                 due.append(rows[:n])
@@ -76,10 +76,10 @@ class Calendar:
                 rest.append(rows[n:])
         if not due:
             return None
-        self._batches = rest
+        self._kept.restart(rest)
         self._n_taken += sum(map(len, due))
         if self._n_taken > len(self):
-            self._batches = [rows.copy() for rows in rest]
+            self._kept.restart([rows.copy() for rows in rest])
             self._n_taken = 0
         return np.concatenate(due)
 

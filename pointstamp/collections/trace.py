@@ -5,7 +5,9 @@ times: a batch has one time for all, or the coordinates of each behind the words
 Batches form a geometric series as in a spine of times in one line.
 
 When two are made one, times become their representatives at what the readers may still ask
-for: the rounds of an epoch that is over stay apart, the epochs do not. So what cancels goes.
+for: the rounds of an epoch that is over stay apart, the epochs do not. So what cancels goes. A
+merge goes on by pieces (`batch_merges.py`). What readers ask for is that of when it began: later
+they ask for less, so that a representative then is one still.
 
 Source: differential-dataflow `trace/implementations/spine_fueled.rs` and `trace/mod.rs`.
 """
@@ -16,18 +18,27 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pointstamp.collections import batch_merges
+from pointstamp.collections.batch_merges import BatchMerge, first_to_merge
 from pointstamp.collections.lattice import TimeWords
 from pointstamp.containers.updates import Rows
-from pointstamp.kernels.consolidation import consolidate_all, merge
+from pointstamp.kernels.consolidation import consolidate_all, merge, piece_of_two
 from pointstamp.kernels.histories import advance_times, advance_together, representative
 
 if TYPE_CHECKING:
     from pointstamp.checkpoint.keyed_updates import KeyedUpdates
+    from pointstamp.dataflow.idle_work import IdleWork
 
 LET_BE = 8
 """Fewer small batches are not merged: it takes longer than to look into them."""
 SMALL = 256
 """So many rows are no small batch."""
+
+PIECE = 4_096
+"""A merge of rows with times goes on by so many at a time."""
+
+SOME = 4
+"""To begin on a piece takes so many times as long as in a spine, so that lumps are larger."""
 
 
 class TraceBatch:
@@ -42,15 +53,145 @@ class TraceBatch:
         Of all.
     last : int
         The number of the last insertion that is in it.
+    n_new : int
+        How many rows came with it, and were not merged before.
+    merge : TraceMerge, optional
+        With the batch behind it, under way.
+    is_merging : bool
+        Whether it is part of a merge that is under way.
     """
 
-    __slots__ = ("last", "n", "rows", "time")
+    __slots__ = ("is_merging", "last", "merge", "n", "n_new", "rows", "time")
 
-    def __init__(self, rows: Rows, time: TimeWords | None, last: int) -> None:
+    def __init__(self, rows: Rows, time: TimeWords | None, last: int, n_new: int = 0) -> None:
         self.rows = rows
         self.n = len(rows)
         self.time = time
         self.last = last
+        self.n_new = n_new
+        self.merge: TraceMerge | None = None
+        self.is_merging = False
+
+
+class TraceMerge:
+    """Two batches of a trace on their way to one.
+
+    Parameters
+    ----------
+    frontier : list of tuples of int
+        Times become their representatives at these.
+    n_words : int
+        Of a record.
+
+    Attributes
+    ----------
+    time : tuple of int, optional
+        Of all rows, in the end.
+    n_fuel : int
+        About so many rows it was allowed to read, or to write once more without their time.
+    """
+
+    __slots__ = (
+        "_frontier",
+        "_into",
+        "_left",
+        "_n",
+        "_n_plain",
+        "_n_words",
+        "_of_one_time",
+        "_plain",
+        "_read",
+        "_right",
+        "_seen",
+        "is_complete",
+        "n_fuel",
+        "time",
+    )
+
+    def __init__(
+        self, left: TraceBatch, right: TraceBatch, frontier: list[TimeWords], n_words: int
+    ) -> None:
+        depth = len(frontier[0])
+        self._left, self._right = left, right
+        self._n_words = n_words
+        self._frontier = frontier
+        self._read = (0, 0)
+        self._n = self._n_plain = 0
+        self.n_fuel = 0
+        self.is_complete = False
+        self._seen: TimeWords | None = None
+        """The time of all rows so far; None where they have several."""
+        self._plain: Rows | None = None
+        """Rows without their time, when all are merged and it is known that they have one."""
+        self._of_one_time: BatchMerge | None = None
+        times = []
+        for batch in (left, right):
+            time = batch.time
+            times.append(None if time is None else representative(time, frontier))
+        self.time: TimeWords | None = times[0] if times[0] == times[1] else None
+        if self.time is not None:
+            self._of_one_time = BatchMerge(left.rows, right.rows)
+        else:
+            self._into = np.empty((left.n + right.n, n_words + depth + 1), np.int64)
+
+    @property
+    def n_read(self) -> int:
+        """How many rows it has read, and written once more."""
+        if self._of_one_time is not None:
+            return self._of_one_time.n_read
+        return self._read[0] + self._read[1] + self._n_plain
+
+    @property
+    def rows(self) -> Rows:
+        """What there is in the end."""
+        if self._of_one_time is not None:
+            return self._of_one_time.rows
+        return self._into[: self._n] if self._plain is None else self._plain
+
+    def advance(self, fuel: int) -> bool:
+        """Read about so many more rows, with what was left over before; whether it is over."""
+        self.n_fuel += fuel
+        if self._of_one_time is not None:
+            self.is_complete = self._of_one_time.advance(fuel)
+            return self.is_complete
+        while not self.is_complete and self.n_fuel > self.n_read:
+            most = min(self.n_fuel - self.n_read, PIECE)
+            if self._plain is None:
+                self._merge_some(most)
+            else:
+                end = min(self._n_plain + most, self._n)
+                some = self._into[self._n_plain : end]
+                self._plain[self._n_plain : end] = without_time(some, len(self._frontier[0]))
+                self._n_plain = end
+                self.is_complete = end == self._n
+        return self.is_complete
+
+    def _merge_some(self, most: int) -> None:
+        left, right, (i, j) = self._left, self._right, self._read
+        depth = len(self._frontier[0])
+        ends = piece_of_two(left.rows, i, right.rows, j, most, self._n_words)
+        merged = merge(
+            self._advanced(left, left.rows[i : ends[0]]),
+            self._advanced(right, right.rows[j : ends[1]]),
+        )
+        n = len(merged)
+        if n and (self._n == 0 or self._seen is not None):
+            times = merged[:, -1 - depth : -1]
+            first = tuple(times[0].tolist()) if self._n == 0 else self._seen
+            self._seen = first if (times == first).all() else None
+        self._into[self._n : self._n + n] = merged
+        self._n += n
+        self._read = ends
+        if ends[0] + ends[1] == left.n + right.n:
+            self.is_complete = self._seen is None
+            if self._seen is not None:
+                self.time = self._seen
+                self._plain = np.empty((self._n, self._n_words + 1), np.int64)
+
+    def _advanced(self, batch: TraceBatch, rows: Rows) -> Rows:
+        """Rows of a batch, with the representatives of their times."""
+        timed = rows if batch.time is None else with_time(rows, batch.time)
+        return advance_times(timed, self._frontier)
 
 
 class TraceReader:
@@ -90,11 +231,29 @@ class Trace:
 
     depth : how many coordinates a time has
     let_be : so many small batches are merged, and no fewer; `LET_BE` if it is not given
+    fuel, at_once, lump : see `batch_merges`, where the defaults are
     """
 
-    def __init__(self, depth: int, let_be: int | None = None) -> None:
+    def __init__(
+        self,
+        depth: int,
+        let_be: int | None = None,
+        fuel: int | None = None,
+        at_once: int | None = None,
+        lump: int | None = None,
+    ) -> None:
         self.depth = depth
         self._let_be = LET_BE if let_be is None else let_be
+        self._fuel = batch_merges.FUEL if fuel is None else fuel
+        self._at_once = batch_merges.AT_ONCE if at_once is None else at_once
+        self._lump = SOME * batch_merges.LUMP if lump is None else lump
+        self._n_merges = 0
+        """So many are under way."""
+        self._owed = 0
+        """So many updates came for which no fuel was spent on those."""
+        self.idle: IdleWork | None = None
+        """Where it says that there is something to merge when there is time."""
+        self._is_idle_known = False
         self.batches: list[TraceBatch] = []
         self.n_inserted = 0
         self._n_known = 0
@@ -119,7 +278,15 @@ class Trace:
         """Add consolidated updates of a time; the number of insertions so far."""
         self.n_inserted += 1
         if self._is_read():
-            self.batches.append(TraceBatch(rows, time, self.n_inserted))
+            n = len(rows)
+            if self._n_merges:
+                self._owed += n
+                if self._owed >= self._lump:
+                    self._spend(self._fuel * self._owed)
+            self.batches.append(TraceBatch(rows, time, self.n_inserted, n))
+            if self.idle is not None and not self._is_idle_known:
+                self._is_idle_known = True
+                self.idle.add(self.work)
             if self._log is not None:
                 self._log.add(self._name, with_time(rows, (0, *time[1:])))
         return self.n_inserted
@@ -146,20 +313,15 @@ class Trace:
         """Merge what all readers know of, where an older batch is not twice as long."""
         if not self._is_read():
             self.batches.clear()
+            self._n_merges = 0
             if self._log is not None:
                 self._log.begin_anew()
             return
-        batches = self.batches
-        known = self.n_inserted
-        for reader in self._readers:
-            if len(reader.frontier) and reader.known < known:
-                known = reader.known
+        known = self._known()
         if known == self._n_known and self.n_inserted == self._n_looked_at:
             return
         self._n_known, self._n_looked_at = known, self.n_inserted
-        n = len(batches)
-        while n and batches[n - 1].last > known:
-            n -= 1
+        batches, n = self.batches, self._n_mergeable(known)
         n_small = 0
         while n_small < n and batches[n - n_small - 1].n < SMALL:
             n_small += 1
@@ -167,21 +329,105 @@ class Trace:
             n -= n_small
         while n:
             begin, total = n - 1, batches[n - 1].n
-            while begin and batches[begin - 1].n <= 2 * total:
-                begin -= 1
-                total += batches[begin].n
-            self._merge(begin, n)
+            if not batches[begin].is_merging:
+                while (
+                    begin
+                    and batches[begin - 1].n <= 2 * total
+                    and batches[begin - 1].n + total <= self._at_once
+                    and not batches[begin - 1].is_merging
+                ):
+                    begin -= 1
+                    total += batches[begin].n
+                self._merge(begin, n)
+                if begin == n - 1 and begin and batches[begin - 1].n <= 2 * total:
+                    n_all = len(batches)
+                    self._begin(begin - 1)
+                    if n_all - len(batches) == 2:
+                        begin -= 1  # all of both has cancelled
             n = begin
+
+    def _known(self) -> int:
+        """Of so many insertions all readers know."""
+        known = self.n_inserted
+        for reader in self._readers:
+            if len(reader.frontier) and reader.known < known:
+                known = reader.known
+        return known
+
+    def _n_mergeable(self, known: int) -> int:
+        """How many batches, the oldest, are of so many insertions."""
+        batches = self.batches
+        n = len(batches)
+        while n and batches[n - 1].last > known:
+            n -= 1
+        return n
+
+    def _begin(self, at: int) -> None:
+        """Begin a merge of a batch and that behind it, if neither is in another one."""
+        older, newer = self.batches[at], self.batches[at + 1]
+        if older.is_merging or newer.is_merging:
+            return
+        width = older.rows.shape[1] - (self.depth if older.time is None else 0)
+        older.merge = TraceMerge(older, newer, self.asked_for, width - 1)
+        older.is_merging = newer.is_merging = True
+        self._n_merges += 1
+        # What comes pays for its own merge.
+        if older.merge.advance(self._fuel * newer.n_new):
+            self._publish(at)
+
+    def _publish(self, at: int) -> None:
+        """Have what is merged in the place of a batch and that behind it."""
+        merged, last = self.batches[at].merge, self.batches[at + 1].last
+        assert merged is not None
+        self._n_merges -= 1
+        found = TraceBatch(merged.rows, merged.time, last)
+        self.batches[at : at + 2] = [found] if found.n else []
+
+    def _spend(self, fuel: int) -> None:
+        """Have all merges that are under way go on."""
+        self._owed = 0
+        for at in range(len(self.batches) - 1, -1, -1):
+            batch = self.batches[at]
+            if batch.merge is not None and batch.merge.advance(fuel):
+                self._publish(at)
+
+    def work(self, budget: int) -> bool:
+        """Merge by so many rows, when idle; whether more is to be merged."""
+        n = self._n_mergeable(self._known())
+        for at in range(n - 2, -1, -1):
+            batch = self.batches[at]
+            if batch.merge is not None:
+                if batch.merge.advance(budget):
+                    self._publish(at)
+                return True
+        if n and self._is_read():
+            first = first_to_merge([batch.n for batch in self.batches[:n]], self._at_once)
+            if first >= 0:
+                self._begin(n - 2)
+                if self._n_merges:
+                    return True
+        self._is_idle_known = False
+        return False
 
     def as_few(self, most: int) -> list[TraceBatch]:
         """At most so many batches, the last of them merged."""
-        self._merge(most - 1, len(self.batches))
+        begin = most - 1
+        while begin and self.batches[begin - 1].merge is not None:
+            begin -= 1
+        for batch in self.batches[begin:]:
+            self._n_merges -= batch.merge is not None
+        self._merge(begin, len(self.batches))
         return self.batches
 
     @property
     def n_updates(self) -> int:
         """How many updates are kept."""
         return sum(batch.n for batch in self.batches)
+
+    @property
+    def merges(self) -> list[TraceMerge]:
+        """Those that are under way."""
+        return [batch.merge for batch in self.batches if batch.merge is not None]
 
     @property
     def n_apart(self) -> int:

@@ -43,6 +43,7 @@ def arrange_trace(
     """Arrange updates by their first `n_key` words, at the times of a loop."""
     encoding = TimeEncoding(stream.scope.timestamp, f"operator {name!r} in {stream.scope.path}")
     trace = Trace(encoding.depth)
+    trace.idle = stream.scope.environment.idle
 
     def kept() -> list[StoredPart]:
         rows = trace.contents()

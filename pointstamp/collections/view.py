@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from pointstamp.collections.batch_merges import BatchSeries
 from pointstamp.collections.beside import beside_of
 from pointstamp.collections.changes import Changes, CollectionSnapshot, missing_row
 from pointstamp.collections.clock_input import Clock, ClockHandle, ClockInput, new_clock
 from pointstamp.collections.collection import Collection
 from pointstamp.collections.fixpoint import brought_into
 from pointstamp.collections.inputs import AppendInput, CollectionInput, new_collection
-from pointstamp.collections.spine import as_one, insert_batch
 from pointstamp.collections.stats import CollectionStats, stats_of
 from pointstamp.collections.upserts import UpsertHandle, UpsertInput, new_upserts
 from pointstamp.communication.single import SingleCommunicator
@@ -375,7 +375,7 @@ class _Result:
         self._late: list[Rows] = []
         """Changes that were taken, and are not among the batches yet."""
         self._n_late = 0
-        self._batches: list[Rows] = []
+        self._kept = BatchSeries()
         collection.watched_by(probe, self._note)
 
     def take(self) -> Changes:
@@ -395,7 +395,7 @@ class _Result:
     def snapshot(self, name: str) -> CollectionSnapshot:
         """All rows that were not deleted."""
         self._catch_up()
-        rows = as_one(self._batches, self._none)
+        rows = self._kept.as_one(self._none)
         if (row := missing_row(self._schema, rows)) is not None:
             raise DataError(
                 f"the result {name!r} has the row {row!r} fewer than no times: more copies of what "
@@ -406,14 +406,14 @@ class _Result:
     @property
     def n_updates(self) -> int:
         """How many are kept."""
-        return self._n_late + sum(map(len, self._batches))
+        return self._n_late + self._kept.n_updates
 
     def _catch_up(self) -> None:
         rows = consolidate_all(self._late) if self._late else self._none
         self._late.clear()
         self._n_late = 0
         if len(rows):
-            insert_batch(self._batches, rows)
+            self._kept.insert(rows)
 
     def _note(self, time: Any, batch: Updates) -> None:
         self._new.append(batch.rows)

@@ -19,6 +19,7 @@ from pointstamp.dataflow.backpressure import Backpressure, InFlight
 from pointstamp.dataflow.channels import BUDGET, Pusher, Queue
 from pointstamp.dataflow.collector import collector_off
 from pointstamp.dataflow.durability import DataflowState
+from pointstamp.dataflow.idle_work import IdleWork
 from pointstamp.dataflow.limits import LIMIT_BYTES
 from pointstamp.dataflow.logging_protocol import Logger
 from pointstamp.progress.change_batch import ChangeBatch
@@ -130,7 +131,12 @@ class Environment:
     """Of the dataflow that is being built: what holds its sources back; None without a limit."""
     log: Logger | None = None
     """Where what is being built logs what it does; None: nowhere."""
+    idle: IdleWork = field(init=False)
+    """What can wait until the worker has nothing else to do."""
     _event_loop: EventLoop | None = None
+
+    def __post_init__(self) -> None:
+        self.idle = IdleWork(self.fail)
 
     @contextmanager
     def building(

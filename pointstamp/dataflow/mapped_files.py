@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pointstamp.dataflow.spill_files import SpillFiles
+from pointstamp.dataflow.spill_files import MapWriter, SpillFiles
 
 Words = npt.NDArray[np.int64]
 
@@ -70,12 +70,19 @@ class MappedFiles:
         SpillError
             If the disk is full, or the directory cannot be used.
         """
+        writer = self.writer(width)
+        try:
+            for piece in pieces:
+                writer.write(piece)
+            return writer.array()
+        finally:
+            writer.close()
+
+    def writer(self, width: int) -> ArrayWriter:
+        """The same of pieces as they come: rows int64[n, width]."""
         if self._others is None:
             self._others = _resident()
-        found = self._files.mapped(_bytes(piece) for piece in pieces if len(piece))
-        if found is None:
-            return np.empty((0, width), np.int64)
-        return np.frombuffer(found, np.int64).reshape(-1, width)
+        return ArrayWriter(self._files.writer(), width)
 
     def trim(self) -> None:
         """Called before arrays are read: let go what was read, if it is much."""
@@ -92,6 +99,30 @@ class MappedFiles:
         for found in list(self._files.maps):
             if hasattr(found, "madvise"):  # not on each system
                 found.madvise(mmap.MADV_DONTNEED)
+
+
+class ArrayWriter:
+    """An array that is written into a file piece by piece; see `MappedFiles.array`."""
+
+    def __init__(self, writer: MapWriter, width: int) -> None:
+        self._writer = writer
+        self._width = width
+
+    def write(self, piece: Words) -> None:
+        """Write rows behind those that were written; they may change afterwards."""
+        if len(piece):
+            self._writer.write(_bytes(piece))
+
+    def array(self) -> Words:
+        """All rows. The last thing to be asked for."""
+        found = self._writer.mapped()
+        if found is None:
+            return np.empty((0, self._width), np.int64)
+        return np.frombuffer(found, np.int64).reshape(-1, self._width)
+
+    def close(self) -> None:
+        """See `MapWriter.close`."""
+        self._writer.close()
 
 
 def _bytes(piece: Words) -> memoryview:

@@ -122,7 +122,7 @@ class SpillFiles:
             try:
                 _write(segment.fd, buffers, start)
             except OSError as error:
-                raise self._error(error, f"{n_bytes} bytes cannot be written") from error
+                raise self.failed(error, f"{n_bytes} bytes cannot be written") from error
             segment.n_bytes += n_bytes
             segment.n_used += 1
             self.n_bytes += n_bytes
@@ -135,23 +135,17 @@ class SpillFiles:
         Without a name, as the others, and gone with the last reference. Pieces are asked for one
         by one, and may change afterwards.
         """
-        n_bytes = 0
-        fd = self._new_file()
+        writer = self.writer()
         try:
             for piece in pieces:
-                _write(fd, [piece], n_bytes)
-                n_bytes += memoryview(piece).nbytes
-            if not n_bytes:
-                return None
-            found = mmap.mmap(fd, n_bytes, access=mmap.ACCESS_READ)
-            self.maps.add(found)
-            return found
-        except OSError as error:
-            raise self._error(error, f"{n_bytes} bytes and more cannot be written") from error
+                writer.write(piece)
+            return writer.mapped()
         finally:
-            os.close(fd)
-            with self._lock:
-                self.n_written += n_bytes
+            writer.close()
+
+    def writer(self) -> MapWriter:
+        """Writes pieces, as they come, into a file of their own, which is mapped in the end."""
+        return MapWriter(self, self._new_file())
 
     def read(self, place: SpilledBytes, start: int, n_bytes: int) -> memoryview:
         """`n_bytes` of a place from `start` on, in memory of their own."""
@@ -159,7 +153,7 @@ class SpillFiles:
         try:
             _read(place.segment.fd, memory, place.start + start)
         except OSError as error:
-            raise self._error(error, f"{n_bytes} bytes cannot be read") from error
+            raise self.failed(error, f"{n_bytes} bytes cannot be read") from error
         with self._lock:
             self.n_read += n_bytes
         return memory
@@ -200,7 +194,7 @@ class SpillFiles:
             ) as file:
                 return os.dup(file.fileno())
         except OSError as error:
-            raise self._error(error, "no file can be made") from error
+            raise self.failed(error, "no file can be made") from error
 
     def _close(self, segment: _Segment) -> None:
         self._segments.discard(segment)
@@ -208,7 +202,13 @@ class SpillFiles:
             self._current = None
         segment.close()
 
-    def _error(self, error: Exception, what: str) -> SpillError:
+    def count_written(self, n_bytes: int) -> None:
+        """So many bytes more were written."""
+        with self._lock:
+            self.n_written += n_bytes
+
+    def failed(self, error: Exception, what: str) -> SpillError:
+        """What to raise where the system has refused something."""
         where = f"in the spill directory {self.directory!r}"
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             return SpillError(
@@ -220,6 +220,47 @@ class SpillFiles:
         return SpillError(
             f"{what} {where}: {error}; give a spill_directory= that each worker can write to"
         )
+
+
+class MapWriter:
+    """A file that is written piece by piece, and then mapped; see `SpillFiles.mapped`."""
+
+    def __init__(self, files: SpillFiles, fd: int) -> None:
+        self._files = files
+        self._fd = fd
+        self._n_bytes = 0
+
+    def __del__(self) -> None:
+        # What gives up what it writes has no more to do than to let go of it.
+        self.close()
+
+    def write(self, piece: Buffer) -> None:
+        """Write bytes behind those that were written; they may change afterwards."""
+        try:
+            _write(self._fd, [piece], self._n_bytes)
+        except OSError as error:
+            raise self._files.failed(
+                error, f"{self._n_bytes} bytes and more cannot be written"
+            ) from error
+        self._n_bytes += memoryview(piece).nbytes
+
+    def mapped(self) -> mmap.mmap | None:
+        """All that was written; None if that is nothing. The last thing to be asked for."""
+        try:
+            if not self._n_bytes:
+                return None
+            found = mmap.mmap(self._fd, self._n_bytes, access=mmap.ACCESS_READ)
+        except OSError as error:
+            raise self._files.failed(error, f"{self._n_bytes} bytes cannot be mapped") from error
+        self._files.maps.add(found)
+        return found
+
+    def close(self) -> None:
+        """Let the file go, which what is mapped keeps; again does nothing."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+            self._files.count_written(self._n_bytes)
 
 
 def _write(fd: int, buffers: Sequence[Buffer], start: int) -> None:

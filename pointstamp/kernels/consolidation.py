@@ -70,6 +70,78 @@ def merge(left: Rows, right: Rows) -> Rows:
 
 
 @kernel("update_loops")
+def merge_some(left: Rows, right: Rows, into: Rows, at: Rows, most: int) -> None:
+    """Go on with a merge of two consolidated int64[n, w + 1], by at most so many of their rows.
+
+    Parameters
+    ----------
+    into : int64[m, w + 1], m >= n_left + n_right, written
+        What they are merged to.
+    at : int64[3], written
+        How many rows were read of the left one and of the right one, and how many are merged.
+
+    Raises
+    ------
+    OverflowError
+        If a sum of diffs is beyond 64 bits; `at` is as before then.
+
+    >>> left, right = np.array([[3, 2], [7, 1]]), np.array([[3, -2], [4, 1]])
+    >>> into, at = np.zeros((4, 2), np.int64), np.zeros(3, np.int64)
+    >>> merge_some(left, right, into, at, 3)
+    >>> at.tolist(), into[: at[2]].tolist()
+    ([1, 2, 1], [[4, 1]])
+    """
+    i, j, n = at.tolist()
+    lefts, rights = left.tolist(), right.tolist()
+    while most > 0 and (i < len(left) or j < len(right)):
+        one: list[int] = lefts[i] if i < len(left) else []
+        other: list[int] = rights[j] if j < len(right) else []
+        if not other or (one and one[:-1] < other[:-1]):
+            into[n] = one
+            i, n, most = i + 1, n + 1, most - 1
+        elif not one or other[:-1] < one[:-1]:
+            into[n] = other
+            j, n, most = j + 1, n + 1, most - 1
+        else:
+            # Both at once, or neither: it takes two rows.
+            if most < 2:
+                break
+            total = one[-1] + other[-1]
+            if not _LEAST <= total <= _GREATEST:
+                raise OverflowError("the sum of the diffs of equal records is beyond 64 bits")
+            into[n] = [*one[:-1], total]
+            i, j, n, most = i + 1, j + 1, n + (total != 0), most - 2
+    at[:] = i, j, n
+
+
+@kernel("update_loops")
+def piece_of_two(
+    left: Rows, i: int, right: Rows, j: int, most: int, n_words: int
+) -> tuple[int, int]:
+    """Where a piece of two int64[n, w] ends that are in order, from rows `i` and `j` on.
+
+    Of about `most` rows, and not between rows with the same first `n_words`, which are alike
+    in both.
+
+    >>> piece_of_two(np.array([[1, 5], [1, 6], [3, 5]]), 0, np.array([[1, 4], [2, 4]]), 0, 2, 1)
+    (2, 1)
+    """
+    part = max(most // 2, 1)
+    lasts = [
+        tuple(rows[min(at + part, len(rows)) - 1, :n_words].tolist())
+        for rows, at in ((left, i), (right, j))
+        if at < len(rows)
+    ]
+    if not lasts:
+        return i, j
+    for row in left[i:].tolist():
+        i += tuple(row[:n_words]) <= min(lasts)
+    for row in right[j:].tolist():
+        j += tuple(row[:n_words]) <= min(lasts)
+    return i, j
+
+
+@kernel("update_loops")
 def choose_words(rows: Rows, places: npt.NDArray[np.int32]) -> Rows:
     """Some words of int64[n, w + 1], and the diffs, as int64[n, p + 1].
 

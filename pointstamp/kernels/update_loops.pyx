@@ -222,6 +222,75 @@ def merge(Rows left, Rows right):
     return array[:n]
 
 
+def merge_some(Rows left, Rows right, int64_t[:, ::1] rows, int64_t[::1] at, Py_ssize_t most):
+    check_width(left.shape[1], right.shape[1])
+    check_width(left.shape[1], rows.shape[1])
+    cdef Py_ssize_t n_left = left.shape[0], n_right = right.shape[0], width = left.shape[1]
+    cdef Py_ssize_t i = at[0], j = at[1], n = at[2], some
+    cdef int order
+    cdef bint overflows = False
+    with nogil:
+        while most > 0 and i < n_left and j < n_right:
+            order = compare(&left[i, 0], &right[j, 0], width - 1)
+            if order < 0:
+                copy(&rows[n, 0], &left[i, 0], width)
+                i += 1
+                n += 1
+                most -= 1
+            elif order > 0:
+                copy(&rows[n, 0], &right[j, 0], width)
+                j += 1
+                n += 1
+                most -= 1
+            elif most < 2:
+                break
+            else:
+                copy(&rows[n, 0], &left[i, 0], width - 1)
+                if __builtin_add_overflow(
+                    left[i, width - 1], right[j, width - 1], &rows[n, width - 1]
+                ):
+                    overflows = True
+                    break
+                n += rows[n, width - 1] != 0
+                i += 1
+                j += 1
+                most -= 2
+        if not overflows and j == n_right and i < n_left:
+            some = min(most, n_left - i)
+            memcpy(&rows[n, 0], &left[i, 0], some * width * sizeof(int64_t))
+            i += some
+            n += some
+        elif not overflows and i == n_left and j < n_right:
+            some = min(most, n_right - j)
+            memcpy(&rows[n, 0], &right[j, 0], some * width * sizeof(int64_t))
+            j += some
+            n += some
+    if overflows:
+        raise OverflowError("the sum of the diffs of equal records is beyond 64 bits")
+    at[0], at[1], at[2] = i, j, n
+
+
+def piece_of_two(
+    Rows left, Py_ssize_t i, Rows right, Py_ssize_t j, Py_ssize_t most, int n_words
+):
+    cdef Py_ssize_t n_left = left.shape[0], n_right = right.shape[0], part = max(most // 2, 1)
+    cdef const int64_t *last = NULL
+    cdef const int64_t *other
+    if i < n_left:
+        last = &left[min(i + part, n_left) - 1, 0]
+    if j < n_right:
+        other = &right[min(j + part, n_right) - 1, 0]
+        if last == NULL or compare(other, last, n_words) < 0:
+            last = other
+    if last == NULL:
+        return i, j
+    if i < n_left:
+        i = seek(&left[0, 0], i, n_left, left.shape[1], last, n_words, True)
+    if j < n_right:
+        j = seek(&right[0, 0], j, n_right, right.shape[1], last, n_words, True)
+    return i, j
+
+
 cdef Py_ssize_t seek(
     const int64_t *rows,
     Py_ssize_t begin,

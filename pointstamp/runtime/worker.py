@@ -116,8 +116,7 @@ class Worker:
         """Whether it waits at this moment for something to do."""
         self._failure: BaseException | None = None
         self._snapshots = WorkerSnapshots(self.environment)
-        self.n_steps = 0
-        self.is_waiting = False
+        self.n_steps, self.is_waiting = 0, False
         """Whether the program waits in `step_while` or `run`, and does nothing else meanwhile."""
         self._watchdog: Watchdog | None = None
         if watchdog_s is not None:
@@ -357,9 +356,10 @@ class Worker:
         Parameters
         ----------
         timeout_s : float, optional
-            Seconds to wait at most; without it, as long as it takes.
+            Seconds to wait at most, if there is no idle work; without it, as long as it takes.
         """
-        if not self.has_work and self._failure is None and not self._is_stepping:
+        is_free = self._failure is None and not self._is_stepping
+        if is_free and not (self.has_work or self.environment.idle.run()):
             if self._alarms:
                 timeout_s = self.timers.wait_s(timeout_s)
             self.is_parked = True

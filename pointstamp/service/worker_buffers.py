@@ -21,8 +21,8 @@ import pyarrow as pa
 
 from pointstamp.checkpoint.checkpoint import Checkpoint
 from pointstamp.checkpoint.input_log import Staged
+from pointstamp.collections.batch_merges import BatchSeries
 from pointstamp.collections.schema import Schema
-from pointstamp.collections.spine import as_one, insert_batch
 from pointstamp.errors import EpochError, ServiceError, UsageError
 from pointstamp.operators.sources import InputHandle
 from pointstamp.service.changes_columns import added_up, no_rows, to_columns
@@ -226,7 +226,7 @@ class CollectionBuffer(OutputBuffer):
     def __init__(self, name: str, schema: Schema) -> None:
         super().__init__(name)
         self._schema = schema
-        self._batches: list[Any] = []
+        self._added = BatchSeries()
         """Rows that add up to the records as of the last epoch that is added up."""
         self._limit: int | None = None
         """No later epoch is added up."""
@@ -278,7 +278,7 @@ class CollectionBuffer(OutputBuffer):
             batches = [batch for of_epoch in done for batch in of_epoch]
             rows = added_up(self._schema, batches, f"output {self.name!r}")
             if len(rows):
-                insert_batch(self._batches, rows)
+                self._added.insert(rows)
 
     def _records(self) -> Any:
-        return as_one(self._batches, no_rows(self._schema))
+        return self._added.as_one(no_rows(self._schema))

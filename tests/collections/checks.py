@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 import pointstamp as ps
-from pointstamp.collections import order
+from pointstamp.collections import batch_merges, order
 from pointstamp.collections.view import View
 from pointstamp.containers.dictionary import TEXTS
 from pointstamp.containers.text_order import TextOrder
@@ -14,6 +14,9 @@ from pointstamp.operators import feedback
 from tests.collections import ordered_programs  # noqa: F401  (its steps are drawn, too)
 from tests.collections.programs import SCHEMA, Program
 from tests.collections.running import run_epochs, set_limits_of_loops
+
+MERGES = [(4, 4_096, 64), (1, 0, 1), (4, 0, 1), (0, 4, 1)]
+"""Fuel, what is merged at once, and after how many updates: the defaults, and small ones."""
 
 
 def check_view(program: Program, memory_limit: int | None = None) -> None:
@@ -34,12 +37,14 @@ def check_view(program: Program, memory_limit: int | None = None) -> None:
             now[row] += diff
         assert Counter({row: n for row, n in now.items() if n}) == expected
     view.close()
+    _set_merges(MERGES[0])
 
 
 def check_workers(program: Program, workers: int, at_a_time: int, seed: int) -> None:
     """So do the updates of all workers, of which each changes its share."""
     _set_limits(program)
     parts = ps.simulate(_run, program, at_a_time, workers=workers, seed=seed)
+    _set_merges(MERGES[0])
     found = [update for part in parts for update in part]
     assert _multisets(found, len(program.epochs)) == program.expected()
 
@@ -53,6 +58,11 @@ def _set_limits(program: Program) -> None:
     order.TEXT_ORDER = TextOrder(TEXTS, 1 if is_small else 1 << 62)
     feedback.AHEAD = 1 if is_small else 100
     set_limits_of_loops(bool(is_small))
+    _set_merges(MERGES[len(program.steps) % len(MERGES)])
+
+
+def _set_merges(limits: tuple[int, int, int]) -> None:
+    batch_merges.FUEL, batch_merges.AT_ONCE, batch_merges.LUMP = limits
 
 
 def _run(worker: ps.Worker, program: Program, at_a_time: int) -> list[tuple[Any, int, int]]:

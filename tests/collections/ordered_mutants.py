@@ -110,7 +110,7 @@ ORDERED_MUTANTS = [
             ),
             (
                 "What the answer is now is not kept.",
-                "insert_batch(given, changes)",
+                "given.insert(changes)",
                 "changes.sum()",
             ),
         ],

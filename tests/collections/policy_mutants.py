@@ -107,8 +107,8 @@ POLICY_MUTANTS = [
         [
             (
                 "A first value is looked for where none is.",
-                "batches[:] = [new]",
-                "batches[:] = [new[:0]]",
+                "batches.restart([new])",
+                "batches.restart([new[:0]])",
             ),
         ],
     ),

@@ -24,34 +24,29 @@ SPILL_MUTANTS = _of(
     by_merges,
     [
         (
-            "A piece is of all that was looked at, and its records are not together.",
-            "yield merge(parts[0][:n_left], parts[1][:n_right])",
-            "n_left, n_right = map(len, parts)\n            yield merge(*parts)",
-        ),
-        (
-            "A piece ends with the later of two records.",
-            "last = min(_record(part[-1]) for part in parts if len(part))",
-            "last = max(_record(part[-1]) for part in parts if len(part))",
-        ),
-        (
-            "What one side still has is not written.",
-            "while i < len(left) or j < len(right):",
-            "while i < len(left) and j < len(right):",
-        ),
-        (
-            "A piece of one side is written again.",
-            "i, j = i + n_left, j + n_right",
-            "i, j = i + n_left, j + max(n_right - 1, 0 if n_left else 1)",
+            "A piece is of rows that lie side by side in both.",
+            "left, self._n_left, right, self._n_right, most, left.shape[1] - 1",
+            "left, self._n_left, left, self._n_left, most, left.shape[1] - 1",
         ),
         (
             "Records of the same first words are one.",
-            "return tuple(row[:-1].tolist())",
-            "return tuple(row[:-2].tolist())",
+            "left, self._n_left, right, self._n_right, most, left.shape[1] - 1",
+            "left, self._n_left, right, self._n_right, most, left.shape[1]",
         ),
         (
-            "Records of other diffs are others.",
-            "return tuple(row[:-1].tolist())",
-            "return tuple(row.tolist())",
+            "What one side still has is not written.",
+            "while self.n_read < n_all:",
+            "while self._n_left < len(left) and self._n_right < len(right):",
+        ),
+        (
+            "A piece of one side is written again.",
+            "self._n_left, self._n_right = i, j",
+            "self._n_left, self._n_right = i, j - (0 < j < len(right) and i > self._n_left)",
+        ),
+        (
+            "What is written unfinished is all.",
+            "            if self.n_fuel - self.n_read < most:\n                return False",
+            "            if self.n_fuel - self.n_read < most:\n                break",
         ),
         (
             "Rows that are kept in pieces lose the first of each.",

@@ -24,6 +24,10 @@ def check_merge(left: Rows, right: Rows, limit: int) -> None:
             merged = memory.merge(one, other)
             assert merged.tolist() == expected.tolist()
             assert merged.shape[1] == 3
+            by_pieces = memory.begin(one, other)
+            while not by_pieces.advance(5):
+                assert by_pieces.n_fuel < len(left) + len(right) + 5
+            assert by_pieces.rows.tolist() == expected.tolist()
         if limit == 1 and len(merged):
             assert is_on_disk(merged)
         memory.note([left, merged])

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import pointstamp as ps
 from pointstamp.checkpoint import Checkpoint, Durable
-from pointstamp.collections.spine import insert_batch
+from pointstamp.collections.batch_merges import BatchSeries
 from pointstamp.errors import WorkerError
 from pointstamp.kernels.consolidation import consolidate, values_by_key
 from pointstamp.kernels.group_sums import GroupSums, PlainGroupSums, SumForm
@@ -261,11 +261,11 @@ def test_sums_of_groups_come_back(made: Any, then: Any) -> None:
     values = [high - k if k % 3 else k - high for k in range(100)]
     rows = np.array([[k % 40, value, k - 50, 1] for k, value in enumerate(values)])
     sums, other = made(1, 3, PLAN), then(1, 3, PLAN)
-    values: list[Any] = []
+    values = BatchSeries()
 
     def kept(changes: Any) -> list[list[Any]]:
-        insert_batch(values, consolidate(values_by_key(changes, 1, 2, -1, -1)))
-        return [values]
+        values.insert(consolidate(values_by_key(changes, 1, 2, -1, -1)))
+        return [values.rows]
 
     sums.update([rows], kept(rows))
     other.load(sums.dump())

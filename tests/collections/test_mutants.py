@@ -15,6 +15,7 @@ from tests.collections.durable_mutants import (
 )
 from tests.collections.hunting import CollectionMutant, by_views, by_workers
 from tests.collections.loop_mutants import LOOP_MUTANTS, by_loops
+from tests.collections.merge_mutants import MERGE_MUTANTS, by_series, by_spines, by_traces
 from tests.collections.mutants import MUTANTS
 from tests.collections.policy_mutants import (
     POLICY_MUTANTS,
@@ -53,6 +54,7 @@ ALL = [
     *POLICY_MUTANTS,
     *SPILL_MUTANTS,
     *RECORD_MUTANTS,
+    *MERGE_MUTANTS,
 ]
 
 
@@ -75,7 +77,7 @@ HUNTS = [
     *(by_stays, by_orders, by_windows, by_restarts, by_clocks_again, by_upserts_again),
     *(by_functions, by_nested, by_tables, by_lives, by_lives_of_loops),
     *(by_asserting, by_failing, by_insertions),
-    *(by_merges, by_records, by_records_of_workers),
+    *(by_merges, by_records, by_records_of_workers, by_spines, by_series, by_traces),
 ]
 
 

@@ -14,14 +14,31 @@ from pointstamp.collections.trace import Trace
 from pointstamp.errors import BuildError
 from pointstamp.kernels.histories import representative
 from pointstamp.progress.timestamp import Int, Product, Unit
-from tests.collections.traces import DEPTH, check_trace, insertions, moves, trace_times
+from tests.collections.merges import fuels, thresholds
+from tests.collections.traces import (
+    DEPTH,
+    catching_up,
+    check_trace,
+    insertions,
+    moves,
+    pauses,
+    trace_times,
+)
 from tests.conftest import examples
 
 
 @settings(max_examples=examples(300))
-@given(st.lists(st.one_of(insertions, moves), max_size=30), trace_times, st.integers(1, 4))
-def test_readers_see_what_was_inserted(steps: list[Any], asked: Any, let_be: int) -> None:
-    check_trace(steps, asked, let_be)
+@given(
+    st.lists(st.one_of(insertions, moves, catching_up, pauses), max_size=30),
+    trace_times,
+    st.integers(1, 4),
+    fuels,
+    thresholds,
+)
+def test_readers_see_what_was_inserted(
+    steps: list[Any], asked: Any, let_be: int, fuel: int, at_once: int
+) -> None:
+    check_trace(steps, asked, let_be, fuel, at_once)
 
 
 @pytest.mark.parametrize("let_be", [1, 8])

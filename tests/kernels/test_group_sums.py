@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pointstamp.collections.spine import insert_batch
+from pointstamp.collections.batch_merges import BatchSeries
 from pointstamp.containers.words import float_word
 from pointstamp.kernels.consolidation import consolidate_all, values_by_key
 from pointstamp.kernels.group_sums import GroupSums, PlainGroupSums, SumForm, SumOverflow
@@ -75,15 +75,15 @@ class Values:
     """The batches that a caller keeps for the two first values of `PLAN`."""
 
     def __init__(self):
-        self.batches = [[], []]
+        self.batches = [BatchSeries(), BatchSeries()]
 
     def insert(self, parts):
         for batches, (_, value, flag, _, mask) in zip(
             self.batches, PLAN[-2:].tolist(), strict=True
         ):
             new = consolidate_all([values_by_key(rows, 1, value, flag, mask) for rows in parts])
-            insert_batch(batches, new)
-        return self.batches
+            batches.insert(new)
+        return [batches.rows for batches in self.batches]
 
 
 @pytest.mark.parametrize("of", CLASSES)
@@ -162,11 +162,11 @@ def test_updates_of_another_width_are_refused(of):
 @pytest.mark.parametrize("mask", [0, -1])
 def test_deleting_the_first_value_reads_some_tens_of_entries_whatever_the_group(of, n, mask):
     plan = np.array([[SumForm.FIRST, 1, -1, 0, mask]], np.int64)
-    groups, batches, most = of(1, 2, plan), [], 0
+    groups, batches, most = of(1, 2, plan), BatchSeries(), 0
 
     def update(rows):
-        insert_batch(batches, consolidate_all([values_by_key(rows, 1, 1, -1, mask)]))
-        return groups.update([rows], [batches]).tolist()
+        batches.insert(consolidate_all([values_by_key(rows, 1, 1, -1, mask)]))
+        return groups.update([rows], [batches.rows]).tolist()
 
     every = np.column_stack([np.ones(n, np.int64), np.arange(n) ^ mask, np.ones(n, np.int64)])
     assert update(every) == [[1, 0 ^ mask, 1]]
