@@ -206,7 +206,6 @@ LOOP_MUTANTS = [
                 "Each time of a batch becomes its representative at one that is asked for.",
                 "np.minimum(found, np.maximum(times, element), out=found)",
                 "pass",
-                25,
             ),
             (
                 "Times are compared as they are sorted.",
@@ -222,7 +221,6 @@ LOOP_MUTANTS = [
                 "The last record of a group is its first.",
                 "if diff > 0 and (greatest or key not in firsts):",
                 "if diff > 0 and key not in firsts:",
-                9,
             ),
             (
                 "The record that left is not taken back.",
@@ -239,7 +237,6 @@ LOOP_MUTANTS = [
                 "Each worker has the row of an empty collection.",
                 "not is_restored(info) and owner(always, info.peers) == info.index:",
                 "not is_restored(info):",
-                40,
             ),
         ],
     ),
