@@ -331,7 +331,9 @@ def test_components_of_edges_that_come_and_go_are_those_of_networkx(
             counts[edge] += change
         graph = networkx.Graph([e for e, n in counts.items() if n > 0 and e[0] != e[1]])
         parts = networkx.connected_components(graph)
-        assert found[epoch] == {vertex: min(part) for part in parts for vertex in part}
+        assert found[epoch] == {
+            vertex: least for part in parts for least in [min(part)] for vertex in part
+        }
         before = found[epoch - 1] if epoch else {}
         n_parted += sum(
             before.get(vertex, vertex) < label for vertex, label in found[epoch].items()

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from hypothesis import given, seed
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.collections.hunting import from_seed, without_shrinking
 from tests.collections.hunting import planted_in as _of
-from tests.collections.hunting import without_shrinking
 from tests.collections.temporal_programs import orders, stays
 from tests.collections.test_durable_clocks import check_restart
 from tests.collections.window_programs import windowed
@@ -17,7 +17,7 @@ from tests.collections.window_programs import windowed
 _COUNTS = st.sampled_from([1, 2])
 
 
-@seed(7)
+@from_seed(7)
 @without_shrinking
 @given(st.one_of(stays(), windowed()), _COUNTS, _COUNTS, st.integers(0, 9))
 def by_restarts(program: object, before: int, after: int, cut: int) -> None:
@@ -25,7 +25,7 @@ def by_restarts(program: object, before: int, after: int, cut: int) -> None:
     check_restart(program, before, after, cut, 1)
 
 
-@seed(9)
+@from_seed(9)
 @without_shrinking
 @given(stays().map(partial(replace, by_epoch=False, counts=False)), st.integers(0, 9))
 def by_clocks_again(program: object, cut: int) -> None:
@@ -33,7 +33,7 @@ def by_clocks_again(program: object, cut: int) -> None:
     check_restart(program, 1, 1, cut, 1)
 
 
-@seed(8)
+@from_seed(8)
 @without_shrinking
 @given(orders(), _COUNTS, _COUNTS, st.integers(0, 9))
 def by_upserts_again(program: object, before: int, after: int, cut: int) -> None:

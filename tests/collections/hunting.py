@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, wraps
 from typing import Any
 
 import numpy as np
@@ -21,11 +21,27 @@ N_PROGRAMS = 1_000
 """How many random programs a mutant may survive at most."""
 
 without_shrinking = settings(
-    max_examples=N_PROGRAMS, phases=[Phase.generate], database=None, deadline=None
+    max_examples=N_PROGRAMS,
+    phases=[Phase.generate],
+    database=None,
+    deadline=None,
 )
 
 
-@seed(1)
+def from_seed(first: int) -> Callable[[Callable[[], None]], Callable[..., None]]:
+    """Has a hunt draw its programs from a seed: this one, or another that it is called with."""
+
+    def decorated(test: Callable[[], None]) -> Callable[..., None]:
+        @wraps(test)
+        def hunt(start: int = first) -> None:
+            seed(start)(test)()
+
+        return hunt
+
+    return decorated
+
+
+@from_seed(1)
 @without_shrinking
 @given(programs())
 def by_views(program: object) -> None:
@@ -34,10 +50,10 @@ def by_views(program: object) -> None:
 
 
 @cache
-def by_views_of(*last: str) -> Callable[[], None]:
+def by_views_of(*last: str) -> Callable[..., None]:
     """The same, of programs whose last step is one of some."""
 
-    @seed(3)
+    @from_seed(3)
     @without_shrinking
     @given(programs(last, max_steps=3))
     def hunt(program: object) -> None:
@@ -46,7 +62,7 @@ def by_views_of(*last: str) -> Callable[[], None]:
     return hunt
 
 
-@seed(4)
+@from_seed(4)
 @without_shrinking
 @given(
     st.lists(
@@ -73,7 +89,7 @@ def by_thresholds(epochs: list[list[tuple[int, int]]]) -> None:
     view.close()
 
 
-@seed(2)
+@from_seed(2)
 @without_shrinking
 @given(programs(), st.sampled_from([1, 2]), st.sampled_from([2, 7]), st.integers(0, 1 << 20))
 def by_workers(program: object, workers: int, at_a_time: int, schedule: int) -> None:
@@ -86,14 +102,18 @@ class CollectionMutant:
     """A planted bug: what it is, what finds it, and where it is."""
 
     what: str
-    hunt: Callable[[], None]
+    hunt: Callable[..., None]
     planting: Planting
+    seed: tuple[int, ...] = ()
+    """From which the hunt finds it after few programs, if it needs many from its own."""
 
 
 def planted_in(
-    module: str, hunt: Callable[[], None], changes: Sequence[tuple[str, str, str]]
+    module: str,
+    hunt: Callable[..., None],
+    changes: Sequence[tuple[str, str, str] | tuple[str, str, str, int]],
 ) -> list[CollectionMutant]:
     return [
-        CollectionMutant(what, hunt, Planting(f"pointstamp.{module}", old, new))
-        for what, old, new in changes
+        CollectionMutant(what, hunt, Planting(f"pointstamp.{module}", old, new), tuple(seed))
+        for what, old, new, *seed in changes
     ]

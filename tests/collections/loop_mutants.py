@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, seed
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.collections.checks import check_view, check_workers
 from tests.collections.graphs import check_graph
-from tests.collections.hunting import planted_in, without_shrinking
+from tests.collections.hunting import from_seed, planted_in, without_shrinking
 from tests.collections.lattice_programs import LatticeProgram, check_lattice, lattice_programs
 from tests.collections.loops import LoopProgram, loop_programs
 from tests.collections.traces import check_trace, insertions, moves, trace_times
 
 
-@seed(3)
+@from_seed(3)
 @without_shrinking
 @given(loop_programs())
 def by_loops(program: LoopProgram) -> None:
@@ -23,7 +23,7 @@ def by_loops(program: LoopProgram) -> None:
     check_view(program)
 
 
-@seed(4)
+@from_seed(4)
 @without_shrinking
 @given(loop_programs(), st.sampled_from([1, 2]), st.sampled_from([2, 7]), st.integers(0, 1 << 20))
 def by_workers_of_loops(program: LoopProgram, workers: int, at_a_time: int, schedule: int) -> None:
@@ -31,7 +31,7 @@ def by_workers_of_loops(program: LoopProgram, workers: int, at_a_time: int, sche
     check_workers(program, workers, at_a_time, schedule)
 
 
-@seed(5)
+@from_seed(5)
 @without_shrinking
 @given(
     st.sampled_from(["bfs", "components"]),
@@ -44,7 +44,7 @@ def by_graphs(name: str, history: int, workers: int, at_a_time: int) -> None:
     check_graph(name, history, 8, workers, at_a_time)
 
 
-@seed(7)
+@from_seed(7)
 @without_shrinking
 @given(
     lattice_programs(), st.sampled_from([1, 2]), st.sampled_from([1, 2, 7]), st.integers(0, 1 << 20)
@@ -54,7 +54,7 @@ def by_times(program: LatticeProgram, workers: int, at_a_time: int, schedule: in
     check_lattice(program, workers, at_a_time, schedule)
 
 
-@seed(6)
+@from_seed(6)
 @without_shrinking
 @given(st.lists(st.one_of(insertions, moves), max_size=30), trace_times)
 def by_readers(steps: list[Any], asked: Any) -> None:
@@ -125,6 +125,7 @@ LOOP_MUTANTS = [
                 "A pair with one of several times is there from the time of that one on.",
                 "np.maximum(rows[:, : self._depth], time, out=rows[:, : self._depth])",
                 "rows[:, 0] = time[0]",
+                12,
             ),
             (
                 "A change meets no change that came before it.",
@@ -135,6 +136,7 @@ LOOP_MUTANTS = [
                 "The longer side looks into the shorter one by the recipe of the other.",
                 "return match_batches(batch, [changes], self._n_key, recipes[1])",
                 "return match_batches(batch, [changes], self._n_key, recipes[0])",
+                69,
             ),
         ],
     ),
@@ -284,6 +286,7 @@ LOOP_MUTANTS = [
                 "The inputs are taken for each other.",
                 "for number in range(n_inputs)",
                 "for number in reversed(range(n_inputs))",
+                68,
             ),
         ],
     ),

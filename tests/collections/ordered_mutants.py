@@ -29,11 +29,13 @@ ORDERED_MUTANTS = [
                 "What was the most frequent value stays it.",
                 "for counts, diff in ((before, -1), (after, 1)):",
                 "for counts, diff in ((after, 1),):",
+                17,
             ),
             (
                 "Values that come below a quantile are not counted.",
                 "np.add.at(self._n_below, groups[is_below], came[is_below])",
                 "np.add.at(self._n_below, groups[is_below], 0)",
+                27,
             ),
             (
                 "A value of fewer than no copies is counted.",
@@ -44,11 +46,13 @@ ORDERED_MUTANTS = [
                 "A quantile goes down too little.",
                 "last = int(np.searchsorted(passed, self._n_below[groups[which]] - goals[which]))",
                 "last = 0",
+                61,
             ),
             (
                 "Between two values is the first of them.",
                 "following = min(at + (goals[which] + 1 >= passed[at]), len(rows) - 1)",
                 "following = at",
+                8,
             ),
             (
                 "A value that is there twice has another behind it at once.",
@@ -81,16 +85,19 @@ ORDERED_MUTANTS = [
                 "Of texts that begin alike the first that came is the least.",
                 "ranks = TEXTS.ranks(words[:, text.number])",
                 "ranks = words[:, text.number]",
+                68,
             ),
             (
                 "Texts that begin alike are in their order where the greatest comes first.",
                 "words[:, text.number] = ~ranks if text.turned else ranks",
                 "words[:, text.number] = ranks",
+                61,
             ),
             (
                 "What is alike to the last record is not read.",
                 "parts.append(read_groups(batches, heads, from_first(heads), ALL)[0])",
                 "pass",
+                69,
             ),
             (
                 "Nulls are first where the greatest comes first.",
@@ -123,6 +130,7 @@ ORDERED_MUTANTS = [
                 "More copies of the last record are kept than are wanted.",
                 "rows[:, -1] = np.minimum(through, most) - ",
                 "rows[:, -1] = np.minimum(through, most + 1) - ",
+                8,
             ),
             (
                 "A record that comes among the first is overlooked.",
@@ -138,11 +146,13 @@ ORDERED_MUTANTS = [
                 "Behind the last record nothing comes up.",
                 "    if len(full):\n",
                 "    if len(full) < 0:\n",
+                28,
             ),
             (
                 "What changed behind the last record comes twice.",
                 "changed = touched.changes[_is_before(touched.changes, bounds, n_key)]",
                 "changed = touched.changes",
+                52,
             ),
             (
                 "Of an answer that is not full something is behind it.",
@@ -170,11 +180,13 @@ ORDERED_MUTANTS = [
                 "Records that tie have places of their own.",
                 "np.where(p.is_new, p.places, 0)",
                 "np.where(p.is_new, p.places, p.places)",
+                1,
             ),
             (
                 "What is before is looked for in the partition before.",
                 "there = (at >= partitions.begins) & (at < partitions.ends)",
                 "there = (at >= 0) & (at < partitions.ends)",
+                4,
             ),
             (
                 "What is behind is looked for in the partition behind.",
@@ -200,6 +212,7 @@ ORDERED_MUTANTS = [
                 "Values of the order are counted through all partitions.",
                 "dense: Ints = n_values - n_values[p.begins]",
                 "dense: Ints = n_values - 1",
+                8,
             ),
         ],
     ),
@@ -211,16 +224,19 @@ ORDERED_MUTANTS = [
                 "Texts are in order by their beginnings alone.",
                 "+ bytes([min(len(value), _LONGER)])",
                 '+ b"\\0"',
+                69,
             ),
             (
                 "Where there is no room a label is shared in silence.",
                 "self._shared[numbers] = True",
                 "self._shared[numbers] = False",
+                16,
             ),
             (
                 "The text before does not know that it shares its label.",
                 "self._shared[self._dictionary.numbers(before)] = True",
                 "self._shared[self._dictionary.numbers(before)] = False",
+                62,
             ),
             (
                 "A label does not stay below that of the text behind.",

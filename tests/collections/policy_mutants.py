@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, seed
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.collections.appending import check_insertions, insertions
 from tests.collections.asserting import check_asserting, pairs_of_collections
 from tests.collections.failing import Failing, check_failing, failing_programs
+from tests.collections.hunting import from_seed, without_shrinking
 from tests.collections.hunting import planted_in as _of
-from tests.collections.hunting import without_shrinking
 
 _WORKERS, _AT_A_TIME = st.sampled_from([1, 2]), st.sampled_from([1, 3])
 _SCHEDULES = st.integers(0, 1 << 20)
 
 
-@seed(21)
+@from_seed(21)
 @without_shrinking
 @given(failing_programs, _WORKERS, _AT_A_TIME, _SCHEDULES)
 def by_failing(program: Failing, workers: int, at_a_time: int, schedule: int) -> None:
@@ -25,7 +25,7 @@ def by_failing(program: Failing, workers: int, at_a_time: int, schedule: int) ->
     check_failing(program, workers, at_a_time, schedule)
 
 
-@seed(22)
+@from_seed(22)
 @without_shrinking
 @given(pairs_of_collections(), _WORKERS, _AT_A_TIME, _SCHEDULES)
 def by_asserting(sides: Any, workers: int, at_a_time: int, schedule: int) -> None:
@@ -33,7 +33,7 @@ def by_asserting(sides: Any, workers: int, at_a_time: int, schedule: int) -> Non
     check_asserting(sides, workers, at_a_time, schedule)
 
 
-@seed(23)
+@from_seed(23)
 @without_shrinking
 @given(insertions, _WORKERS, _AT_A_TIME, _SCHEDULES)
 def by_insertions(epochs: Any, workers: int, at_a_time: int, schedule: int) -> None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from hypothesis import given, seed
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.collections.delta_joins import check_delta, check_generic, check_motifs
-from tests.collections.hunting import planted_in, without_shrinking
+from tests.collections.hunting import from_seed, planted_in, without_shrinking
 from tests.collections.trace_handles import check_as_of, check_flights, check_imports
 
 numbers = st.integers(0, 1 << 30)
 
 
-@seed(8)
+@from_seed(8)
 @without_shrinking
 @given(st.sampled_from([check_delta, check_generic]), numbers, st.sampled_from([1, 2]))
 def by_joins(check: object, number: int, workers: int) -> None:
@@ -20,7 +20,7 @@ def by_joins(check: object, number: int, workers: int) -> None:
     check(number, workers, 1 + number % 7)  # type: ignore[operator]  # it is a function
 
 
-@seed(9)
+@from_seed(9)
 @without_shrinking
 @given(numbers, st.sampled_from([1, 2]))
 def by_motifs(number: int, workers: int) -> None:
@@ -28,7 +28,7 @@ def by_motifs(number: int, workers: int) -> None:
     check_motifs(number, workers, 1 + number % 3)
 
 
-@seed(10)
+@from_seed(10)
 @without_shrinking
 @given(numbers, st.sampled_from([1, 2]))
 def by_imports(number: int, workers: int) -> None:
@@ -36,7 +36,7 @@ def by_imports(number: int, workers: int) -> None:
     check_imports(number, workers, 1 + number % 7)
 
 
-@seed(11)
+@from_seed(11)
 @without_shrinking
 @given(numbers, st.sampled_from([1, 2]))
 def by_handles(number: int, workers: int) -> None:
@@ -47,7 +47,7 @@ def by_handles(number: int, workers: int) -> None:
 few = st.integers(0, 6)
 
 
-@seed(12)
+@from_seed(12)
 @without_shrinking
 @given(few, few, few, few)
 def by_flights(n_seen: int, n_under_way: int, n_later: int, n_acknowledged: int) -> None:

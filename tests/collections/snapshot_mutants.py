@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, seed
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.checkpoint.updates_tables import ACTIONS, check_table
 from tests.collections import ordered_programs  # noqa: F401  (its steps are drawn, too)
+from tests.collections.hunting import from_seed, without_shrinking
 from tests.collections.hunting import planted_in as _of
-from tests.collections.hunting import without_shrinking
 from tests.collections.lives import LifePlan, check_lives, longer
 from tests.collections.loops import loop_programs
 from tests.collections.programs import programs
 
 
-@seed(8)
+@from_seed(8)
 @without_shrinking
 @given(ACTIONS, st.sampled_from([1, 5]), st.sampled_from([0, 3, 4_096]), st.integers(1, 3))
 def by_tables(actions: list[Any], dead_part: int, few: int, peers: int) -> None:
@@ -35,7 +35,7 @@ def plans_of(workers: int, then: int) -> list[LifePlan]:
     return [LifePlan(workers, 1, HALF), LifePlan(then, 7, ALL)]
 
 
-@seed(6)
+@from_seed(6)
 @without_shrinking
 @given(programs(STATEFUL, max_steps=1), st.sampled_from([1, 2]), st.sampled_from([1, 3]))
 def by_lives(program: object, workers: int, then: int) -> None:
@@ -43,7 +43,7 @@ def by_lives(program: object, workers: int, then: int) -> None:
     check_lives(longer(program), plans_of(workers, then), 1, 100)
 
 
-@seed(1)
+@from_seed(1)
 @without_shrinking
 @given(loop_programs(), st.sampled_from([1, 2]), st.sampled_from([1, 3]))
 def by_lives_of_loops(program: object, workers: int, then: int) -> None:
@@ -86,6 +86,7 @@ SNAPSHOT_MUTANTS = [
                 "What cancels is taken to be alive.",
                 "return (n_named - n_kept) * DEAD_PART > n_named",
                 "return False",
+                26,
             ),
             (
                 "What is new takes the place of what it was to be put together with.",

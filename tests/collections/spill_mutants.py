@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from hypothesis import given, seed
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pointstamp.containers.updates import Rows
+from tests.collections.hunting import from_seed, without_shrinking
 from tests.collections.hunting import planted_in as _of
-from tests.collections.hunting import without_shrinking
 from tests.collections.spilled import check_merge, updates
 
 
-@seed(9)
+@from_seed(9)
 @without_shrinking
 @given(updates, updates, st.sampled_from([1, 200, 3_000]))
 def by_merges(left: Rows, right: Rows, limit: int) -> None:

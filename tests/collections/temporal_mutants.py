@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from hypothesis import given, seed
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.collections.hunting import from_seed, without_shrinking
 from tests.collections.hunting import planted_in as _of
-from tests.collections.hunting import without_shrinking
 from tests.collections.temporal_programs import check_program, orders, stays
 
 
-@seed(4)
+@from_seed(4)
 @without_shrinking
 @given(stays(), st.sampled_from([1, 2]), st.sampled_from([1, 7]), st.integers(0, 1 << 20))
 def by_stays(program: object, workers: int, at_a_time: int, schedule: int) -> None:
@@ -18,7 +18,7 @@ def by_stays(program: object, workers: int, at_a_time: int, schedule: int) -> No
     check_program(program, workers, at_a_time, schedule)
 
 
-@seed(5)
+@from_seed(5)
 @without_shrinking
 @given(orders(), st.sampled_from([1, 2]), st.sampled_from([1, 7]), st.integers(0, 1 << 20))
 def by_orders(program: object, workers: int, at_a_time: int, schedule: int) -> None:

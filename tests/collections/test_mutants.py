@@ -69,7 +69,7 @@ def _marked(mutant: CollectionMutant) -> Any:
 @pytest.mark.parametrize("mutant", [_marked(mutant) for mutant in ALL])
 def test_a_planted_bug_is_caught(mutant: CollectionMutant) -> None:
     with mutant.planting.planted(), pytest.raises(BaseException):  # noqa: B017  (of any kind)
-        mutant.hunt()
+        mutant.hunt(*mutant.seed)
 
 
 HUNTS = [

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from hypothesis import given, seed
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.collections.hunting import from_seed, without_shrinking
 from tests.collections.hunting import planted_in as _of
-from tests.collections.hunting import without_shrinking
 from tests.collections.test_nested import NestedProgram, check_nested, nested_programs
 from tests.collections.test_user_aggregates import Sales, check_sales, sales
 
 
-@seed(10)
+@from_seed(10)
 @without_shrinking
 @given(sales(), st.sampled_from([1, 2]), st.sampled_from([1, 7]), st.integers(0, 1 << 20))
 def by_functions(program: Sales, workers: int, at_a_time: int, schedule: int) -> None:
@@ -19,7 +19,7 @@ def by_functions(program: Sales, workers: int, at_a_time: int, schedule: int) ->
     check_sales(program, workers, at_a_time, schedule)
 
 
-@seed(11)
+@from_seed(11)
 @without_shrinking
 @given(nested_programs(), st.sampled_from([1, 2]), st.sampled_from([1, 7]))
 def by_nested(program: NestedProgram, workers: int, at_a_time: int) -> None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from hypothesis import given, seed
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.collections.hunting import from_seed, without_shrinking
 from tests.collections.hunting import planted_in as _of
-from tests.collections.hunting import without_shrinking
 from tests.collections.temporal_programs import check_program
 from tests.collections.window_programs import windowed
 
 
-@seed(6)
+@from_seed(6)
 @without_shrinking
 @given(windowed(), st.sampled_from([1, 2]), st.sampled_from([1, 7]), st.integers(0, 1 << 20))
 def by_windows(program: object, workers: int, at_a_time: int, schedule: int) -> None:
@@ -43,6 +43,7 @@ WINDOW_MUTANTS = [
                 "Copies of a record that close are not added up.",
                 "gone = consolidate(np.ascontiguousarray(closed[:, 1:]))",
                 "gone = closed[:, 1:].copy()",
+                21,
             ),
             (
                 "Results go when their window closes.",
@@ -115,6 +116,7 @@ WINDOW_MUTANTS = [
                 "Windows are behind their clock.",
                 "parts = engine.move(now)",
                 "parts = engine.move(now - 1)",
+                5,
             ),
         ],
     ),

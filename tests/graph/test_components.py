@@ -17,7 +17,12 @@ WAYS = [connected_components, components_by_labels]
 def by_networkx(edges, vertices):
     graph = networkx.Graph(edges)
     graph.add_nodes_from(vertices)
-    return {v: min(part) for part in networkx.connected_components(graph) for v in part}
+    return {
+        v: least
+        for part in networkx.connected_components(graph)
+        for least in [min(part)]
+        for v in part
+    }
 
 
 @pytest.mark.parametrize("way", WAYS)

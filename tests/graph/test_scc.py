@@ -17,7 +17,7 @@ def by_networkx(edges, vertices=()):
     graph = networkx.DiGraph(edges)
     graph.add_nodes_from(vertices)
     parts = networkx.strongly_connected_components(graph)
-    return {v: min(part) for part in parts for v in part}
+    return {v: least for part in parts for least in [min(part)] for v in part}
 
 
 @quick

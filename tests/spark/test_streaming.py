@@ -101,6 +101,8 @@ def check_components(moved, parts):
         for (u, v), change in changes_of(parts, epoch):
             counts[min(u, v), max(u, v)] += change
         graph = networkx.Graph([(u, v) for (u, v), n in counts.items() if n > 0 and u != v])
-        expected = {v: min(c) for c in networkx.connected_components(graph) for v in c}
+        expected = {
+            v: least for c in networkx.connected_components(graph) for least in [min(c)] for v in c
+        }
         assert labels == expected
     return labels
