@@ -118,7 +118,16 @@ def _generated(
 
     wanted = [Extension(m, [_relative(m)], extra_compile_args=flags) for m in modules]
     folder = "build/cython_bounds" if os.environ.get(BOUNDS) == "1" else "build/cython"
-    return list(cythonize(wanted, compiler_directives=directives, build_dir=folder, quiet=True))
+    return list(
+        cythonize(
+            wanted,
+            compiler_directives=directives,
+            build_dir=folder,
+            quiet=True,
+            # Processes that are forked need not import this file again.
+            nthreads=(os.cpu_count() or 1) if sys.version_info < (3, 14) else 0,
+        )
+    )
 
 
 def use_zig() -> bool:
