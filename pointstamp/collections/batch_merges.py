@@ -12,15 +12,11 @@ Source: differential-dataflow `trace/implementations/spine_fueled.rs`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pointstamp.containers.updates import Rows
 from pointstamp.kernels.consolidation import merge, merge_some
-
-if TYPE_CHECKING:
-    pass
 
 FUEL = 4
 """A merge goes on by so many rows for each update that comes."""
