@@ -28,6 +28,8 @@ class IndexStats:
     batches: int
     apart: int
     """So many of the batches, the newest, are not merged before all readers have come as far."""
+    merging: int
+    """So many merges, of two batches each, are in progress."""
     since: tuple[Any, ...]
     """Accumulations at these times and all after them are exact; empty where nothing reads it."""
     upper: tuple[Any, ...]
@@ -42,7 +44,8 @@ class CollectionStats:
     bytes: int
     batches: int
     apart: int
-    """See `IndexStats`."""
+    merging: int
+    """See `IndexStats`, both."""
     indexes: tuple[IndexStats, ...]
     """Of each arrangement."""
 
@@ -63,12 +66,14 @@ class IndexedColumns:
         upper = [least] if graph is None else graph.frontier_behind(*stream.source)
         if isinstance(kept, Arrangement):
             spine = kept.spine
-            sizes = spine.n_updates, spine.n_bytes, spine.n_batches, spine.n_apart
+            n_batches, n_merges = spine.n_batches, len(spine.merges)
+            sizes = spine.n_updates, spine.n_bytes, n_batches, spine.n_apart, n_merges
             since = [spine.since] if spine.is_kept else []
         else:
             trace = kept.trace
             n_bytes = sum(batch.rows.nbytes for batch in trace.batches)
-            sizes = trace.n_updates, n_bytes, len(trace.batches), trace.n_apart
+            n_batches, n_merges = len(trace.batches), len(trace.merges)
+            sizes = trace.n_updates, n_bytes, n_batches, trace.n_apart, n_merges
             since = kept.encoding.least(trace.asked_for)
         return IndexStats(
             str(self.schema),
@@ -87,5 +92,6 @@ def stats_of(indexes: Sequence[IndexedColumns]) -> CollectionStats:
         sum(stats.bytes for stats in found),
         sum(stats.batches for stats in found),
         sum(stats.apart for stats in found),
+        sum(stats.merging for stats in found),
         found,
     )

@@ -29,7 +29,7 @@ def test_sums_are_those_of_the_indexes_and_follow_what_is_there() -> None:
     assert by_columns["k long, x string?"].bytes == 100 * 4 * 8
     assert by_columns["k long, y long"].bytes == 50 * 3 * 8
     assert len(by_columns) == 4
-    for what in ("updates", "bytes", "batches", "apart"):
+    for what in ("updates", "bytes", "batches", "apart", "merging"):
         assert getattr(stats, what) == sum(getattr(index, what) for index in stats.indexes) >= 0
     view.delete("a", [(k, "x") for k in range(100)])
     view.delete("b", [(k, k) for k in range(50)])
@@ -38,6 +38,18 @@ def test_sums_are_those_of_the_indexes_and_follow_what_is_there() -> None:
     assert all(index.upper == (2,) for index in view.stats().indexes)
     view.close()
     assert all(index.upper == () for index in view.stats().indexes)
+
+
+def test_merges_in_progress_are_counted() -> None:
+    with ps.View(joined, a="k long, x string?", b="k long, y long") as view:
+        seen = set()
+        for size in (8_000, *[1_000] * 5, *[100] * 40):
+            first = view.stats().updates
+            view.insert("b", [(first + k, k) for k in range(size)])
+            view.advance()
+            seen.add(view.stats("b").indexes[0].merging)
+    # It goes on with each update that comes, by four rows.
+    assert seen == {0, 1}
 
 
 def test_of_one_input_or_result_its_own_indexes_count() -> None:
