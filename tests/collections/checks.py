@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pointstamp as ps
@@ -21,7 +23,11 @@ MERGES = [(4, 4_096, 64), (1, 0, 1), (4, 0, 1), (0, 4, 1)]
 
 def check_view(program: Program, memory_limit: int | None = None) -> None:
     """At each epoch a view's changes add up to what recomputing gives."""
-    _set_limits(program)
+    with _limits(program):
+        _check_view(program, memory_limit)
+
+
+def _check_view(program: Program, memory_limit: int | None) -> None:
     inputs = {f"in{number}": SCHEMA for number in range(program.n_inputs)}
     view = View(
         lambda scope, **given: program.build(list(given.values())),
@@ -37,28 +43,32 @@ def check_view(program: Program, memory_limit: int | None = None) -> None:
             now[row] += diff
         assert Counter({row: n for row, n in now.items() if n}) == expected
     view.close()
-    _set_merges(MERGES[0])
 
 
 def check_workers(program: Program, workers: int, at_a_time: int, seed: int) -> None:
     """So do the updates of all workers, of which each changes its share."""
-    _set_limits(program)
-    parts = ps.simulate(_run, program, at_a_time, workers=workers, seed=seed)
-    _set_merges(MERGES[0])
+    with _limits(program):
+        parts = ps.simulate(_run, program, at_a_time, workers=workers, seed=seed)
     found = [update for part in parts for update in part]
     assert _multisets(found, len(program.epochs)) == program.expected()
 
 
-def _set_limits(program: Program) -> None:
+@contextmanager
+def _limits(program: Program) -> Iterator[None]:
     """Of every other program small ones.
 
     Labels that texts share, batches that are merged at once, epochs one by one in loops.
     """
     is_small = len(program.steps) % 2
     order.TEXT_ORDER = TextOrder(TEXTS, 1 if is_small else 1 << 62)
-    feedback.AHEAD = 1 if is_small else 100
+    ahead, feedback.AHEAD = feedback.AHEAD, 1 if is_small else 100
     set_limits_of_loops(bool(is_small))
     _set_merges(MERGES[len(program.steps) % len(MERGES)])
+    try:
+        yield
+    finally:
+        feedback.AHEAD = ahead
+        _set_merges(MERGES[0])
 
 
 def _set_merges(limits: tuple[int, int, int]) -> None:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+import pointstamp as ps
 from tests.collections.checks import check_view, check_workers
 from tests.collections.graphs import check_graph
 from tests.collections.hunting import from_seed, planted_in, without_shrinking
 from tests.collections.lattice_programs import LatticeProgram, check_lattice, lattice_programs
 from tests.collections.loops import LoopProgram, loop_programs
-from tests.collections.traces import check_trace, insertions, moves, trace_times
+from tests.collections.running import run_epochs
+from tests.collections.traces import catching_up, check_trace, insertions, moves, trace_times
 
 
 @from_seed(3)
@@ -60,6 +64,30 @@ def by_times(program: LatticeProgram, workers: int, at_a_time: int, schedule: in
 def by_readers(steps: list[Any], asked: Any) -> None:
     """Traces with readers that lag behind."""
     check_trace(steps, asked)
+
+
+@from_seed(8)
+@without_shrinking
+@given(st.lists(st.one_of(insertions, catching_up), min_size=5, max_size=41), trace_times)
+def by_merged_times(steps: list[Any], asked: Any) -> None:
+    """Traces whose readers know of all that there is from time to time."""
+    check_trace([*steps, *steps[: 1 - len(steps) % 2]], asked)  # an odd number: small limits
+
+
+def by_totals() -> None:
+    """An aggregate without a key in a loop, on two workers, first of nothing."""
+
+    def build(collections: Sequence[Any]) -> Any:
+        return collections[0].iterate(lambda found: found.agg(n=ps.count()), limit=1)
+
+    epochs: list[Any] = [[[]], [[((7,), 1), ((8,), 1)]]]
+    parts = ps.simulate(run_epochs, ["n long"], build, epochs, 1, workers=2, seed=1)
+    found = [update for part in parts for update in part]
+    for epoch, expected in enumerate([{(0,): 1}, {(2,): 1}]):
+        now: Counter[Any] = Counter()
+        for row, time, diff in found:
+            now[row] += diff if time <= epoch else 0
+        assert {row: n for row, n in now.items() if n} == expected
 
 
 LOOP_MUTANTS = [
@@ -190,7 +218,7 @@ LOOP_MUTANTS = [
     ),
     *planted_in(
         "collections.trace",
-        by_times,
+        by_merged_times,
         [
             (
                 "A batch gets the first of its times.",
@@ -232,7 +260,7 @@ LOOP_MUTANTS = [
     ),
     *planted_in(
         "collections.reduce",
-        by_workers_of_loops,
+        by_totals,
         [
             (
                 "Each worker has the row of an empty collection.",

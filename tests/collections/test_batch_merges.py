@@ -148,8 +148,8 @@ def test_what_cancels_takes_no_batch_with_it_that_a_reader_does_not_know() -> No
     one, other = trace.reader(), trace.reader()
     for epoch, (first, n, diff) in enumerate([(0, 10, 1), (50, 5, 1), (50, 5, -1), (80, 8, 1)]):
         trace.insert(np.array([[word, diff] for word in range(first, first + n)]), (epoch,))
-    one.advance(4, np.array([[4]]))
-    other.advance(3, np.array([[4]]))
+    one.advance(4, [(4,)])
+    other.advance(3, [(4,)])
     assert [batch.rows[:, 0].tolist() for batch in other.batches()] == [list(range(10))]
     assert trace.n_updates == 18
 
@@ -162,7 +162,7 @@ def test_a_trace_is_merged_when_idle_and_loses_what_has_cancelled(depth: int) ->
     for epoch in range(8):
         rows = np.array([[word, -1 if epoch % 2 else 1] for word in range(20)])
         trace.insert(rows, (epoch, *zeros))
-        reader.advance(epoch + 1, np.array([[epoch + 1, *zeros]]))
+        reader.advance(epoch + 1, [(epoch + 1, *zeros)])
     assert trace.n_updates == 160
     for _ in range(500):
         if not trace.work(3):

@@ -14,7 +14,7 @@ from tests.collections.durable_mutants import (
     by_upserts_again,
 )
 from tests.collections.hunting import CollectionMutant, by_views, by_workers
-from tests.collections.loop_mutants import LOOP_MUTANTS, by_loops
+from tests.collections.loop_mutants import LOOP_MUTANTS, by_loops, by_merged_times, by_totals
 from tests.collections.merge_mutants import MERGE_MUTANTS, by_series, by_spines, by_traces
 from tests.collections.mutants import MUTANTS
 from tests.collections.policy_mutants import (
@@ -78,6 +78,7 @@ HUNTS = [
     *(by_functions, by_nested, by_tables, by_lives, by_lives_of_loops),
     *(by_asserting, by_failing, by_insertions),
     *(by_merges, by_records, by_records_of_workers, by_spines, by_series, by_traces),
+    *(by_merged_times, by_totals),
 ]
 
 

@@ -68,8 +68,9 @@ def check_trace(
                 inserted.append((rows, step[2]))
         elif step[0] == "all":
             for reader in readers:
-                old = [join_of(step[1], tuple(known)) for known in reader.frontier.tolist()]
-                reader.advance(len(inserted), np.array(old, np.int64))
+                reader.advance(
+                    len(inserted), [join_of(step[1], known) for known in reader.frontier]
+                )
         elif step[0] == "idle":
             meter.n_idle += step[1]
             trace.work(step[1])
