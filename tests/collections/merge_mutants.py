@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+import numpy as np
 from hypothesis import given, seed
 from hypothesis import strategies as st
 
 from pointstamp.collections import batch_merges, spine
+from pointstamp.collections.trace import Trace
 from tests.collections.hunting import planted_in, without_shrinking
 from tests.collections.merges import (
+    Meter,
     check_series,
     check_spine,
     fuels,
@@ -67,7 +70,11 @@ def by_series(epochs: list[Any], fuel: int, at_once: int, lump: int) -> None:
 @seed(15)
 @without_shrinking
 @given(
-    st.lists(st.one_of(insertions, moves, catching_up, pauses), min_size=4, max_size=40),
+    st.lists(
+        st.one_of(insertions, insertions, catching_up, catching_up, moves, pauses),
+        min_size=12,
+        max_size=40,
+    ),
     trace_times,
     fuels,
     thresholds,
@@ -75,6 +82,18 @@ def by_series(epochs: list[Any], fuel: int, at_once: int, lump: int) -> None:
 def by_traces(steps: list[Any], asked: Any, fuel: int, at_once: int) -> None:
     """Traces that do."""
     check_trace(steps, asked, 1, fuel, at_once)
+
+
+def by_fuel_of_a_trace() -> None:
+    """A merge of two batches of a trace, to which a few updates come."""
+    trace = Trace(1, 1, 1, 0, 1)
+    reader, meter = trace.reader(), Meter(1, 1, 2)
+    for epoch, n in enumerate([40, 40, *[1] * 30]):
+        rows = np.array([[100 * epoch + word, 1] for word in range(n)])
+        reader.advance(trace.insert(rows, (epoch,)), [(epoch + 1,)])
+        meter.n_arrived += n
+        meter.check(trace.merges)
+        assert trace.merges or epoch not in (1, 10)
 
 
 MERGE_MUTANTS = [
@@ -176,11 +195,6 @@ MERGE_MUTANTS = [
                 "if batch.merge is not None and (batch.merge.advance(fuel) or batch.merge.n_read):",
             ),
             (
-                "In a trace fuel is spent twice.",
-                "        self._owed = 0\n        for at",
-                "        for at",
-            ),
-            (
                 "A piece ends between updates of one record.",
                 "right.rows, j, most, self._n_words)",
                 "right.rows, j, most, min(r.rows.shape[1] - 1 for r in (left, right)))",
@@ -190,10 +204,16 @@ MERGE_MUTANTS = [
                 "self._seen = first if (times == first).all() else None",
                 "self._seen = first",
             ),
+        ],
+    ),
+    *planted_in(
+        "collections.trace",
+        by_fuel_of_a_trace,
+        [
             (
-                "What is merged by pieces is known as far as the older one.",
-                "self.batches[at].merge, self.batches[at + 1].last",
-                "self.batches[at].merge, self.batches[at].last",
+                "In a trace fuel is spent twice.",
+                "        self._owed = 0\n        for at",
+                "        for at",
             ),
         ],
     ),
