@@ -36,7 +36,7 @@ from benchmarks.harness.case import (
 from benchmarks.harness.memory import peaks
 from benchmarks.kept_graphs import EDGES, EDGES_OF_A_VERTEX, VERTICES
 from benchmarks.kept_tables import CHANGES, Ints, in_rust, kept
-from benchmarks.real_graphs import data
+from benchmarks.real_graphs import NUMBA, data
 from pointstamp.collections.changing_graphs import components
 from pointstamp.containers.convert import arrow_array
 from pointstamp.containers.words import LONG, record_batch
@@ -157,7 +157,7 @@ def cases(size: Size) -> list[Case]:
     at = {"kept": GROWS, "in and out": EPOCH[size]}
     found.append(Case(OURS, growing(N_LATE[size], EPOCH[size]), at=at, data=GROWS))
     once = at_once(1 << SCALES[size])
-    found.append(Case("all of it, by marks", once, at=at, data=GROWS, needs=("numba",)))
+    found.append(Case(f"{NUMBA}, all of it", once, at=at, data=GROWS, needs=("numba",)))
     found.append(Case(OURS, messages, at={"kept": SENT, "in and out": 60}, absent=_absent))
     return found
 

@@ -44,7 +44,14 @@ def bucket(record: Any) -> int:
 
 def rank(record: Any) -> tuple[Any, ...]:
     """An order of all: a tuple of one, and bytes, have the hashes of what they are of."""
-    return hash_key(record), isinstance(record, tuple), isinstance(record, bytes)
+    return hash_key(record), shape(record)
+
+
+def shape(record: Any) -> str:
+    """Where in a record there are tuples, and bytes."""
+    if isinstance(record, tuple):
+        return f"({''.join(map(shape, record))})"
+    return "b" if isinstance(record, bytes) else "-"
 
 
 def succeeding(record: Any) -> int:

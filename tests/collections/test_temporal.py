@@ -74,7 +74,7 @@ def test_a_calendar_lets_go_of_what_was_taken() -> None:
     calendar = Calendar()
     calendar.add(np.array([[at, 0, 1] for at in range(1_000)]))
     calendar.take(899)
-    (rows,) = calendar._batches
+    (rows,) = calendar._kept.rows
     assert len(rows) == 100
     assert rows.base is None
 

@@ -43,7 +43,6 @@ WINDOW_MUTANTS = [
                 "Copies of a record that close are not added up.",
                 "gone = consolidate(np.ascontiguousarray(closed[:, 1:]))",
                 "gone = closed[:, 1:].copy()",
-                21,
             ),
             (
                 "Results go when their window closes.",
