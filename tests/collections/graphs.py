@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
+from itertools import count
 from typing import Any
 
 import networkx as nx
@@ -64,6 +65,9 @@ def core_numbers_of(graph: nx.DiGraph) -> Rows:
     return Counter(list(nx.core_number(plain).items()))
 
 
+MOST_STEPS = 3_000
+"""Of a worker, until the epochs that are under way are complete: some hundreds are needed."""
+
 ALGORITHMS: dict[str, tuple[Callable[..., Any], Callable[[nx.DiGraph], Rows]]] = {
     "bfs": (graphs.bfs, bfs_of),
     "components": (lambda edges, roots: graphs.components(edges), components_of),
@@ -114,7 +118,19 @@ def _run(worker: ps.Worker, name: str, epochs: list[Any], at_a_time: int) -> lis
         edges.update(changes[worker.index :: worker.peers])
         edges.advance_to(epoch + 1)
         if epoch % at_a_time == at_a_time - 1:
-            worker.step_while(partial(probe.less_than, epoch + 1))
+            worker.step_while(within(MOST_STEPS, partial(probe.less_than, epoch + 1)))
     edges.close()
+    worker.step_while(within(MOST_STEPS, lambda: not probe.done))
     worker.run()
     return seen
+
+
+def within(most: int, condition: Callable[[], bool]) -> Callable[[], bool]:
+    """The condition, which is asked so many times at most: a loop with a bug may never end."""
+    asked = count()
+
+    def still() -> bool:
+        assert next(asked) < most, "it goes on and on"
+        return condition()
+
+    return still
