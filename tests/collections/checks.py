@@ -63,16 +63,21 @@ def _limits(program: Program) -> Iterator[None]:
     order.TEXT_ORDER = TextOrder(TEXTS, 1 if is_small else 1 << 62)
     ahead, feedback.AHEAD = feedback.AHEAD, 1 if is_small else 100
     set_limits_of_loops(bool(is_small))
-    _set_merges(MERGES[len(program.steps) % len(MERGES)])
+    try:
+        with merging(MERGES[len(program.steps) % len(MERGES)]):
+            yield
+    finally:
+        feedback.AHEAD = ahead
+
+
+@contextmanager
+def merging(limits: tuple[int, int, int]) -> Iterator[None]:
+    """Have merges go on by other pieces: one of `MERGES`."""
+    batch_merges.FUEL, batch_merges.AT_ONCE, batch_merges.LUMP = limits
     try:
         yield
     finally:
-        feedback.AHEAD = ahead
-        _set_merges(MERGES[0])
-
-
-def _set_merges(limits: tuple[int, int, int]) -> None:
-    batch_merges.FUEL, batch_merges.AT_ONCE, batch_merges.LUMP = limits
+        batch_merges.FUEL, batch_merges.AT_ONCE, batch_merges.LUMP = MERGES[0]
 
 
 def _run(worker: ps.Worker, program: Program, at_a_time: int) -> list[tuple[Any, int, int]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.collections.checks import MERGES, merging
 from tests.collections.hunting import from_seed, without_shrinking
 from tests.collections.hunting import planted_in as _of
 from tests.collections.temporal_programs import check_program
@@ -15,8 +16,9 @@ from tests.collections.window_programs import windowed
 @without_shrinking
 @given(windowed(), st.sampled_from([1, 2]), st.sampled_from([1, 7]), st.integers(0, 1 << 20))
 def by_windows(program: object, workers: int, at_a_time: int, schedule: int) -> None:
-    """Windows of event time, and what follows them."""
-    check_program(program, workers, at_a_time, schedule)
+    """Windows of event time, and what follows them; every other time merged by single rows."""
+    with merging(MERGES[schedule % 2]):
+        check_program(program, workers, at_a_time, schedule)
 
 
 WINDOW_MUTANTS = [
