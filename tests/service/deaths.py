@@ -83,10 +83,7 @@ def run(program: str, folder: Path, lives: list[Life]) -> float:
                 status = running.wait(LIFE_S * len(lives))
                 longest_s = max(longest_s, gone(running.pid))
             finally:
-                for left in of_session(running.pid):
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(left.pid, signal.SIGKILL)
-                running.wait()
+                end_session(running)
             said.seek(0)
             told = said.read()
         if status == 0:
@@ -95,6 +92,14 @@ def run(program: str, folder: Path, lives: list[Life]) -> float:
         # What it was to live on after that, the next program has.
         lives = [life for life in lives if life.number > ends(folder)[-1]["number"]]
     return longest_s
+
+
+def end_session(running: subprocess.Popen[Any]) -> None:
+    """Kill a program that was started in a session of its own, and all that it started."""
+    for left in of_session(running.pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(left.pid, signal.SIGKILL)
+    running.wait()
 
 
 def ends(folder: Path) -> list[dict[str, Any]]:

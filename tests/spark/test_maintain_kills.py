@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
 import subprocess
 import sys
 import time
@@ -16,8 +15,8 @@ from typing import Any
 import pytest
 
 import pointstamp as ps
-from tests.os_processes import of_session
 from tests.service.collection_lives import SCHEMAS, build, changes_of
+from tests.service.deaths import end_session
 
 pytestmark = pytest.mark.spark
 
@@ -46,9 +45,7 @@ def killed(folder: Path, after_s: float | None) -> bool:
         assert running.poll() in (None, 0)
         return running.poll() == 0
     finally:
-        for left in of_session(running.pid):
-            os.kill(left.pid, signal.SIGKILL)
-        running.wait()
+        end_session(running)
         running.stdout.close()
 
 
