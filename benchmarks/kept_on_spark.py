@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
-from statistics import median
 from time import perf_counter
 from typing import Any
 
@@ -22,7 +21,15 @@ import numpy as np
 import pointstamp as ps
 from benchmarks.harness.case import OURS, Benchmark, Case, Effort, Measure, Quantity, Reading, Size
 from benchmarks.harness.memory import peaks
-from benchmarks.spark_streams import PARTITIONS, progress, shared, source
+from benchmarks.spark_streams import (
+    PARTITIONS,
+    counting,
+    parts_of,
+    seconds_of,
+    settled,
+    shared,
+    source,
+)
 
 SALES = {"tiny": 2_000, "small": 200_000, "full": 10_000_000}
 CHANGES = {"tiny": 100, "small": 1_000, "full": 1_000}
@@ -135,15 +142,8 @@ def streamed(start: Callable[[Any, str], Any], size: Size) -> Measure:
     def measure(effort: Effort) -> Reading:
         with tempfile.TemporaryDirectory() as folder:
             query = start(source(shared(), BATCH, N_KEYS), folder)
-            done = list(progress(query, BATCHES[size], BATCHES_S[size]))
-            query.stop()
-        done = done[max(1, len(done) // 5) :]
-        parts = {
-            name: median(one["durationMs"].get(name, 0) for one in done)
-            for name in done[-1]["durationMs"]
-        }
-        seconds = [one["durationMs"]["triggerExecution"] / 1e3 for one in done]
-        return Reading(seconds, peaks(), details={"ms": parts})
+            done = settled(query, BATCHES[size], BATCHES_S[size])
+        return Reading(seconds_of(done), peaks(), details={"ms": parts_of(done)})
 
     return measure
 
@@ -176,8 +176,7 @@ def followed(size: Size) -> Measure:
 
 def by_spark(stream: Any, folder: str) -> Any:
     """Spark's own aggregation."""
-    told = stream.groupBy("key").count().writeStream.format("noop").outputMode("update")
-    return told.option("checkpointLocation", folder).start()
+    return counting(stream).option("checkpointLocation", folder).start()
 
 
 def by_nothing(stream: Any, folder: str) -> Any:

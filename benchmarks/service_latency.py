@@ -26,7 +26,7 @@ import pointstamp as ps
 from benchmarks.harness.case import OURS, Benchmark, Case, Effort, Measure, Quantity, Reading, Size
 from benchmarks.harness.memory import peaks
 from benchmarks.running_count import embedded, on_spark, records
-from benchmarks.spark_streams import progress, shared, source
+from benchmarks.spark_streams import counting, parts_of, seconds_of, settled, shared, source
 
 SIZES = (10, 10_000)
 N_KEYS = 10_000
@@ -112,7 +112,7 @@ def into_dict(stream: Any) -> Iterator[Any]:
 @contextmanager
 def counted(stream: Any) -> Iterator[Any]:
     """Spark's own aggregation, in the JVM."""
-    yield stream.groupBy("key").count().writeStream.format("noop").outputMode("update")
+    yield counting(stream)
 
 
 @contextmanager
@@ -159,20 +159,12 @@ def batches(make: Any, n_records: int, size: Size) -> Measure:
             make(source(shared(), n_records, N_KEYS)) as to,
         ):
             query = to.option("checkpointLocation", str(Path(folder))).start()
-            try:
-                done = list(progress(query, BATCHES[size], BATCHES_S[size]))
-            finally:
-                query.stop()
-            done = done[max(1, len(done) // 5) :]
+            done = settled(query, BATCHES[size], BATCHES_S[size])
             starts = [datetime.fromisoformat(one["timestamp"]) for one in done]
             apart = [(b - a).total_seconds() for a, b in pairwise(starts)]
-            seconds = [one["durationMs"]["triggerExecution"] / 1e3 for one in done]
-            parts = {
-                name: median(one["durationMs"].get(name, 0) for one in done)
-                for name in done[-1]["durationMs"]
-            }
             apart_s = median(apart) if apart else None
-            return Reading(seconds, peaks(), details={"apart_s": apart_s, "ms": parts})
+            details = {"apart_s": apart_s, "ms": parts_of(done)}
+            return Reading(seconds_of(done), peaks(), details=details)
 
     return measure
 

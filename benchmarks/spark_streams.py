@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from statistics import median
 from time import monotonic
 from typing import Any
 
@@ -45,3 +46,30 @@ def progress(query: Any, wanted: int, patience_s: float) -> Iterator[Any]:
             until = monotonic() + patience_s  # the first batch is Spark's getting ready
         if until is not None and monotonic() > until and last + 1 >= min(LEAST, wanted):
             return
+
+
+def settled(query: Any, wanted: int, patience_s: float) -> list[Any]:
+    """The progress of a query's batches without the first fifth; it is stopped."""
+    try:
+        done = list(progress(query, wanted, patience_s))
+    finally:
+        query.stop()
+    return done[max(1, len(done) // 5) :]
+
+
+def seconds_of(done: list[Any]) -> list[float]:
+    """How long each batch took, as Spark says."""
+    return [one["durationMs"]["triggerExecution"] / 1e3 for one in done]
+
+
+def parts_of(done: list[Any]) -> dict[str, float]:
+    """The medians of what the time of batches is made of, in ms."""
+    return {
+        name: median(one["durationMs"].get(name, 0) for one in done)
+        for name in done[-1]["durationMs"]
+    }
+
+
+def counting(stream: Any) -> Any:
+    """What writes Spark's own counts by key nowhere; to be started."""
+    return stream.groupBy("key").count().writeStream.format("noop").outputMode("update")
