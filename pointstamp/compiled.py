@@ -69,7 +69,7 @@ MODULES = (
     "pointstamp.dataflow.notificator",
     "pointstamp.dataflow.operator",
     "pointstamp.dataflow.scope_core",
-    "pointstamp.dataflow.stash",
+    "pointstamp.dataflow.stash_core",
     "pointstamp.operators.transform",
     "pointstamp.operators.counting",
     "pointstamp.operators.feedback",

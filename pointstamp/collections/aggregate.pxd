@@ -4,10 +4,11 @@ from pointstamp.collections.arrange cimport send_rows
 from pointstamp.containers.updates cimport Updates
 from pointstamp.dataflow.capability cimport Capability
 from pointstamp.dataflow.handles cimport BuiltInLogic, Input, Output
+from pointstamp.dataflow.stash_core cimport StashCore
 
 
 cdef class _AggregateLogic(BuiltInLogic):
-    cdef object _stash
+    cdef StashCore _stash
     cdef object _log
     cdef object _state
     cdef object _empty_row

@@ -34,7 +34,7 @@ from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import BuiltInLogic, Frontier, Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Exchange
-from pointstamp.dataflow.stash import Stash
+from pointstamp.dataflow.stash_core import StashCore
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import DataError
 from pointstamp.kernels.consolidation import values_by_key
@@ -351,7 +351,7 @@ def aggregate(
             row = np.zeros((1, n_key + sum(a.column.n_words for a in aggregates)), np.int64)
             row[:, :n_key] = always
             empty_row = _Always(row, always, capability, info)
-        return _AggregateLogic(Stash(info), state, empty_row, texts, log)
+        return _AggregateLogic(StashCore(info), state, empty_row, texts, log)
 
     pact = Exchange(FirstWords(n_key))
     interest = Interest.IF_CAPABILITY if always is None else Interest.ALWAYS
@@ -367,7 +367,7 @@ class _AggregateLogic(BuiltInLogic):
 
     def __init__(
         self,
-        stash: Stash[list[Updates]],
+        stash: StashCore,
         state: GroupState | SummedState | SeenRecords,
         empty_row: _Always | None,
         texts: tuple[int, ...],
@@ -382,15 +382,19 @@ class _AggregateLogic(BuiltInLogic):
     def run(self, inputs: list[Input], outputs: list[Output]) -> None:
         """Take in what is complete, and send how the rows of groups change."""
         stash, output, empty_row = self._stash, outputs[0], self._empty_row
-        stash.take(inputs[0])
-        for held, batches in stash:
-            if self._log is not None:
-                for batch in batches:
-                    self._log.add(AGAIN, batch.rows)
-            changes = self._state.take_in([batch.rows for batch in batches])
-            if empty_row is not None:
-                changes = empty_row.completed(changes, held.time)
-            send_rows(output, held, changes, self._texts)
+        stash.take_from(inputs[0])
+        while (held := stash.next_complete()) is not None:
+            try:
+                parts = [batch.rows for batch in stash.value]
+                if self._log is not None:
+                    for rows in parts:
+                        self._log.add(AGAIN, rows)
+                changes = self._state.take_in(parts)
+                if empty_row is not None:
+                    changes = empty_row.completed(changes, held.time)
+                send_rows(output, held, changes, self._texts)
+            finally:
+                held.drop()
         if empty_row is not None:
             empty_row.send(inputs[0].frontier, output, self._texts)
 

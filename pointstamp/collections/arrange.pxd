@@ -4,13 +4,14 @@ from pointstamp.collections.spine cimport Spine
 from pointstamp.containers.updates cimport Updates
 from pointstamp.dataflow.capability cimport Capability
 from pointstamp.dataflow.handles cimport BuiltInLogic, Input, Output
+from pointstamp.dataflow.stash_core cimport StashCore
 
 
 cpdef send_rows(Output output, Capability held, object rows, tuple texts)
 
 
 cdef class _ArrangeLogic(BuiltInLogic):
-    cdef object _stash
+    cdef StashCore _stash
     cdef Spine _spine
     cdef tuple _texts
     cdef object _name

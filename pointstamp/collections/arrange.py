@@ -29,7 +29,7 @@ from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import BuiltInLogic, Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Exchange
-from pointstamp.dataflow.stash import Stash
+from pointstamp.dataflow.stash_core import StashCore
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import BuildError, DataError
 from pointstamp.kernels.consolidation import consolidate_all
@@ -121,7 +121,7 @@ def arrange(
                 rows = consolidated([in_order(rows)], name)
             spine.insert(rows, last_epoch(info))
         spine.log = log
-        return _ArrangeLogic(Stash(info), spine, texts, name, in_order)
+        return _ArrangeLogic(StashCore(info), spine, texts, name, in_order)
 
     return Arrangement(_by_key(stream, n_key, name, build), spine, n_key, texts)
 
@@ -134,7 +134,7 @@ def as_updates(
     def build(capability: Capability, info: OperatorInfo) -> _ArrangeLogic:
         capability.drop()
         info.keeps_nothing()
-        return _ArrangeLogic(Stash(info), None, texts, name)
+        return _ArrangeLogic(StashCore(info), None, texts, name)
 
     return _by_key(stream, n_key, name, build)
 
@@ -151,7 +151,7 @@ class _ArrangeLogic(BuiltInLogic):
 
     def __init__(
         self,
-        stash: Stash[list[Updates]],
+        stash: StashCore,
         spine: Spine | None,
         texts: tuple[int, ...],
         name: str,
@@ -166,13 +166,16 @@ class _ArrangeLogic(BuiltInLogic):
     def run(self, inputs: list[Input], outputs: list[Output]) -> None:
         """Seal the batches of the times that are complete."""
         stash, spine, output = self._stash, self._spine, outputs[0]
-        stash.take(inputs[0])
-        for held, batches in stash:
-            rows = consolidated([batch.rows for batch in batches], self._name)
-            if self._in_order is not None and len(rows):
-                rows = consolidated([self._in_order(rows)], self._name)
-            if spine is None:
-                send_rows(output, held, rows, self._texts)
-            elif len(rows):
-                spine.insert(rows, held.time)
-                output.push(held.time, [rows])
+        stash.take_from(inputs[0])
+        while (held := stash.next_complete()) is not None:
+            try:
+                rows = consolidated([batch.rows for batch in stash.value], self._name)
+                if self._in_order is not None and len(rows):
+                    rows = consolidated([self._in_order(rows)], self._name)
+                if spine is None:
+                    send_rows(output, held, rows, self._texts)
+                elif len(rows):
+                    spine.insert(rows, held.time)
+                    output.push(held.time, [rows])
+            finally:
+                held.drop()

@@ -4,10 +4,11 @@ from pointstamp.collections.arrange cimport send_rows
 from pointstamp.collections.spine cimport SpineReader
 from pointstamp.dataflow.capability cimport Capability
 from pointstamp.dataflow.handles cimport BuiltInLogic, Input, Output
+from pointstamp.dataflow.stash_core cimport StashCore
 
 
 cdef class _JoinLogic(BuiltInLogic):
-    cdef object _stash
+    cdef StashCore _stash
     cdef SpineReader _left
     cdef SpineReader _right
     cdef Py_ssize_t _n_key

@@ -21,7 +21,7 @@ from pointstamp.containers.updates import Rows
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import BuiltInLogic, Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
-from pointstamp.dataflow.stash import Stash
+from pointstamp.dataflow.stash_core import StashCore
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.errors import DataError
 from pointstamp.kernels.matches import match_batches
@@ -48,7 +48,7 @@ def join(
     def build(capability: Capability, info: OperatorInfo) -> _JoinLogic:
         capability.drop()
         info.keeps_nothing()  # the arrangements do
-        return _JoinLogic(Stash(info), readers, n_key, forward, texts, name)
+        return _JoinLogic(StashCore(info), readers, n_key, forward, texts, name)
 
     streams = [left.batches, right.batches]
     return operator(streams, [PIPELINE, PIPELINE], name, build, Interest.ALWAYS)
@@ -61,7 +61,7 @@ class _JoinLogic(BuiltInLogic):
 
     def __init__(
         self,
-        stash: Stash[list[list[list[Rows]]]],
+        stash: StashCore,
         readers: tuple[SpineReader, SpineReader],
         n_key: int,
         recipe: npt.NDArray[np.int32],
@@ -80,16 +80,21 @@ class _JoinLogic(BuiltInLogic):
         """Pair the changes of the times that are complete."""
         stash, output = self._stash, outputs[0]
         one, other = inputs[0], inputs[1]
-        stash.take(one, other)
-        for held, (lefts, rights) in stash:
-            for changes in _batches(lefts):
-                rows = self._pairs(changes, self._right.before(held.time), self._forward)
-                send_rows(output, held, rows, self._texts)
-            for changes in _batches(rights):
-                rows = self._pairs(changes, self._left.through(held.time), self._backward)
-                send_rows(output, held, rows, self._texts)
-            self._left.finish(held.time)
-            self._right.finish(held.time)
+        stash.take_from(one, 0)
+        stash.take_from(other, 1)
+        while (held := stash.next_complete()) is not None:
+            try:
+                lefts, rights = stash.value
+                for changes in _batches(lefts):
+                    rows = self._pairs(changes, self._right.before(held.time), self._forward)
+                    send_rows(output, held, rows, self._texts)
+                for changes in _batches(rights):
+                    rows = self._pairs(changes, self._left.through(held.time), self._backward)
+                    send_rows(output, held, rows, self._texts)
+                self._left.finish(held.time)
+                self._right.finish(held.time)
+            finally:
+                held.drop()
         self._acknowledge(one.frontier.elements, other.frontier.elements)
 
     def _acknowledge(self, lefts: list[Any], rights: list[Any]) -> None:

@@ -6,6 +6,7 @@ from pointstamp.collections.trace cimport Trace, TraceReader
 from pointstamp.containers.updates cimport Updates
 from pointstamp.dataflow.capability cimport Capability, InputCapability
 from pointstamp.dataflow.handles cimport BuiltInLogic, Input, Output
+from pointstamp.dataflow.stash_core cimport StashCore
 
 
 cdef class Touched:
@@ -45,7 +46,7 @@ cdef _with_one(object keys)
 
 
 cdef class _ReduceLogic(BuiltInLogic):
-    cdef object _stash
+    cdef StashCore _stash
     cdef Reduction _reduction
     cdef TimeEncoding _encoding
     cdef tuple _texts

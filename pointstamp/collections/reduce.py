@@ -32,7 +32,7 @@ from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import BuiltInLogic, Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Exchange
-from pointstamp.dataflow.stash import Stash
+from pointstamp.dataflow.stash_core import StashCore
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.kernels.consolidation import consolidate
 from pointstamp.kernels.group_states import hash_words
@@ -242,7 +242,7 @@ def reduce_groups(
     encoding = TimeEncoding(timestamp, f"operator {name!r} in {stream.scope.path}")
 
     def build(capability: Capability, info: OperatorInfo) -> _ReduceLogic:
-        stash: Stash[Touched] = Stash(info, Touched)
+        stash: StashCore = StashCore(info, Touched)
         reduction = Reduction(n_words, n_key, encoding.depth, answer, name)
         reduction.merges_when(stream.scope.environment.idle)
         encoding.outlasts = info.states.durable_state is not None
@@ -271,7 +271,7 @@ class _ReduceLogic(BuiltInLogic):
 
     def __init__(
         self,
-        stash: Stash[Touched],
+        stash: StashCore,
         reduction: Reduction,
         encoding: TimeEncoding,
         texts: tuple[int, ...],
@@ -288,11 +288,15 @@ class _ReduceLogic(BuiltInLogic):
         for received, batch in input_:
             touched = stash.at(received)
             touched.batches.append(batch)
-        for held, touched in stash:
-            changes, visits = reduction.at(encoding.words(held.time), touched)
-            for later, keys in visits:
-                stash.at(held, encoding.time(later)).keys.append(keys)
-            send_rows(output, held, changes, self._texts)
+        while (held := stash.next_complete()) is not None:
+            try:
+                touched = stash.value
+                changes, visits = reduction.at(encoding.words(held.time), touched)
+                for later, keys in visits:
+                    stash.at(held, encoding.time(later)).keys.append(keys)
+                send_rows(output, held, changes, self._texts)
+            finally:
+                held.drop()
         times = list(input_.frontier.elements)
         times.extend(stash.times())
         reduction.advance(encoding.frontier(times))

@@ -13,12 +13,12 @@ from pointstamp.collections.arrange import consolidated
 from pointstamp.collections.durable_rows import StoredPart, as_stored, restored_rows
 from pointstamp.collections.lattice import TimeEncoding
 from pointstamp.collections.trace import Trace
-from pointstamp.containers.updates import FirstWords, Updates
+from pointstamp.containers.updates import FirstWords
 from pointstamp.dataflow.capability import Capability
 from pointstamp.dataflow.handles import BuiltInLogic, Input, Output
 from pointstamp.dataflow.operator import OperatorInfo
 from pointstamp.dataflow.pact import Exchange
-from pointstamp.dataflow.stash import Stash
+from pointstamp.dataflow.stash_core import StashCore
 from pointstamp.dataflow.stream_core import StreamCore
 from pointstamp.operators.generic import operator
 from pointstamp.progress.operate import Interest
@@ -57,7 +57,7 @@ def arrange_trace(
         if "rows" in restored:
             trace.restore(restored["rows"])
         trace.logs(log, "rows")
-        return _ArrangeTraceLogic(Stash(info), trace, encoding, name)
+        return _ArrangeTraceLogic(StashCore(info), trace, encoding, name)
 
     pact = Exchange(FirstWords(n_key))
     batches = operator([stream], [pact], name, build, Interest.IF_CAPABILITY)
@@ -69,9 +69,7 @@ class _ArrangeTraceLogic(BuiltInLogic):
 
     __slots__ = ("_encoding", "_name", "_stash", "_trace")
 
-    def __init__(
-        self, stash: Stash[list[Updates]], trace: Trace, encoding: TimeEncoding, name: str
-    ) -> None:
+    def __init__(self, stash: StashCore, trace: Trace, encoding: TimeEncoding, name: str) -> None:
         self._stash = stash
         self._trace = trace
         self._encoding = encoding
@@ -80,9 +78,12 @@ class _ArrangeTraceLogic(BuiltInLogic):
     def run(self, inputs: list[Input], outputs: list[Output]) -> None:
         """Put the batches of the times that are complete into the trace."""
         stash, output = self._stash, outputs[0]
-        stash.take(inputs[0])
-        for held, batches in stash:
-            rows = consolidated([batch.rows for batch in batches], self._name)
-            if len(rows):
-                number = self._trace.insert(rows, self._encoding.words(held.time))
-                output.push(held.time, [(number, rows)])
+        stash.take_from(inputs[0])
+        while (held := stash.next_complete()) is not None:
+            try:
+                rows = consolidated([batch.rows for batch in stash.value], self._name)
+                if len(rows):
+                    number = self._trace.insert(rows, self._encoding.words(held.time))
+                    output.push(held.time, [(number, rows)])
+            finally:
+                held.drop()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from os import PathLike
 from typing import Any
 
@@ -231,7 +232,7 @@ class View:
         self._epoch += 1
         for input_ in self._all:
             input_.advance_to(self._epoch)
-        self._worker.step_while(lambda: self._probe.less_than(self._epoch))
+        self._worker.step_while(partial(self._probe.less_than, self._epoch))
         changes = {name: result.take() for name, result in self._results.items()}
         return changes[_RESULT] if self._is_single else changes
 
@@ -340,6 +341,9 @@ class View:
             self._clocks[name].set_word(word)
 
     def _input(self, name: str) -> CollectionInput:
+        found = self._inputs.get(name)
+        if found is not None:
+            return found
         if name in self._clocks:
             raise InputError(f"the input {name!r} is a clock: set it by advance({name}=value)")
         if name in self._upserts:
@@ -347,9 +351,7 @@ class View:
                 f"the input {name!r} is of upserts: change it by upsert({name!r}, rows) and "
                 f"remove({name!r}, keys)"
             )
-        if name not in self._inputs:
-            raise InputError(f"there is no input {name!r}; there are {list(self._inputs)}")
-        return self._inputs[name]
+        raise InputError(f"there is no input {name!r}; there are {list(self._inputs)}")
 
     def _upsert_handle(self, name: str) -> UpsertHandle:
         if name in self._inputs:
@@ -367,6 +369,8 @@ class View:
 
 class _Result:
     """What came of one result: the changes since they were last taken, and all of them."""
+
+    __slots__ = ("_kept", "_late", "_n_late", "_new", "_none", "_schema")
 
     def __init__(self, collection: Collection, probe: Probe) -> None:
         self._schema = collection.schema

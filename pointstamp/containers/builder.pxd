@@ -16,14 +16,15 @@ cdef class Builder:
     @cython.locals(rows=list)
     cpdef give(self, object record)
     cpdef bint is_empty(self) except -1
+    @cython.locals(n=Py_ssize_t)
     cpdef give_batch(self, object batch)
     cpdef flush(self)
     cdef _give_rows(self, list batch)
     cdef _flush_rows(self)
     cdef _flush_batches(self)
     @cython.locals(fill=double)
-    cdef _give_columns(self, kind, batch)
+    cdef _give_columns(self, kind, batch, Py_ssize_t n)
     cdef _check_schema(self, kind, batch)
 
 
-cdef double _fill_of(kind, batch) except -1
+cdef double _fill_of(kind, batch, Py_ssize_t n) except -1

@@ -110,8 +110,8 @@ class Builder:
             return
         if kind is _ROWS:
             self._give_rows(batch)
-        elif n_records(batch):
-            self._give_columns(kind, batch)
+        elif n := n_records(batch):
+            self._give_columns(kind, batch, n)
 
     def flush(self) -> None:
         """Hand out what was collected, if anything."""
@@ -130,19 +130,19 @@ class Builder:
         if len(self._rows) >= self._look_at:
             self._look()
 
-    def _give_columns(self, kind: Kind[Any], batch: Any) -> None:
+    def _give_columns(self, kind: Kind[Any], batch: Any, n: int) -> None:
         if self._rows or kind is not self._kind:
             self.flush()
             self._kind = kind
         self._check_schema(kind, batch)
-        fill = _fill_of(kind, batch)
+        fill = _fill_of(kind, batch, n)
         if self._fill + fill > 1:
             self.flush()
         if fill > 1:
             self._cut(kind, batch)
             return
         self._batches.append(batch)
-        self._n_records += n_records(batch)
+        self._n_records += n
         self._fill += fill
         if self._fill >= 0.5:
             self._flush_batches()
@@ -160,7 +160,7 @@ class Builder:
     def _look(self) -> None:
         """Hand the rows out if they fill a container, or say when to look again."""
         n_rows = len(self._rows)
-        fill = _fill_of(_ROWS, self._rows)
+        fill = _fill_of(_ROWS, self._rows, n_rows)
         if fill >= 0.9:
             self._flush_rows()
         if fill:
@@ -183,7 +183,7 @@ class Builder:
     def _cut(self, kind: Kind[Any], batch: Any) -> None:
         """Hand out `batch`, in equal pieces if it is more than a container should hold."""
         n_records = kind.length(batch)
-        n_pieces = min(n_records, math.ceil(_fill_of(kind, batch)))
+        n_pieces = min(n_records, math.ceil(_fill_of(kind, batch, n_records)))
         if n_pieces <= 1:
             self.ready(batch)
             return
@@ -192,6 +192,6 @@ class Builder:
             self.ready(kind.slice(batch, start, stop))
 
 
-def _fill_of(kind: Kind[Any], batch: Any) -> float:
-    """How much of a container of the preferred size `batch` fills."""
-    return max(n_records(batch) / PREFERRED_RECORDS, kind.n_bytes(batch) / PREFERRED_BYTES)
+def _fill_of(kind: Kind[Any], batch: Any, n: int) -> float:
+    """How much of a container of the preferred size `batch` fills, with its `n` records."""
+    return max(n / PREFERRED_RECORDS, kind.n_bytes(batch) / PREFERRED_BYTES)

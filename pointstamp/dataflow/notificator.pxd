@@ -21,6 +21,7 @@ cdef class Notificator:
     cdef dict _repeats
     cdef dict _required
 
+    cpdef Capability next_complete(self)
     cpdef notify_at(self, object capability, object requirement=*)
     cdef _keep_until(self, object requirement, Capability capability)
     cdef _repeat(self, object time, Capability waiting, Capability capability)

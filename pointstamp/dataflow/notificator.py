@@ -201,10 +201,17 @@ class Notificator:
         return self
 
     def __next__(self) -> Capability:
+        found = self.next_complete()
+        if found is None:
+            raise StopIteration
+        return found
+
+    def next_complete(self) -> Capability | None:
+        """The capability of the least complete time, which is the caller's now, or None."""
         found = self._take_next()
         if found is None:
             self.last_time = None
-            raise StopIteration
+            return None
         self.last_time = found.time
         if self._repeats:
             self._taken_repeats(found.time)

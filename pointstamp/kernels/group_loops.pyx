@@ -9,7 +9,9 @@ from libc.string cimport memcpy, memmove
 
 import numpy as np
 
-from pointstamp.kernels.update_loops cimport Rows, compare, copy, hash_row, next_there, seek
+from pointstamp.kernels.update_loops cimport (
+    Rows, Table, compare, copy, hash_row, look_at, next_there, seek,
+)
 
 cdef extern from *:
     bint __builtin_add_overflow(int64_t, int64_t, int64_t *) noexcept nogil
@@ -117,21 +119,21 @@ cdef class GroupSums:
         return self.n
 
     def update(self, list parts, list values=[]):
-        cdef Rows part
+        cdef Table part
         cdef Py_ssize_t place, n_first = 0
         cdef int status = 0
         for rows in parts:
-            part = rows
-            if part.shape[1] != self.n_words + 1:
+            look_at(rows, &part)
+            if part.width != self.n_words + 1:
                 raise ValueError(
-                    f"updates of groups have {self.n_words} words, and not {part.shape[1] - 1}"
+                    f"updates of groups have {self.n_words} words, and not {part.width - 1}"
                 )
         self.n_touched = 0
         for rows in parts:
-            part = rows
-            if part.shape[0] and status == 0:
+            look_at(rows, &part)
+            if part.n and status == 0:
                 with nogil:
-                    status = self.add(&part[0, 0], part.shape[0])
+                    status = self.add(part.rows, part.n)
         if status < 0:
             raise MemoryError
         if status == 0:
@@ -141,7 +143,8 @@ cdef class GroupSums:
                     n_first += 1
         array = np.empty((2 * self.n_touched, self.answer_width), np.int64)
         if status == 0 and self.n_touched:
-            place = self.answer_touched(array)
+            look_at(array, &part)
+            place = self.answer_touched(<int64_t *>part.rows)
             array = array[:max(place, 0)]
             status = place < 0
         if status:
@@ -396,8 +399,11 @@ cdef class GroupSums:
                 for b in range(n_batches):
                     self.n_passed += at[b]
 
-    cdef Py_ssize_t answer_touched(self, int64_t[:, ::1] changes) except -2:
-        """Write how the rows of groups change; how many changes, or -1 if a sum is refused."""
+    cdef Py_ssize_t answer_touched(self, int64_t *changes) except -2:
+        """Write how the rows of groups change; how many changes, or -1 if a sum is refused.
+
+        changes : room for two rows of each group that was touched
+        """
         cdef Py_ssize_t i, n = 0, n_rows, group, width = self.answer_width
         cdef int64_t *before
         cdef int64_t *state
@@ -413,7 +419,7 @@ cdef class GroupSums:
                 state[0] = 0
                 state += 1
                 was, is_ = before[0] > 0, state[0] > 0
-                one = &changes[n, 0]
+                one = changes + n * width
                 other = one + (width if was else 0)
                 if was:
                     self.answer(group, before, one)

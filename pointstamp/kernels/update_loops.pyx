@@ -121,36 +121,39 @@ def consolidate(rows):
 def consolidate_all(list parts):
     cdef Py_ssize_t n = 0, width = 0, n_kept, at = 0
     cdef bint swapped = False
-    cdef Rows part
+    cdef Table part
+    cdef int64_t *first
+    cdef int64_t *second
     for rows in parts:
-        part = rows
-        check_width(part.shape[1], width if n or at else part.shape[1])
-        width = part.shape[1]
-        n += part.shape[0]
+        look_at(rows, &part)
+        check_width(part.width, width if n or at else part.width)
+        width = part.width
+        n += part.n
         at += 1
     array = np.empty((n, width), np.int64)
     if not n:
         return array
-    cdef int64_t[:, ::1] first = array, second
+    look_at(array, &part)
+    first = <int64_t *>part.rows
     at = 0
     for rows in parts:
-        part = rows
-        if part.shape[0]:
-            memcpy(&first[at, 0], &part[0, 0], part.shape[0] * width * sizeof(int64_t))
-            at += part.shape[0]
+        look_at(rows, &part)
+        memcpy(first + at * width, part.rows, part.n * width * sizeof(int64_t))
+        at += part.n
     if n <= FEW:
-        insert_sorted(&first[0, 0], n, width)
-        n_kept = sum_sorted(&first[0, 0], n, width)
+        insert_sorted(first, n, width)
+        n_kept = sum_sorted(first, n, width)
     else:
         spare = np.empty((n, width), np.int64)
-        second = spare
+        look_at(spare, &part)
+        second = <int64_t *>part.rows
         with nogil:
-            swapped = sort_rows(&first[0, 0], &second[0, 0], n, width)
-            n_kept = sum_sorted(&second[0, 0] if swapped else &first[0, 0], n, width)
+            swapped = sort_rows(first, second, n, width)
+            n_kept = sum_sorted(second if swapped else first, n, width)
         if swapped:
             array = spare
     if n_kept < 0:
-        raise OverflowError("the sum of the diffs of equal records is beyond 64 bits")
+        refuse_sum()
     return array if n_kept == n else array[:n_kept]
 
 
@@ -182,92 +185,91 @@ def values_by_key(Rows rows, int n_key, int value, int flag, int64_t mask):
     return array[:n_there]
 
 
-def merge(Rows left, Rows right):
-    check_width(left.shape[1], right.shape[1])
-    cdef Py_ssize_t n_left = left.shape[0], n_right = right.shape[0], width = left.shape[1]
-    cdef Py_ssize_t i = 0, j = 0, n = 0
-    cdef int order
-    cdef bint overflows = False
-    array = np.empty((n_left + n_right, width), np.int64)
-    cdef int64_t[:, ::1] rows = array
-    with nogil:
-        while i < n_left and j < n_right:
-            order = compare(&left[i, 0], &right[j, 0], width - 1)
-            if order < 0:
-                copy(&rows[n, 0], &left[i, 0], width)
-                i += 1
-                n += 1
-            elif order > 0:
-                copy(&rows[n, 0], &right[j, 0], width)
-                j += 1
-                n += 1
-            else:
-                copy(&rows[n, 0], &left[i, 0], width - 1)
-                if __builtin_add_overflow(
-                    left[i, width - 1], right[j, width - 1], &rows[n, width - 1]
-                ):
-                    overflows = True
-                    break
-                n += rows[n, width - 1] != 0
-                i += 1
-                j += 1
-        if not overflows:
-            if i < n_left:
-                memcpy(&rows[n, 0], &left[i, 0], (n_left - i) * width * sizeof(int64_t))
-            if j < n_right:
-                memcpy(&rows[n, 0], &right[j, 0], (n_right - j) * width * sizeof(int64_t))
-            n += n_left - i + n_right - j
-    if overflows:
-        raise OverflowError("the sum of the diffs of equal records is beyond 64 bits")
-    return array[:n]
+cdef bint merge_rows(
+    const Table *left, const Table *right, int64_t *rows, Py_ssize_t *at, Py_ssize_t most
+) noexcept nogil:
+    """Go on with a merge by `most` rows of both; whether a sum of diffs is beyond 64 bits.
 
-
-def merge_some(Rows left, Rows right, int64_t[:, ::1] rows, int64_t[::1] at, Py_ssize_t most):
-    check_width(left.shape[1], right.shape[1])
-    check_width(left.shape[1], rows.shape[1])
-    cdef Py_ssize_t n_left = left.shape[0], n_right = right.shape[0], width = left.shape[1]
-    cdef Py_ssize_t i = at[0], j = at[1], n = at[2], some
+    at : how many rows were read of the left, of the right, and written
+    """
+    cdef Py_ssize_t i = at[0], j = at[1], n = at[2], width = left.width, some
+    cdef const int64_t *one
+    cdef const int64_t *other
+    cdef int64_t *to
     cdef int order
-    cdef bint overflows = False
-    with nogil:
-        while most > 0 and i < n_left and j < n_right:
-            order = compare(&left[i, 0], &right[j, 0], width - 1)
-            if order < 0:
-                copy(&rows[n, 0], &left[i, 0], width)
-                i += 1
-                n += 1
-                most -= 1
-            elif order > 0:
-                copy(&rows[n, 0], &right[j, 0], width)
-                j += 1
-                n += 1
-                most -= 1
-            elif most < 2:
-                break
-            else:
-                copy(&rows[n, 0], &left[i, 0], width - 1)
-                if __builtin_add_overflow(
-                    left[i, width - 1], right[j, width - 1], &rows[n, width - 1]
-                ):
-                    overflows = True
-                    break
-                n += rows[n, width - 1] != 0
-                i += 1
-                j += 1
-                most -= 2
-        if not overflows and j == n_right and i < n_left:
-            some = min(most, n_left - i)
-            memcpy(&rows[n, 0], &left[i, 0], some * width * sizeof(int64_t))
-            i += some
-            n += some
-        elif not overflows and i == n_left and j < n_right:
-            some = min(most, n_right - j)
-            memcpy(&rows[n, 0], &right[j, 0], some * width * sizeof(int64_t))
-            j += some
-            n += some
-    if overflows:
-        raise OverflowError("the sum of the diffs of equal records is beyond 64 bits")
+    while most > 0 and i < left.n and j < right.n:
+        one, other, to = left.rows + i * width, right.rows + j * width, rows + n * width
+        order = compare(one, other, width - 1)
+        if order < 0:
+            copy(to, one, width)
+            i += 1
+            n += 1
+            most -= 1
+        elif order > 0:
+            copy(to, other, width)
+            j += 1
+            n += 1
+            most -= 1
+        elif most < 2:
+            break
+        else:
+            copy(to, one, width - 1)
+            if __builtin_add_overflow(one[width - 1], other[width - 1], to + width - 1):
+                return True
+            n += to[width - 1] != 0
+            i += 1
+            j += 1
+            most -= 2
+    if j == right.n and i < left.n:
+        some = min(most, left.n - i)
+        memcpy(rows + n * width, left.rows + i * width, some * width * sizeof(int64_t))
+        i += some
+        n += some
+    elif i == left.n and j < right.n:
+        some = min(most, right.n - j)
+        memcpy(rows + n * width, right.rows + j * width, some * width * sizeof(int64_t))
+        j += some
+        n += some
     at[0], at[1], at[2] = i, j, n
+    return False
+
+
+cdef refuse_sum():
+    """Say that a sum of diffs is too large."""
+    raise OverflowError("the sum of the diffs of equal records is beyond 64 bits")
+
+
+def merge(left, right):
+    cdef Table one, other, whole
+    cdef Py_ssize_t at[3]
+    cdef bint overflows
+    at[0] = at[1] = at[2] = 0
+    look_at(left, &one)
+    look_at(right, &other)
+    check_width(one.width, other.width)
+    array = np.empty((one.n + other.n, one.width), np.int64)
+    look_at(array, &whole)
+    with nogil:
+        overflows = merge_rows(&one, &other, <int64_t *>whole.rows, at, one.n + other.n)
+    if overflows:
+        refuse_sum()
+    return array[:at[2]]
+
+
+def merge_some(left, right, rows, int64_t[::1] at, Py_ssize_t most):
+    cdef Table one, other, whole
+    cdef bint overflows
+    look_at(left, &one)
+    look_at(right, &other)
+    look_at(rows, &whole)
+    check_width(one.width, other.width)
+    check_width(one.width, whole.width)
+    with nogil:
+        overflows = merge_rows(
+            &one, &other, <int64_t *>whole.rows, <Py_ssize_t *>&at[0], most
+        )
+    if overflows:
+        refuse_sum()
 
 
 def piece_of_two(
@@ -402,17 +404,17 @@ def match_batches(Rows changes, list batches, int n_key, const int32_t[::1] reci
     cdef Run *larger
     cdef const int64_t *key
     cdef int status = 0
-    cdef Rows view
+    cdef Table batch
     if len(batches) > MOST_BATCHES:
         raise ValueError(f"{len(batches)} batches, where at most {MOST_BATCHES} are read at a time")
     for rows in batches:
-        view = rows
-        if view.shape[0]:
-            sides[n_batches].rows = &view[0, 0]
-            sides[n_batches].n = view.shape[0]
+        look_at(rows, &batch)
+        if batch.n:
+            sides[n_batches].rows = batch.rows
+            sides[n_batches].n = batch.n
             sides[n_batches].at = 0
-            check_width(view.shape[1], batch_width if n_batches else view.shape[1])
-            batch_width = view.shape[1]
+            check_width(batch.width, batch_width if n_batches else batch.width)
+            batch_width = batch.width
             n_batches += 1
     if not n or not n_batches:
         return np.empty((0, n_words + 1), np.int64)
@@ -480,7 +482,7 @@ def match_batches(Rows changes, list batches, int n_key, const int32_t[::1] reci
                 at = next_
     free(runs)
     if n_pairs == -1:
-        raise OverflowError("the sum of the diffs of equal records is beyond 64 bits")
+        refuse_sum()
     if n_pairs == -2:
         raise OverflowError("the product of the diffs of two records is beyond 64 bits")
     return array if n_pairs == total else array[:n_pairs]

@@ -1,0 +1,15 @@
+from pointstamp.containers.updates cimport Updates
+
+
+cdef class _Result:
+    cdef object _schema
+    cdef list _new
+    cdef object _none
+    cdef list _late
+    cdef Py_ssize_t _n_late
+    cdef object _kept
+
+    cpdef take(self)
+    cpdef snapshot(self, object name)
+    cdef _catch_up(self)
+    cpdef _note(self, object time, Updates batch)
