@@ -17,13 +17,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pointstamp.containers.arrays import BLOCK_BYTES
 from pointstamp.containers.dictionary import TEXTS
 from pointstamp.containers.kind import Buffer, Hashes, Ints, Key, Kind
 from pointstamp.containers.registry import register
 from pointstamp.errors import ContainerError
-from pointstamp.kernels.group_states import hash_words
+from pointstamp.kernels.group_states import hash_words, split_rows
 
 Rows = npt.NDArray[np.int64]
+
+_WIDTHS = [width.to_bytes(8, "little") for width in range(64)]
+"""What small messages begin with, by how many words an update has."""
 
 
 class Updates:
@@ -162,6 +166,30 @@ class UpdatesKind(Kind[Updates]):
             return [batch]
         part_of = numbers % np.uint64(n_parts)
         return [self.take(batch, np.flatnonzero(part_of == part)) for part in range(n_parts)]
+
+    def exchange(self, batch: Updates, key: Key, peers: int) -> list[Updates]:
+        """The updates for each worker; in one loop, where the key has no texts."""
+        texts = batch.texts
+        if type(key) is not FirstWords or (texts and min(texts) < key.n):
+            return super().exchange(batch, key, peers)
+        return [Updates(rows, texts) for rows in split_rows(batch.rows, key.n, peers)]
+
+    def pack_small(self, batch: Updates) -> tuple[bytes, bytes] | None:
+        """How many words an update has, and the array, if there are no texts."""
+        rows = batch.rows
+        width = rows.shape[1]
+        if batch.texts or width >= len(_WIDTHS) or rows.nbytes > BLOCK_BYTES:
+            return None
+        return _WIDTHS[width], rows.tobytes()
+
+    def unpack_small(self, header: bytes, block: bytes) -> Updates:
+        """Of what `pack_small` made."""
+        width = int.from_bytes(header, "little")
+        if not width or len(header) != len(_WIDTHS[0]) or len(block) % (8 * width):
+            raise ContainerError(
+                f"a block of {len(block)} bytes has no whole updates of {width} words"
+            )
+        return Updates(np.frombuffer(block, np.int64).reshape(-1, width))
 
     def encode(self, batch: Updates) -> list[Buffer]:
         """The array, and of texts each distinct one, in place of whose number stands its place."""

@@ -28,6 +28,20 @@ def hash_words(rows: Rows, n_key: int) -> Hashes:
 
 
 @kernel("update_loops")
+def split_rows(rows: Rows, n_key: int, n_parts: int) -> list[Rows]:
+    """The rows of each of `n_parts` parts, in order: those of equal first words are together.
+
+    rows : int64[n, w], contiguous; n_key, n_parts : one at least
+
+    >>> rows = np.array([[7, 1], [8, 1], [7, -1]])
+    >>> [part.tolist() for part in split_rows(rows, 1, 1)]
+    [[[7, 1], [8, 1], [7, -1]]]
+    """
+    part_of = hash_words(rows, n_key) % np.uint64(n_parts)
+    return [rows[part_of == part] for part in range(n_parts)]
+
+
+@kernel("update_loops")
 def number_groups(slots: Slots, n: int, kept: Rows, rows: Rows, numbers: Numbers) -> int:
     """Find the number of the group of each row, and give those that are new the next ones.
 

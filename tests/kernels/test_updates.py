@@ -206,3 +206,12 @@ def test_hashes_are_those_of_keys_of_words(form, rows):
     found = form_of(group_states.hash_words, form)(rows, 2)
     expected = [combine(mix(one), mix(two)) for one, two, _ in rows.tolist()]
     assert found.tolist() == expected
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(rows=rows_of(3), n_key=st.integers(1, 3), n_parts=st.integers(1, 5))
+def test_parts_are_by_the_hash_of_keys_and_keep_the_order(form, rows, n_key, n_parts):
+    parts = form_of(group_states.split_rows, form)(rows, n_key, n_parts)
+    part_of = group_states.hash_words.plain(rows, n_key) % np.uint64(n_parts)
+    expected = [rows[part_of == part].tolist() for part in range(n_parts)]
+    assert [part.tolist() for part in parts] == expected
