@@ -17,7 +17,7 @@ Slots = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.int32]
 
 
-@kernel("update_loops")
+@kernel("group_loops")
 def hash_words(rows: Rows, n_key: int) -> Hashes:
     """Hash the first `n_key` words (one at least) of int64[n, w] to uint64[n].
 
@@ -27,7 +27,7 @@ def hash_words(rows: Rows, n_key: int) -> Hashes:
     return np.array([_hash(row[:n_key]) for row in rows.tolist()], np.uint64)
 
 
-@kernel("update_loops")
+@kernel("group_loops")
 def split_rows(rows: Rows, n_key: int, n_parts: int) -> list[Rows]:
     """The rows of each of `n_parts` parts, in order: those of equal first words are together.
 
@@ -41,7 +41,7 @@ def split_rows(rows: Rows, n_key: int, n_parts: int) -> list[Rows]:
     return [rows[part_of == part] for part in range(n_parts)]
 
 
-@kernel("update_loops")
+@kernel("group_loops")
 def number_groups(slots: Slots, n: int, kept: Rows, rows: Rows, numbers: Numbers) -> int:
     """Find the number of the group of each row, and give those that are new the next ones.
 

@@ -5,7 +5,7 @@ What each function does, and of which shapes, is said by its plain twin, of the 
 """
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
 import numpy as np
@@ -637,65 +637,3 @@ def read_groups(batches, Rows keys, Rows starts, int64_t most):
                     n_rows += 1
         ends[i] = n_rows
     return array[:n_rows], ends_array
-
-
-def hash_words(Rows rows, int n_key):
-    cdef Py_ssize_t i, n = rows.shape[0]
-    array = np.empty(n, np.uint64)
-    cdef uint64_t[::1] hashes = array
-    with nogil:
-        for i in range(n):
-            hashes[i] = hash_row(&rows[i, 0], n_key)
-    return array
-
-
-def split_rows(rows, int n_key, Py_ssize_t n_parts):
-    cdef Table table, part
-    cdef Py_ssize_t i, p
-    cdef int32_t *part_of = NULL
-    cdef Py_ssize_t *counts = NULL
-    cdef int64_t **targets = NULL
-    look_at(rows, &table)
-    parts = []
-    try:
-        part_of = <int32_t *>malloc((table.n + 1) * sizeof(int32_t))
-        counts = <Py_ssize_t *>calloc(n_parts, sizeof(Py_ssize_t))
-        targets = <int64_t **>malloc(n_parts * sizeof(int64_t *))
-        if part_of == NULL or counts == NULL or targets == NULL:
-            raise MemoryError
-        with nogil:
-            for i in range(table.n):
-                p = hash_row(table.rows + i * table.width, n_key) % <uint64_t>n_parts
-                part_of[i] = p
-                counts[p] += 1
-        for p in range(n_parts):
-            array = np.empty((counts[p], table.width), np.int64)
-            look_at(array, &part)
-            targets[p] = <int64_t *>part.rows
-            parts.append(array)
-        with nogil:
-            for i in range(table.n):
-                p = part_of[i]
-                copy(targets[p], table.rows + i * table.width, table.width)
-                targets[p] += table.width
-    finally:
-        free(part_of)
-        free(counts)
-        free(targets)
-    return parts
-
-
-def number_groups(int64_t[::1] slots, Py_ssize_t n, int64_t[:, ::1] kept, Rows rows, int32_t[::1] numbers):
-    cdef Py_ssize_t i, n_key = kept.shape[1]
-    cdef uint64_t slot, mask = slots.shape[0] - 1
-    with nogil:
-        for i in range(rows.shape[0]):
-            slot = hash_row(&rows[i, 0], n_key) & mask
-            while slots[slot] != 0 and compare(&kept[slots[slot] - 1, 0], &rows[i, 0], n_key) != 0:
-                slot = (slot + 1) & mask
-            if slots[slot] == 0:
-                copy(&kept[n, 0], &rows[i, 0], n_key)
-                n += 1
-                slots[slot] = n
-            numbers[i] = <int32_t>(slots[slot] - 1)
-    return n
