@@ -15,6 +15,7 @@ from pointstamp.kernels.update_loops cimport (
     compare,
     copy,
     fetch,
+    gallop,
     insert_sorted,
     look_at,
     seek,
@@ -32,6 +33,7 @@ cdef enum:
     MOST_BATCHES = 64  # how many batches are read side by side
     AHEAD = 4  # so many groups ahead the memory is asked for
     FEW = 32  # so many rows are sorted by insertion alone
+    NEAR = 16  # a batch of no more rows for a group has the next group near
 
 cdef object empty = np.empty, int64 = np.int64
 
@@ -166,16 +168,20 @@ cdef class Histories:
 
     fixed : the time of a batch, where its rows have none of their own
     begin : where in a batch the next group is looked for
+    is_near : whether so many groups are asked for that the next is near, and is looked for there
     """
 
     cdef Table tables[MOST_BATCHES]
     cdef const int64_t *fixed[MOST_BATCHES]
     cdef Py_ssize_t begin[MOST_BATCHES]
+    cdef bint is_near[MOST_BATCHES]
     cdef Py_ssize_t n_batches, n_words, depth
     cdef Times times
     cdef list kept
 
-    def __cinit__(self, list batches, times, Py_ssize_t n_words, Py_ssize_t depth):
+    def __cinit__(
+        self, list batches, times, Py_ssize_t n_words, Py_ssize_t depth, Py_ssize_t n_groups
+    ):
         cdef Py_ssize_t b
         self.n_batches, self.n_words, self.depth = len(batches), n_words, depth
         if self.n_batches > MOST_BATCHES:
@@ -186,13 +192,15 @@ cdef class Histories:
         for b in range(self.n_batches):
             look_at(batches[b], &self.tables[b])
             self.begin[b] = 0
+            self.is_near[b] = self.tables[b].n <= NEAR * n_groups
             self.fixed[b] = self.times.at(b) if self.tables[b].width == n_words + 1 else NULL
 
     cdef void fetch(self, const int64_t *key) noexcept:
         """Have at hand where a group that is read next is looked for first."""
         cdef Py_ssize_t b
         for b in range(self.n_batches):
-            fetch(self.tables[b].rows, self.tables[b].n, self.tables[b].width, key, False)
+            if not self.is_near[b]:
+                fetch(self.tables[b].rows, self.tables[b].n, self.tables[b].width, key, False)
 
     cdef int read(
         self,
@@ -218,10 +226,14 @@ cdef class Histories:
         cdef bint is_there = False
         for b in range(self.n_batches):
             table = &self.tables[b]
-            fetch(table.rows, table.n, table.width, key, True)
+            if not self.is_near[b]:
+                fetch(table.rows, table.n, table.width, key, True)
         for b in range(self.n_batches):
             table = &self.tables[b]
-            at[b] = seek(table.rows, self.begin[b], table.n, table.width, key, n_key, False)
+            if self.is_near[b]:
+                at[b] = gallop(table.rows, self.begin[b], table.n, table.width, key, n_key, False)
+            else:
+                at[b] = seek(table.rows, self.begin[b], table.n, table.width, key, n_key, False)
             self.begin[b] = at[b]
             is_there |= at[b] < table.n
         if not is_there:
@@ -269,7 +281,7 @@ cdef class Histories:
 
 def read_history(list batches, times, Rows keys, tuple time, Py_ssize_t n_words):
     cdef Py_ssize_t n_keys = keys.shape[0], n_key = keys.shape[1] - 1, depth = len(time), i
-    cdef Histories histories = Histories(batches, times, n_words, depth)
+    cdef Histories histories = Histories(batches, times, n_words, depth, n_keys)
     cdef Times now = Times((time,), depth)
     cdef Buffer found = Buffer(2 * n_keys + 8, n_words + 1)
     cdef Buffer joins = Buffer(8, depth + n_key + 1)
@@ -299,8 +311,8 @@ def revise_firsts(
     bint greatest,
 ):
     cdef Py_ssize_t n_keys = keys.shape[0], n_key = keys.shape[1] - 1, depth = len(time)
-    cdef Histories inputs = Histories(batches, times, n_words, depth)
-    cdef Histories outputs = Histories(kept, kept_times, n_words, depth)
+    cdef Histories inputs = Histories(batches, times, n_words, depth, n_keys)
+    cdef Histories outputs = Histories(kept, kept_times, n_words, depth, n_keys)
     cdef Times now = Times((time,), depth)
     cdef Py_ssize_t i, j, first
     cdef Buffer records = Buffer(16, n_words + 1)

@@ -72,6 +72,15 @@ cdef Py_ssize_t seek(
     Py_ssize_t n_key,
     bint after,
 ) noexcept nogil
+cdef Py_ssize_t gallop(
+    const int64_t *rows,
+    Py_ssize_t begin,
+    Py_ssize_t n,
+    Py_ssize_t width,
+    const int64_t *key,
+    Py_ssize_t n_key,
+    bint after,
+) noexcept nogil
 cdef void fetch(
     const int64_t *rows, Py_ssize_t n, Py_ssize_t width, const int64_t *key, bint again
 ) noexcept nogil

@@ -20,6 +20,7 @@ cdef enum:
     FEW = 32  # so many are sorted by insertion alone
     EVENLY = 1024  # among more rows a key is looked for where it would be
     AHEAD = 6  # so many keys ahead the memory is asked for
+    NEAR = 16  # a batch of no more rows for a change has the next key near
     MOST_BATCHES = 64  # how many batches are read side by side
 
 
@@ -304,11 +305,11 @@ cdef Py_ssize_t seek(
 ) noexcept nogil:
     """The first row from `begin` on that is not before the key or, `after`, is behind it.
 
-    By steps that double, and halves of the last one: near rows are found in few steps. Among
-    many rows the steps begin where the key would be if first words were spread evenly, as
-    numbers of texts and most keys are: each step is into memory that is in no cache.
+    As `gallop`, but among many rows the steps begin where the key would be if first words were
+    spread evenly, as numbers of texts and most keys are: each step is into memory that is in no
+    cache.
     """
-    cdef Py_ssize_t low = begin, high, step = 1, middle
+    cdef Py_ssize_t low = begin, high, step, middle
     cdef int before = 1 if after else 0
     if n - begin > EVENLY:
         high = n - 1
@@ -335,7 +336,21 @@ cdef Py_ssize_t seek(
                     high = middle
             return low
         low = step + 1
-        step = 1
+    return gallop(rows, low, n, width, key, n_key, after)
+
+
+cdef Py_ssize_t gallop(
+    const int64_t *rows,
+    Py_ssize_t begin,
+    Py_ssize_t n,
+    Py_ssize_t width,
+    const int64_t *key,
+    Py_ssize_t n_key,
+    bint after,
+) noexcept nogil:
+    """What `seek` finds, by steps that double, and halves of the last: near rows in few steps."""
+    cdef Py_ssize_t low = begin, high, step = 1, middle
+    cdef int before = 1 if after else 0
     while low + step <= n and compare(rows + (low + step - 1) * width, key, n_key) < before:
         low += step
         step *= 2
@@ -389,10 +404,11 @@ cdef struct Run:
 
 
 cdef struct Side:
-    # Where to look: the rows of a batch, and how far it was read.
+    # Where to look: the rows of a batch, how far it was read, and whether the next key is near.
     const int64_t *rows
     Py_ssize_t n
     Py_ssize_t at
+    bint is_near
 
 
 def match_batches(Rows changes, list batches, int n_key, const int32_t[::1] recipe):
@@ -413,6 +429,7 @@ def match_batches(Rows changes, list batches, int n_key, const int32_t[::1] reci
             sides[n_batches].rows = batch.rows
             sides[n_batches].n = batch.n
             sides[n_batches].at = 0
+            sides[n_batches].is_near = batch.n <= NEAR * n
             check_width(batch.width, batch_width if n_batches else batch.width)
             batch_width = batch.width
             n_batches += 1
@@ -420,11 +437,13 @@ def match_batches(Rows changes, list batches, int n_key, const int32_t[::1] reci
         return np.empty((0, n_words + 1), np.int64)
     with nogil:
         for b in range(n_batches):
-            for ahead in range(min(2 * AHEAD, n)):
+            for ahead in range(0 if sides[b].is_near else min(2 * AHEAD, n)):
                 fetch(sides[b].rows, sides[b].n, batch_width, &changes[ahead, 0], False)
         while begin < n:
             key = &changes[begin, 0]
             for b in range(n_batches):
+                if sides[b].is_near:
+                    continue
                 if begin + 2 * AHEAD < n:
                     fetch(
                         sides[b].rows, sides[b].n, batch_width, &changes[begin + 2 * AHEAD, 0],
@@ -445,7 +464,7 @@ def match_batches(Rows changes, list batches, int n_key, const int32_t[::1] reci
                     break
                 runs = larger
             for b in range(n_batches):
-                first = seek(
+                first = (gallop if sides[b].is_near else seek)(
                     sides[b].rows, sides[b].at, sides[b].n, batch_width, key, n_key, False
                 )
                 sides[b].at = first
