@@ -55,7 +55,9 @@ class StashCore:
         self._by_input = n_inputs > 1
         new_batches = info.new_batches
         if make is None and self._by_input:
-            make = partial(_of_each, new_batches, n_inputs)
+            make = _two_lists
+            if n_inputs > 2 or info.environment.memory is not None:
+                make = partial(_of_each, new_batches, n_inputs)
         elif make is None and info.environment.memory is not None:
             make = new_batches
         self._make = make
@@ -134,6 +136,10 @@ class StashCore:
         value = [] if make is None else make()
         self._values[time] = value
         return value
+
+
+def _two_lists() -> list[Any]:
+    return [[], []]
 
 
 def _of_each(new_batches: Callable[[], Any], n_inputs: int) -> list[Any]:

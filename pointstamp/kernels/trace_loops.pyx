@@ -11,6 +11,7 @@ from libc.string cimport memcpy
 import numpy as np
 
 from pointstamp.kernels.update_loops cimport (
+    Places,
     Table,
     compare,
     copy,
@@ -18,6 +19,7 @@ from pointstamp.kernels.update_loops cimport (
     gallop,
     insert_sorted,
     look_at,
+    look_at_places,
     seek,
     sort_rows,
     sum_sorted,
@@ -451,9 +453,11 @@ def advance_together(list batches, times, list frontier):
 
 
 def match_times(
-    changes, tuple time, list batches, times, Py_ssize_t n_key, const int32_t[::1] recipe
+    changes, tuple time, list batches, times, Py_ssize_t n_key, recipe
 ):
-    cdef Py_ssize_t depth = len(time), n_words = recipe.shape[0], b, k, begin, end, first, i
+    cdef Places words
+    look_at_places(recipe, &words)
+    cdef Py_ssize_t depth = len(time), n_words = words.n, b, k, begin, end, first, i
     cdef Times own = Times(times, depth), now = Times((time,), depth)
     cdef Buffer pairs = Buffer(8, depth + n_words + 1)
     cdef Table mine, table
@@ -492,7 +496,7 @@ def match_times(
                         pair[k] = max(its_time[k], now.words[k])
                     for k in range(n_words):
                         pair[depth + k] = (
-                            change[recipe[k]] if recipe[k] >= 0 else other[~recipe[k]]
+                            change[words.at[k]] if words.at[k] >= 0 else other[~words.at[k]]
                         )
                     if __builtin_mul_overflow(
                         change[mine.width - 1], other[table.width - 1], &pair[depth + n_words]

@@ -158,15 +158,23 @@ def consolidate_all(list parts):
     return array if n_kept == n else array[:n_kept]
 
 
-def choose_words(Rows rows, const int32_t[::1] places):
-    cdef Py_ssize_t n = rows.shape[0], width = rows.shape[1] - 1, n_words = places.shape[0], i, k
-    array = np.empty((n, n_words + 1), np.int64)
-    cdef int64_t[:, ::1] chosen = array
+def choose_words(rows, places):
+    cdef Table given, made
+    cdef Places chosen
+    cdef Py_ssize_t i, k
+    cdef const int64_t *row
+    cdef int64_t *to
+    look_at(rows, &given)
+    look_at_places(places, &chosen)
+    array = np.empty((given.n, chosen.n + 1), np.int64)
+    look_at(array, &made)
     with nogil:
-        for i in range(n):
-            for k in range(n_words):
-                chosen[i, k] = rows[i, places[k]]
-            chosen[i, n_words] = rows[i, width]
+        for i in range(given.n):
+            row = given.rows + i * given.width
+            to = <int64_t *>made.rows + i * made.width
+            for k in range(chosen.n):
+                to[k] = row[chosen.at[k]]
+            to[chosen.n] = row[given.width - 1]
     return array
 
 
@@ -411,9 +419,13 @@ cdef struct Side:
     bint is_near
 
 
-def match_batches(Rows changes, list batches, int n_key, const int32_t[::1] recipe):
+def match_batches(given, list batches, int n_key, recipe):
     cdef Side sides[MOST_BATCHES]
-    cdef Py_ssize_t n = changes.shape[0], width = changes.shape[1], n_words = recipe.shape[0]
+    cdef Table changes
+    cdef Places words
+    look_at(given, &changes)
+    look_at_places(recipe, &words)
+    cdef Py_ssize_t n = changes.n, width = changes.width, n_words = words.n
     cdef Py_ssize_t n_batches = 0, batch_width = 0, n_runs = 0, room = 0, total = 0, n_pairs = 0
     cdef Py_ssize_t begin = 0, end, first, b, ahead
     cdef Run *runs = NULL
@@ -438,24 +450,21 @@ def match_batches(Rows changes, list batches, int n_key, const int32_t[::1] reci
     with nogil:
         for b in range(n_batches):
             for ahead in range(0 if sides[b].is_near else min(2 * AHEAD, n)):
-                fetch(sides[b].rows, sides[b].n, batch_width, &changes[ahead, 0], False)
+                fetch(sides[b].rows, sides[b].n, batch_width, changes.rows + ahead * width, False)
         while begin < n:
-            key = &changes[begin, 0]
+            key = changes.rows + begin * width
             for b in range(n_batches):
                 if sides[b].is_near:
                     continue
                 if begin + 2 * AHEAD < n:
                     fetch(
-                        sides[b].rows, sides[b].n, batch_width, &changes[begin + 2 * AHEAD, 0],
-                        False,
+                        sides[b].rows, sides[b].n, batch_width, key + 2 * AHEAD * width, False
                     )
                 if begin + AHEAD < n:
-                    fetch(
-                        sides[b].rows, sides[b].n, batch_width, &changes[begin + AHEAD, 0], True
-                    )
+                    fetch(sides[b].rows, sides[b].n, batch_width, key + AHEAD * width, True)
             end = begin + 1
             if end < n and compare(key + width, key, n_key) == 0:
-                end = seek(&changes[0, 0], end, n, width, key, n_key, True)
+                end = gallop(changes.rows, end, n, width, key, n_key, True)
             if n_runs + n_batches > room:
                 room = 2 * room + n_batches
                 larger = <Run *>realloc(runs, room * sizeof(Run))
@@ -471,7 +480,7 @@ def match_batches(Rows changes, list batches, int n_key, const int32_t[::1] reci
                 if first < sides[b].n and (
                     compare(sides[b].rows + first * batch_width, key, n_key) == 0
                 ):
-                    sides[b].at = seek(
+                    sides[b].at = gallop(
                         sides[b].rows, first + 1, sides[b].n, batch_width, key, n_key, True
                     )
                     runs[n_runs].begin = begin
@@ -486,7 +495,7 @@ def match_batches(Rows changes, list batches, int n_key, const int32_t[::1] reci
         free(runs)
         raise MemoryError
     array = np.empty((total, n_words + 1), np.int64)
-    cdef int64_t[:, ::1] pairs = array
+    look_at(array, &batch)
     cdef Py_ssize_t at = 0, next_
     if total:
         with nogil:
@@ -495,8 +504,8 @@ def match_batches(Rows changes, list batches, int n_key, const int32_t[::1] reci
                 while next_ < n_runs and runs[next_].begin == runs[at].begin:
                     next_ += 1
                 n_pairs = pair_runs(
-                    &changes[0, 0], width, sides, batch_width, runs + at, next_ - at,
-                    &recipe[0] if n_words else NULL, n_words, &pairs[0, 0], n_pairs,
+                    changes.rows, width, sides, batch_width, runs + at, next_ - at,
+                    words.at, n_words, <int64_t *>batch.rows, n_pairs,
                 )
                 at = next_
     free(runs)
