@@ -153,7 +153,7 @@ LOOP_MUTANTS = [
                 "A pair with one of several times is there from the time of that one on.",
                 "np.maximum(rows[:, : self._depth], time, out=rows[:, : self._depth])",
                 "rows[:, 0] = time[0]",
-                12,
+                18,
             ),
             (
                 "A change meets no change that came before it.",

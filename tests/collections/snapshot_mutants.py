@@ -114,6 +114,7 @@ SNAPSHOT_MUTANTS = [
                 "The records of one input are new for another.",
                 "log.add(number, changes)",
                 "log.add(0, changes)",
+                56,
             ),
         ],
     ),
@@ -121,7 +122,7 @@ SNAPSHOT_MUTANTS = [
         "collections.group_answers",
         by_lives,
         [
-            ("Answers are not new.", 'log.add("answers", changes)', "pass"),
+            ("Answers are not new.", 'log.add("answers", changes)', "pass", 23),
         ],
     ),
     *_of(
@@ -135,7 +136,7 @@ SNAPSHOT_MUTANTS = [
         "collections.spine",
         by_lives,
         [
-            ("A batch is not new.", 'self.log.add("rows", rows)', "pass"),
+            ("A batch is not new.", 'self.log.add("rows", rows)', "pass", 20),
         ],
     ),
     *_of(
