@@ -1,0 +1,307 @@
+"""`Graph`: vertices and edges in tables of Arrow, on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pointstamp.communication.target import check_workers
+from pointstamp.containers.convert import arrow_array, numbers
+from pointstamp.errors import ColumnError, GraphError
+from pointstamp.graph.tables.algorithms import GraphAlgorithms
+from pointstamp.graph.tables.frame_columns import (
+    mask_of,
+    struct_of,
+    table_of,
+    taken,
+    with_column,
+)
+from pointstamp.graph.tables.local_run import LocalRun
+from pointstamp.graph.tables.vertex_ids import VertexIds, cast_ids, check_valid
+from pointstamp.graph.tables.vertex_question import VertexQuestion
+from pointstamp.graph.vertex_columns import VERTEX, WEIGHT, weighted_columns
+from pointstamp.joins.join_operators import SOURCE, TARGET
+
+Ints = npt.NDArray[np.int64]
+
+ID = "id"
+
+
+class Graph(GraphAlgorithms["pa.Table"]):
+    """A graph of two tables: vertices with a column `id`, edges with `src` and `dst`.
+
+    Ids are of any type that Arrow has, text foremost. They are numbered once, inside, when they
+    are first needed; what comes out has ids. All other columns are attributes, which conditions
+    can name, and which come with what is found.
+
+    Parameters
+    ----------
+    vertices, edges : pyarrow.Table or RecordBatch, data frame of pandas or polars, or dict
+        With one argument those are the edges, and the vertices are their ends.
+    workers, threads : int, bool
+        How many workers of this machine the algorithms run on, as for `pointstamp.execute`.
+
+    Raises
+    ------
+    ColumnError
+        If `id`, `src` or `dst` are not there.
+    GraphError
+        If an id is null or repeats, or an end of an edge is no vertex: when ids are numbered.
+        `validate` says so at once.
+
+    Notes
+    -----
+    Names and columns are GraphFrames', in snake case; `docs/graphs_of_tables.md` has them side by
+    side. Results are tables of Arrow.
+
+    Examples
+    --------
+    >>> people = {"id": ["a", "b", "c"], "age": [34, 36, 30]}
+    >>> follows = {"src": ["a", "b", "c"], "dst": ["b", "c", "b"]}
+    >>> graph = Graph(people, follows)
+    >>> graph.strongly_connected_components().to_pydict()
+    {'id': ['a', 'b', 'c'], 'age': [34, 36, 30], 'component': ['a', 'b', 'b']}
+    """
+
+    def __init__(
+        self, vertices: Any, edges: Any = None, *, workers: int = 1, threads: bool = False
+    ) -> None:
+        check_workers(workers)
+        self._run = LocalRun(workers, threads)
+        if edges is None:
+            self._edges = table_of(vertices, [SOURCE, TARGET], "edges")
+            self._vertices = pa.table({ID: self._ids_of_ends().values})
+        else:
+            self._vertices = table_of(vertices, [ID], "vertices")
+            self._edges = table_of(edges, [SOURCE, TARGET], "edges")
+
+    def __repr__(self) -> str:
+        of_vertices, of_edges = self._vertices.schema.names, self._edges.schema.names
+        return f"Graph(v: [{', '.join(of_vertices)}], e: [{', '.join(of_edges)}])"
+
+    # What there is.
+
+    @property
+    def vertices(self) -> Any:
+        """The vertices, a `pyarrow.Table`."""
+        return self._vertices
+
+    @property
+    def edges(self) -> Any:
+        """The edges, a `pyarrow.Table`."""
+        return self._edges
+
+    @property
+    def triplets(self) -> Any:
+        """Each edge with both its vertices: structs `src`, `edge` and `dst`."""
+        vertices = struct_of(self._vertices)
+        rows = [self._rows[ends] for ends in self._ends]
+        source, target = (taken(vertices, found) for found in rows)
+        return pa.table({SOURCE: source, "edge": struct_of(self._edges), TARGET: target})
+
+    @property
+    def degrees(self) -> Any:
+        """How many edges each vertex has, at either end: `id` and `degree`, of those with any."""
+        return self._degrees(self._ends, "degree")
+
+    @property
+    def in_degrees(self) -> Any:
+        """How many edges lead to each vertex: `id` and `in_degree`, of those with any."""
+        return self._degrees(self._ends[1:], "in_degree")
+
+    @property
+    def out_degrees(self) -> Any:
+        """How many edges lead from each vertex: `id` and `out_degree`, of those with any."""
+        return self._degrees(self._ends[:1], "out_degree")
+
+    def _degrees(self, ends: Sequence[Ints], name: str) -> Any:
+        counts = np.bincount(np.concatenate(ends), minlength=len(self._ids))
+        found = np.flatnonzero(counts)
+        return pa.table({ID: self._ids.take(found), name: arrow_array(counts[found])})
+
+    # Other graphs.
+
+    def filter_vertices(self, condition: Any) -> Graph:
+        """The graph of the vertices for which a condition is true, and of the edges between them.
+
+        condition : SQL text over the columns of the vertices, or a `pyarrow.compute.Expression`
+
+        >>> graph = Graph({"id": [1, 2, 3], "age": [34, 36, 30]}, {"src": [1, 2], "dst": [2, 3]})
+        >>> graph.filter_vertices("age > 30").edges.to_pydict()
+        {'src': [1], 'dst': [2]}
+        """
+        kept = mask_of(condition, self._vertices, "vertices")
+        numbers_kept = np.zeros(len(self._ids), np.bool_)
+        numbers_kept[self._numbers_of_rows[kept]] = True
+        source, target = self._ends
+        edges = self._edges.filter(pa.array(numbers_kept[source] & numbers_kept[target]))
+        return self._with(self._vertices.filter(pa.array(kept)), edges)
+
+    def filter_edges(self, condition: Any) -> Graph:
+        """The graph of all vertices and of the edges for which a condition is true."""
+        kept = mask_of(condition, self._edges, "edges")
+        return self._with(self._vertices, self._edges.filter(pa.array(kept)))
+
+    def drop_isolated_vertices(self) -> Graph:
+        """The graph without the vertices that no edge has as an end."""
+        has_edges = np.zeros(len(self._ids), np.bool_)
+        for ends in self._ends:
+            has_edges[ends] = True
+        kept = self._vertices.filter(pa.array(has_edges[self._numbers_of_rows]))
+        return self._with(kept, self._edges)
+
+    def as_undirected(self) -> Graph:
+        """The graph with each edge in both directions, with the same attributes."""
+        return self._with(self._vertices, pa.concat_tables([self._edges, self.reverse().edges]))
+
+    def reverse(self) -> Graph:
+        """The graph with each edge the other way round."""
+        source, target = (self._edges.column(name) for name in (SOURCE, TARGET))
+        turned = with_column(with_column(self._edges, SOURCE, target), TARGET, source)
+        return self._with(self._vertices, turned.select(self._edges.schema.names))
+
+    def _with(self, vertices: Any, edges: Any) -> Graph:
+        return type(self)(vertices, edges, workers=self._run.workers, threads=self._run.threads)
+
+    def validate(self) -> None:
+        """Check that the tables are a graph.
+
+        Raises
+        ------
+        GraphError
+            If an id is null or repeats, or an end of an edge is no vertex.
+        SchemaError
+            If the ends of edges are not of the type of the ids.
+        """
+        _ = self._ends
+
+    # From ids to numbers and back.
+
+    def _ids_of_ends(self) -> VertexIds:
+        ends = [self._edges.column(name) for name in (SOURCE, TARGET)]
+        for name, column in zip((SOURCE, TARGET), ends, strict=True):
+            check_valid(column, f"{name!r} of the edges")
+        return VertexIds.of(*(cast_ids(column, ends[0].type, "edges") for column in ends))
+
+    @cached_property
+    def _ids(self) -> VertexIds:
+        column = self._vertices.column(ID)
+        check_valid(column, "'id' of the vertices")
+        ids = VertexIds.of(column)
+        if len(ids) < len(column):
+            rows = ids.numbers_of(column, "vertices")
+            repeated = ids.take(np.flatnonzero(np.bincount(rows) > 1))
+            raise GraphError(
+                f"{len(column) - len(ids)} of {len(column)} vertices have an id that another one "
+                f"has: {_shown(repeated)}"
+            )
+        return ids
+
+    @cached_property
+    def _numbers_of_rows(self) -> Ints:
+        """The number of each record of the vertices."""
+        return self._ids.numbers_of(self._vertices.column(ID), "vertices")
+
+    @cached_property
+    def _rows(self) -> Ints:
+        """The record of each number."""
+        rows = np.empty(len(self._ids), np.int64)
+        rows[self._numbers_of_rows] = np.arange(len(rows))
+        return rows
+
+    @cached_property
+    def _ends(self) -> tuple[Ints, Ints]:
+        """The numbers of the sources and of the targets of the edges, int64[m] each."""
+        source, target = (self._ends_of(name) for name in (SOURCE, TARGET))
+        return source, target
+
+    def _ends_of(self, name: str) -> Ints:
+        column = self._edges.column(name)
+        check_valid(column, f"{name!r} of the edges")
+        found = self._ids.numbers_of(column, f"{name!r} of the edges")
+        missing = found < 0
+        if missing.any():
+            unknown = pc.unique(column.filter(pa.array(missing)))
+            raise GraphError(
+                f"{int(missing.sum())} of {len(found)} edges have a {name!r} that is no vertex: "
+                f"{_shown(unknown)}; give the vertices that are missing, or the edges alone"
+            )
+        return found
+
+    def _numbers(self, ids: Sequence[Any]) -> list[int]:
+        try:
+            column = pa.array(list(ids), self._ids.type)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            raise GraphError(f"ids are {self._ids.type}, and {list(ids)!r} are not") from error
+        found = self._ids.numbers_of(column, "ids")
+        missing = [one for one, number in zip(ids, found, strict=True) if number < 0]
+        if missing:
+            raise GraphError(f"no vertex has the id {missing[0]!r}")
+        return [int(number) for number in found]
+
+    # Algorithms.
+
+    def _answered(self, question: VertexQuestion) -> Any:
+        edges: dict[str, Any] = dict(zip((SOURCE, TARGET), self._ends, strict=True))
+        if question.weighted:
+            edges[WEIGHT] = self._weights(question.weight)
+        found = self._run.answers_of(question.build, edges, len(self._ids))
+        column = question.column
+        values = pa.nulls(len(self._rows)) if found is None else self._in_rows(question, found)
+        return with_column(self._vertices, column.becomes, values)
+
+    def _weights(self, name: str | None) -> npt.NDArray[np.float64]:
+        if name is None:
+            return np.ones(self._edges.num_rows)
+        if name not in self._edges.schema.names:
+            raise ColumnError(
+                f"edges have no column {name!r} of weights, only "
+                f"{', '.join(map(repr, self._edges.schema.names))}"
+            )
+        source, target = map(arrow_array, self._ends)
+        weight = self._edges.column(name).combine_chunks()
+        batch = pa.RecordBatch.from_arrays([source, target, weight], names=[SOURCE, TARGET, WEIGHT])
+        return weighted_columns(batch)[WEIGHT]
+
+    def _in_rows(self, question: VertexQuestion, found: Any) -> Any:
+        """The values of the answers in the order of the vertices, null where there is none."""
+        at = np.full(len(self._ids), -1, np.int64)
+        at[numbers(found.column(VERTEX).combine_chunks())] = np.arange(found.num_rows)
+        values = taken(found.column(question.column.name), at[self._numbers_of_rows])
+        values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+        kind = question.column.kind
+        if kind == "id":
+            return self._ids.values.take(values)
+        if kind == "boolean":
+            return values.cast(pa.bool_())
+        if kind == "only":
+            return pc.list_element(values, 0)
+        if kind == "distances":
+            return _maps(values, pa.array(question.landmarks, self._ids.type))
+        return values
+
+
+def _maps(lists: Any, landmarks: Any) -> Any:
+    """Maps from landmarks to distances, of lists of distances; -1 is none."""
+    k = len(landmarks)
+    distances = numbers(lists.values)
+    reached = distances >= 0
+    lengths = reached.reshape(-1, k).sum(axis=1)
+    starts = np.zeros(len(lists) + 1, np.int32)
+    np.cumsum(lengths, out=starts[1:])
+    keys = landmarks.take(arrow_array(np.tile(np.arange(k), len(lists))[reached]))
+    return pa.MapArray.from_arrays(
+        arrow_array(starts), keys, arrow_array(distances[reached].astype(np.int64))
+    )
+
+
+def _shown(ids: Any) -> str:
+    """A few of the ids."""
+    few = ", ".join(repr(one) for one in ids[:3].to_pylist())
+    return few if len(ids) <= 3 else f"{few} and {len(ids) - 3} more"
