@@ -15,6 +15,7 @@ from pointstamp.communication.target import check_workers
 from pointstamp.containers.convert import arrow_array, numbers
 from pointstamp.errors import ColumnError, GraphError
 from pointstamp.graph.tables.algorithms import GraphAlgorithms
+from pointstamp.graph.tables.element_search import ElementSearch
 from pointstamp.graph.tables.frame_columns import (
     mask_of,
     struct_of,
@@ -23,6 +24,9 @@ from pointstamp.graph.tables.frame_columns import (
     with_column,
 )
 from pointstamp.graph.tables.local_run import LocalRun
+from pointstamp.graph.tables.numbered_graph import NumberedGraph
+from pointstamp.graph.tables.search_task import CountTask, FindTask, SearchTask, searched
+from pointstamp.graph.tables.searches import GraphSearches, all_columns
 from pointstamp.graph.tables.vertex_ids import VertexIds, cast_ids, check_valid
 from pointstamp.graph.tables.vertex_question import VertexQuestion
 from pointstamp.graph.vertex_columns import VERTEX, WEIGHT, weighted_columns
@@ -33,7 +37,7 @@ Ints = npt.NDArray[np.int64]
 ID = "id"
 
 
-class Graph(GraphAlgorithms["pa.Table"]):
+class Graph(GraphAlgorithms["pa.Table"], GraphSearches["pa.Table"]):
     """A graph of two tables: vertices with a column `id`, edges with `src` and `dst`.
 
     Ids are of any type that Arrow has, text foremost. They are numbered once, inside, when they
@@ -285,6 +289,57 @@ class Graph(GraphAlgorithms["pa.Table"]):
         if kind == "distances":
             return _maps(values, pa.array(question.landmarks, self._ids.type))
         return values
+
+    # Searches.
+
+    @cached_property
+    def _numbered(self) -> NumberedGraph:
+        """The graph as searches want it, with all attributes."""
+        source, target = self._ends
+        in_order = self._vertices.take(arrow_array(self._rows)).combine_chunks()
+        return NumberedGraph(len(self._ids), source, target, in_order, self._edges.combine_chunks())
+
+    @property
+    def _attributes(self) -> dict[str, list[str]]:
+        return {"vertex": self._vertices.schema.names, "edge": self._edges.schema.names}
+
+    def _searched(self, task: SearchTask) -> Any:
+        graph = self._numbered
+        return self._run.rows_of(lambda scope: searched(scope.to_stream([graph]), task))
+
+    def _found(self, searches: list[ElementSearch], limit: int | None) -> Any:
+        columns = all_columns([search.pattern for search in searches])
+        tables = [self._matches(search, columns) for search in searches]
+        table = pa.concat_tables(tables)
+        return table if limit is None else table.slice(0, limit)
+
+    def _matches(self, search: ElementSearch, columns: dict[str, str]) -> Any:
+        """The matches of a search as structs; null for what is only in another pattern."""
+        found = self._searched(FindTask(search))
+        numbers_of = {name: f"{kind[0]}{i}" for name, kind, i in search.pattern.columns}
+        n = 0 if found is None else found.num_rows
+        result: dict[str, Any] = {}
+        for name, kind in columns.items():
+            structs = self._structs[kind]
+            if name in numbers_of and n:
+                result[name] = structs.take(found.column(numbers_of[name]).combine_chunks())
+            else:
+                result[name] = pa.nulls(n, structs.type)
+        if search.pattern.hop:
+            result["_hop"] = pa.array([search.pattern.hop] * n, pa.int64())
+            result["_pattern"] = pa.array([search.pattern.text] * n, pa.string())
+            result["_direction"] = pa.array([search.pattern.direction] * n, pa.string())
+        return pa.table(result)
+
+    def _counted(self, searches: list[ElementSearch]) -> int:
+        found = [self._searched(CountTask(search)) for search in searches]
+        return sum(pc.sum(table.column("count")).as_py() for table in found)
+
+    @cached_property
+    def _structs(self) -> dict[str, Any]:
+        """The vertices, in the order of their numbers, and the edges, as structs."""
+        graph = self._numbered
+        return {"vertex": struct_of(graph.vertices), "edge": struct_of(graph.edges)}
 
 
 def _maps(lists: Any, landmarks: Any) -> Any:

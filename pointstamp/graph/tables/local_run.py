@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from pointstamp.containers.convert import to_arrow
+from pointstamp.errors import PatternError, WorkerError
 from pointstamp.graph.vertex_columns import VERTEX
 from pointstamp.operators.scope import Scope
 from pointstamp.operators.stream import Stream
@@ -56,9 +57,22 @@ class LocalRun:
             worker.run()
             return found
 
-        parts = execute(main, workers=self.workers, threads=self.threads)
+        try:
+            parts = execute(main, workers=self.workers, threads=self.threads)
+        except WorkerError as error:
+            raise _said(error) from error
         batches = [batch for part in parts for batch in part]
         return pa.Table.from_batches(batches) if batches else None
+
+
+def _said(error: WorkerError) -> BaseException:
+    """What a search said is asked wrongly, in place of which worker it was at."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, PatternError):
+            return cause
+        cause = cause.__cause__
+    return error
 
 
 def _batches(columns: dict[str, Any]) -> list[Any]:
