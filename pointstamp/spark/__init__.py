@@ -6,10 +6,20 @@ what is missing.
 
 from __future__ import annotations
 
+from pointstamp.spark.graph_of_frames import SparkGraph, graph
 from pointstamp.spark.installation import install_on_executors
 from pointstamp.spark.maintain import maintain
 from pointstamp.spark.run import run
 from pointstamp.spark.serve import serve
 from pointstamp.spark.session import is_active, session
 
-__all__ = ["install_on_executors", "is_active", "maintain", "run", "serve", "session"]
+__all__ = [
+    "SparkGraph",
+    "graph",
+    "install_on_executors",
+    "is_active",
+    "maintain",
+    "run",
+    "serve",
+    "session",
+]

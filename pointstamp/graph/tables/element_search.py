@@ -187,6 +187,8 @@ class _Search:
 
     def _attribute(self, element: str, name: Named) -> Any:
         table = self._graph.vertices if element[0] == "v" else self._graph.edges
+        if table is None:  # there is not one record, and no schema
+            return pa.nulls(0)
         _, attribute, *inner = name.parts
         return field_of(table.column(attribute), inner, ".".join(name.parts[:2]))
 

@@ -15,6 +15,7 @@ from pointstamp.communication.target import check_workers
 from pointstamp.containers.convert import arrow_array, numbers
 from pointstamp.errors import ColumnError, GraphError
 from pointstamp.graph.tables.algorithms import GraphAlgorithms
+from pointstamp.graph.tables.answer_values import as_values
 from pointstamp.graph.tables.element_search import ElementSearch
 from pointstamp.graph.tables.frame_columns import (
     mask_of,
@@ -23,8 +24,10 @@ from pointstamp.graph.tables.frame_columns import (
     taken,
     with_column,
 )
+from pointstamp.graph.tables.list_searches import with_ids
 from pointstamp.graph.tables.local_run import LocalRun
 from pointstamp.graph.tables.numbered_graph import NumberedGraph
+from pointstamp.graph.tables.path_search import LengthTask, PathEnds
 from pointstamp.graph.tables.search_task import CountTask, FindTask, SearchTask, searched
 from pointstamp.graph.tables.searches import GraphSearches, all_columns
 from pointstamp.graph.tables.vertex_ids import VertexIds, cast_ids, check_valid
@@ -278,17 +281,11 @@ class Graph(GraphAlgorithms["pa.Table"], GraphSearches["pa.Table"]):
         at = np.full(len(self._ids), -1, np.int64)
         at[numbers(found.column(VERTEX).combine_chunks())] = np.arange(found.num_rows)
         values = taken(found.column(question.column.name), at[self._numbers_of_rows])
-        values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
         kind = question.column.kind
         if kind == "id":
-            return self._ids.values.take(values)
-        if kind == "boolean":
-            return values.cast(pa.bool_())
-        if kind == "only":
-            return pc.list_element(values, 0)
-        if kind == "distances":
-            return _maps(values, pa.array(question.landmarks, self._ids.type))
-        return values
+            return self._ids.values.take(values.combine_chunks())
+        landmarks = pa.array(question.landmarks, self._ids.type)
+        return as_values(kind, values, landmarks)
 
     # Searches.
 
@@ -335,25 +332,24 @@ class Graph(GraphAlgorithms["pa.Table"], GraphSearches["pa.Table"]):
         found = [self._searched(CountTask(search)) for search in searches]
         return sum(pc.sum(table.column("count")).as_py() for table in found)
 
+    def _path_length(self, ends: PathEnds) -> int:
+        found = self._searched(LengthTask(ends))
+        return int(found.column("length")[0].as_py())
+
+    def _beside(self, frame: Any, name: str, other: str) -> Any:
+        return frame.append_column(other, frame.column(name))
+
+    def _lists(self, task: SearchTask, name: str) -> Any:
+        found = self._searched(task)
+        if found is None:
+            return pa.table({name: pa.array([], pa.list_(self._ids.type))})
+        return with_ids(found, self._ids.values)
+
     @cached_property
     def _structs(self) -> dict[str, Any]:
         """The vertices, in the order of their numbers, and the edges, as structs."""
         graph = self._numbered
         return {"vertex": struct_of(graph.vertices), "edge": struct_of(graph.edges)}
-
-
-def _maps(lists: Any, landmarks: Any) -> Any:
-    """Maps from landmarks to distances, of lists of distances; -1 is none."""
-    k = len(landmarks)
-    distances = numbers(lists.values)
-    reached = distances >= 0
-    lengths = reached.reshape(-1, k).sum(axis=1)
-    starts = np.zeros(len(lists) + 1, np.int32)
-    np.cumsum(lengths, out=starts[1:])
-    keys = landmarks.take(arrow_array(np.tile(np.arange(k), len(lists))[reached]))
-    return pa.MapArray.from_arrays(
-        arrow_array(starts), keys, arrow_array(distances[reached].astype(np.int64))
-    )
 
 
 def _shown(ids: Any) -> str:
