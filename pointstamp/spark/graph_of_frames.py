@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pointstamp.errors import ColumnError, GraphError
+from pointstamp.errors import ColumnError, GraphError, UsageError
 from pointstamp.graph.tables.algorithms import GraphAlgorithms
 from pointstamp.graph.tables.element_search import ElementSearch
 from pointstamp.graph.tables.exchanged import (
@@ -162,6 +162,40 @@ class SparkGraph(GraphAlgorithms["DataFrame"], GraphSearches["DataFrame"]):
         turned = {SOURCE: TARGET, TARGET: SOURCE}
         columns = [f"`{turned.get(c, c)}` as `{c}`" for c in self._edges.columns]
         return self._with(self._vertices, self._edges.selectExpr(*columns))
+
+    def aggregate_messages(
+        self,
+        agg_col: str | Column | Sequence[str | Column],
+        send_to_src: str | Column | None = None,
+        send_to_dst: str | Column | None = None,
+    ) -> DataFrame:
+        """What messages along all edges come to at the vertices that get any, by Spark.
+
+        Parameters
+        ----------
+        agg_col : str, Column, or several
+            Aggregates of what comes, the column `msg`.
+        send_to_src, send_to_dst : str or Column, optional
+            What each edge sends to either end, over the structs `src`, `edge` and `dst`; nothing
+            where it is null. At least one.
+        """
+        from pyspark.sql.functions import expr
+
+        def column(given: str | Column) -> Column:
+            return expr(given) if isinstance(given, str) else given
+
+        sent = [
+            self.triplets.select(column(f"{end}.id").alias(ID), column(given).alias("msg"))
+            for end, given in ((SOURCE, send_to_src), (TARGET, send_to_dst))
+            if given is not None
+        ]
+        if not sent:
+            raise UsageError("messages are sent to somewhere: give send_to_src or send_to_dst")
+        messages = sent[0] if len(sent) == 1 else sent[0].union(sent[1])
+        aggregates: list[Any] = [agg_col]
+        if isinstance(agg_col, Sequence) and not isinstance(agg_col, str):
+            aggregates = list(agg_col)
+        return messages.filter("msg is not null").groupBy(ID).agg(*map(column, aggregates))
 
     def _between(self, vertices: DataFrame) -> DataFrame:
         edges = self._edges

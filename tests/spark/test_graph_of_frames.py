@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import pyarrow as pa
@@ -83,6 +84,10 @@ ASKED = {
     "edges": lambda g: g.filter_edges("sort = 'bank'").drop_isolated_vertices().vertices,
     "undirected": lambda g: g.as_undirected().edges,
     "reverse": lambda g: g.reverse().edges,
+    "bfs": lambda g: g.bfs("kind = 'bank' and age > 2", "age = 0", "amount is not null"),
+    "messages": lambda g: g.aggregate_messages(
+        ["sum(msg) as total", "count(msg) as n"], "dst.age + edge.amount", "src.age"
+    ),
 }
 
 
@@ -120,6 +125,28 @@ def test_an_independent_set_is_independent_and_maximal(graphs):
     for vertex, selected in found.items():
         others = [found[other] for other in near[vertex]]
         assert not any(others) if selected else any(others)
+
+
+def test_cycles_and_walks_are_those_of_the_graph_of_tables_wherever_they_begin(graphs):
+    found = [row.found_cycles for row in graphs[0].detect_cycles(4).collect()]
+    expected = graphs[1].detect_cycles(4).column("found_cycles").to_pylist()
+    assert sorted(map(_rotated, found)) == sorted(map(_rotated, expected)) != []
+    pairs = set(zip(*graphs[1].edges.select(["src", "dst"]).to_pydict().values(), strict=True))
+    walks = [row.walk for row in graphs[0].random_walks(3, 4).collect()]
+    assert len(walks) == 3 * graphs[1].vertices.num_rows
+    assert {step for walk in walks for step in itertools.pairwise(walk)} <= pairs
+
+
+def _rotated(cycle):
+    least = cycle.index(min(cycle))
+    return [*cycle[least:-1], *cycle[:least]]
+
+
+def test_paths_of_no_edge_are_vertices(graphs):
+    found = graphs[0].bfs("age = 0", "age < 2").collect()
+    assert found
+    assert all(row["from"] == row["to"] and row.to.age == 0 for row in found)
+    assert graphs[0].bfs("age = 0", "id = 'nobody'").collect() == []
 
 
 JOINS = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import networkx as nx
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -82,7 +84,7 @@ def test_walks_follow_edges_and_are_the_same_on_any_number_of_workers(drawn):
     assert one == three
     assert sorted(walk[0] for walk in one) == sorted(2 * drawn[0].column("id").to_pylist())
     for walk in one:
-        assert all(graph.has_edge(*step) for step in zip(walk, walk[1:], strict=False))
+        assert all(graph.has_edge(*step) for step in itertools.pairwise(walk))
         assert len(walk) == 6 or not graph.out_degree(walk[-1])
 
 
