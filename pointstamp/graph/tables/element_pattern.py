@@ -76,7 +76,7 @@ class ElementPattern:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _PatternPart:
     """A part as it is written; `low` and `high` are the lengths of its chain."""
 
     at: int
@@ -110,11 +110,11 @@ def parse_elements(text: str) -> list[ElementPattern]:
     """
     if not isinstance(text, str):
         raise PatternError(f"a pattern is text such as '(a)-[e]->(b)', not {text!r}")
-    reader = _Reader(text)
+    reader = _PatternReader(text)
     parts = reader.parts()
     ranges = [part for part in parts if part.is_range]
     if not ranges:
-        return [_Builder(reader, parts).pattern()]
+        return [_PatternBuilder(reader, parts).pattern()]
     if len(ranges) > 1:
         reader.fail("only one edge of a pattern may have a variable length", ranges[1].at)
     [one] = ranges
@@ -127,13 +127,13 @@ def parse_elements(text: str) -> list[ElementPattern]:
             chain = replace(
                 one, edge=(begin, name, end), low=hop, high=hop, is_chain=True, is_range=False
             )
-            pattern = _Builder(reader, [chain if p is one else p for p in parts]).pattern()
+            pattern = _PatternBuilder(reader, [chain if p is one else p for p in parts]).pattern()
             shown = f"({one.source}){begin}-[{name}*{hop}]-{end}({one.target})"
             found.append(replace(pattern, hop=hop, text=shown, direction=direction))
     return found
 
 
-class _Reader:
+class _PatternReader:
     """Reads a text into parts."""
 
     def __init__(self, text: str) -> None:
@@ -147,7 +147,7 @@ class _Reader:
         line = self.text[begin:].split("\n")[0].replace("\t", " ")
         raise PatternError(f"{problem}\n    {line}\n    {' ' * (at - begin)}^")
 
-    def parts(self) -> list[_Part]:
+    def parts(self) -> list[_PatternPart]:
         found = [self._part()]
         while self._at < len(self.text):
             if self.text[self._at] != ";":
@@ -158,7 +158,7 @@ class _Reader:
             found.append(self._part())
         return found
 
-    def _part(self) -> _Part:
+    def _part(self) -> _PatternPart:
         self._skip_space()
         at = self._at
         absent = self.text.startswith("!", self._at)
@@ -169,7 +169,7 @@ class _Reader:
                 self.fail("an edge was expected here: only edges can be absent")
             if not source:
                 self.fail("a vertex alone needs a name", at)
-            return _Part(at, False, source)
+            return _PatternPart(at, False, source)
         edge_at = self._at
         found = _EDGE.match(self.text, self._at)
         if found is None:
@@ -177,12 +177,18 @@ class _Reader:
         self._at = found.end()
         target = self._vertex("after an edge, for the vertex at its other end")
         left, name, star, low, dots, high, right = found.groups()
-        part = _Part(at, absent, source, (left, name, right), target)
+        part = _PatternPart(at, absent, source, (left, name, right), target)
         return self._with_length(part, edge_at, star, low, dots, high)
 
     def _with_length(
-        self, part: _Part, at: int, star: str | None, low: str, dots: str | None, high: str | None
-    ) -> _Part:
+        self,
+        part: _PatternPart,
+        at: int,
+        star: str | None,
+        low: str,
+        dots: str | None,
+        high: str | None,
+    ) -> _PatternPart:
         assert part.edge is not None
         left, name, right = part.edge
         both_ways = bool(left) and bool(right)
@@ -213,10 +219,10 @@ class _Reader:
         self._at = found.end() if found else self._at
 
 
-class _Builder:
+class _PatternBuilder:
     """Makes a pattern of parts, whose chains have one length each."""
 
-    def __init__(self, reader: _Reader, parts: list[_Part]) -> None:
+    def __init__(self, reader: _PatternReader, parts: list[_PatternPart]) -> None:
         self._reader = reader
         self._parts = parts
         self._vertices: list[str] = []
@@ -235,7 +241,7 @@ class _Builder:
             tuple(self._vertices), tuple(self._terms), tuple(self._absent), columns
         )
 
-    def _add(self, part: _Part) -> None:
+    def _add(self, part: _PatternPart) -> None:
         if part.edge is None:
             self._vertex(part.source, part.at)
             return
@@ -255,11 +261,13 @@ class _Builder:
         for i, following in enumerate([*between, target], 1):
             at = self._linked(part, at, following, f"_{name}{i}" if name else "", False)
 
-    def _edge(self, part: _Part, source: str, target: str, name: str, undirected: bool) -> None:
+    def _edge(
+        self, part: _PatternPart, source: str, target: str, name: str, undirected: bool
+    ) -> None:
         at = self._vertex(source, part.at)
         self._linked(part, at, target, name, undirected)
 
-    def _linked(self, part: _Part, at: int, target: str, name: str, undirected: bool) -> int:
+    def _linked(self, part: _PatternPart, at: int, target: str, name: str, undirected: bool) -> int:
         if name and not part.absent:
             if name in self._columns:
                 problem = f"the name {name!r} is taken already; give each edge its own"

@@ -82,7 +82,7 @@ class ElementSearch:
         """This worker's matches, some at a time: the numbers of what has a name."""
         wanted = [_column(kind, number) for _, kind, number in self.pattern.columns]
         left = self.limit
-        for piece in _Search(self, graph, index, peers).pieces():
+        for piece in _SearchSteps(self, graph, index, peers).pieces():
             if left is not None:
                 piece = {name: column[:left] for name, column in piece.items()}
                 left -= _length(piece)
@@ -92,7 +92,7 @@ class ElementSearch:
 
     def count(self, graph: NumberedGraph, index: int, peers: int) -> int:
         """How many matches this worker has, the last of which are counted and not made."""
-        return _Search(self, graph, index, peers).count()
+        return _SearchSteps(self, graph, index, peers).count()
 
 
 def _column(kind: str, number: int) -> str:
@@ -116,7 +116,7 @@ class _Link:
     edge: str
 
 
-class _Search:
+class _SearchSteps:
     """A search at one worker: what each step does, laid out."""
 
     def __init__(self, search: ElementSearch, graph: NumberedGraph, index: int, peers: int) -> None:
