@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pointstamp.containers.expressions import is_expression
-from pointstamp.containers.frames import is_table, record_batches
-from pointstamp.errors import ColumnError, ContainerError, UsageError
+from pointstamp.containers.frames import whole_table
+from pointstamp.errors import ColumnError, UsageError
 from pointstamp.graph.tables.sql_text import parse_sql
 from pointstamp.graph.tables.sql_values import column_of, holds
 
@@ -33,17 +33,7 @@ def table_of(data: Any, needed: Sequence[str], what: str) -> Any:
     >>> table_of({"src": ["a"], "dst": ["b"]}, ["src", "dst"], "edges").num_rows
     1
     """
-    if isinstance(data, dict):
-        table = pa.table(data)
-    elif isinstance(data, pa.RecordBatch):
-        table = pa.Table.from_batches([data])
-    elif is_table(data):
-        table = _from_frame(data)
-    else:
-        raise ContainerError(
-            f"{what} are a table, a data frame or columns by name, not a "
-            f"{type(data).__module__}.{type(data).__name__}"
-        )
+    table = whole_table(data, what)
     missing = [name for name in needed if name not in table.schema.names]
     if missing:
         raise ColumnError(
@@ -51,17 +41,6 @@ def table_of(data: Any, needed: Sequence[str], what: str) -> Any:
             f"{', '.join(map(repr, table.schema.names))}"
         )
     return table
-
-
-def _from_frame(data: Any) -> Any:
-    batches = list(record_batches(data))
-    if batches:
-        return pa.Table.from_batches(batches)
-    if isinstance(data, pa.Table):
-        return data
-    if hasattr(data, "__arrow_c_stream__"):
-        return pa.table(data)
-    return pa.Table.from_pandas(data, preserve_index=False).replace_schema_metadata(None)
 
 
 def mask_of(condition: Any, table: Any, what: str) -> Bools:
