@@ -371,6 +371,10 @@ def test_answers_do_not_depend_on_the_number_of_workers(ready: Program, workers:
     assert ready.call(sums, workers) == expected
 
 
+def test_a_graph_of_frames_is_asked(ready: Program) -> None:
+    assert ready.call(ask_a_graph)
+
+
 def test_what_an_operator_raises_comes_from_the_other_machine(ready: Program) -> None:
     with pytest.raises(Raised) as caught:
         ready.call(fail)
