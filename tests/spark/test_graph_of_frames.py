@@ -173,7 +173,9 @@ JOINS = {
 }
 
 
-@pytest.mark.parametrize(("asked", "query"), JOINS.items(), ids=lambda value: str(value)[:30])
+@pytest.mark.parametrize(
+    ("asked", "query"), JOINS.items(), ids=["rising", "triangle", "absent", "product"]
+)
 def test_matches_are_those_of_spark_s_joins(spark, graphs, asked, query):
     graph = graphs[0]
     for name, frame in (("graph_vertices", graph.vertices), ("graph_edges", graph.edges)):
